@@ -1,0 +1,73 @@
+"""Fast environments, emulation, vectorization and training for reinforcement learning.
+
+Importing this package imports nothing else: each public name is fetched on its first use, so
+that workers and command lines start at once and torch is loaded only by those who train.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pufferlib.buffers import set_buffers
+    from pufferlib.env import PufferEnv
+    from pufferlib.errors import (
+        APIUsageError,
+        BindingMissing,
+        InvalidAgentError,
+        PufferError,
+        UnknownNameError,
+        WorkerError,
+    )
+    from pufferlib.registry import env_creator, list_envs, make
+    from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "APIUsageError",
+    "BindingMissing",
+    "EpisodeStats",
+    "InvalidAgentError",
+    "MultiagentEpisodeStats",
+    "PufferEnv",
+    "PufferError",
+    "UnknownNameError",
+    "WorkerError",
+    "__version__",
+    "env_creator",
+    "list_envs",
+    "make",
+    "set_buffers",
+]
+
+_HOME = {
+    "APIUsageError": "errors",
+    "BindingMissing": "errors",
+    "EpisodeStats": "wrappers",
+    "InvalidAgentError": "errors",
+    "MultiagentEpisodeStats": "wrappers",
+    "PufferEnv": "env",
+    "PufferError": "errors",
+    "UnknownNameError": "errors",
+    "WorkerError": "errors",
+    "env_creator": "registry",
+    "list_envs": "registry",
+    "make": "registry",
+    "set_buffers": "buffers",
+}
+_MODULES = {"emulation", "models", "ocean", "pytorch", "render", "spaces", "train", "vector", "wrappers"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"pufferlib.{_HOME[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"pufferlib.{name}")
+    else:
+        raise AttributeError(f"module 'pufferlib' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_MODULES})

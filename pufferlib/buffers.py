@@ -1,0 +1,94 @@
+"""The arrays of a batch, owned by whoever batches and written in place by the environments."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+
+from pufferlib.errors import APIUsageError
+from pufferlib.spaces import Space, action_layout
+
+__all__ = ["Buffers", "HasBuffers", "allocate", "layout", "set_buffers", "slice_rows"]
+
+Array = npt.NDArray[np.generic]
+Buffers = dict[str, Array]
+
+REQUIRED = ("observations", "actions", "rewards", "terminals", "truncations", "masks")
+
+
+class HasBuffers(Protocol):
+    """What ``set_buffers`` needs to know of an environment, and what it gives it."""
+
+    single_observation_space: Box
+    single_action_space: Space
+    num_agents: int
+
+
+def layout(
+    observation_space: Box, action_space: Space, num_agents: int
+) -> dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]:
+    """Shape and dtype of every array of a batch of ``num_agents`` rows.
+
+    ``observations`` and ``final_observations`` are ``(num_agents, *shape)`` in the dtype of the
+    space; ``actions`` int32, or the dtype of a Box; ``rewards`` float32; ``terminals``,
+    ``truncations`` and ``masks`` bool. ``final_observations`` keeps the last observation of an
+    episode that ended in a step whose ``observations`` row already shows the next one.
+    """
+    observation = ((num_agents, *observation_space.shape), np.dtype(observation_space.dtype))
+    action_shape, action_dtype = action_layout(action_space)
+    flag = ((num_agents,), np.dtype(bool))
+    return {
+        "observations": observation,
+        "final_observations": observation,
+        "actions": ((num_agents, *action_shape), np.dtype(action_dtype)),
+        "rewards": ((num_agents,), np.dtype(np.float32)),
+        "terminals": flag,
+        "truncations": flag,
+        "masks": flag,
+    }
+
+
+def allocate(observation_space: Box, action_space: Space, num_agents: int) -> Buffers:
+    """Zeroed private arrays for a batch of ``num_agents`` rows; every mask is True."""
+    arrays: Buffers = {
+        name: np.zeros(shape, dtype)
+        for name, (shape, dtype) in layout(observation_space, action_space, num_agents).items()
+    }
+    arrays["masks"][:] = True
+    return arrays
+
+
+def slice_rows(buf: Mapping[str, Array], start: int, stop: int) -> Buffers:
+    """Views of rows ``start`` to ``stop`` of every array."""
+    return {name: array[start:stop] for name, array in buf.items()}
+
+
+def set_buffers(env: HasBuffers, buf: Mapping[str, Array] | None = None) -> None:
+    """Give ``env`` its arrays: new ones, or those of ``buf``, adopted without a copy.
+
+    Args:
+        env: Defines ``single_observation_space``, ``single_action_space`` and ``num_agents``.
+        buf: ``observations``, ``actions``, ``rewards``, ``terminals``, ``truncations`` and
+            ``masks``, each with ``num_agents`` rows, and optionally ``final_observations``.
+
+    Raises:
+        APIUsageError: An array is missing, or has another shape or dtype than the spaces ask for.
+    """
+    expected = layout(env.single_observation_space, env.single_action_space, env.num_agents)
+    if buf is None:
+        buf = allocate(env.single_observation_space, env.single_action_space, env.num_agents)
+    missing = [name for name in REQUIRED if name not in buf]
+    if missing:
+        raise APIUsageError(f"set_buffers: buf lacks {', '.join(missing)}; it has {', '.join(buf)}")
+    for name, (shape, dtype) in expected.items():
+        array = buf.get(name)
+        if array is None:
+            array = np.zeros(shape, dtype)
+        if array.shape != shape or array.dtype != dtype:
+            raise APIUsageError(
+                f"set_buffers: {name} must have shape {shape} and dtype {dtype}, "
+                f"got shape {array.shape} and dtype {array.dtype}"
+            )
+        setattr(env, name, array)

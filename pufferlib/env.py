@@ -1,0 +1,158 @@
+"""PufferEnv: the contract that every environment meets, one step for all of its agents at once."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+
+from pufferlib.buffers import Array, set_buffers
+from pufferlib.errors import APIUsageError
+from pufferlib.spaces import Space, check_native_spaces, joint_space
+
+__all__ = ["Infos", "PufferEnv", "Received", "Stepped"]
+
+Infos = list[dict[str, Any]]
+Stepped = tuple[Array, Array, Array, Array, Infos]
+Received = tuple[Array, Array, Array, Array, Infos, npt.NDArray[np.int64], Array]
+
+BEFORE_SUPER = ("single_observation_space", "single_action_space", "num_agents")
+
+
+class PufferEnv:
+    """A vector environment that writes into shared arrays, in place.
+
+    Define ``single_observation_space`` (Box), ``single_action_space`` (Discrete, MultiDiscrete
+    or Box) and ``num_agents``, then call ``super().__init__(buf)``. That sets the joint
+    ``observation_space`` and ``action_space`` and the arrays of ``pufferlib.buffers.layout``:
+    ``observations``, ``actions``, ``rewards``, ``terminals``, ``truncations``, ``masks`` and
+    ``final_observations``, each with ``num_agents`` rows.
+
+    Args:
+        buf: Arrays to write into, as ``vector.make`` passes them; None allocates new ones.
+
+    Raises:
+        APIUsageError: An attribute is missing before ``super().__init__``, a space is of a kind
+            that a native environment may not have, or a joint space was defined by hand.
+    """
+
+    single_observation_space: Box
+    single_action_space: Space
+    num_agents: int
+    observation_space: Space
+    action_space: Space
+    observations: Array
+    final_observations: Array
+    actions: Array
+    rewards: npt.NDArray[np.float32]
+    terminals: npt.NDArray[np.bool_]
+    truncations: npt.NDArray[np.bool_]
+    masks: npt.NDArray[np.bool_]
+
+    # What follows a finished episode: "same_step" shows the next one's first observation at once
+    # and keeps the last one in final_observations; "next_step" spends a step on the reset.
+    autoreset: ClassVar[str] = "same_step"
+
+    def __init__(self, buf: Mapping[str, Array] | None = None) -> None:
+        where = type(self).__name__
+        for name in BEFORE_SUPER:
+            if not hasattr(self, name):
+                raise APIUsageError(
+                    f"{where}: {name} is not defined; you are calling super().__init__() before you have assigned it"
+                )
+        for name in ("observation_space", "action_space"):
+            if hasattr(self, name):
+                raise APIUsageError(f"{where}: {name} is derived; define only single_{name}, of one agent")
+        if not isinstance(self.num_agents, int | np.integer) or self.num_agents < 1:
+            raise APIUsageError(f"{where}: num_agents must be an int >= 1, got {self.num_agents!r}")
+        check_native_spaces(where, self.single_observation_space, self.single_action_space)
+
+        self.observation_space = joint_space(self.single_observation_space, self.num_agents)
+        self.action_space = joint_space(self.single_action_space, self.num_agents)
+        self.agent_ids = np.arange(self.num_agents)
+        self._infos: Infos = []
+        self._ready = False
+        set_buffers(self, buf)
+
+    def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
+        """Start new episodes. Returns ``observations (num_agents, *shape)`` and a list of dicts."""
+        raise NotImplementedError(f"{type(self).__name__}: define reset(seed=None)")
+
+    def step(self, actions: Any) -> Stepped:
+        """Act with every agent once.
+
+        Args:
+            actions: ``(num_agents, *action_shape)``, integers or the dtype of a Box.
+
+        Returns:
+            observations ``(num_agents, *shape)``, rewards float32 ``(num_agents,)``, terminals
+            and truncations bool ``(num_agents,)``, and a list of dicts.
+        """
+        raise NotImplementedError(f"{type(self).__name__}: define step(actions)")
+
+    def close(self) -> None:
+        """Release what the environment holds."""
+        raise NotImplementedError(f"{type(self).__name__}: define close()")
+
+    @property
+    def emulated(self) -> Any:
+        """False: a native environment needs no translation of its spaces."""
+        return False
+
+    @property
+    def done(self) -> bool:
+        """False: a native environment starts its next episodes itself."""
+        return False
+
+    @property
+    def driver_env(self) -> "PufferEnv":
+        """The environment that describes the batch: itself."""
+        return self
+
+    @property
+    def agents_per_batch(self) -> int:
+        """Rows that one ``recv`` returns."""
+        return int(self.num_agents)
+
+    def async_reset(self, seed: int | None = None) -> None:
+        """Start new episodes; ``recv`` returns their first observations."""
+        _, self._infos = self.reset(seed)
+        self.rewards[:] = 0
+        self.terminals[:] = False
+        self.truncations[:] = False
+        self._ready = True
+
+    def send(self, actions: Any) -> None:
+        """Act with every agent once; ``recv`` returns what came of it."""
+        if not isinstance(actions, np.ndarray):
+            actions = np.asarray(actions)
+        *_, self._infos = self.step(actions)
+        self._ready = True
+
+    def recv(self) -> Received:
+        """The outcome of the last ``async_reset`` or ``send``.
+
+        Returns:
+            observations, rewards, terminals, truncations, infos, agent ids int64
+            ``(num_agents,)``, masks bool ``(num_agents,)``.
+
+        Raises:
+            APIUsageError: Nothing was sent, or ``step`` returned infos that are not a list.
+        """
+        if not self._ready:
+            raise APIUsageError(f"{type(self).__name__}.recv: nothing to receive; call async_reset or send first")
+        if not isinstance(self._infos, list):
+            raise APIUsageError(
+                f"{type(self).__name__}: infos must be a list of dicts, got {type(self._infos).__name__}"
+            )
+        self._ready = False
+        return (
+            self.observations,
+            self.rewards,
+            self.terminals,
+            self.truncations,
+            self._infos,
+            self.agent_ids,
+            self.masks,
+        )

@@ -1,0 +1,63 @@
+"""Every exception that pufferlib raises on purpose.
+
+A message has four parts: where it happened, what was expected, what was given, and what to do::
+
+    PufferError
+    ├── APIUsageError        (also a ValueError and a RuntimeError: a call that breaks the contract)
+    │   └── UnknownNameError (also a KeyError: a name that nothing answers to)
+    ├── InvalidAgentError    (also a ValueError: an agent that the environment does not have)
+    ├── WorkerError          (also a RuntimeError: an environment failed in another process)
+    └── BindingMissing       (also an ImportError: an optional package is not installed)
+"""
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "APIUsageError",
+    "BindingMissing",
+    "InvalidAgentError",
+    "PufferError",
+    "UnknownNameError",
+    "WorkerError",
+    "nearest",
+]
+
+
+class PufferError(Exception):
+    """The base of all errors of this package."""
+
+
+class APIUsageError(PufferError, ValueError, RuntimeError):
+    """A call that breaks the contract: a wrong argument, or a right one at the wrong time."""
+
+
+class UnknownNameError(APIUsageError, KeyError):
+    """A name of an environment, option or backend that does not exist."""
+
+    __str__ = Exception.__str__  # KeyError would show the message in quotes
+
+    @classmethod
+    def of(cls, where: str, kind: str, name: object, known: Iterable[str]) -> "UnknownNameError":
+        """The error for ``name``, which is none of ``known``; suggests the nearest ones."""
+        known = list(known)
+        close = nearest(str(name), known)
+        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"known: {', '.join(sorted(known))}"
+        return cls(f"{where}: unknown {kind} {name!r}; {hint}")
+
+
+class InvalidAgentError(PufferError, ValueError):
+    """An agent that the environment does not have."""
+
+
+class WorkerError(PufferError, RuntimeError):
+    """An environment raised, or its process died, in a worker."""
+
+
+class BindingMissing(PufferError, ImportError):  # noqa: N818 - a name that users already know
+    """An optional package is needed; the message names the command that installs it."""
+
+
+def nearest(name: str, known: Iterable[str], count: int = 2) -> list[str]:
+    """The ``count`` entries of ``known`` closest to ``name``, best first; empty when none is close."""
+    return difflib.get_close_matches(name, list(known), n=count, cutoff=0.6)

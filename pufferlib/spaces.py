@@ -1,0 +1,57 @@
+"""Gymnasium spaces seen from the batch: which ones a native environment may use, and their joint form."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
+
+from pufferlib.errors import APIUsageError
+
+__all__ = ["Space", "action_layout", "check_native_spaces", "joint_space"]
+
+Space = gymnasium.Space[Any]
+
+
+def check_native_spaces(where: str, observation_space: object, action_space: object) -> None:
+    """Raise unless a native environment may use these spaces.
+
+    Raises:
+        APIUsageError: The observation space is not a Box, or the action space is none of
+            Discrete, MultiDiscrete and Box.
+    """
+    if not isinstance(observation_space, Box):
+        raise APIUsageError(
+            f"{where}: single_observation_space must be a Box, got {observation_space!r}; "
+            "wrap other spaces with pufferlib.emulation"
+        )
+    if not isinstance(action_space, Discrete | MultiDiscrete | Box):
+        raise APIUsageError(
+            f"{where}: single_action_space must be Discrete, MultiDiscrete or Box, got {action_space!r}; "
+            "wrap other spaces with pufferlib.emulation"
+        )
+
+
+def joint_space(space: Space, num_agents: int) -> Space:
+    """The space of ``num_agents`` stacked samples of ``space``: shape ``(num_agents, *space.shape)``."""
+    if isinstance(space, Discrete):
+        return MultiDiscrete(
+            np.full(num_agents, space.n, np.int64), start=np.full(num_agents, int(space.start), np.int64)
+        )
+    if isinstance(space, MultiDiscrete):
+        low = np.broadcast_to(space.start, (num_agents, *space.shape))
+        return Box(low, low + space.nvec - 1, dtype=np.int32)
+    if isinstance(space, Box):
+        shape = (num_agents, *space.shape)
+        return Box(
+            np.broadcast_to(space.low, shape), np.broadcast_to(space.high, shape), dtype=np.dtype(space.dtype).type
+        )
+    raise APIUsageError(f"joint_space: expected Box, Discrete or MultiDiscrete, got {space!r}")
+
+
+def action_layout(space: Space) -> tuple[tuple[int, ...], npt.DTypeLike]:
+    """Shape and dtype of one agent's row in the action buffer: int32, or the dtype of a Box."""
+    if isinstance(space, Box):
+        return space.shape, space.dtype
+    return tuple(space.shape or ()), np.int32
