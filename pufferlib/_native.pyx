@@ -1,2 +1,4 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Everything compiled, in one extension. Each part stands beside the Python that uses it."""
+
+include "ocean/binding.pxi"

@@ -1,7 +1,282 @@
-/* The contract of a C environment. */
+/* The contract of a C environment: what its author writes, and the batch loop that runs it.
+ *
+ * An environment `pong` is a struct and six names:
+ *
+ *   typedef struct { PufferGame game; parameters ...; metrics and state ... } Pong;
+ *   static const char pong_about[]                 one sentence, shown by help and the documentation
+ *   static const PufferParameter pong_parameters[] what a user may choose, a row each
+ *   static const PufferMetric pong_metrics[]       what a finished episode reports: score, perf in [0, 1],
+ * ... const char *pong_spec(const Pong *, PufferSpec *)     spaces, agents, picture; NULL, or what is wrong
+ *   void pong_reset(Pong *)                        begins an episode and writes its first observation
+ *   PufferOutcome pong_step(Pong *)                reads actions, writes observations and rewards
+ *   void pong_draw(const Pong *, PufferCanvas *)   paints the state
+ *
+ * and PUFFER_ENV(Pong, pong) in pong.c, which turns them into the `PufferEnvType` that Python finds.
+ *
+ * Rules. The loop clears rewards and flags before a step and calls reset after an episode: a step never
+ * resets itself. An observation row keeps its content from step to step, so that a step may write only what
+ * changed; a reset writes all of it. Every action value means something: clamp it or take it for "do
+ * nothing". All randomness comes from `game.rng`. No globals, no allocation, no output.
+ */
 #ifndef PUFFER_ENV_H
 #define PUFFER_ENV_H
 
-typedef struct PufferEnvType PufferEnvType;
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define PUFFER_MAX_DIMS    8
+#define PUFFER_MAX_METRICS 8
+#define PUFFER_INLINE      static inline __attribute__((always_inline))
+
+/* ---- Randomness ------------------------------------------------------------------------------- */
+
+/* PCG32 (O'Neill 2014, XSH RR 64/32): one generator per game, so that a game's stream depends on its own
+ * seed and on nothing else. */
+typedef struct {
+    uint64_t state;
+} PufferRng;
+
+static inline uint32_t puffer_random(PufferRng *rng) {
+    uint64_t old = rng->state;
+    rng->state = old * 6364136223846793005u + 1442695040888963407u;
+    uint32_t word = (uint32_t)(((old >> 18) ^ old) >> 27);
+    uint32_t turn = (uint32_t)(old >> 59);
+    return (word >> turn) | (word << (-turn & 31));
+}
+
+/* Uniform in [0, bound); bound > 0. */
+static inline int32_t puffer_random_below(PufferRng *rng, int32_t bound) {
+    return (int32_t)(((uint64_t)puffer_random(rng) * (uint32_t)bound) >> 32);
+}
+
+static inline void puffer_seed(PufferRng *rng, uint64_t seed) {
+    rng->state = seed + 1442695040888963407u;
+    puffer_random(rng);
+    rng->state += seed;
+    puffer_random(rng);
+}
+
+/* ---- Declarations: parameters, metrics, spaces ---------------------------------------------------- */
+
+/* A type is its letter in Python's buffer protocol and in numpy. */
+typedef enum {
+    PUFFER_BOOL = '?',
+    PUFFER_INT8 = 'b',
+    PUFFER_UINT8 = 'B',
+    PUFFER_INT32 = 'i',
+    PUFFER_FLOAT32 = 'f',
+} PufferType;
+
+/* clang-format off */
+#define PUFFER_TYPE_OF(value) _Generic((value), bool: PUFFER_BOOL, int32_t: PUFFER_INT32, float: PUFFER_FLOAT32)
+/* clang-format on */
+
+/* A keyword of the environment: a bool, int32_t or float field, its default and the range it may have. */
+typedef struct {
+    const char *name;
+    PufferType type;
+    size_t offset;
+    double value, low, high;
+    const char *about;
+} PufferParameter;
+
+#define PUFFER_PARAMETER(Type, field, value, low, high, about) \
+    {#field, PUFFER_TYPE_OF(((Type *)0)->field), offsetof(Type, field), (value), (low), (high), about}
+
+/* A float field that is read when an episode ends; the report is its mean over the finished episodes. */
+typedef struct {
+    const char *name;
+    size_t offset;
+    const char *about;
+} PufferMetric;
+
+#define PUFFER_METRIC(Type, field, about) {#field, offsetof(Type, field), about}
+
+typedef enum {
+    PUFFER_DISCRETE,       /* int32_t actions[agents], each in [0, action_sizes[0]) */
+    PUFFER_MULTI_DISCRETE, /* int32_t actions[agents][k], the i-th in [0, action_sizes[i]) */
+    PUFFER_BOX,            /* float actions[agents][action_sizes[0]], each in [-1, 1] */
+} PufferActionKind;
+
+/* What Python derives the spaces from. Shapes and sizes end with their first zero. */
+typedef struct {
+    PufferType observation_type;
+    int32_t observation_shape[PUFFER_MAX_DIMS];
+    float observation_low, observation_high;
+    PufferActionKind action_kind;
+    int32_t action_sizes[PUFFER_MAX_DIMS];
+    int32_t agents;                        /* players of one game */
+    int32_t picture_width, picture_height; /* px */
+    int32_t frames_per_second;             /* steps in a second of the game, for videos */
+} PufferSpec;
+
+/* A picture in the caller's memory: uint8_t pixels[height][width][3], red green blue. */
+typedef struct {
+    uint8_t *pixels;
+    int32_t width, height;
+} PufferCanvas;
+
+/* ---- The head of every environment's struct ------------------------------------------------------- */
+
+/* Sums over the episodes that finished since the last report. */
+typedef struct {
+    float metrics[PUFFER_MAX_METRICS];
+    float episode_return, episode_length;
+    int32_t episodes;
+} PufferLog;
+
+typedef struct {
+    void *observations;  /* this game's rows: [agents][observation_shape] of observation_type */
+    const void *actions; /* [agents] int32_t, or as PufferActionKind says */
+    float *rewards;      /* [agents], 0 before each step */
+    bool *terminals;     /* [agents], false before each step; only for players that end one by one */
+    bool *truncations;   /* the same */
+    bool *masks;         /* [agents], true before each reset; false: this player is absent */
+    PufferRng rng;
+    float episode_return; /* of all agents, kept by the loop, like the two below */
+    int32_t episode_length;
+    PufferLog log;
+} PufferGame;
+
+/* How a step ends. The loop sets the flags of all the game's players and begins the next episode. */
+typedef enum {
+    PUFFER_RUNNING,
+    PUFFER_TERMINATED, /* the task is over: what follows is worth nothing */
+    PUFFER_TRUNCATED,  /* a limit from outside cut it off: what follows would have been worth something */
+} PufferOutcome;
+
+/* ---- The batch ---------------------------------------------------------------------------------- */
+
+typedef struct PufferBatch PufferBatch;
+
+/* What PUFFER_ENV makes of an environment. Ranges are of games: [begin, end). */
+typedef struct {
+    const char *name, *class_name, *about;
+    size_t size; /* of the struct, bytes */
+    const PufferParameter *parameters;
+    int32_t num_parameters;
+    const PufferMetric *metrics;
+    int32_t num_metrics;
+    const char *(*spec)(const void *game, PufferSpec *spec);
+    void (*reset)(const PufferBatch *batch, int32_t begin, int32_t end);
+    void (*step)(const PufferBatch *batch, int32_t begin, int32_t end);
+    void (*draw)(const void *game, PufferCanvas *canvas);
+} PufferEnvType;
+
+/* Games of one type, one after another in memory, and the caller's buffers, a row for each agent. */
+struct PufferBatch {
+    const PufferEnvType *type;
+    PufferSpec spec; /* the same for every game */
+    int32_t num_games;
+    size_t observation_bytes; /* of one game */
+    char *games;
+    char *observations, *final_observations;
+    char *actions;
+    float *rewards;
+    bool *terminals, *truncations, *masks;
+};
+
+static inline PufferGame *puffer_game(const PufferBatch *batch, int32_t index) {
+    return (PufferGame *)(batch->games + (size_t)index * batch->type->size);
+}
+
+/* Clear the outcome of the last step of games [begin, end). */
+static inline void puffer_clear_outcome(const PufferBatch *batch, int32_t begin, int32_t end) {
+    size_t first = (size_t)begin * batch->spec.agents;
+    size_t count = (size_t)(end - begin) * batch->spec.agents;
+    memset(batch->rewards + first, 0, count * sizeof(float));
+    memset(batch->terminals + first, 0, count * sizeof(bool));
+    memset(batch->truncations + first, 0, count * sizeof(bool));
+}
+
+/* Begin an episode. `reset` is a constant where this is inlined, and is inlined in turn. */
+PUFFER_INLINE void puffer_begin_episode(PufferGame *game, int32_t agents, void (*reset)(void *game)) {
+    game->episode_return = 0;
+    game->episode_length = 0;
+    memset(game->masks, true, (size_t)agents * sizeof(bool));
+    reset(game);
+}
+
+PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, int32_t end, size_t size,
+                                      void (*reset)(void *game)) {
+    puffer_clear_outcome(batch, begin, end);
+    for (int32_t i = begin; i < end; i++) {
+        PufferGame *game = (PufferGame *)(batch->games + (size_t)i * size);
+        memset(&game->log, 0, sizeof game->log);
+        puffer_begin_episode(game, batch->spec.agents, reset);
+    }
+}
+
+/* Raise the flags of game `index`, count its episode and keep its last observation. */
+static inline void puffer_end_episode(const PufferBatch *batch, int32_t index, PufferOutcome outcome) {
+    PufferGame *game = puffer_game(batch, index);
+    size_t agents = (size_t)batch->spec.agents;
+    bool *flags = outcome == PUFFER_TERMINATED ? game->terminals : game->truncations;
+    memset(flags, true, agents * sizeof(bool));
+    for (int32_t i = 0; i < batch->type->num_metrics; i++) {
+        const char *metric = (const char *)game + batch->type->metrics[i].offset;
+        game->log.metrics[i] += *(const float *)metric;
+    }
+    game->log.episode_return += game->episode_return / (float)agents;
+    game->log.episode_length += (float)game->episode_length;
+    game->log.episodes++;
+    memcpy(batch->final_observations + (size_t)index * batch->observation_bytes, game->observations,
+           batch->observation_bytes);
+}
+
+PUFFER_INLINE void puffer_step_games(const PufferBatch *batch, int32_t begin, int32_t end, size_t size,
+                                     PufferOutcome (*step)(void *game), void (*reset)(void *game)) {
+    const int32_t agents = batch->spec.agents;
+    puffer_clear_outcome(batch, begin, end);
+    for (int32_t i = begin; i < end; i++) {
+        PufferGame *game = (PufferGame *)(batch->games + (size_t)i * size);
+        PufferOutcome outcome = step(game);
+        for (int32_t agent = 0; agent < agents; agent++) game->episode_return += game->rewards[agent];
+        game->episode_length++;
+        if (outcome != PUFFER_RUNNING) {
+            puffer_end_episode(batch, i, outcome);
+            puffer_begin_episode(game, agents, reset);
+        }
+    }
+}
+
+/* Define `const PufferEnvType <env>_env`. The small functions give the author's typed ones a common form. */
+#define PUFFER_ENV(Type, env)                                                                          \
+    _Static_assert(offsetof(Type, game) == 0, "PufferGame game must open the struct");                 \
+    _Static_assert(sizeof env##_metrics / sizeof(PufferMetric) <= PUFFER_MAX_METRICS, "many metrics"); \
+    static const char *env##_any_spec(const void *game, PufferSpec *spec) {                            \
+        return env##_spec(game, spec);                                                                 \
+    }                                                                                                  \
+    static inline void env##_any_reset(void *game) {                                                   \
+        env##_reset(game);                                                                             \
+    }                                                                                                  \
+    static inline PufferOutcome env##_any_step(void *game) {                                           \
+        return env##_step(game);                                                                       \
+    }                                                                                                  \
+    static void env##_any_draw(const void *game, PufferCanvas *canvas) {                               \
+        env##_draw(game, canvas);                                                                      \
+    }                                                                                                  \
+    static void env##_reset_games(const PufferBatch *batch, int32_t begin, int32_t end) {              \
+        puffer_reset_games(batch, begin, end, sizeof(Type), env##_any_reset);                          \
+    }                                                                                                  \
+    static void env##_step_games(const PufferBatch *batch, int32_t begin, int32_t end) {               \
+        puffer_step_games(batch, begin, end, sizeof(Type), env##_any_step, env##_any_reset);           \
+    }                                                                                                  \
+    const PufferEnvType env##_env = {                                                                  \
+        .name = #env,                                                                                  \
+        .class_name = #Type,                                                                           \
+        .about = env##_about,                                                                          \
+        .size = sizeof(Type),                                                                          \
+        .parameters = env##_parameters,                                                                \
+        .num_parameters = sizeof env##_parameters / sizeof(PufferParameter),                           \
+        .metrics = env##_metrics,                                                                      \
+        .num_metrics = sizeof env##_metrics / sizeof(PufferMetric),                                    \
+        .spec = env##_any_spec,                                                                        \
+        .reset = env##_reset_games,                                                                    \
+        .step = env##_step_games,                                                                      \
+        .draw = env##_any_draw,                                                                        \
+    };
 
 #endif

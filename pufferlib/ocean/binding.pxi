@@ -1,0 +1,340 @@
+# The C environments, seen from Python: what each type declares, and OceanBatch, which runs games of one type.
+# Everything that reaches C is checked here.
+
+from cpython.buffer cimport (
+    PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_IsContiguous, PyBuffer_Release,
+    PyObject_CheckBuffer, PyObject_GetBuffer,
+)
+from libc.string cimport memmove
+from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint64_t
+
+from pufferlib.errors import APIUsageError
+
+
+cdef extern from "puffer_batch.h" nogil:
+    enum: PUFFER_MAX_METRICS
+    enum: PUFFER_BOX
+    ctypedef struct PufferParameter:
+        const char *name
+        int type
+        double value, low, high
+        const char *about
+    ctypedef struct PufferMetric:
+        const char *name
+        const char *about
+    ctypedef struct PufferSpec:
+        int observation_type
+        int32_t *observation_shape
+        float observation_low, observation_high
+        int action_kind
+        int32_t *action_sizes
+        int32_t agents, picture_width, picture_height, frames_per_second
+    ctypedef struct PufferCanvas:
+        uint8_t *pixels
+        int32_t width, height
+    ctypedef struct PufferRng:
+        pass
+    ctypedef struct PufferGame:
+        PufferRng rng
+    ctypedef struct PufferBatch:
+        const PufferEnvType *type
+        PufferSpec spec
+        int32_t num_games
+        size_t observation_bytes
+        char *games
+        void *observations
+        void *final_observations
+        void *actions
+        void *rewards
+        void *terminals
+        void *truncations
+        void *masks
+    ctypedef struct PufferEnvType:
+        const char *name
+        const char *class_name
+        const char *about
+        const PufferParameter *parameters
+        int32_t num_parameters
+        const PufferMetric *metrics
+        int32_t num_metrics
+        void (*reset)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
+        void (*step)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
+        void (*draw)(const void *game, PufferCanvas *canvas) noexcept nogil
+
+    const PufferEnvType *puffer_env_types[]
+    int32_t puffer_num_dims(const int32_t *sizes)
+    int32_t puffer_action_count(const PufferSpec *spec)
+    const char *puffer_batch_create(PufferBatch *batch, const PufferEnvType *type, int32_t num_games,
+                                    const double *values)
+    void puffer_batch_destroy(PufferBatch *batch)
+    void puffer_batch_bind(PufferBatch *batch)
+    int64_t puffer_batch_report(const PufferBatch *batch, double *metrics, double *episode_return,
+                                double *episode_length)
+    PufferGame *puffer_game(const PufferBatch *batch, int32_t index)
+    void puffer_seed(PufferRng *rng, uint64_t seed)
+
+
+cdef list _sizes(const int32_t *sizes):
+    return [sizes[i] for i in range(puffer_num_dims(sizes))]
+
+
+def ocean_types():
+    """What every C environment declares: a list of dicts in the order of their names."""
+    cdef const PufferEnvType *kind
+    cdef int i = 0, j
+    types = []
+    while puffer_env_types[i] is not NULL:
+        kind = puffer_env_types[i]
+        types.append({
+            "index": i,
+            "name": kind.name.decode(),
+            "class_name": kind.class_name.decode(),
+            "about": kind.about.decode(),
+            "parameters": [
+                {
+                    "name": kind.parameters[j].name.decode(),
+                    "type": chr(kind.parameters[j].type),
+                    "default": kind.parameters[j].value,
+                    "low": kind.parameters[j].low,
+                    "high": kind.parameters[j].high,
+                    "about": kind.parameters[j].about.decode(),
+                }
+                for j in range(kind.num_parameters)
+            ],
+            "metrics": {kind.metrics[j].name.decode(): kind.metrics[j].about.decode() for j in range(kind.num_metrics)},
+        })
+        i += 1
+    return types
+
+
+cdef class OceanBatch:
+    """Games of one C environment and the arrays that they read and write.
+
+    Args:
+        index: Of the environment in ``ocean_types()``.
+        num_games: How many.
+        values: A float for each parameter, in the order and range of its table.
+        log_interval: Steps between two reports.
+    """
+
+    cdef PufferBatch batch
+    cdef str where
+    cdef Py_buffer views[7]
+    cdef int num_views
+    cdef bint ready  # reset was called
+    cdef bint busy  # a thread is stepping, without the GIL
+    cdef int64_t log_interval, steps
+
+    def __cinit__(self, int index, int32_t num_games, values, int64_t log_interval):
+        cdef const PufferEnvType *kind = puffer_env_types[index]
+        cdef double[64] numbers
+        cdef const char *problem
+        if kind.num_parameters > 64:
+            raise MemoryError(f"{kind.class_name.decode()} has more than 64 parameters")
+        for i, value in enumerate(values):
+            numbers[i] = value
+        self.where = kind.class_name.decode()
+        self.log_interval = log_interval
+        problem = puffer_batch_create(&self.batch, kind, num_games, numbers)
+        if problem is not NULL:
+            raise APIUsageError(f"{self.where}: {problem.decode()}")
+        if self.batch.games is NULL:
+            raise MemoryError(f"{self.where}: no memory for {num_games} games")
+
+    def __dealloc__(self):
+        self._release()
+
+    @property
+    def spec(self):
+        """The spec of one game as a dict; types are letters of numpy."""
+        cdef PufferSpec *spec = &self.batch.spec
+        return {
+            "observation_type": chr(spec.observation_type),
+            "observation_shape": tuple(_sizes(spec.observation_shape)),
+            "observation_low": spec.observation_low,
+            "observation_high": spec.observation_high,
+            "action_kind": ("discrete", "multi_discrete", "box")[spec.action_kind],
+            "action_sizes": _sizes(spec.action_sizes),
+            "agents": spec.agents,
+            "picture": (spec.picture_height, spec.picture_width),
+            "frames_per_second": spec.frames_per_second,
+        }
+
+    def bind(self, observations, final_observations, actions, rewards, terminals, truncations, masks):
+        """Adopt the arrays, without a copy; they live as long as the batch does."""
+        cdef PufferBatch *batch = &self.batch
+        cdef int64_t agents = <int64_t>batch.num_games * batch.spec.agents
+        cdef int64_t row = <int64_t>batch.observation_bytes * batch.num_games
+        observation_type = chr(batch.spec.observation_type)
+        action_type = "f" if batch.spec.action_kind == PUFFER_BOX else "i"
+        if self.num_views:
+            raise APIUsageError(f"{self.where}: the arrays are bound already")
+        try:
+            batch.observations = self._adopt("observations", observations, observation_type, row)
+            batch.final_observations = self._adopt(
+                "final_observations", final_observations, observation_type, row)
+            batch.actions = self._adopt(
+                "actions", actions, action_type, 4 * agents * puffer_action_count(&batch.spec))
+            batch.rewards = self._adopt("rewards", rewards, "f", 4 * agents)
+            batch.terminals = self._adopt("terminals", terminals, "?", agents)
+            batch.truncations = self._adopt("truncations", truncations, "?", agents)
+            batch.masks = self._adopt("masks", masks, "?", agents)
+        except BaseException:
+            self._release_views()
+            raise
+        puffer_batch_bind(batch)
+
+    cdef void *_adopt(self, str name, array, str kind, int64_t num_bytes) except NULL:
+        cdef Py_buffer *view = &self.views[self.num_views]
+        try:
+            PyObject_GetBuffer(array, view, PyBUF_WRITABLE | PyBUF_FORMAT | PyBUF_STRIDES)
+        except (BufferError, TypeError, ValueError) as error:
+            raise APIUsageError(f"{self.where}: {name} must be a writable array, got {array!r:.80} ({error})") from None
+        self.num_views += 1
+        if view.format.decode() != kind or view.len != num_bytes or not PyBuffer_IsContiguous(view, b"C"):
+            raise APIUsageError(
+                f"{self.where}: {name} must be C-contiguous with {num_bytes} bytes of type {kind!r}, "
+                f"got {view.len} bytes of type {view.format.decode()!r}"
+                f"{'' if PyBuffer_IsContiguous(view, b'C') else ', not contiguous'}"
+            )
+        return view.buf
+
+    cdef int _check(self, str method) except -1:
+        if self.batch.games is NULL:
+            raise APIUsageError(f"{self.where}.{method}: the environment is closed; make a new one")
+        if self.num_views != 7:
+            raise APIUsageError(f"{self.where}.{method}: no arrays are bound; call bind first")
+        if self.busy:
+            raise APIUsageError(f"{self.where}.{method}: another thread is stepping this environment")
+        return 0
+
+    def reset(self, seeds=None):
+        """Begin new episodes and new statistics; ``seeds`` has an int for each game, None goes on."""
+        cdef int32_t i
+        self._check("reset")
+        if seeds is not None:
+            for i, seed in zip(range(self.batch.num_games), seeds, strict=True):
+                puffer_seed(&puffer_game(&self.batch, i).rng, <uint64_t>seed)
+        self.steps = 0
+        self.ready = True
+        self.busy = True
+        with nogil:
+            self.batch.type.reset(&self.batch, 0, self.batch.num_games)
+        self.busy = False
+
+    def step(self, actions):
+        """Act in every game once. True when a report is due."""
+        if not self.ready or self.batch.games is NULL or self.busy:
+            self._check("step")
+            raise APIUsageError(f"{self.where}.step: no episode has begun; call reset first")
+        self._take_actions(actions)
+        self.busy = True
+        with nogil:
+            self.batch.type.step(&self.batch, 0, self.batch.num_games)
+        self.busy = False
+        self.steps += 1
+        return self.steps % self.log_interval == 0
+
+    cdef int _take_actions(self, actions) except -1:
+        # Copy the actions into their buffer. The common cases are a C-contiguous int32 or int64 array of
+        # the right shape (float32 for a Box); everything else goes through numpy once.
+        cdef Py_buffer view
+        cdef bint box = self.batch.spec.action_kind == PUFFER_BOX
+        cdef int taken = 0
+        if PyObject_CheckBuffer(actions):
+            PyObject_GetBuffer(actions, &view, PyBUF_FORMAT | PyBUF_STRIDES)
+            try:
+                taken = self._copy_actions(&view, box)
+            finally:
+                PyBuffer_Release(&view)
+        if not taken:
+            plain = self._plain_actions(actions, box)
+            PyObject_GetBuffer(plain, &view, PyBUF_FORMAT | PyBUF_STRIDES)
+            try:
+                self._copy_actions(&view, box)
+            finally:
+                PyBuffer_Release(&view)
+        return 0
+
+    cdef bint _copy_actions(self, Py_buffer *view, bint box) noexcept:
+        # False when the array is of another type, shape or order than the common cases have.
+        cdef Py_buffer *rows = &self.views[2]
+        cdef int64_t count = rows.len // 4, i, number
+        cdef int32_t *to = <int32_t *>rows.buf
+        cdef char kind = view.format[0]
+        if view.ndim != rows.ndim or view.format[1] != 0 or not PyBuffer_IsContiguous(view, b"C"):
+            return False
+        for i in range(rows.ndim):
+            if view.shape[i] != rows.shape[i]:
+                return False
+        if kind == (b"f" if box else b"i"):
+            if view.buf != rows.buf:
+                memmove(rows.buf, view.buf, rows.len)
+            return True
+        if box or (kind != b"l" and kind != b"q") or view.itemsize != 8:
+            return False
+        for i in range(count):  # saturate: a number out of range must not become a valid action
+            number = (<int64_t *>view.buf)[i]
+            to[i] = <int32_t>(INT32_MIN if number < INT32_MIN else INT32_MAX if number > INT32_MAX else number)
+        return True
+
+    def _plain_actions(self, actions, bint box):
+        import numpy as np
+        cdef Py_buffer *rows = &self.views[2]
+        shape = tuple([rows.shape[i] for i in range(rows.ndim)])
+        array = np.asarray(actions)
+        if array.dtype.kind not in ("fiu" if box else "iub") or array.shape != shape:
+            raise APIUsageError(
+                f"{self.where}.step: actions must be {'numbers' if box else 'integers'} of shape {shape}, "
+                f"got dtype {array.dtype} and shape {array.shape}; give one action for each agent"
+            )
+        if array.dtype == np.uint64:
+            array = np.minimum(array, INT32_MAX)
+        return np.ascontiguousarray(array, np.float32 if box else np.int64)
+
+    def report(self):
+        """Means over the episodes finished since the last report; None when there were none."""
+        cdef double metrics[PUFFER_MAX_METRICS]
+        cdef double episode_return, episode_length
+        cdef int i
+        self._check("report")
+        cdef int64_t n = puffer_batch_report(&self.batch, metrics, &episode_return, &episode_length)
+        if n == 0:
+            return None
+        report = {self.batch.type.metrics[i].name.decode(): metrics[i] / n for i in range(self.batch.type.num_metrics)}
+        report["episode_return"] = episode_return / n
+        report["episode_length"] = episode_length / n
+        report["n"] = n
+        return report
+
+    def render(self, int64_t index, uint8_t[:, :, ::1] picture):
+        """Draw game ``index`` into ``picture``, uint8 ``(height, width, 3)``."""
+        cdef PufferCanvas canvas
+        self._check("render")
+        if not self.ready:
+            raise APIUsageError(f"{self.where}.render: no episode has begun; call reset first")
+        if not 0 <= index < self.batch.num_games:
+            raise APIUsageError(
+                f"{self.where}.render: env_index must be at least 0 and below {self.batch.num_games}, got {index}")
+        canvas.width = self.batch.spec.picture_width
+        canvas.height = self.batch.spec.picture_height
+        if picture.shape[0] != canvas.height or picture.shape[1] != canvas.width or picture.shape[2] != 3:
+            raise APIUsageError(f"{self.where}.render: the picture must have shape ({canvas.height}, {canvas.width}, 3)")
+        canvas.pixels = &picture[0, 0, 0]
+        self.batch.type.draw(puffer_game(&self.batch, <int32_t>index), &canvas)
+
+    def close(self):
+        """Free the games and let go of the arrays. Closing twice is fine."""
+        if self.busy:
+            raise APIUsageError(f"{self.where}.close: another thread is stepping this environment")
+        self._release()
+
+    cdef void _release(self) noexcept:
+        puffer_batch_destroy(&self.batch)
+        self._release_views()
+
+    cdef void _release_views(self) noexcept:
+        cdef int i
+        for i in range(self.num_views):
+            PyBuffer_Release(&self.views[i])
+        self.num_views = 0

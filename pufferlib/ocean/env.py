@@ -1,0 +1,170 @@
+"""OceanEnv: the one class that serves every C environment."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
+
+from pufferlib._native import OceanBatch
+from pufferlib.buffers import Array
+from pufferlib.env import Infos, PufferEnv, Stepped
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.ocean.types import EnvType, env_types
+from pufferlib.seeding import env_seed
+from pufferlib.spaces import Space
+
+__all__ = ["OceanEnv", "type_of"]
+
+
+class OceanEnv(PufferEnv):
+    """``num_envs`` games of one C environment, stepped together.
+
+    The next episode begins in the step that ends one (``autoreset = "same_step"``); the last
+    observation stays in ``final_observations``. The arrays that ``reset`` and ``step`` return are
+    the env's own and change with the next step: copy what you keep, and do not write into
+    ``observations``, because a step may draw only what has changed.
+
+    Args:
+        name: One of ``pufferlib.ocean.names()``.
+        num_envs: Games; ``num_agents`` is that times the players of a game.
+        seed: Game i draws from ``env_seed(seed, i)``, until ``reset`` is given another seed.
+        render_mode: None or "rgb_array"; ``render`` works with both.
+        log_interval: Steps between two reports on the episodes that finished.
+        buf: Arrays to write into, C-contiguous; None allocates new ones.
+        **params: Keywords of the environment; ``help(pufferlib.ocean.Pong)`` lists Pong's.
+
+    Raises:
+        UnknownNameError: No such environment, or no such keyword; the nearest are suggested.
+        APIUsageError: A value is of the wrong type or out of range.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"]}
+    single_observation_space: Box
+
+    def __init__(
+        self,
+        name: str,
+        num_envs: int = 1,
+        seed: int = 0,
+        render_mode: str | None = None,
+        log_interval: int = 128,
+        buf: Mapping[str, Array] | None = None,
+        **params: Any,
+    ) -> None:
+        env_type = type_of(name)
+        where = env_type.class_name
+        _check_count(where, "num_envs", num_envs)
+        _check_count(where, "log_interval", log_interval)
+        if render_mode not in (None, "rgb_array"):
+            raise APIUsageError(
+                f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}; "
+                "render() returns a picture that any viewer can show"
+            )
+        self.name = name
+        self.render_mode = render_mode
+        self._batch = OceanBatch(env_type.index, num_envs, env_type.numbers(params), log_interval)
+        spec = self._batch.spec
+        self.single_observation_space = _observation_space(spec)
+        self.single_action_space = _action_space(spec)
+        self.num_envs = num_envs
+        self.num_agents = num_envs * spec["agents"]
+        self.metadata = {**type(self).metadata, "render_fps": spec["frames_per_second"]}  # type: ignore[misc]
+        self._picture_shape: tuple[int, ...] = (*spec["picture"], 3)
+        self._seed: int | None = seed
+        super().__init__(buf)
+        self._batch.bind(
+            self.observations,
+            self.final_observations,
+            self.actions,
+            self.rewards,
+            self.terminals,
+            self.truncations,
+            self.masks,
+        )
+        self._outcome = (self.observations, self.rewards, self.terminals, self.truncations)
+        self._step: Callable[[Any], bool] = self._batch.step
+
+    def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
+        """Begin new episodes and new statistics.
+
+        Args:
+            seed: Seeds all games; None lets their streams go on (the first time: the seed that
+                the constructor was given).
+
+        Returns:
+            observations ``(num_agents, *shape)`` and an empty list.
+        """
+        if seed is None:
+            seed, self._seed = self._seed, None
+        seeds = None if seed is None else [env_seed(seed, i) for i in range(self.num_envs)]
+        self._batch.reset(seeds)
+        self._seed = None
+        return self.observations, []
+
+    def step(self, actions: Any) -> Stepped:
+        """Act with every agent once.
+
+        Args:
+            actions: ``(num_agents, *action_shape)``: integers in any array or sequence, or for a
+                Box floats. What an environment does with a number out of range is part of its rules.
+
+        Returns:
+            observations ``(num_agents, *shape)``, rewards float32 ``(num_agents,)``, terminals and
+            truncations bool ``(num_agents,)``, and a list that holds one dict every
+            ``log_interval`` steps if episodes have finished: means of their metrics,
+            ``episode_return`` and ``episode_length``, and their number ``n``.
+
+        Raises:
+            APIUsageError: Wrong shape or type of actions; before ``reset``; after ``close``.
+        """
+        if self._step(actions):
+            return *self._outcome, self._report()
+        return *self._outcome, []
+
+    def _report(self) -> Infos:
+        report = self._batch.report()
+        return [] if report is None else [report]
+
+    def render(self, env_index: int = 0) -> npt.NDArray[np.uint8]:
+        """A picture of game ``env_index``: uint8 ``(height, width, 3)``, red green blue."""
+        picture = np.empty(self._picture_shape, np.uint8)
+        self._batch.render(env_index, picture)
+        return picture
+
+    def close(self) -> None:
+        """Free the games. The arrays stay valid; closing twice is fine."""
+        self._batch.close()
+
+
+def type_of(name: str) -> EnvType:
+    """The C environment called ``name``.
+
+    Raises:
+        UnknownNameError: There is none.
+    """
+    known = env_types()
+    if name not in known:
+        raise UnknownNameError.of("pufferlib.ocean", "environment", name, known)
+    return known[name]
+
+
+def _check_count(where: str, name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2**31:
+        raise APIUsageError(f"{where}: {name} must be an int >= 1, got {value!r}")
+
+
+def _observation_space(spec: Mapping[str, Any]) -> Box:
+    dtype = np.dtype(spec["observation_type"]).type
+    low, high = spec["observation_low"], spec["observation_high"]
+    return Box(low, high, spec["observation_shape"], dtype)
+
+
+def _action_space(spec: Mapping[str, Any]) -> Space:
+    sizes = spec["action_sizes"]
+    if spec["action_kind"] == "discrete":
+        return Discrete(sizes[0])
+    if spec["action_kind"] == "multi_discrete":
+        return MultiDiscrete(sizes)
+    return Box(-1, 1, (sizes[0],), np.float32)

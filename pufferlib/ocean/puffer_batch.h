@@ -1,0 +1,106 @@
+/* A batch of games as its owner sees it: create, bind to buffers, report, destroy. The owners are the Python
+ * binding and the native tests; an environment needs only puffer_env.h. */
+#ifndef PUFFER_BATCH_H
+#define PUFFER_BATCH_H
+
+#include <stdlib.h>
+
+#include "puffer_env.h"
+
+/* Every environment that was built, NULL at the end; written by CMake. */
+extern const PufferEnvType *const puffer_env_types[];
+
+static inline int32_t puffer_num_dims(const int32_t *sizes) {
+    int32_t count = 0;
+    while (count < PUFFER_MAX_DIMS && sizes[count] > 0) count++;
+    return count;
+}
+
+static inline size_t puffer_row_bytes(const PufferSpec *spec) {
+    size_t bytes = spec->observation_type == PUFFER_FLOAT32 ? sizeof(float) : 1;
+    for (int32_t i = 0; i < puffer_num_dims(spec->observation_shape); i++) {
+        bytes *= (size_t)spec->observation_shape[i];
+    }
+    return bytes;
+}
+
+/* Numbers of four bytes in one agent's action. */
+static inline int32_t puffer_action_count(const PufferSpec *spec) {
+    if (spec->action_kind == PUFFER_BOX) return spec->action_sizes[0];
+    return puffer_num_dims(spec->action_sizes);
+}
+
+static inline void puffer_set_parameter(char *game, const PufferParameter *parameter, double value) {
+    void *field = game + parameter->offset;
+    if (parameter->type == PUFFER_BOOL) {
+        *(bool *)field = value != 0;
+    } else if (parameter->type == PUFFER_INT32) {
+        *(int32_t *)field = (int32_t)value;
+    } else {
+        *(float *)field = (float)value;
+    }
+}
+
+/* Allocate `num_games` games with these parameter values, one for each row of the table and in its range.
+ * Returns NULL, or a sentence about parameters that do not fit together; `batch->games` is NULL when there
+ * is no memory or such a sentence. */
+static inline const char *puffer_batch_create(PufferBatch *batch, const PufferEnvType *type,
+                                              int32_t num_games, const double *values) {
+    memset(batch, 0, sizeof *batch);
+    batch->type = type;
+    batch->num_games = num_games;
+    batch->games = calloc((size_t)num_games, type->size);
+    if (batch->games == NULL) return NULL;
+    for (int32_t i = 0; i < num_games; i++) {
+        for (int32_t j = 0; j < type->num_parameters; j++) {
+            puffer_set_parameter((char *)puffer_game(batch, i), &type->parameters[j], values[j]);
+        }
+    }
+    const char *problem = type->spec(batch->games, &batch->spec);
+    if (problem != NULL) {
+        free(batch->games);
+        batch->games = NULL;
+    }
+    batch->observation_bytes = puffer_row_bytes(&batch->spec) * (size_t)batch->spec.agents;
+    return problem;
+}
+
+static inline void puffer_batch_destroy(PufferBatch *batch) {
+    free(batch->games);
+    batch->games = NULL;
+}
+
+/* Point every game to its rows. The buffers of `batch` are set. */
+static inline void puffer_batch_bind(PufferBatch *batch) {
+    size_t agents = (size_t)batch->spec.agents;
+    size_t action_bytes = (size_t)puffer_action_count(&batch->spec) * 4 * agents;
+    for (int32_t i = 0; i < batch->num_games; i++) {
+        PufferGame *game = puffer_game(batch, i);
+        game->observations = batch->observations + (size_t)i * batch->observation_bytes;
+        game->actions = batch->actions + (size_t)i * action_bytes;
+        game->rewards = batch->rewards + (size_t)i * agents;
+        game->terminals = batch->terminals + (size_t)i * agents;
+        game->truncations = batch->truncations + (size_t)i * agents;
+        game->masks = batch->masks + (size_t)i * agents;
+    }
+}
+
+/* Sum the games' logs into `total`, in the order of the games, and clear them. Returns the episodes. */
+static inline int64_t puffer_batch_report(const PufferBatch *batch, double metrics[PUFFER_MAX_METRICS],
+                                          double *episode_return, double *episode_length) {
+    int64_t episodes = 0;
+    memset(metrics, 0, PUFFER_MAX_METRICS * sizeof *metrics);
+    *episode_return = *episode_length = 0;
+    for (int32_t i = 0; i < batch->num_games; i++) {
+        PufferLog *log = &puffer_game(batch, i)->log;
+        if (log->episodes == 0) continue;
+        for (int32_t j = 0; j < batch->type->num_metrics; j++) metrics[j] += log->metrics[j];
+        *episode_return += log->episode_return;
+        *episode_length += log->episode_length;
+        episodes += log->episodes;
+        memset(log, 0, sizeof *log);
+    }
+    return episodes;
+}
+
+#endif

@@ -1,0 +1,2 @@
+#include "squared_render.h"
+PUFFER_ENV(Squared, squared)
