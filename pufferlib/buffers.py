@@ -1,6 +1,6 @@
 """The arrays of a batch, owned by whoever batches and written in place by the environments."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +10,7 @@ from gymnasium.spaces import Box
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, action_layout
 
-__all__ = ["Buffers", "HasBuffers", "allocate", "layout", "set_buffers", "slice_rows"]
+__all__ = ["BufferSource", "Buffers", "HasBuffers", "allocate", "layout", "set_buffers", "slice_rows"]
 
 Array = npt.NDArray[np.generic]
 Buffers = dict[str, Array]
@@ -24,6 +24,9 @@ class HasBuffers(Protocol):
     single_observation_space: Box
     single_action_space: Space
     num_agents: int
+
+
+BufferSource = Mapping[str, Array] | Callable[[HasBuffers], Mapping[str, Array]] | None
 
 
 def layout(
@@ -65,18 +68,21 @@ def slice_rows(buf: Mapping[str, Array], start: int, stop: int) -> Buffers:
     return {name: array[start:stop] for name, array in buf.items()}
 
 
-def set_buffers(env: HasBuffers, buf: Mapping[str, Array] | None = None) -> None:
+def set_buffers(env: HasBuffers, buf: BufferSource = None) -> None:
     """Give ``env`` its arrays: new ones, or those of ``buf``, adopted without a copy.
 
     Args:
         env: Defines ``single_observation_space``, ``single_action_space`` and ``num_agents``.
         buf: ``observations``, ``actions``, ``rewards``, ``terminals``, ``truncations`` and
-            ``masks``, each with ``num_agents`` rows, and optionally ``final_observations``.
+            ``masks``, each with ``num_agents`` rows, and optionally ``final_observations``; or a
+            function that returns them for ``env``, whose spaces are known by now.
 
     Raises:
         APIUsageError: An array is missing, or has another shape or dtype than the spaces ask for.
     """
     expected = layout(env.single_observation_space, env.single_action_space, env.num_agents)
+    if callable(buf):
+        buf = buf(env)
     if buf is None:
         buf = allocate(env.single_observation_space, env.single_action_space, env.num_agents)
     missing = [name for name in REQUIRED if name not in buf]

@@ -1,13 +1,12 @@
 """PufferEnv: the contract that every environment meets, one step for all of its agents at once."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 
-from pufferlib.buffers import Array, set_buffers
+from pufferlib.buffers import Array, BufferSource, set_buffers
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, check_native_spaces, joint_space
 
@@ -54,7 +53,7 @@ class PufferEnv:
     # and keeps the last one in final_observations; "next_step" spends a step on the reset.
     autoreset: ClassVar[str] = "same_step"
 
-    def __init__(self, buf: Mapping[str, Array] | None = None) -> None:
+    def __init__(self, buf: BufferSource = None) -> None:
         where = type(self).__name__
         for name in BEFORE_SUPER:
             if not hasattr(self, name):
