@@ -1,0 +1,225 @@
+"""What every backend has in common: attributes, the order of calls, and the seeds' API around them."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+
+from pufferlib.buffers import Array, Buffers, slice_rows
+from pufferlib.env import Infos, PufferEnv, Received, Stepped
+from pufferlib.errors import APIUsageError
+from pufferlib.seeding import env_seed
+from pufferlib.spaces import Space, joint_space
+from pufferlib.vector.actions import ActionCheck
+from pufferlib.vector.plan import Autoreset, EnvDescription, VectorPlan
+
+__all__ = ["Batch", "VectorEnv"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows that one ``recv`` returns."""
+
+    buffers: Buffers
+    agent_ids: npt.NDArray[np.int64]
+
+    @classmethod
+    def block(cls, buffers: Buffers, start: int, stop: int) -> "Batch":
+        """Agents ``start`` to ``stop``, in place."""
+        return cls(slice_rows(buffers, start, stop), np.arange(start, stop))
+
+
+class VectorEnv(ABC):
+    """Many environments behind the interface of one.
+
+    Synchronous: ``reset`` and ``step``. Asynchronous: ``async_reset``, then ``recv`` and ``send`` in
+    turns. With ``batch_size < num_envs`` each ``recv`` returns another part of the environments,
+    ``agent_ids`` says which, and ``send`` answers to exactly that part, while the others go on.
+
+    All arrays are views that the environments go on writing into: copy what must outlive the next
+    ``send`` (or, where batches are copied, the next ``recv``).
+
+    Attributes:
+        driver_env: What one environment is like: the first one, or a description of it.
+        single_observation_space: Of one agent.
+        single_action_space: Of one agent.
+        observation_space: Of the agents of one batch.
+        action_space: Of the agents of one batch.
+        num_envs: Environments.
+        num_agents: Agents in all environments together.
+        agents_per_batch: Rows that one ``recv`` returns.
+        emulated: False, or how emulation flattened the spaces.
+        autoreset: What follows a finished episode: "next_step" (the step after it resets, ignores
+            its actions and has reward 0), "same_step" (the observation is already the next
+            episode's, and ``final_observations`` has the last one) or "disabled".
+    """
+
+    single_observation_space: Box
+    single_action_space: Space
+    observation_space: Space
+    action_space: Space
+    num_envs: int
+    num_agents: int
+    agents_per_batch: int
+    driver_env: PufferEnv | EnvDescription
+    emulated: Any
+    autoreset: Autoreset
+
+    def _open(self, plan: VectorPlan, driver: PufferEnv | EnvDescription, about: EnvDescription) -> None:
+        """Set the attributes; the environments exist by now."""
+        self.driver_env = driver
+        self.single_observation_space = about.single_observation_space
+        self.single_action_space = about.single_action_space
+        self.num_envs = len(plan.envs)
+        self.num_agents = about.num_agents * self.num_envs
+        self.agents_per_batch = about.num_agents * plan.batch_size
+        self.observation_space = joint_space(self.single_observation_space, self.agents_per_batch)
+        self.action_space = joint_space(self.single_action_space, self.agents_per_batch)
+        self.emulated = about.emulated
+        self.autoreset = about.autoreset
+        self._check_actions = ActionCheck(self.single_action_space, self.agents_per_batch)
+        self._first_seed: int | None = plan.seed
+        self._batch: Batch | None = None
+        self._next_call = "async_reset"
+        self._closed = False
+
+    def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
+        """Start new episodes everywhere.
+
+        Args:
+            seed: Environment i gets ``env_seed(seed, i)``. None: on the first call the seed of
+                ``make``, later none, so that each environment goes on with its own random stream.
+
+        Returns:
+            observations ``(agents_per_batch, *shape)`` and a list of dicts.
+        """
+        self.async_reset(seed)
+        observations, _, _, _, infos, _, _ = self.recv()
+        return observations, infos
+
+    def step(self, actions: Any) -> Stepped:
+        """Act once with every agent of the last batch.
+
+        Args:
+            actions: ``(agents_per_batch, *action_shape)``: list or array, any integer type, or
+                the dtype of a Box.
+
+        Returns:
+            observations ``(agents_per_batch, *shape)``, rewards float32, terminals and truncations
+            bool, each ``(agents_per_batch,)``, and a list of dicts.
+        """
+        self.send(actions)
+        return self.recv()[:5]
+
+    def async_reset(self, seed: int | None = None) -> None:
+        """Start new episodes everywhere; ``recv`` returns their first observations."""
+        where = f"{type(self).__name__}.async_reset"
+        self._check_open(where)
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer)):
+            raise APIUsageError(f"{where}: seed must be an int or None, got {seed!r}; one seed serves all environments")
+        seed = self._first_seed if seed is None else int(seed)
+        self._first_seed = None
+        self._next_call = "async_reset"
+        self._reset([None if seed is None else env_seed(seed, index) for index in range(self.num_envs)])
+        self._next_call = "recv"
+
+    def send(self, actions: Any) -> None:
+        """Act once with every agent of the last batch; ``recv`` returns what comes of it, or another batch."""
+        where = f"{type(self).__name__}.send"
+        self._check_turn(where, "send")
+        array = self._check_actions(where, actions)
+        self._next_call = "async_reset"  # until this succeeds
+        self._send(array)
+        self._next_call = "recv"
+
+    def recv(self) -> Received:
+        """The next batch.
+
+        Returns:
+            observations ``(agents_per_batch, *shape)``; rewards float32; terminals, truncations
+            bool; infos, a list of dicts; agent ids int64; masks bool, False for absent agents:
+            each ``(agents_per_batch,)``.
+
+        Raises:
+            WorkerError: An environment failed, or its process died.
+        """
+        self._check_turn(f"{type(self).__name__}.recv", "recv")
+        self._batch, infos = self._recv()
+        self._next_call = "send"
+        rows = self._batch.buffers
+        return (
+            rows["observations"],
+            rows["rewards"],
+            rows["terminals"],
+            rows["truncations"],
+            infos,
+            self._batch.agent_ids,
+            rows["masks"],
+        )
+
+    def close(self) -> None:
+        """Close every environment and let go of all processes; more calls do nothing."""
+        if not self._closed:
+            self._closed = True
+            self._close()
+
+    def __enter__(self) -> "VectorEnv":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _row(name: str, meaning: str) -> Any:  # type: ignore[misc]  # noqa: N805 - makes properties, below
+        def get(self: "VectorEnv") -> Array:
+            if self._batch is None:
+                raise APIUsageError(f"{type(self).__name__}.{name}: there is no batch yet; call reset or recv first")
+            return self._batch.buffers[name]
+
+        return property(get, doc=f"{meaning}, of the last batch.")
+
+    observations = _row("observations", "Observations ``(agents_per_batch, *shape)``")
+    final_observations = _row("final_observations", "Last observations of episodes that ended in this step")
+    actions = _row("actions", "Actions last sent")
+    rewards = _row("rewards", "Rewards, float32")
+    terminals = _row("terminals", "Whether an agent's task ended")
+    truncations = _row("truncations", "Whether an agent's episode was cut off")
+    masks = _row("masks", "Whether an agent is present")
+    del _row
+
+    @property
+    def agent_ids(self) -> npt.NDArray[np.int64]:
+        """Which agents the rows of the last batch belong to."""
+        if self._batch is None:
+            raise APIUsageError(f"{type(self).__name__}.agent_ids: there is no batch yet; call reset or recv first")
+        return self._batch.agent_ids
+
+    def _check_open(self, where: str) -> None:
+        if self._closed:
+            raise APIUsageError(f"{where}: the environments are closed; make new ones with pufferlib.vector.make")
+
+    def _check_turn(self, where: str, call: str) -> None:
+        self._check_open(where)
+        if self._next_call != call:
+            raise APIUsageError(f"{where}: the next call must be {self._next_call}, got {call}; {_ORDER}")
+
+    @abstractmethod
+    def _reset(self, seeds: list[int | None]) -> None:
+        """Start resets with one seed per environment; earlier work is finished and forgotten."""
+
+    @abstractmethod
+    def _send(self, actions: Array) -> None:
+        """Start a step of the last batch."""
+
+    @abstractmethod
+    def _recv(self) -> tuple[Batch, Infos]:
+        """Wait for the next batch."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Close the environments, once."""
+
+
+_ORDER = "call async_reset (or reset) first, then recv and send in turns (or step)"

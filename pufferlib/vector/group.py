@@ -1,0 +1,276 @@
+"""The environments of one process: built once, each on its rows, and stepped one after the other.
+
+Serial has them in the caller's process, Multiprocessing one group in each worker; this is the one
+place where environments are built, reset and stepped.
+"""
+
+import inspect
+from collections.abc import Callable, MutableSequence, Sequence
+from typing import Any
+
+import numpy as np
+
+from pufferlib.buffers import Buffers, HasBuffers, slice_rows
+from pufferlib.env import Infos, PufferEnv
+from pufferlib.errors import APIUsageError
+from pufferlib.vector.plan import Autoreset, EnvDescription, EnvPlan, RowSpec
+
+__all__ = ["EnvGroup", "Memory", "build_env", "env_rows"]
+
+Memory = Callable[[RowSpec, int], Buffers]
+
+_HOW_TO_WRAP = (
+    "wrap a Gymnasium environment as functools.partial(pufferlib.emulation.GymnasiumPufferEnv, "
+    "env_creator=...), a PettingZoo one with PettingZooPufferEnv"
+)
+
+
+class EnvGroup:
+    """Environments on neighbouring rows.
+
+    Args:
+        plans: The environments to build.
+        autoreset: What follows a finished episode; None takes what suits the environments.
+        memory: Called while an environment is being built, as soon as its spaces are known, with
+            its spec and index; returns its rows. So the size of the batch follows from the first
+            environment itself, and none is built only to be asked.
+        progress: ``progress[0]`` is set to the position of the environment that is being worked on.
+    """
+
+    def __init__(
+        self,
+        plans: Sequence[EnvPlan],
+        autoreset: Autoreset | None,
+        memory: Memory,
+        progress: MutableSequence[int] | None = None,
+    ) -> None:
+        self._members: list[_Native | _Emulated] = []
+        self._progress = [0] if progress is None else progress
+        try:
+            for position, plan in enumerate(plans):
+                self._progress[0] = position
+                self._members.append(_member(plan, autoreset, memory))
+                autoreset = self._members[-1].autoreset
+        except BaseException as error:
+            error.add_note(f"while building environment {plan.index}, seed {plan.seed}")
+            self._close_quietly()
+            raise
+        self.autoreset: Autoreset = self._members[0].autoreset
+
+    @property
+    def envs(self) -> list[Any]:
+        """The environments."""
+        return [member.env for member in self._members]
+
+    def describe(self) -> EnvDescription:
+        """What the first environment, and so each of them, is like."""
+        env = self._members[0].env
+        space = env.single_observation_space
+        emulated = env.emulated
+        dtype = emulated["observation_dtype"] if emulated else space.dtype
+        return EnvDescription(
+            space, env.single_action_space, int(env.num_agents), emulated, np.dtype(dtype), self.autoreset
+        )
+
+    def track(self, progress: MutableSequence[int]) -> None:
+        """From now on, note in ``progress[0]`` which environment is being worked on."""
+        self._progress = progress
+
+    def reset(self, seeds: Sequence[int | None]) -> Infos:
+        """Start new episodes everywhere, with one seed per environment."""
+        infos: Infos = []
+        try:
+            for position, (member, seed) in enumerate(zip(self._members, seeds, strict=True)):
+                self._progress[0] = position
+                member.reset(seed, infos)
+        except BaseException as error:
+            error.add_note(f"while resetting environment {member.plan.index} with seed {seed}")
+            raise
+        return infos
+
+    def step(self) -> Infos:
+        """Act in every environment with the actions that stand in its rows."""
+        infos: Infos = []
+        try:
+            for position, member in enumerate(self._members):
+                self._progress[0] = position
+                member.step(infos)
+        except BaseException as error:
+            actions = member.buffers["actions"].tolist()
+            error.add_note(f"while stepping environment {member.plan.index} with actions {actions}")
+            raise
+        return infos
+
+    def close(self) -> None:
+        """Close every environment, then raise the first error that came of it."""
+        errors = self._close_quietly()
+        if errors:
+            raise errors[0]
+
+    def _close_quietly(self) -> list[Exception]:
+        errors = []
+        for member in self._members:
+            try:
+                member.env.close()
+            except Exception as error:
+                error.add_note(f"while closing environment {member.plan.index}")
+                errors.append(error)
+        self._members = []
+        return errors
+
+
+class _Native:
+    """A PufferEnv on its rows; it starts its next episodes itself."""
+
+    def __init__(self, env: PufferEnv, plan: EnvPlan, buffers: Buffers, autoreset: Autoreset | None) -> None:
+        own: Any = env.autoreset
+        if autoreset not in (None, own):
+            raise APIUsageError(
+                f"vector.make: autoreset must be {own!r}, which {type(env).__name__} does by itself, "
+                f"got {autoreset!r}; leave it out for native environments"
+            )
+        self.env, self.plan, self.buffers = env, plan, buffers
+        self.autoreset: Autoreset = own
+
+    def reset(self, seed: int | None, infos: Infos) -> None:
+        observations, news = self.env.reset(seed=seed)
+        self._check_in_place(observations)
+        _clear(self.buffers)
+        _collect(news, infos, self.env)
+
+    def step(self, infos: Infos) -> None:
+        observations, _, _, _, news = self.env.step(self.buffers["actions"])
+        if observations is not self.buffers["observations"]:
+            self._check_in_place(observations)
+        if news:
+            _collect(news, infos, self.env)
+
+    def _check_in_place(self, observations: Any) -> None:
+        rows = self.buffers["observations"]
+        for array in (observations, self.env.observations):
+            if not isinstance(array, np.ndarray) or not np.may_share_memory(array, rows):
+                raise APIUsageError(
+                    f"{type(self.env).__name__}: observations must be written in place, "
+                    "self.observations[:] = ..., and returned as self.observations; "
+                    "got another array, which the batch would never see"
+                )
+
+
+class _Emulated:
+    """A Gymnasium or PettingZoo environment behind emulation; here its next episodes are started."""
+
+    def __init__(self, env: Any, plan: EnvPlan, buffers: Buffers, autoreset: Autoreset | None) -> None:
+        self.env, self.plan, self.buffers = env, plan, buffers
+        self.autoreset: Autoreset = autoreset or "next_step"
+
+    def reset(self, seed: int | None, infos: Infos) -> None:
+        _, news = self.env.reset(seed=seed)
+        _clear(self.buffers)
+        _collect(news, infos, self.env)
+
+    def step(self, infos: Infos) -> None:
+        if self.env.done:
+            if self.autoreset == "disabled":
+                raise APIUsageError(
+                    f"step: the episode of environment {self.plan.index} is over and autoreset is 'disabled'; "
+                    "call reset, or choose autoreset='next_step' or 'same_step'"
+                )
+            self.reset(None, infos)
+            return
+        *_, news = self.env.step(self.buffers["actions"])
+        if news:
+            _collect(news, infos, self.env)
+        if self.autoreset == "same_step":
+            self._start_next(infos)
+
+    def _start_next(self, infos: Infos) -> None:
+        """Keep the last observations of agents whose episode ended, then reset if all are done."""
+        rows = self.buffers
+        ended = rows["terminals"] | rows["truncations"]
+        if ended.any():
+            rows["final_observations"][ended] = rows["observations"][ended]
+        if self.env.done:
+            outcome = {name: rows[name].copy() for name in ("rewards", "terminals", "truncations")}
+            self.reset(None, infos)
+            for name, values in outcome.items():
+                rows[name][:] = values
+
+
+def build_env(plan: EnvPlan, buf: Any) -> Any:
+    """Call the creator of ``plan`` with ``buf``, and with ``seed`` if it names that parameter.
+
+    Raises:
+        APIUsageError: The creator takes no ``buf``, or makes something else than a PufferEnv.
+    """
+    named, any_keyword = _keywords(plan.creator)
+    kwargs = dict(plan.kwargs)
+    if "seed" in named:
+        kwargs.setdefault("seed", plan.seed)
+    if "buf" not in named and not any_keyword:
+        raise _no_buf(plan)
+    try:
+        env = plan.creator(*plan.args, buf=buf, **kwargs)
+    except TypeError as error:
+        if "keyword argument 'buf'" in str(error):
+            raise _no_buf(plan) from error
+        raise
+    if not isinstance(env, PufferEnv) and not getattr(env, "emulated", False):
+        raise APIUsageError(
+            f"vector.make: environment {plan.index} must be a PufferEnv, got {type(env).__name__}; {_HOW_TO_WRAP}"
+        )
+    return env
+
+
+def _member(plan: EnvPlan, autoreset: Autoreset | None, memory: Memory) -> "_Native | _Emulated":
+    adopted: list[Buffers] = []
+
+    def rows(env: HasBuffers) -> Buffers:
+        adopted.append(memory(RowSpec.of(env), plan.index))
+        return adopted[-1]
+
+    env = build_env(plan, rows)
+    if not adopted:
+        raise APIUsageError(
+            f"vector.make: environment {plan.index} ({type(env).__name__}) ignores the arrays it is given; "
+            "take buf=None and pass it on: super().__init__(buf)"
+        )
+    kind = _Native if isinstance(env, PufferEnv) and not env.emulated else _Emulated
+    return kind(env, plan, adopted[-1], autoreset)
+
+
+def env_rows(buffers: Buffers, num_agents: int, position: int) -> Buffers:
+    """The rows of the environment at ``position`` of those that share ``buffers``."""
+    return slice_rows(buffers, position * num_agents, (position + 1) * num_agents)
+
+
+def _keywords(creator: Callable[..., Any]) -> tuple[set[str], bool]:
+    """Names that can be passed by keyword, and whether any other keyword is accepted too."""
+    try:
+        parameters = inspect.signature(creator).parameters.values()
+    except (TypeError, ValueError):  # written in C: it will say what it does not take
+        return set(), True
+    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    return named, any(p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _no_buf(plan: EnvPlan) -> APIUsageError:
+    name = getattr(plan.creator, "__name__", None) or repr(plan.creator)
+    return APIUsageError(
+        f"vector.make: the creator of environment {plan.index} must take buf and hand it to the PufferEnv it makes, "
+        f"got {name}, which does not; {_HOW_TO_WRAP}"
+    )
+
+
+def _clear(rows: Buffers) -> None:
+    rows["rewards"][:] = 0
+    rows["terminals"][:] = False
+    rows["truncations"][:] = False
+
+
+def _collect(news: Any, infos: Infos, env: Any) -> None:
+    """Append what an environment has to say to ``infos``; empty dicts say nothing."""
+    if isinstance(news, dict):
+        news = [news]
+    elif not isinstance(news, list):
+        raise APIUsageError(f"{type(env).__name__}: infos must be a list of dicts, got {type(news).__name__}")
+    infos.extend(info for info in news if info)

@@ -1,0 +1,230 @@
+"""``make``: check every argument, choose what was left open, and start the backend."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pufferlib.env import PufferEnv
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.seeding import env_seed
+from pufferlib.vector.base import VectorEnv
+from pufferlib.vector.cpus import usable_cpus
+from pufferlib.vector.group import build_env
+from pufferlib.vector.plan import AUTORESET_MODES, EnvPlan, VectorPlan
+from pufferlib.vector.serial import Serial
+
+__all__ = ["make"]
+
+WHERE = "vector.make"
+BACKENDS: dict[str, type[PufferEnv | VectorEnv]] = {
+    "Serial": Serial,
+    "PufferEnv": PufferEnv,
+    "native": PufferEnv,
+}
+OPTIONS = {"num_workers": None, "batch_size": None, "zero_copy": True, "overwork": False, "autoreset": None}
+
+
+def make(
+    env_creator_or_creators: Callable[..., Any] | Sequence[Callable[..., Any]],
+    env_args: Sequence[Any] | None = None,
+    env_kwargs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    backend: str | type[Any] = PufferEnv,
+    num_envs: int = 1,
+    seed: int = 0,
+    **kwargs: Any,
+) -> Any:
+    """Run environments side by side, behind the interface of one.
+
+    Args:
+        env_creator_or_creators: A class or function that makes an environment and takes ``buf``
+            (and ``seed``, if it likes), or a list with one for each environment.
+        env_args: Positional arguments of the creator; with a list of creators a list of such lists.
+        env_kwargs: Keyword arguments of the creator; with a list of creators a list of such dicts.
+        backend: ``Serial``, ``Multiprocessing`` or ``PufferEnv``, or its name. ``PufferEnv`` (or
+            "native") returns the environment itself, which batches in native code.
+        num_envs: Environments. With the native backend 1: give the environment its own ``num_envs``.
+        seed: Environment i gets ``env_seed(seed, i)``, on every backend.
+        **kwargs: ``num_workers``: processes, "auto" for as many as there are usable cores.
+            ``batch_size``: environments that one ``recv`` returns, by default all; "auto" for half
+            of them, so that the others work meanwhile.
+            ``zero_copy``: True: a batch is the next block of neighbouring rows. False: a batch is
+            whoever is first, copied together.
+            ``overwork``: allow more workers than usable cores.
+            ``autoreset``: "next_step" (default of emulated environments), "same_step" or
+            "disabled"; native environments start their next episodes themselves.
+
+    Returns:
+        A ``VectorEnv``, or with the native backend the ``PufferEnv``.
+
+    Raises:
+        APIUsageError: An argument is wrong, or an environment breaks the contract.
+        UnknownNameError: A backend or keyword does not exist; the nearest one is suggested.
+        WorkerError: An environment failed while it was made in a worker.
+    """
+    kind = _backend(backend)
+    for name in kwargs:
+        if name not in OPTIONS:
+            raise UnknownNameError.of(WHERE, "keyword", name, OPTIONS)
+    options = {**OPTIONS, **kwargs}
+    _check_int("num_envs", num_envs)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise APIUsageError(f"{WHERE}: seed must be an int, got {seed!r}")
+    _check_options(options)
+    envs = _env_plans(env_creator_or_creators, env_args, env_kwargs, int(num_envs), int(seed))
+    if kind is PufferEnv:
+        return _native(envs)
+    num_workers, batch_size = _sizes(kind, len(envs), options)
+    plan = VectorPlan(envs, batch_size, num_workers, options["zero_copy"], options["autoreset"], int(seed))
+    return kind(plan)
+
+
+def _backend(backend: object) -> type[Any]:
+    if isinstance(backend, str) and backend in BACKENDS:
+        return BACKENDS[backend]
+    if any(backend is known for known in BACKENDS.values()):
+        return backend  # type: ignore[return-value]
+    raise UnknownNameError.of(WHERE, "backend", getattr(backend, "__name__", backend), BACKENDS)
+
+
+def _check_int(name: str, value: object, extra: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise APIUsageError(f"{WHERE}: {name} must be an int{extra}, got {value!r}")
+    if value < 1:
+        raise APIUsageError(f"{WHERE}: {name} must be at least 1, got {value}")
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    for name in ("num_workers", "batch_size"):
+        if options[name] not in (None, "auto"):
+            _check_int(name, options[name], ' or "auto"')
+    for name in ("zero_copy", "overwork"):
+        if not isinstance(options[name], bool):
+            raise APIUsageError(f"{WHERE}: {name} must be True or False, got {options[name]!r}")
+    if options["autoreset"] not in (None, *AUTORESET_MODES):
+        raise UnknownNameError.of(WHERE, "autoreset", options["autoreset"], AUTORESET_MODES)
+
+
+def _env_plans(creators: Any, args: Any, kwargs: Any, num_envs: int, seed: int) -> tuple[EnvPlan, ...]:
+    """One plan per environment, from one creator for all or lists with one entry for each."""
+    if isinstance(creators, list | tuple):
+        _check_length("env_creators", creators, num_envs)
+        args = [[] for _ in creators] if args is None else args
+        kwargs = [{} for _ in creators] if kwargs is None else kwargs
+        _check_length("env_args", args, num_envs)
+        _check_length("env_kwargs", kwargs, num_envs)
+    else:
+        creators = [creators] * num_envs
+        args = [[] if args is None else args] * num_envs
+        kwargs = [{} if kwargs is None else kwargs] * num_envs
+    plans = []
+    for index, (creator, arg, kwarg) in enumerate(zip(creators, args, kwargs, strict=True)):
+        if not callable(creator):
+            raise APIUsageError(
+                f"{WHERE}: an env_creator must be a class or function, got {creator!r} for environment {index}; "
+                "pass the class itself, not an instance of it"
+            )
+        if not isinstance(arg, list | tuple):
+            raise APIUsageError(
+                f"{WHERE}: env_args must be a list or tuple, got {arg!r} for environment {index}; try [{arg!r}]"
+            )
+        if not isinstance(kwarg, Mapping):
+            raise APIUsageError(f"{WHERE}: env_kwargs must be a dict, got {kwarg!r} for environment {index}")
+        if "buf" in kwarg:
+            raise APIUsageError(
+                f"{WHERE}: env_kwargs must not contain buf, got it for environment {index}; leave it out"
+            )
+        plans.append(EnvPlan(index, creator, tuple(arg), kwarg, env_seed(seed, index)))
+    return tuple(plans)
+
+
+def _check_length(name: str, values: object, num_envs: int) -> None:
+    if not isinstance(values, list | tuple):
+        raise APIUsageError(
+            f"{WHERE}: {name} must be a list with one entry per environment when env_creators is a list, got {values!r}"
+        )
+    if len(values) != num_envs:
+        raise APIUsageError(
+            f"{WHERE}: {name} must have one entry per environment, "
+            f"got {len(values)} entries and num_envs={num_envs}; try num_envs={len(values)}"
+        )
+
+
+def _native(envs: tuple[EnvPlan, ...]) -> PufferEnv:
+    if len(envs) != 1:
+        raise APIUsageError(
+            f"{WHERE}: num_envs must be 1 with the native backend, got num_envs={len(envs)}; give the environment "
+            f'its own, env_kwargs={{"num_envs": {len(envs)}}}, or choose another backend'
+        )
+    env = build_env(envs[0], None)
+    if not isinstance(env, PufferEnv) or env.emulated:
+        raise APIUsageError(
+            f"{WHERE}: the native backend needs a PufferEnv that batches by itself, got {type(env).__name__}; "
+            "choose backend=pufferlib.vector.Serial or Multiprocessing"
+        )
+    return env
+
+
+def _sizes(kind: type[Any], num_envs: int, options: Mapping[str, Any]) -> tuple[int, int]:
+    """``num_workers`` and ``batch_size``, chosen where they were left open and checked where not."""
+    workers, batch, contiguous = options["num_workers"], options["batch_size"], options["zero_copy"]
+    if kind is Serial:
+        workers, contiguous = num_envs, True  # any batch goes, as long as the batches are alike
+    elif workers not in (None, "auto"):
+        _check_workers(workers, num_envs, options["overwork"])
+    if batch not in (None, "auto") and batch > num_envs:
+        raise APIUsageError(
+            f"{WHERE}: batch_size must be at most num_envs, got batch_size={batch}, num_envs={num_envs}"
+        )
+
+    fixed = workers not in (None, "auto")
+    choices = [workers] if fixed else [w for w in range(min(usable_cpus(), num_envs), 0, -1) if num_envs % w == 0]
+    for choice in choices:
+        batches = _valid_batches(num_envs, num_envs // choice, contiguous)
+        if batch is None:
+            return choice, num_envs
+        if batch == "auto":
+            half = [size for size in batches if size <= max(1, num_envs // 2)]
+            if half or choice == choices[-1]:
+                return choice, half[-1] if half else num_envs
+        elif batch in batches:
+            return choice, batch
+    raise _bad_batch(batch, num_envs, choices[0], contiguous)
+
+
+def _check_workers(workers: int, num_envs: int, overwork: bool) -> None:
+    if num_envs % workers:
+        lower, upper = num_envs // workers * workers, -(-num_envs // workers) * workers
+        hint = f"try {lower} or {upper}" if lower else f"try {upper}"
+        raise APIUsageError(
+            f"{WHERE}: num_envs must be a multiple of num_workers, "
+            f"got num_envs={num_envs}, num_workers={workers}; {hint}."
+        )
+    cores = usable_cpus()
+    if workers > cores and not overwork:
+        raise APIUsageError(
+            f"{WHERE}: num_workers must be at most the {cores} usable cores, got num_workers={workers}; "
+            f"try num_workers={cores}, or overwork=True if you know that it helps"
+        )
+
+
+def _valid_batches(num_envs: int, envs_per_worker: int, contiguous: bool) -> list[int]:
+    """Batch sizes of whole workers, and of equal blocks if they are to be contiguous; ascending."""
+    sizes = range(envs_per_worker, num_envs + 1, envs_per_worker)
+    return [size for size in sizes if not contiguous or num_envs % size == 0]
+
+
+def _bad_batch(batch: int, num_envs: int, workers: int, contiguous: bool) -> APIUsageError:
+    valid = _valid_batches(num_envs, num_envs // workers, contiguous)
+    near = sorted(sorted(valid, key=lambda size: abs(size - batch))[:2])
+    hint = f"try batch_size={' or '.join(map(str, near))}"
+    each = num_envs // workers
+    if batch % each:
+        return APIUsageError(
+            f"{WHERE}: batch_size must be a multiple of num_envs/num_workers={each}, "
+            f"got batch_size={batch}, num_envs={num_envs}, num_workers={workers}; {hint}."
+        )
+    return APIUsageError(
+        f"{WHERE}: num_envs must be a multiple of batch_size for contiguous batches, "
+        f"got num_envs={num_envs}, batch_size={batch}; {hint}, or Multiprocessing with zero_copy=False."
+    )

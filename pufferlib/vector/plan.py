@@ -1,0 +1,110 @@
+"""What ``make`` asks of a backend, and what the environments report about themselves."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from pufferlib.buffers import HasBuffers, layout
+from pufferlib.errors import APIUsageError
+from pufferlib.spaces import Space, joint_space
+
+__all__ = ["AUTORESET_MODES", "Autoreset", "EnvDescription", "EnvPlan", "Layout", "RowSpec", "VectorPlan"]
+
+Autoreset = Literal["next_step", "same_step", "disabled"]
+AUTORESET_MODES: tuple[Autoreset, ...] = ("next_step", "same_step", "disabled")
+
+Layout = dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]
+
+
+@dataclass(frozen=True)
+class EnvPlan:
+    """One environment to build: ``creator(*args, buf=..., **kwargs)``, and ``seed=seed`` if it takes one."""
+
+    index: int
+    creator: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    seed: int
+
+
+@dataclass(frozen=True)
+class VectorPlan:
+    """The checked arguments of ``make``.
+
+    Attributes:
+        envs: The environments, in the order of their rows.
+        batch_size: Environments that one ``recv`` returns.
+        num_workers: Processes; it divides the number of environments, and a batch is whole workers.
+        zero_copy: Whether a batch is a contiguous block of rows, or whoever is first, copied.
+        autoreset: What follows a finished episode; None leaves it to the kind of environment.
+        seed: Seed of the first reset that gives none.
+    """
+
+    envs: tuple[EnvPlan, ...]
+    batch_size: int
+    num_workers: int
+    zero_copy: bool
+    autoreset: Autoreset | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class RowSpec:
+    """What one environment needs in the arrays of a batch, and all of a batch must agree on."""
+
+    observation_space: Box
+    action_space: Space
+    num_agents: int
+
+    @classmethod
+    def of(cls, env: HasBuffers) -> "RowSpec":
+        """The spec of an environment whose spaces and number of agents are set."""
+        return cls(env.single_observation_space, env.single_action_space, int(env.num_agents))
+
+    def layout(self, num_envs: int) -> Layout:
+        """Shape and dtype of every array of ``num_envs`` such environments."""
+        return layout(self.observation_space, self.action_space, self.num_agents * num_envs)
+
+    def check_same(self, other: "RowSpec", index: int) -> None:
+        """Raise unless ``other``, of environment ``index``, can share arrays with this one."""
+        for name in ("observation_space", "action_space", "num_agents"):
+            expected, got = getattr(self, name), getattr(other, name)
+            if expected != got:
+                raise APIUsageError(
+                    f"vector.make: all environments must have the {name} of environment 0, {expected}, "
+                    f"got {got} in environment {index}; make one vector environment per kind"
+                )
+
+
+@dataclass(frozen=True)
+class EnvDescription:
+    """An environment that lives in a worker, as seen from outside: all that a policy needs to know.
+
+    Attributes:
+        single_observation_space: Of one agent, as it stands in the batch.
+        single_action_space: Of one agent, as it stands in the batch.
+        num_agents: Rows of one environment.
+        emulated: False for a native environment, else how its spaces were flattened.
+        obs_dtype: dtype of one agent's observation before it was flattened.
+        autoreset: What follows a finished episode.
+    """
+
+    single_observation_space: Box
+    single_action_space: Space
+    num_agents: int
+    emulated: Any
+    obs_dtype: np.dtype[Any]
+    autoreset: Autoreset
+
+    @property
+    def observation_space(self) -> Space:
+        """Space of the observations of all agents of one environment."""
+        return joint_space(self.single_observation_space, self.num_agents)
+
+    @property
+    def action_space(self) -> Space:
+        """Space of the actions of all agents of one environment."""
+        return joint_space(self.single_action_space, self.num_agents)
