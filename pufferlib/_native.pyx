@@ -2,3 +2,4 @@
 """Everything compiled, in one extension. Each part stands beside the Python that uses it."""
 
 include "ocean/binding.pxi"
+include "emulation/pack.pxi"

@@ -1,0 +1,19 @@
+"""Gymnasium and PettingZoo environments made to look simple, with nothing lost.
+
+Whatever its spaces, an emulated environment shows the learner one flat Box to see and one
+Discrete, MultiDiscrete or Box to act with. ``flat.view(env.obs_dtype)`` gives the fields back in
+numpy, ``pufferlib.pytorch.nativize_tensor`` in torch.
+"""
+
+from pufferlib.emulation.gymnasium_env import GymnasiumPufferEnv
+from pufferlib.emulation.layout import Layout, Leaf, action_layout, observation_layout
+from pufferlib.emulation.pettingzoo_env import PettingZooPufferEnv
+
+__all__ = [
+    "GymnasiumPufferEnv",
+    "Layout",
+    "Leaf",
+    "PettingZooPufferEnv",
+    "action_layout",
+    "observation_layout",
+]

@@ -1,0 +1,70 @@
+"""Actions on their way from the learner's flat array to the environment's own space."""
+
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from pufferlib._native import ActionReader
+from pufferlib.emulation.layout import Layout
+from pufferlib.errors import APIUsageError
+
+__all__ = ["ActionDecoder"]
+
+
+class ActionDecoder:
+    """Checks the actions of one agent and gives them the form that its environment expects.
+
+    Args:
+        where: The method that messages name.
+        layout: Of the actions.
+    """
+
+    def __init__(self, where: str, layout: Layout) -> None:
+        self._where = where
+        self._layout = layout
+        self._shape: tuple[int, ...] = layout.flat_space.shape or ()
+        self._is_discrete = isinstance(layout.space, Discrete)
+        self._is_box = isinstance(layout.space, Box)
+        self._reader = None if self._is_box else ActionReader(layout)
+        self._is_checked = False
+
+    def decode(self, action: Any) -> Any:
+        """What the environment's ``step`` gets for ``action``, a value of the flat action space.
+
+        The result shares no memory with ``action``, whose buffer the next step overwrites.
+
+        Raises:
+            APIUsageError: Another shape or kind of number, an integer out of range, or a first
+                action outside its Box.
+        """
+        if self._reader is None:
+            return self._decode_box(action)
+        if type(action) is int and self._is_discrete:
+            return self._reader.read([action])
+        array = self._array(action, "iu", "integers")
+        return self._reader.read(array.ravel().tolist())
+
+    def _decode_box(self, action: Any) -> Any:
+        leaf = self._layout.leaves[0]
+        low, high = leaf.bounds
+        is_real = leaf.dtype.kind == "f"
+        array = self._array(action, "iuf" if is_real else leaf.dtype.kind, "numbers" if is_real else str(leaf.dtype))
+        if not self._is_checked:
+            if not np.all((array >= low) & (array <= high)):
+                raise APIUsageError(
+                    f"{self._where}: the action must be in {leaf.space}, got {array.min()} to {array.max()}; "
+                    "wrap the environment with pufferlib.wrappers.ClipAction to have actions clipped"
+                )
+            self._is_checked = True
+        return array.astype(leaf.dtype)
+
+    def _array(self, action: Any, kinds: str, noun: str) -> Any:
+        array = np.asarray(action)
+        shapes = ((), (1,)) if self._is_discrete else (self._shape,)
+        if array.shape not in shapes or array.dtype.kind not in kinds:
+            raise APIUsageError(
+                f"{self._where}: an action must be {noun} of shape {self._shape}, "
+                f"got {array.dtype} of shape {array.shape}; choose actions from {self._layout.flat_space}"
+            )
+        return array

@@ -1,0 +1,40 @@
+"""The environment that an emulation wraps: given, or made."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pufferlib.errors import APIUsageError
+
+__all__ = ["wrapped_env"]
+
+
+def wrapped_env(
+    where: str,
+    kinds: tuple[type, ...],
+    env: object,
+    env_creator: Callable[..., Any] | None,
+    env_args: Sequence[Any],
+    env_kwargs: Mapping[str, Any] | None,
+) -> Any:
+    """The environment to wrap: ``env``, or what ``env_creator(*env_args, **env_kwargs)`` returns.
+
+    Raises:
+        APIUsageError: Both or none were given, the creator cannot be called, or the environment
+            is none of ``kinds``.
+    """
+    if (env is None) == (env_creator is None):
+        given = "none" if env is None else "both"
+        raise APIUsageError(f"{where}: expected either env or env_creator, got {given}; pass exactly one of them")
+    if env_creator is not None:
+        if not callable(env_creator):
+            raise APIUsageError(
+                f"{where}: env_creator must be callable, got {env_creator!r}; "
+                "pass the class or a function, and a finished environment as env"
+            )
+        env = env_creator(*env_args, **(env_kwargs or {}))
+    if not isinstance(env, kinds):
+        expected = " or ".join(f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in kinds)
+        raise APIUsageError(
+            f"{where}: env must be a {expected}, got {env!r}; pass an instance, or a class as env_creator"
+        )
+    return env

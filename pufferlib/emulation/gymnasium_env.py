@@ -1,0 +1,135 @@
+"""Gymnasium environments with any spaces, seen as one flat observation and one simple action."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, SupportsFloat, cast
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+
+from pufferlib._native import Packer
+from pufferlib.buffers import Array, set_buffers
+from pufferlib.emulation.actions import ActionDecoder
+from pufferlib.emulation.construct import wrapped_env
+from pufferlib.emulation.layout import action_layout, observation_layout
+from pufferlib.errors import APIUsageError
+
+__all__ = ["GymnasiumPufferEnv"]
+
+
+class GymnasiumPufferEnv(gymnasium.Wrapper[Array, Any, Any, Any]):
+    """A Gymnasium environment in, a Gymnasium environment with flat spaces out.
+
+    Observations are written into ``observations``, rewards into ``rewards`` and so on: one row of
+    a batch, owned by the vector layer when ``buf`` is given. What ``reset`` and ``step`` return is
+    a view of that row and shows the newest observation only; copy it to keep it.
+
+    Attributes:
+        emulated: ``observation_dtype`` (of the flat row) and ``emulated_observation_dtype``
+            (structured), as ``pufferlib.pytorch.nativize_dtype`` takes them.
+        obs_dtype: The structured dtype; ``flat.view(env.obs_dtype)`` restores the fields.
+        is_obs_emulated: Whether the observation space is another than the environment's.
+        is_atn_emulated: Whether the action space is.
+
+    Args:
+        env: The environment to wrap, or
+        env_creator: a function that makes it, with
+        env_args: its positional arguments and
+        env_kwargs: its keyword arguments.
+        buf: Arrays to write into, with one row; None allocates new ones.
+        seed: Of the first ``reset``, when that is given none.
+
+    Raises:
+        APIUsageError: Not exactly one of ``env`` and ``env_creator``, or a space that cannot be
+            emulated.
+    """
+
+    num_agents = 1
+
+    observations: Array
+    final_observations: Array
+    actions: Array
+    rewards: npt.NDArray[np.float32]
+    terminals: npt.NDArray[np.bool_]
+    truncations: npt.NDArray[np.bool_]
+    masks: npt.NDArray[np.bool_]
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any] | None = None,
+        env_creator: Callable[..., gymnasium.Env[Any, Any]] | None = None,
+        env_args: Sequence[Any] = (),
+        env_kwargs: Mapping[str, Any] | None = None,
+        buf: Mapping[str, Array] | None = None,
+        seed: int = 0,
+    ) -> None:
+        where = type(self).__name__
+        super().__init__(wrapped_env(where, (gymnasium.Env,), env, env_creator, env_args, env_kwargs))
+        self._layout = observation_layout(self.env.observation_space)
+        actions = action_layout(self.env.action_space)
+        self.observation_space = self._layout.flat_space
+        self.single_observation_space = cast(Box, self._layout.flat_space)
+        self.action_space = self.single_action_space = actions.flat_space
+        self.is_obs_emulated = self._layout.is_emulated
+        self.is_atn_emulated = actions.is_emulated
+        self.obs_dtype = self._layout.dtype
+        self.emulated = {
+            "observation_dtype": np.dtype(self.single_observation_space.dtype),
+            "emulated_observation_dtype": self.obs_dtype,
+        }
+        set_buffers(self, buf)
+        self._packer = Packer(self._layout)
+        self._decoder = ActionDecoder(f"{where}.step", actions)
+        self._first_seed: int | None = seed
+        self._is_checked = False
+        self._done = True
+
+    @property
+    def done(self) -> bool:
+        """Whether ``reset`` must come next: before the first episode, and after each one's end."""
+        return self._done
+
+    @property
+    def driver_env(self) -> "GymnasiumPufferEnv":
+        """The environment that describes the batch: itself."""
+        return self
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        """Start an episode. Returns the flat observation, a view of its row, and the info."""
+        if self._first_seed is not None:
+            seed = self._first_seed if seed is None else seed
+            self._first_seed = None
+        observation, info = self.env.reset(seed=seed, options=options)
+        if not self._is_checked:
+            self._layout.check(observation)
+            self._is_checked = True
+        self._packer.pack(self.observations, 0, observation)
+        self.rewards[0] = 0
+        self.terminals[0] = self.truncations[0] = False
+        self.masks[0] = True
+        self._done = False
+        return self.observations[0], info
+
+    def step(self, action: Any) -> tuple[Array, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Act once.
+
+        Args:
+            action: A value of ``action_space``; any integer type, or a list, will do.
+
+        Returns:
+            The flat observation (a view of its row), reward, terminated, truncated and info.
+
+        Raises:
+            APIUsageError: The episode has not begun or is over, the action is not one, or the
+                environment returned an observation that its space does not have.
+        """
+        if self._done:
+            raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
+        observation, reward, terminated, truncated, info = self.env.step(self._decoder.decode(action))
+        self._packer.pack(self.observations, 0, observation)
+        self.rewards[0] = reward
+        self.terminals[0] = terminated
+        self.truncations[0] = truncated
+        self._done = bool(terminated or truncated)
+        return self.observations[0], reward, terminated, truncated, info

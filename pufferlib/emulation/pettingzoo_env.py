@@ -1,0 +1,264 @@
+"""PettingZoo environments with any spaces and any number of living agents, as fixed flat rows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+from pettingzoo import AECEnv, ParallelEnv
+from pettingzoo.utils.conversions import aec_to_parallel
+
+from pufferlib._native import Packer
+from pufferlib.buffers import Array, set_buffers
+from pufferlib.emulation.actions import ActionDecoder
+from pufferlib.emulation.construct import wrapped_env
+from pufferlib.emulation.layout import action_layout, observation_layout
+from pufferlib.errors import APIUsageError, InvalidAgentError
+from pufferlib.spaces import Space
+
+__all__ = ["PettingZooPufferEnv"]
+
+Agent = Any
+PerAgent = dict[Agent, Any]
+
+
+class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]  # pettingzoo has no types
+    """A PettingZoo environment in, a parallel one with flat spaces and all agents always out.
+
+    Every agent of ``possible_agents`` has one row of the batch, in that order. An agent that is
+    not there has a zero observation, reward 0 and mask False; its action is ignored. Its
+    ``terminals`` or ``truncations`` row is True only in the step in which it ended, in which its
+    mask is still True. What ``reset`` and ``step`` return are views of the rows, which show the
+    newest observations only.
+
+    Attributes:
+        emulated: ``observation_dtype`` (of the flat rows) and ``emulated_observation_dtype``
+            (structured), as ``pufferlib.pytorch.nativize_dtype`` takes them.
+        obs_dtype: The structured dtype; ``flat.view(env.obs_dtype)`` restores the fields.
+        is_obs_emulated: Whether the observation space is another than the environment's.
+        is_atn_emulated: Whether the action space is.
+        agents: Those that act in the next step, in the order of ``possible_agents``.
+
+    Args:
+        env: The environment to wrap, parallel or turn-based (AEC) if it can be made parallel, or
+        env_creator: a function that makes it, with
+        env_args: its positional arguments and
+        env_kwargs: its keyword arguments.
+        buf: Arrays to write into, with one row per possible agent; None allocates new ones.
+        seed: Of the first ``reset``, when that is given none.
+
+    Raises:
+        APIUsageError: Not exactly one of ``env`` and ``env_creator``, no ``possible_agents``, or
+            spaces that differ between agents or cannot be emulated.
+    """
+
+    observations: Array
+    final_observations: Array
+    actions: Array
+    rewards: npt.NDArray[np.float32]
+    terminals: npt.NDArray[np.bool_]
+    truncations: npt.NDArray[np.bool_]
+    masks: npt.NDArray[np.bool_]
+
+    def __init__(
+        self,
+        env: ParallelEnv[Agent, Any, Any] | AECEnv[Agent, Any, Any] | None = None,
+        env_creator: Callable[..., Any] | None = None,
+        env_args: Sequence[Any] = (),
+        env_kwargs: Mapping[str, Any] | None = None,
+        buf: Mapping[str, Array] | None = None,
+        seed: int = 0,
+    ) -> None:
+        where = type(self).__name__
+        env = wrapped_env(where, (ParallelEnv, AECEnv), env, env_creator, env_args, env_kwargs)
+        self.env: ParallelEnv[Agent, Any, Any] = aec_to_parallel(env) if isinstance(env, AECEnv) else env
+        self.possible_agents: list[Agent] = _possible_agents(where, self.env)
+        self.agents: list[Agent] = []
+        self.metadata = self.env.metadata
+        self.render_mode = getattr(self.env, "render_mode", None)
+        self._layout = observation_layout(_common_space(where, "observation", self.env))
+        actions = action_layout(_common_space(where, "action", self.env))
+        self.single_observation_space = cast(Box, self._layout.flat_space)
+        self.single_action_space = actions.flat_space
+        self.is_obs_emulated = self._layout.is_emulated
+        self.is_atn_emulated = actions.is_emulated
+        self.obs_dtype = self._layout.dtype
+        self.emulated = {
+            "observation_dtype": np.dtype(self.single_observation_space.dtype),
+            "emulated_observation_dtype": self.obs_dtype,
+        }
+        set_buffers(self, buf)
+        self._packer = Packer(self._layout)
+        self._decoder = ActionDecoder(f"{where}.step", actions)
+        self._row_of = {agent: row for row, agent in enumerate(self.possible_agents)}
+        self._present: set[Agent] = set()  # the environment's own list after the last step
+        self._first_seed: int | None = seed
+        self._is_checked = False
+
+    @property
+    def num_agents(self) -> int:
+        """Number of possible agents, which is the number of rows."""
+        return len(self.possible_agents)
+
+    @property
+    def done(self) -> bool:
+        """Whether ``reset`` must come next: before the first episode, and when no agent is left."""
+        return not self.agents
+
+    @property
+    def driver_env(self) -> "PettingZooPufferEnv":
+        """The environment that describes the batch: itself."""
+        return self
+
+    def observation_space(self, agent: Agent) -> Space:
+        """The flat space, which all agents share."""
+        self._row(agent)
+        return self.single_observation_space
+
+    def action_space(self, agent: Agent) -> Space:
+        """The flat action space, which all agents share."""
+        self._row(agent)
+        return self.single_action_space
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
+        """Start an episode. Returns a flat observation for every possible agent, and the infos."""
+        if self._first_seed is not None:
+            seed = self._first_seed if seed is None else seed
+            self._first_seed = None
+        observations, infos = self.env.reset(seed=seed, options=options)
+        self._clear()
+        for agent, observation in observations.items():
+            row = self._row(agent)
+            if not self._is_checked:
+                self._layout.check(observation)
+                self._is_checked = True
+            self._packer.pack(self.observations, row, observation)
+            self.masks[row] = True
+        self._present = set(self.env.agents)
+        self.agents = [agent for agent in self.possible_agents if agent in self._present]
+        return self._rows(self.observations), infos
+
+    def step(self, actions: Any) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
+        """Act with every living agent once.
+
+        Args:
+            actions: One action per agent by name, or an array with one row per possible agent.
+                Those of absent agents are ignored.
+
+        Returns:
+            Flat observations, rewards, terminations and truncations of every possible agent, and
+            the infos as the environment gave them.
+
+        Raises:
+            APIUsageError: No episode is running, an action is missing or is none, or the
+                environment returned an observation that its space does not have.
+            InvalidAgentError: An agent that is not one of ``possible_agents``.
+        """
+        if self.done:
+            raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
+        result = self.env.step({agent: self._decoder.decode(action) for agent, action in self._living(actions)})
+        observations, rewards, terminations, truncations, infos = result
+        self._clear()
+        acted = set(self.agents)
+        present = set(self.env.agents)
+        here = acted | (present - self._present)  # an old agent that acts no more ended earlier
+        for agent, observation in observations.items():
+            if agent in here:
+                self._packer.pack(self.observations, self._row(agent), observation)
+        self.agents = []
+        for agent in self.possible_agents:
+            if agent not in here:
+                continue
+            row = self._row_of[agent]
+            truncated = bool(truncations.get(agent, False))
+            gone = agent in acted and agent not in present and not truncated
+            terminated = gone or bool(terminations.get(agent, False))
+            self.masks[row] = True
+            self.rewards[row] = rewards.get(agent, 0)
+            self.terminals[row] = terminated
+            self.truncations[row] = truncated
+            if agent in present and not (terminated or truncated):
+                self.agents.append(agent)
+        self._present = present
+        return (
+            self._rows(self.observations),
+            self._rows(self.rewards.tolist()),
+            self._rows(self.terminals.tolist()),
+            self._rows(self.truncations.tolist()),
+            infos,
+        )
+
+    def render(self) -> Any:
+        """What the wrapped environment renders."""
+        return self.env.render()
+
+    def close(self) -> None:
+        """Close the wrapped environment."""
+        self.env.close()
+
+    def state(self) -> Any:
+        """The global state of the wrapped environment."""
+        return self.env.state()
+
+    @property
+    def unwrapped(self) -> ParallelEnv[Agent, Any, Any]:
+        """The innermost environment."""
+        return self.env.unwrapped
+
+    def _living(self, actions: Any) -> list[tuple[Agent, Any]]:
+        """Living agents with their actions."""
+        where = f"{type(self).__name__}.step"
+        if isinstance(actions, Mapping):
+            for agent in actions:
+                self._row(agent)
+            missing = [agent for agent in self.agents if agent not in actions]
+            if missing:
+                raise APIUsageError(f"{where}: expected an action of every living agent, got none of {missing}")
+            return [(agent, actions[agent]) for agent in self.agents]
+        actions = np.asarray(actions)
+        if actions.ndim == 0 or len(actions) != self.num_agents:
+            raise APIUsageError(
+                f"{where}: expected {self.num_agents} rows of actions, one per possible agent, "
+                f"got shape {actions.shape}; absent agents have a row too"
+            )
+        return [(agent, actions[self._row_of[agent]]) for agent in self.agents]
+
+    def _row(self, agent: Agent) -> int:
+        try:
+            return self._row_of[agent]
+        except KeyError:
+            raise InvalidAgentError(
+                f"{type(self).__name__}: unknown agent {agent!r}; possible agents: {self.possible_agents}"
+            ) from None
+
+    def _rows(self, values: Sequence[Any] | Array) -> PerAgent:
+        return dict(zip(self.possible_agents, values, strict=True))
+
+    def _clear(self) -> None:
+        self.observations[:] = 0
+        self.rewards[:] = 0
+        self.terminals[:] = False
+        self.truncations[:] = False
+        self.masks[:] = False
+
+
+def _possible_agents(where: str, env: ParallelEnv[Agent, Any, Any]) -> list[Agent]:
+    agents = list(getattr(env, "possible_agents", None) or ())
+    if not agents:
+        raise APIUsageError(f"{where}: {env} has no possible_agents; define the list of all agents that may ever act")
+    return agents
+
+
+def _common_space(where: str, name: str, env: ParallelEnv[Agent, Any, Any]) -> Space:
+    """The space that all agents share."""
+    first, *others = env.possible_agents
+    space_of: Callable[[Agent], Space] = getattr(env, f"{name}_space")
+    space = space_of(first)
+    for agent in others:
+        if space_of(agent) != space:
+            raise APIUsageError(
+                f"{where}: all agents must have the same {name} space, got {space} for {first!r} "
+                f"and {space_of(agent)} for {agent!r}; pad the smaller one in a wrapper"
+            )
+    return space

@@ -1,0 +1,409 @@
+"""Emulation: what goes in comes out again, and what does not fit is refused with a sentence."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscrete, Text, Tuple
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pufferlib import APIUsageError
+from pufferlib._native import ActionReader, Packer
+from pufferlib.emulation import GymnasiumPufferEnv, action_layout, observation_layout
+
+FLOATS = [np.float16, np.float32, np.float64]
+INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64]
+NESTED = Dict(
+    {
+        "map": Box(0, 255, (3, 5), np.uint8),
+        "hero": Tuple([Discrete(4, start=7), Box(-1, 1, (2,), np.float64)]),
+        "items": MultiDiscrete([3, 4, 5]),
+        "flags": MultiBinary(3),
+        "gold": Box(0, 1, (), np.float32),
+    }
+)
+
+shapes = st.lists(st.integers(0, 4), max_size=3).map(tuple)
+boxes = st.one_of(
+    st.builds(lambda shape, dtype: Box(-2, 3, shape, dtype), shapes, st.sampled_from(FLOATS)),
+    st.builds(lambda shape, dtype: Box(0, 100, shape, dtype), shapes, st.sampled_from(INTEGERS)),
+    st.builds(lambda shape: Box(0, 1, shape, np.bool_), shapes),
+)
+discrete_spaces = st.one_of(
+    st.builds(lambda n, start: Discrete(n, start=start), st.integers(1, 2**31), st.integers(-(2**31), 2**31)),
+    st.builds(lambda nvec: MultiDiscrete(nvec), st.lists(st.integers(1, 9), min_size=1, max_size=4)),
+    st.builds(lambda nvec: MultiDiscrete([nvec, nvec]), st.lists(st.integers(1, 2**33), min_size=1, max_size=3)),
+    st.builds(lambda n: MultiBinary(n), st.integers(1, 5)),
+)
+leaves = st.one_of(boxes, discrete_spaces)
+
+
+def nested(inner, max_leaves=8):
+    return st.recursive(
+        inner,
+        lambda child: st.one_of(
+            st.dictionaries(st.text(max_size=3).filter(lambda key: "\0" not in key), child, min_size=1, max_size=3).map(
+                Dict
+            ),
+            st.lists(child, min_size=1, max_size=3).map(Tuple),
+        ),
+        max_leaves=max_leaves,
+    )
+
+
+def flatten(space, sample):
+    """Leaves of a sample in order, by an independent route."""
+    if isinstance(space, Dict):
+        return [leaf for key, child in space.spaces.items() for leaf in flatten(child, sample[key])]
+    if isinstance(space, Tuple):
+        return [leaf for child, value in zip(space.spaces, sample, strict=True) for leaf in flatten(child, value)]
+    return [np.asarray(sample)]
+
+
+def fields(dtype, row):
+    """Leaves of a structured element in order."""
+    if dtype.names is None:
+        return [row]
+    return [leaf for name in dtype.names for leaf in fields(dtype.fields[name][0], row[name])]
+
+
+class Replay(gymnasium.Env):
+    """Shows samples of its observation space and keeps the actions it got."""
+
+    def __init__(self, observation_space, action_space=None, length=3):
+        self.observation_space = observation_space
+        self.action_space = action_space or Discrete(2)
+        self.length = length
+        self.shown, self.actions, self.seeds = [], [], []
+
+    def observe(self):
+        self.shown.append(self.observation_space.sample())
+        return self.shown[-1]
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seeds.append(seed)
+        self.observation_space.seed(seed)
+        self.count = 0
+        return self.observe(), {"options": options}
+
+    def step(self, action):
+        self.actions.append(action)
+        self.count += 1
+        return self.observe(), 0.5 * self.count, self.count >= self.length, False, {"count": self.count}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(nested(leaves), st.integers(0, 2**31))
+def test_round_trip_of_any_nested_observation(space, seed):
+    layout = observation_layout(space)
+    if layout.dtype.itemsize == 0 or 0 in layout.flat_space.shape:
+        return  # nothing to see
+    space.seed(seed)
+    samples = [space.sample() for _ in range(3)]
+    batch = np.zeros((3, *layout.flat_space.shape), layout.flat_space.dtype)
+    packer = Packer(layout)
+    for row, sample in enumerate(samples):
+        layout.check(sample)
+        packer.pack(batch, row, sample)
+    for row, sample in enumerate(samples):
+        expected = flatten(space, sample)
+        assert len(expected) == len(layout.leaves)
+        if isinstance(space, Dict | Tuple):
+            restored = fields(layout.dtype, batch[row].view(layout.dtype)[0])
+        else:
+            restored = [batch[row, ...].view(layout.dtype).reshape(expected[0].shape)]
+        for leaf, value, want in zip(layout.leaves, restored, expected, strict=True):
+            assert leaf.offset % leaf.dtype.alignment == 0
+            np.testing.assert_array_equal(value, want)
+        if layout.flat_space.dtype != np.float16:
+            assert layout.flat_space.contains(batch[row, ...])
+
+
+@settings(max_examples=100, deadline=None)
+@given(nested(discrete_spaces), st.integers(0, 2**31))
+def test_round_trip_of_any_nested_action(space, seed):
+    layout = action_layout(space)
+    space.seed(seed)
+    sample = space.sample()
+    flat = [int(value) for leaf in flatten(space, sample) for value in leaf.ravel()]
+    action = ActionReader(layout).read(flat)
+    assert space.contains(action)
+    for got, want in zip(flatten(space, action), flatten(space, sample), strict=True):
+        np.testing.assert_array_equal(got, want)
+    if layout.is_emulated:
+        assert layout.flat_space.contains(np.array(flat))
+
+
+@pytest.mark.parametrize(
+    ("space", "shape", "dtype"),
+    [
+        (Box(-1, 1, (2, 3), np.float32), (2, 3), np.float32),
+        (Discrete(5, start=2), (1,), np.int32),
+        (Discrete(2**40), (1,), np.int64),
+        (MultiDiscrete([3, 4]), (2,), np.int32),
+        (MultiBinary(4), (4,), np.int8),
+        (Dict({"a": Box(0, 1, (2,)), "b": Tuple([Box(0, 1, (3, 2))])}), (8,), np.float32),
+        (Dict({"a": Discrete(3), "b": MultiDiscrete([3, 4])}), (3,), np.int32),
+        (Dict({"a": Box(0, 9, (3,), np.uint8), "b": Box(0, 1, (2,))}), (12,), np.uint8),
+        (NESTED, None, np.uint8),
+    ],
+)
+def test_flat_observation_space(space, shape, dtype):
+    flat = observation_layout(space).flat_space
+    assert isinstance(flat, Box)
+    assert flat.dtype == dtype
+    assert shape is None or flat.shape == shape
+    assert (flat is space) == isinstance(space, Box)
+
+
+def test_flat_observation_keeps_the_bounds():
+    flat = observation_layout(Dict({"a": Discrete(3, start=5), "b": MultiDiscrete([3, 4])})).flat_space
+    np.testing.assert_array_equal(flat.low, [5, 0, 0])
+    np.testing.assert_array_equal(flat.high, [7, 2, 3])
+
+
+def test_one_element_for_a_discrete_observation():
+    env = GymnasiumPufferEnv(Replay(Discrete(9, start=3)))
+    observation, _ = env.reset()
+    assert observation.shape == (1,)
+    assert observation[0] == env.env.shown[-1]
+
+
+def test_structured_view_restores_the_fields():
+    env = GymnasiumPufferEnv(Replay(NESTED))
+    observation, _ = env.reset()
+    view, shown = observation.view(env.obs_dtype)[0], env.env.shown[-1]
+    np.testing.assert_array_equal(view["map"], shown["map"])
+    np.testing.assert_array_equal(view["hero"]["f1"], shown["hero"][1])
+    assert view["hero"]["f0"] == shown["hero"][0]
+    assert env.emulated == {"observation_dtype": np.uint8, "emulated_observation_dtype": env.obs_dtype}
+
+
+def test_rows_of_a_batch_are_written_in_place():
+    env = GymnasiumPufferEnv(Replay(Box(0, 1, (2,))))
+    batch = np.zeros((3, 2), np.float32)
+    buf = {
+        "observations": batch[1:2],
+        "actions": np.zeros(1, np.int32),
+        "rewards": np.ones(1, np.float32),
+        **{name: np.zeros(1, bool) for name in ("terminals", "truncations", "masks")},
+    }
+    env = GymnasiumPufferEnv(Replay(Box(0, 1, (2,)), length=1), buf=buf)
+    observation, _ = env.reset()
+    assert np.shares_memory(observation, batch)
+    assert buf["rewards"][0] == 0
+    assert buf["masks"][0]
+    _, reward, terminated, truncated, info = env.step(1)
+    np.testing.assert_array_equal(batch[1], env.env.shown[-1])
+    assert (reward, terminated, truncated, info) == (0.5, True, False, {"count": 1})
+    assert (buf["rewards"][0], buf["terminals"][0], buf["truncations"][0]) == (0.5, True, False)
+    assert not batch[[0, 2]].any()
+
+
+def test_new_buffers_are_noticed():
+    env = GymnasiumPufferEnv(Replay(NESTED))
+    env.reset()
+    env.observations = np.zeros_like(env.observations)
+    observation, *_ = env.step(0)
+    np.testing.assert_array_equal(observation.view(env.obs_dtype)[0]["map"], env.env.shown[-1]["map"])
+
+
+class TestActions:
+    def sent(self, space, action):
+        env = GymnasiumPufferEnv(Replay(Discrete(2), space))
+        env.reset()
+        env.step(action)
+        return env.env.actions[-1]
+
+    @pytest.mark.parametrize("action", [3, np.int32(3), np.int64(3), np.uint8(3), np.array(3), np.array([3]), [3]])
+    def test_discrete_gets_a_python_int(self, action):
+        assert self.sent(Discrete(4), action) == 3
+        assert type(self.sent(Discrete(4), action)) is int
+
+    @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, list, tuple])
+    def test_structures(self, dtype):
+        space = Dict({"a": Discrete(2), "b": Tuple([Discrete(3), MultiDiscrete([4, 5])]), "c": MultiBinary(2)})
+        flat = [1, 2, 3, 4, 0, 1]
+        action = self.sent(space, dtype(flat) if dtype in (list, tuple) else np.array(flat, dtype))
+        assert action["a"] == 1
+        assert action["b"][0] == 2
+        assert type(action["a"]) is int
+        np.testing.assert_array_equal(action["b"][1], [3, 4])
+        np.testing.assert_array_equal(action["c"], [0, 1])
+        assert space.contains(action)
+
+    def test_start_is_part_of_the_action(self):
+        layout = action_layout(Dict({"a": Discrete(2, start=5), "b": Discrete(3)}))
+        assert layout.flat_space == MultiDiscrete([2, 3], start=[5, 0])
+
+    def test_box_is_copied_and_converted(self):
+        action = np.array([0.5, -0.5])
+        got = self.sent(Box(-1, 1, (2,)), action)
+        assert got.dtype == np.float32
+        np.testing.assert_array_equal(got, action)
+        shared = np.zeros(2, np.float32)
+        assert not np.shares_memory(self.sent(Box(-1, 1, (2,)), shared), shared)
+
+    @pytest.mark.parametrize(
+        ("space", "action", "message"),
+        [
+            (Discrete(4), 4, r"action must be in 0 to 3, got 4"),
+            (Discrete(4), -1, r"in 0 to 3"),
+            (Discrete(4), 1.5, r"must be integers of shape \(\), got float64"),
+            (Discrete(4), np.array([1, 2]), r"got int64 of shape \(2,\)"),
+            (Discrete(4), True, r"got bool"),
+            (Discrete(4), None, r"got object"),
+            (MultiDiscrete([2, 3]), [1, 3], r"action must be in 0 to 2, got 3"),
+            (MultiDiscrete([2, 3]), [1, 1, 1], r"of shape \(2,\), got int64 of shape \(3,\)"),
+            (Dict({"a": Discrete(2), "b": Discrete(3)}), [1, 3], r"action\['b'\] must be in 0 to 2, got 3"),
+            (Dict({"a": Discrete(2)}), {"a": 1}, r"must be integers of shape \(1,\), got object"),
+            (Box(-1, 1, (2,)), [0.0, 2.0], r"must be in Box.*got 0.0 to 2.0.*ClipAction"),
+            (Box(-1, 1, (2,)), [0.0, np.nan], r"must be in Box"),
+            (Box(-1, 1, (2,)), [0.0], r"must be numbers of shape \(2,\), got float64 of shape \(1,\)"),
+            (Box(0, 3, (1,), np.int32), [0.5], r"must be int32 of shape"),
+        ],
+    )
+    def test_refused(self, space, action, message):
+        with pytest.raises(APIUsageError, match=message):
+            self.sent(space, action)
+
+
+GOOD = {"a": np.zeros(2, np.float32), "b": 1}
+
+
+class TestObservations:
+    def show(self, space, *observations):
+        class Show(Replay):
+            def observe(self):
+                return next(self.queue)
+
+        wrapped = Show(space)
+        wrapped.queue = iter(observations)
+        env = GymnasiumPufferEnv(wrapped)
+        env.reset()
+        for _ in observations[1:]:
+            env.step(0)
+        return env.observations[0]
+
+    space = Dict({"a": Box(-1, 1, (2,)), "b": Discrete(2)})
+
+    @pytest.mark.parametrize(
+        ("bad", "message"),
+        [
+            ({"a": np.zeros(3, np.float32), "b": 1}, r"observation\['a'\] must have shape \(2,\), got shape \(3,\)"),
+            ({"a": np.array(["x", "y"]), "b": 1}, r"observation\['a'\] must have dtype float32, got dtype <U1"),
+            ({"a": [[0], [0, 0]], "b": 1}, r"observation\['a'\] must have an array of shape \(2,\)"),
+            ({"a": np.zeros(2, np.float32), "b": 1.0}, r"observation\['b'\] must have dtype int32, got dtype float64"),
+            ({"a": np.zeros(2, np.float32), "b": 2**40}, r"observation\['b'\] must have values that int32 can hold"),
+            ({"a": np.zeros(2, np.float32)}, r"'b'"),
+            (3, r"observation"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused_at_any_step(self, bad, message):
+        with pytest.raises(APIUsageError, match=message):
+            self.show(self.space, bad)
+        with pytest.raises(APIUsageError, match=message):
+            self.show(self.space, GOOD, bad)
+
+    @pytest.mark.parametrize(
+        ("bad", "message"),
+        [
+            ({**GOOD, "c": 0}, r"observation must have the keys \['a', 'b'\], got \['a', 'b', 'c'\]"),
+            ({**GOOD, "b": 2}, r"observation\['b'\] must have values in Discrete\(2\), got 2 to 2"),
+            ({**GOOD, "a": np.array([0, 2], np.float32)}, r"observation\['a'\] must have values in Box"),
+            ({**GOOD, "a": np.array([0, np.nan], np.float32)}, r"observation\['a'\] must have values in Box"),
+        ],
+    )
+    def test_values_of_the_first_observation_are_checked(self, bad, message):
+        with pytest.raises(APIUsageError, match=message):
+            self.show(self.space, bad)
+
+    @pytest.mark.parametrize(
+        "sloppy",
+        [
+            {"a": [0.5, 1], "b": np.int64(1)},
+            {"a": np.array([0.5, 1]), "b": np.array(1)},
+            {"a": np.array([[0.5, 0], [1, 0]], np.float32)[:, 0], "b": True},
+            {"b": 1, "a": np.array([0.5, 1], ">f4")},
+        ],
+    )
+    def test_what_can_be_converted_is(self, sloppy):
+        view = self.show(self.space, sloppy).view(observation_layout(self.space).dtype)[0]
+        np.testing.assert_array_equal(view["a"], [0.5, 1])
+        assert view["b"] == 1
+
+    def test_fractions_and_overflows_are_not_cut_off(self):
+        pixels = Box(0, 255, (2,), np.uint8)
+        np.testing.assert_array_equal(self.show(pixels, np.array([3, 200])), [3, 200])
+        for bad in ([0.5, 1.0], [0, 256], [-1, 0]):
+            with pytest.raises(APIUsageError, match=r"observation must have"):
+                self.show(pixels, np.array(bad))
+        with pytest.raises(APIUsageError, match=r"int32 can hold"):
+            self.show(MultiDiscrete([2, 2]), np.array([0, 2**40]))
+
+
+def test_unsupported_spaces_are_named():
+    with pytest.raises(APIUsageError, match=r"observation\['b'\]\[0\] space Text.* is not supported; use Box"):
+        observation_layout(Dict({"a": Discrete(2), "b": Tuple([Text(3)])}))
+    with pytest.raises(APIUsageError, match=r"action space Graph"):
+        action_layout(Graph(Discrete(2), None))
+    with pytest.raises(APIUsageError, match=r"action\['a'\] is Box.*only Discrete"):
+        action_layout(Dict({"a": Box(0, 1, (2,))}))
+    with pytest.raises(APIUsageError, match=r"is empty"):
+        observation_layout(Dict({}))
+    with pytest.raises(APIUsageError, match=r"unusable keys.*rename"):
+        observation_layout(Dict({1: Discrete(2), "1": Discrete(2)}))
+
+
+class TestConstruction:
+    def test_exactly_one_source(self):
+        with pytest.raises(APIUsageError, match="got none"):
+            GymnasiumPufferEnv()
+        with pytest.raises(APIUsageError, match="got both"):
+            GymnasiumPufferEnv(Replay(Discrete(2)), env_creator=Replay)
+        with pytest.raises(APIUsageError, match="env_creator must be callable"):
+            GymnasiumPufferEnv(env_creator=Replay(Discrete(2)))
+        with pytest.raises(APIUsageError, match=r"env must be a gymnasium\.Env, got <class"):
+            GymnasiumPufferEnv(Replay)
+
+    def test_creator_gets_its_arguments_and_no_seed(self):
+        env = GymnasiumPufferEnv(env_creator=Replay, env_args=[Discrete(2)], env_kwargs={"length": 7}, seed=3)
+        assert env.env.length == 7
+        env.reset()
+        env.reset()
+        env.reset(seed=0)
+        assert env.env.seeds == [3, None, 0]
+
+    def test_is_a_gymnasium_env(self):
+        inner = Replay(NESTED)
+        env = GymnasiumPufferEnv(inner)
+        assert isinstance(env, gymnasium.Env)
+        assert env.unwrapped is inner
+        assert env.observation_space is env.single_observation_space
+        assert (env.is_obs_emulated, env.is_atn_emulated, env.num_agents) == (True, False, 1)
+
+
+def test_order_of_calls():
+    env = GymnasiumPufferEnv(Replay(Discrete(2), length=1))
+    assert env.done
+    with pytest.raises(APIUsageError, match="step: no episode is running; call reset first"):
+        env.step(0)
+    _, info = env.reset(options={"x": 1})
+    assert info == {"options": {"x": 1}}
+    assert not env.done
+    env.step(0)
+    assert env.done
+    with pytest.raises(APIUsageError, match="no episode is running"):
+        env.step(0)
+    env.reset()
+    assert not env.done
+
+
+def test_packer_keeps_to_its_batch():
+    layout = observation_layout(Box(0, 1, (2,)))
+    packer = Packer(layout)
+    with pytest.raises(IndexError):
+        packer.pack(np.zeros((2, 2), np.float32), 2, np.zeros(2, np.float32))
+    with pytest.raises((BufferError, ValueError)):
+        packer.pack(np.zeros((4, 2), np.float32)[::2], 0, np.zeros(2, np.float32))
