@@ -1,0 +1,144 @@
+"""Action distributions: how a row of network outputs becomes an action, its probability and its entropy."""
+
+import math
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from torch import Tensor
+
+from pufferlib.errors import APIUsageError
+from pufferlib.spaces import Space
+
+__all__ = ["ActionDistribution", "Categorical", "Gaussian", "action_distribution"]
+
+
+class ActionDistribution(Protocol):
+    """The distribution over one agent's action space, given ``params (..., num_params)``.
+
+    It holds no tensors: the parameters are the network's output and pass through every call.
+    Actions are ``(..., *shape)``: int64 starting at 0 for Categorical, float32 for Gaussian.
+    """
+
+    num_params: int
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+    def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
+        """One action per row."""
+
+    def mode(self, params: Tensor) -> Tensor:
+        """The likeliest action of each row."""
+
+    def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
+        """Logarithm of the probability (density) of each row's action, ``(...)``."""
+
+    def entropy(self, params: Tensor) -> Tensor:
+        """Entropy of each row, in nats, ``(...)``."""
+
+    def to_env(self, actions: Tensor) -> npt.NDArray[np.generic]:
+        """The actions as the environment takes them: the dtype, start and bounds of its space."""
+
+
+def action_distribution(space: Space) -> ActionDistribution:
+    """The distribution for an action space.
+
+    Raises:
+        APIUsageError: The space is none of Discrete, MultiDiscrete and Box of floats.
+    """
+    if isinstance(space, Discrete | MultiDiscrete):
+        return Categorical(space)
+    if isinstance(space, Box) and np.issubdtype(space.dtype, np.floating):
+        return Gaussian(space)
+    raise APIUsageError(
+        f"action_distribution: expected a Discrete, MultiDiscrete or float Box space, got {space!r}; "
+        "wrap other spaces with pufferlib.emulation"
+    )
+
+
+class Categorical:
+    """Independent choices, one per component of the space; ``params`` are their logits, concatenated."""
+
+    dtype = torch.int64
+
+    def __init__(self, space: Discrete | MultiDiscrete) -> None:
+        self.shape = tuple(space.shape or ())
+        self._sizes = [int(n) for n in np.ravel(space.nvec if isinstance(space, MultiDiscrete) else space.n)]
+        self._start = np.asarray(space.start, np.int32)
+        self.num_params = sum(self._sizes)
+
+    def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
+        """Gumbel-max: argmax(logits + g) with g = -log(e), e ~ Exp(1), follows softmax(logits).
+
+        Source: Maddison, Tarlow, Minka, "A* Sampling" (2014), section 2.
+        """
+        exponential = torch.empty_like(params).exponential_(generator=generator)
+        return self.mode(params - exponential.log_())
+
+    def mode(self, params: Tensor) -> Tensor:
+        """The likeliest value of each component."""
+        best = [logits.argmax(-1) for logits in torch.split(params, self._sizes, -1)]
+        return torch.stack(best, -1).view(*params.shape[:-1], *self.shape)
+
+    def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
+        """Sum over the components of log softmax(logits)[action]."""
+        chosen = actions.reshape(*params.shape[:-1], len(self._sizes)).unbind(-1)
+        parts = [
+            logits.log_softmax(-1).gather(-1, action.unsqueeze(-1)).squeeze(-1)
+            for logits, action in zip(torch.split(params, self._sizes, -1), chosen, strict=True)
+        ]
+        return torch.stack(parts).sum(0)
+
+    def entropy(self, params: Tensor) -> Tensor:
+        """Sum over the components of -sum p log p."""
+        logs = [logits.log_softmax(-1) for logits in torch.split(params, self._sizes, -1)]
+        return torch.stack([-(log.exp() * log).sum(-1) for log in logs]).sum(0)
+
+    def to_env(self, actions: Tensor) -> npt.NDArray[np.generic]:
+        """int32, counted from the start of the space."""
+        taken: npt.NDArray[np.generic] = actions.cpu().numpy().astype(np.int32) + self._start
+        return taken
+
+
+class Gaussian:
+    """Independent normals, one per component of a Box; ``params`` are means, then log standard deviations.
+
+    The environment gets the actions clipped to its bounds; probabilities are those of the
+    unclipped ones.
+    """
+
+    dtype = torch.float32
+
+    def __init__(self, space: Box) -> None:
+        self.shape = space.shape
+        self._low, self._high, self._env_dtype = space.low, space.high, space.dtype
+        self._size = int(np.prod(space.shape))
+        self.num_params = 2 * self._size
+
+    def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
+        """The mean plus std * n with n ~ N(0, 1)."""
+        mean, log_std = params.chunk(2, -1)
+        noise = torch.empty_like(mean).normal_(generator=generator)
+        return (mean + log_std.exp() * noise).view(*params.shape[:-1], *self.shape)
+
+    def mode(self, params: Tensor) -> Tensor:
+        """The mean."""
+        return params[..., : self._size].reshape(*params.shape[:-1], *self.shape)
+
+    def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
+        """Sum over the components of -(x - mean)^2 / (2 std^2) - log std - log(2 pi) / 2."""
+        mean, log_std = params.chunk(2, -1)
+        scaled = (actions.reshape(mean.shape) - mean) * (-log_std).exp()
+        return (-0.5 * scaled.square() - log_std - 0.5 * math.log(2 * math.pi)).sum(-1)
+
+    def entropy(self, params: Tensor) -> Tensor:
+        """Sum over the components of log std + log(2 pi e) / 2."""
+        log_std = params[..., self._size :]
+        return (log_std + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
+
+    def to_env(self, actions: Tensor) -> npt.NDArray[np.generic]:
+        """Clipped to the bounds of the space, in its dtype."""
+        taken: npt.NDArray[np.generic] = np.clip(actions.cpu().numpy(), self._low, self._high).astype(self._env_dtype)
+        return taken

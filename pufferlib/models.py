@@ -1,0 +1,288 @@
+"""Policies: networks that turn observations into action distributions and value estimates."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from gymnasium.spaces import Box
+from torch import Tensor, nn
+
+from pufferlib.distributions import Gaussian, action_distribution
+from pufferlib.env import PufferEnv
+from pufferlib.errors import APIUsageError, UnknownNameError
+
+__all__ = ["Default", "LSTMWrapper", "NatureCNN", "Policy", "State", "layer_init", "make_policy"]
+
+State = dict[str, Tensor]
+Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
+
+
+class Policy(nn.Module):
+    """What the trainer asks of a network. Subclasses define ``encode_observations``.
+
+    Args:
+        env: The environment that describes one agent's spaces.
+        hidden_size: Width of what ``encode_observations`` returns.
+
+    Attributes:
+        distribution: How ``params`` become actions (``pufferlib.distributions``).
+        is_continuous: Whether the actions are real numbers.
+    """
+
+    def __init__(self, env: PufferEnv, hidden_size: int) -> None:
+        super().__init__()
+        self.hidden_size = hidden_size
+        self.distribution = action_distribution(env.single_action_space)
+        self.is_continuous = isinstance(self.distribution, Gaussian)
+        outputs = self.distribution.num_params // (2 if self.is_continuous else 1)
+        # One matrix for both heads: the network is small, and every call has a price.
+        self.decoder = layer_init(nn.Linear(hidden_size, outputs + 1), std=1.0)
+        with torch.no_grad():
+            self.decoder.weight[:-1] *= 0.01  # the first policy is close to uniform
+        if self.is_continuous:
+            self.log_std = nn.Parameter(torch.zeros(outputs))
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """``(rows, *observation shape)`` in the dtype of the space to ``(rows, hidden_size)``."""
+        raise NotImplementedError(f"{type(self).__name__}: define encode_observations(observations)")
+
+    def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """``(..., hidden_size)`` to distribution params ``(..., num_params)`` and values ``(...)``."""
+        outputs = self.decoder(hidden)
+        params, values = outputs[..., :-1], outputs[..., -1]
+        if self.is_continuous:
+            params = torch.cat([params, self.log_std.expand_as(params)], -1)
+        return params, values
+
+    def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
+        """The memory of agents at the start of an episode, one row each; empty without memory."""
+        return {}
+
+    def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
+        """One step: params and values of ``(rows, ...)`` observations; ``state`` is updated in place."""
+        return self.decode_actions(self.encode_observations(observations))
+
+    def forward(
+        self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Whole segments, with gradients.
+
+        Args:
+            observations: ``(steps, rows, *shape)``.
+            state: The memory before the first step, ``(rows, ...)`` each.
+            episode_starts: ``(steps, rows)`` bool; where it is True the memory starts anew.
+
+        Returns:
+            params ``(steps, rows, num_params)`` and values ``(steps, rows)``.
+        """
+        hidden = self.encode_observations(observations.flatten(0, 1))
+        return self.decode_actions(hidden.view(*observations.shape[:2], -1))
+
+
+class Default(Policy):
+    """A multilayer perceptron for any observation: arrays, and the structures of emulated environments.
+
+    Args:
+        env: The environment that describes one agent's spaces.
+        hidden_size: Width of every layer.
+        num_layers: Number of hidden layers.
+    """
+
+    def __init__(self, env: PufferEnv, hidden_size: int = 128, num_layers: int = 2) -> None:
+        super().__init__(env, hidden_size)
+        self.features = Features(env)
+        sizes = [self.features.size, *[hidden_size] * num_layers]
+        layers: list[nn.Module] = []
+        for inputs, outputs in itertools.pairwise(sizes):
+            layers += [layer_init(nn.Linear(inputs, outputs)), nn.ReLU(inplace=True)]
+        self.encoder = nn.Sequential(*layers)
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """See ``Policy``."""
+        hidden: Tensor = self.encoder(self.features(observations))
+        return hidden
+
+
+class NatureCNN(Policy):
+    """The network of "Human-level control through deep reinforcement learning" (Mnih et al., 2015).
+
+    Args:
+        env: Its observations are images ``(channels, height, width)`` of uint8, 36 px or more.
+        hidden_size: Width of the layer after the convolutions.
+    """
+
+    def __init__(self, env: PufferEnv, hidden_size: int = 512) -> None:
+        super().__init__(env, hidden_size)
+        space = env.single_observation_space
+        if len(space.shape) != 3 or space.dtype != np.uint8:
+            raise APIUsageError(
+                f"NatureCNN: observations must be uint8 images (channels, height, width), got {space}; "
+                "use policy.name = 'Default'"
+            )
+        self.convolutions = nn.Sequential(
+            layer_init(nn.Conv2d(space.shape[0], 32, 8, stride=4)),
+            nn.ReLU(inplace=True),
+            layer_init(nn.Conv2d(32, 64, 4, stride=2)),
+            nn.ReLU(inplace=True),
+            layer_init(nn.Conv2d(64, 64, 3, stride=1)),
+            nn.ReLU(inplace=True),
+            nn.Flatten(),
+        )
+        flat = self.convolutions(torch.zeros(1, *space.shape)).shape[1]
+        self.encoder = nn.Sequential(layer_init(nn.Linear(flat, hidden_size)), nn.ReLU(inplace=True))
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """See ``Policy``."""
+        hidden: Tensor = self.encoder(self.convolutions(observations.float() * (1 / 255)))
+        return hidden
+
+
+class LSTMWrapper(Policy):
+    """A policy with an LSTM between its encoder and its decoder.
+
+    Args:
+        env: The environment that describes one agent's spaces.
+        policy: Encodes observations to ``input_size``, decodes actions from ``hidden_size``.
+        input_size: Width of the LSTM's input.
+        hidden_size: Width of the LSTM's memory.
+    """
+
+    def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
+        if policy.hidden_size != input_size or policy.hidden_size != hidden_size:
+            raise APIUsageError(
+                f"LSTMWrapper: the policy's hidden_size {policy.hidden_size} must equal input_size and hidden_size, "
+                f"got input_size={input_size}, hidden_size={hidden_size}"
+            )
+        super().__init__(env, hidden_size)
+        del self.decoder  # the wrapped policy decodes
+        if self.is_continuous:
+            del self.log_std
+        self.policy = policy
+        self.cell = nn.LSTMCell(input_size, hidden_size)
+        for weight in (self.cell.weight_ih, self.cell.weight_hh):
+            nn.init.orthogonal_(weight)
+        for bias in (self.cell.bias_ih, self.cell.bias_hh):
+            nn.init.zeros_(bias)
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """See ``Policy``."""
+        return self.policy.encode_observations(observations)
+
+    def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """See ``Policy``."""
+        return self.policy.decode_actions(hidden)
+
+    def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
+        """Zeros: ``lstm_h`` and ``lstm_c``, float32 ``(num_agents, hidden_size)``."""
+        return {name: torch.zeros(num_agents, self.hidden_size, device=device) for name in ("lstm_h", "lstm_c")}
+
+    def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
+        """See ``Policy``; without ``state`` every row is at the start of an episode."""
+        if state is None:
+            state = self.initial_state(len(observations), observations.device)
+        hidden = self.encode_observations(observations)
+        state["lstm_h"], state["lstm_c"] = self.cell(hidden, (state["lstm_h"], state["lstm_c"]))
+        return self.decode_actions(state["lstm_h"])
+
+    def forward(
+        self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """See ``Policy``: the memory passes from step to step, and restarts where an episode does."""
+        steps, rows = observations.shape[:2]
+        state = self.initial_state(rows, observations.device) if state is None else state
+        inputs = self.encode_observations(observations.flatten(0, 1)).view(steps, rows, -1)
+        h, c = state["lstm_h"], state["lstm_c"]
+        outputs = []
+        for step in range(steps):
+            if episode_starts is not None:
+                keep = (~episode_starts[step]).unsqueeze(-1)
+                h, c = h * keep, c * keep
+            h, c = self.cell(inputs[step], (h, c))
+            outputs.append(h)
+        return self.decode_actions(torch.stack(outputs))
+
+
+class Features(nn.Module):
+    """Any observation as one row of floats; integers are scaled by the largest value of their space.
+
+    Args:
+        env: The environment that describes one agent's observation, emulated or not.
+
+    Attributes:
+        size: Floats per row.
+    """
+
+    def __init__(self, env: PufferEnv) -> None:
+        super().__init__()
+        space: Box = env.single_observation_space
+        self._structure = _structure(env)
+        self._scale = 1.0
+        if self._structure is None and np.issubdtype(space.dtype, np.integer):
+            self._scale = 1 / max(1, abs(int(space.low.min())), abs(int(space.high.max())))
+        self.size: int = self(torch.from_numpy(np.zeros((1, *space.shape), space.dtype))).shape[1]
+
+    def forward(self, observations: Tensor) -> Tensor:
+        """``(rows, *shape)`` in the dtype of the space to float32 ``(rows, size)``."""
+        if self._structure is None:
+            flat = observations.reshape(len(observations), -1).float()
+            return flat if self._scale == 1 else flat * self._scale
+        from pufferlib.pytorch import nativize_tensor
+
+        leaves = _leaves(nativize_tensor(observations, self._structure))
+        return torch.cat([leaf.reshape(len(leaf), -1) for leaf in leaves], -1)
+
+
+def make_policy(
+    env: PufferEnv, name: str = "Default", hidden_size: int = 128, num_layers: int = 2, recurrent: bool = False
+) -> Policy:
+    """The policy called ``name`` for the spaces of ``env``, with an LSTM if ``recurrent``.
+
+    Raises:
+        UnknownNameError: There is no such policy.
+        APIUsageError: The policy cannot read the environment's observations.
+    """
+    policies: dict[str, Callable[[], Policy]] = {
+        "Default": lambda: Default(env, hidden_size, num_layers),
+        "NatureCNN": lambda: NatureCNN(env, hidden_size),
+    }
+    if name not in policies:
+        raise UnknownNameError.of("make_policy", "policy", name, policies)
+    policy = policies[name]()
+    return LSTMWrapper(env, policy, hidden_size, hidden_size) if recurrent else policy
+
+
+def layer_init(layer: Layer, std: float = math.sqrt(2), bias_const: float = 0.0) -> Layer:
+    """Give ``layer`` orthogonal weights with gain ``std`` and constant biases; returns it.
+
+    Source: Andrychowicz et al., "What Matters In On-Policy Reinforcement Learning?" (2021).
+    """
+    nn.init.orthogonal_(layer.weight, std)
+    if layer.bias is not None:
+        nn.init.constant_(layer.bias, bias_const)
+    return layer
+
+
+def _structure(env: PufferEnv) -> Any:
+    """The layout of an emulated Dict or Tuple observation; None where the array is the observation."""
+    if not env.emulated or np.dtype(env.emulated["observation_dtype"]) == np.dtype(
+        env.emulated["emulated_observation_dtype"]
+    ):
+        return None
+    from pufferlib.pytorch import nativize_dtype
+
+    return nativize_dtype(env.emulated)
+
+
+def _leaves(tree: Any) -> Iterator[Tensor]:
+    """The tensors of a nested observation as floats, bytes scaled to [0, 1]."""
+    if isinstance(tree, dict):
+        for value in tree.values():
+            yield from _leaves(value)
+    elif isinstance(tree, tuple | list):
+        for value in tree:
+            yield from _leaves(value)
+    else:
+        yield tree.float() * (1 / 255) if tree.dtype == torch.uint8 else tree.float()

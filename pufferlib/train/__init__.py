@@ -1,0 +1,1 @@
+"""Training: settings, rollouts, PPO, checkpoints and evaluation."""

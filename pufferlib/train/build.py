@@ -1,0 +1,71 @@
+"""From settings to what they describe: environments, policy, optimizer, device."""
+
+from typing import Any
+
+import torch
+
+from pufferlib import registry, vector
+from pufferlib.errors import APIUsageError
+from pufferlib.models import Policy, make_policy
+from pufferlib.train.config import Config, TrainConfig
+
+__all__ = ["build_optimizer", "build_policy", "build_vecenv", "pick_device"]
+
+
+def build_vecenv(config: Config) -> Any:
+    """The environments of a run, batched, with autoreset "same_step".
+
+    Raises:
+        UnknownNameError: There is no such environment or backend.
+        APIUsageError: The environment or the backend refuses its arguments.
+        BindingMissing: The package behind the environment is not installed.
+    """
+    vec = config.vec
+    options: dict[str, Any] = {}
+    if vec.backend not in ("native", "PufferEnv"):
+        options["autoreset"] = "same_step"
+    if vec.backend == "Multiprocessing":
+        options.update(num_workers=vec.num_workers or "auto", zero_copy=vec.zero_copy, overwork=vec.overwork)
+        options.update({} if vec.batch_size is None else {"batch_size": vec.batch_size})
+    return vector.make(
+        registry.env_creator(config.env_name),
+        env_kwargs=config.env,
+        backend=vec.backend,
+        num_envs=vec.num_envs,
+        seed=config.train.seed,
+        **options,
+    )
+
+
+def build_policy(config: Config, vecenv: Any) -> Policy:
+    """The policy of a run, on its device; its first weights follow from ``train.seed``."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.train.seed)
+        settings = config.policy
+        policy = make_policy(
+            vecenv.driver_env, settings.name, settings.hidden_size, settings.num_layers, settings.recurrent
+        )
+    return policy.to(pick_device(config.train.device))
+
+
+def build_optimizer(config: TrainConfig, policy: Policy) -> torch.optim.Optimizer:
+    """Adam, with all parameters in one fused step."""
+    betas = (config.adam_beta1, config.adam_beta2)
+    return torch.optim.Adam(policy.parameters(), config.learning_rate, betas, config.adam_eps, fused=True)
+
+
+def pick_device(name: str) -> torch.device:
+    """The torch device called ``name``; "auto" is CUDA where there is a GPU, else the CPU.
+
+    Raises:
+        APIUsageError: There is no such device here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise APIUsageError(f"train.device must be auto, cpu, cuda or cuda:<n>, got {name!r}") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise APIUsageError(f"train.device: this torch ({torch.__version__}) sees no GPU, got {name!r}; use cpu")
+    return device

@@ -1,0 +1,89 @@
+"""Checkpoints: everything a run needs to go on, in one file that is whole or not there at all."""
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pufferlib.errors import APIUsageError
+
+__all__ = ["latest", "load", "load_policy_weights", "save"]
+
+FORMAT = 1
+
+
+def save(path: Path, contents: dict[str, Any]) -> None:
+    """Write ``contents`` (tensors, numbers, strings, dicts and lists) to ``path``.
+
+    It appears under its name only when complete, so that a crash or a full disk leaves the
+    previous checkpoint whole.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            torch.save({"format": FORMAT, **contents}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Read what ``save`` wrote; nothing in the file is executed.
+
+    Raises:
+        APIUsageError: The file is missing, damaged, or of another format.
+    """
+    try:
+        contents = torch.load(path, map_location=device, weights_only=True)
+    except OSError as error:
+        raise APIUsageError(
+            f"checkpoint.load: cannot read {path}: {error.strerror}; give the path of a run's checkpoint.pt"
+        ) from error
+    except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError) as error:
+        raise APIUsageError(
+            f"checkpoint.load: {path} is not a checkpoint, or is damaged ({str(error).splitlines()[0]}); "
+            "give the path of a run's checkpoint.pt"
+        ) from error
+    if not isinstance(contents, dict) or contents.get("format") != FORMAT:
+        found = contents.get("format") if isinstance(contents, dict) else type(contents).__name__
+        raise APIUsageError(f"checkpoint.load: {path} must have format {FORMAT}, got {found}; train again to renew it")
+    return contents
+
+
+def load_policy_weights(policy: torch.nn.Module, contents: dict[str, Any], where: object) -> None:
+    """Give ``policy`` the weights of a checkpoint.
+
+    Raises:
+        APIUsageError: They belong to another network or other spaces.
+    """
+    try:
+        policy.load_state_dict(contents["policy"])
+    except RuntimeError as error:
+        first = str(error).splitlines()[-1].strip()
+        raise APIUsageError(
+            f"{where}: the checkpoint does not fit this policy: {first}; "
+            "use the config.toml beside the checkpoint, or train a new one"
+        ) from error
+
+
+def latest(runs: Path, env_name: str | None = None) -> Path:
+    """The newest ``checkpoint.pt`` among the run folders of ``runs``.
+
+    Args:
+        runs: The folder that holds one folder per run.
+        env_name: Only runs of this environment.
+
+    Raises:
+        APIUsageError: There is none.
+    """
+    suffix = f"-{env_name.replace('/', '-')}" if env_name else ""
+    found = [path for path in runs.glob("*/checkpoint.pt") if path.parent.name.endswith(suffix)]
+    if not found:
+        of_env = f" of {env_name}" if env_name else ""
+        first = f"puffer train {env_name or 'breakout'}"
+        raise APIUsageError(f"checkpoint.latest: no checkpoint{of_env} in {runs}; train one first: {first}")
+    return max(found, key=lambda path: path.stat().st_mtime)

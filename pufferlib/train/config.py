@@ -1,0 +1,261 @@
+"""The settings of a run: dataclasses with defaults, TOML files, then flags, each over the one before."""
+
+import dataclasses
+import json
+import tomllib
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from pufferlib.errors import APIUsageError, UnknownNameError
+
+__all__ = ["Config", "EvalConfig", "PolicyConfig", "TrainConfig", "VecConfig", "load_config"]
+
+
+@dataclass(frozen=True)
+class VecConfig:
+    """How environments are batched; the arguments of ``pufferlib.vector.make``.
+
+    Attributes:
+        backend: "native" (one environment object that is a batch), "Serial" or "Multiprocessing".
+        num_envs: Environment objects; a native one counts once, however many games it holds.
+        num_workers: Processes of "Multiprocessing"; unset: one per usable core.
+        batch_size: Environments per batch; fewer than num_envs lets the others run meanwhile.
+        zero_copy: Batches are slices of the shared memory, never copies.
+        overwork: Allow more workers than there are cores.
+    """
+
+    backend: str = "native"
+    num_envs: int = 1
+    num_workers: int | None = None
+    batch_size: int | None = None
+    zero_copy: bool = True
+    overwork: bool = False
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """The network.
+
+    Attributes:
+        name: A policy of ``pufferlib.models``: "Default" or "NatureCNN".
+        hidden_size: Width of the hidden layers.
+        num_layers: Hidden layers of "Default".
+        recurrent: Put an LSTM between the encoder and the decoder.
+    """
+
+    name: str = "Default"
+    hidden_size: int = 128
+    num_layers: int = 2
+    recurrent: bool = False
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """PPO and its schedule.
+
+    Attributes:
+        seed: Seed of the environments, the network and the sampling.
+        device: A torch device; "auto" is CUDA where there is a GPU, else the CPU.
+        num_threads: CPU threads of torch; unset: one per usable core.
+        total_timesteps: Agent-steps of the whole run.
+        horizon: Steps of each agent between two updates.
+        minibatch_size: Agent-steps of one gradient step.
+        update_epochs: Passes over each rollout.
+        learning_rate: Step size of Adam at the start.
+        anneal_lr: Let the learning rate fall linearly to zero over the run.
+        adam_beta1: Decay of Adam's mean of gradients.
+        adam_beta2: Decay of Adam's mean of squared gradients.
+        adam_eps: Adam's epsilon.
+        gamma: Discount per step.
+        gae_lambda: Lambda of the generalised advantage estimate.
+        clip_coef: How far the probability ratio may move before its gradient stops.
+        vf_coef: Weight of the value loss.
+        vf_clip_coef: Clip range of the value update; 0 is off.
+        ent_coef: Weight of the entropy bonus.
+        max_grad_norm: Longest gradient that is applied unshortened.
+        norm_adv: Give the advantages of each minibatch mean 0 and standard deviation 1.
+        target_kl: Skip what is left of an update once the policy has moved this far; 0 is off.
+        reward_scale: Rewards are multiplied by this before learning; scores are not.
+        reward_clip: Then limited to plus or minus this; 0 is off.
+        checkpoint_interval: Updates between checkpoints; 0 keeps only the one at the end.
+        exact_resume: Start new episodes at every checkpoint, so that a resumed run repeats the
+            uninterrupted one byte for byte.
+    """
+
+    seed: int = 42
+    device: str = "auto"
+    num_threads: int | None = None
+    total_timesteps: int = 10_000_000
+    horizon: int = 64
+    minibatch_size: int = 8192
+    update_epochs: int = 1
+    learning_rate: float = 1e-3
+    anneal_lr: bool = True
+    adam_beta1: float = 0.9
+    adam_beta2: float = 0.999
+    adam_eps: float = 1e-5
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    clip_coef: float = 0.2
+    vf_coef: float = 0.5
+    vf_clip_coef: float = 0.0
+    ent_coef: float = 0.01
+    max_grad_norm: float = 0.5
+    norm_adv: bool = True
+    target_kl: float = 0.0
+    reward_scale: float = 1.0
+    reward_clip: float = 0.0
+    checkpoint_interval: int = 100
+    exact_resume: bool = False
+
+
+@dataclass(frozen=True)
+class EvalConfig:
+    """How a trained policy is judged.
+
+    Attributes:
+        episodes: Episodes that are played, each in an environment of its own.
+        seed: Seed of the environments and the sampling.
+        max_steps: Steps after which an episode is abandoned.
+        greedy: Take the likeliest action instead of sampling.
+    """
+
+    episodes: int = 32
+    seed: int = 1
+    max_steps: int = 20_000
+    greedy: bool = False
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that decides a run.
+
+    Attributes:
+        env_name: A name that ``pufferlib.make`` knows.
+        env: Keyword arguments of the environment, which checks them itself.
+        vec: How environments are batched.
+        policy: The network.
+        train: PPO and its schedule.
+        eval: How a trained policy is judged.
+    """
+
+    env_name: str
+    env: dict[str, Any] = field(default_factory=dict)
+    vec: VecConfig = field(default_factory=VecConfig)
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+
+    def save(self, path: Path) -> None:
+        """Write the merged settings as TOML; what is unset is left out."""
+        path.write_text("\n".join(_to_toml(dataclasses.asdict(self))) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> "Config":
+        """Read what ``save`` wrote.
+
+        Raises:
+            APIUsageError: The file is missing, is no TOML, or a value has the wrong type.
+            UnknownNameError: A key that does not exist.
+        """
+        data = _read(path)
+        name = data.pop("env_name", None)
+        if not isinstance(name, str):
+            raise APIUsageError(f"{path}: env_name must be a string, got {name!r}; is this a run's config.toml?")
+        return _build(name, [(str(path), data)])
+
+
+def load_config(env_name: str, overrides: Mapping[str, Any] | None = None) -> Config:
+    """The settings for an environment: ``default.toml``, then its own file, then ``overrides``.
+
+    Args:
+        env_name: "breakout" reads ``config/ocean/breakout.toml``, "atari/pong" ``config/atari.toml``;
+            an environment without a file gets the defaults.
+        overrides: Dotted keys, as ``{"train.learning_rate": 3e-4}``.
+
+    Raises:
+        UnknownNameError: A key that does not exist; the nearest are suggested.
+        APIUsageError: A value of the wrong type.
+    """
+    env_name = env_name.removeprefix("puffer_")
+    binding, _, game = env_name.partition("/")
+    folder = resources.files("pufferlib") / "config"
+    own = folder / f"{binding}.toml" if game else folder / "ocean" / f"{env_name}.toml"
+    files = [folder / "default.toml", *([own] if own.is_file() else [])]
+    sources = [(file.name, _parse(file.name, file.read_text("utf-8"))) for file in files]
+    return _build(env_name, [*sources, ("overrides", _nest(overrides or {}))])
+
+
+def _build(env_name: str, sources: list[tuple[str, dict[str, Any]]]) -> Config:
+    """Merge the sections of all sources, later ones first, and check every key and type."""
+    hints = get_type_hints(Config)
+    merged: dict[str, dict[str, Any]] = {name: {} for name in hints if name != "env_name"}
+    for where, data in sources:
+        for section, values in data.items():
+            if section not in merged:
+                raise UnknownNameError.of(where, "section", section, merged)
+            if not isinstance(values, dict):
+                raise APIUsageError(f"{where}: {section} must be a table of settings, got {values!r}")
+            if section != "env":
+                values = _checked(where, section, hints[section], values)
+            merged[section].update(values)
+    parts: dict[str, Any] = {name: values if name == "env" else hints[name](**values) for name, values in merged.items()}
+    return Config(env_name, **parts)
+
+
+def _checked(where: str, section: str, kind: type, values: dict[str, Any]) -> dict[str, Any]:
+    """The values of one section as the types that its dataclass declares."""
+    hints = get_type_hints(kind)
+    unknown = [key for key in values if key not in hints]
+    if unknown:
+        raise UnknownNameError.of(f"{where}, [{section}]", "key", unknown[0], hints)
+    return {key: _convert(f"{where}: {section}.{key}", hints[key], value) for key, value in values.items()}
+
+
+def _convert(where: str, hint: Any, value: Any) -> Any:
+    options = get_args(hint) if get_origin(hint) in (types.UnionType, Union) else (hint,)
+    if float in options and type(value) is int:
+        return float(value)
+    if type(value) not in options and not (value is None and types.NoneType in options):
+        expected = " or ".join("unset" if option is types.NoneType else option.__name__ for option in options)
+        raise APIUsageError(f"{where} must be {expected}, got {value!r} ({type(value).__name__})")
+    return value
+
+
+def _nest(dotted: Mapping[str, Any]) -> dict[str, Any]:
+    """``{"train.seed": 1}`` as ``{"train": {"seed": 1}}``."""
+    nested: dict[str, Any] = {}
+    for key, value in dotted.items():
+        section, dot, name = key.partition(".")
+        if not dot:
+            raise APIUsageError(f"overrides: a key must be section.name, got {key!r}; for example train.seed")
+        nested.setdefault(section, {})[name] = value
+    return nested
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise APIUsageError(f"{path}: cannot be read: {error.strerror}; expected a run's config.toml") from error
+    return _parse(str(path), text)
+
+
+def _parse(where: str, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise APIUsageError(f"{where}: is not valid TOML: {error}") from error
+
+
+def _to_toml(data: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Lines of plain values, then of one table per nested dict. JSON's scalars and lists are TOML's too."""
+    tables = {key: value for key, value in data.items() if isinstance(value, dict)}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in data.items() if key not in tables and value is not None]
+    for name, values in tables.items():
+        lines += ["", f"[{prefix}{name}]", *_to_toml(values, f"{prefix}{name}.")]
+    return lines

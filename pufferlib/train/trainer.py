@@ -1,0 +1,196 @@
+"""The collect-update loop."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from pufferlib.models import Policy
+from pufferlib.seeding import env_seed
+from pufferlib.train import checkpoint, ppo
+from pufferlib.train.advantage import generalized_advantage
+from pufferlib.train.build import build_optimizer, build_policy, build_vecenv, pick_device
+from pufferlib.train.config import Config
+from pufferlib.train.loggers import Logger
+from pufferlib.train.rollout import Collector, Rollout
+from pufferlib.vector.cpus import usable_cpus
+
+__all__ = ["Trainer"]
+
+
+class Trainer:
+    """Trains a policy with PPO; what it does follows from the settings and their seed alone.
+
+    Each logger gets, after every update: ``update``, ``agent_steps``, ``total_agent_steps``,
+    ``uptime_s``, ``sps`` (agent-steps per second of this update), ``learning_rate``,
+    ``performance/collect_s``, ``performance/learn_s``, ``losses/policy``, ``losses/value``,
+    ``losses/entropy``, ``losses/approx_kl``, ``losses/clip_fraction``,
+    ``losses/explained_variance``, and ``environment/<key>`` (means over the episodes that ended)
+    whenever environments report some.
+
+    Args:
+        config: The settings.
+        run_dir: ``checkpoint.pt`` is written there; the folder must exist.
+        loggers: Take the metrics; closed at the end.
+        vecenv: Environments of your own instead of those that ``config`` names.
+        policy: A network of your own instead of the one that ``config`` describes.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        run_dir: Path,
+        loggers: Sequence[Logger] = (),
+        *,
+        vecenv: Any = None,
+        policy: Policy | None = None,
+    ) -> None:
+        settings = config.train
+        self.config, self.run_dir, self.loggers = config, run_dir, loggers
+        self.device = pick_device(settings.device)
+        self.agent_steps, self.updates, self.uptime_s = 0, 0, 0.0
+        self.vecenv = build_vecenv(config) if vecenv is None else vecenv
+        try:
+            self.policy = build_policy(config, self.vecenv) if policy is None else policy.to(self.device)
+            self.optimizer = build_optimizer(settings, self.policy)
+            self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, settings.minibatch_size, self.device)
+            self.generator = torch.Generator(self.device).manual_seed(settings.seed)
+            self.collector = Collector(self.vecenv, self.policy, self.rollout, settings, self.generator)
+            torch.set_num_threads(settings.num_threads or usable_cpus())
+            self._start_episodes()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def checkpoint_path(self) -> Path:
+        """Where the checkpoint of this run is."""
+        return self.run_dir / "checkpoint.pt"
+
+    def train(self) -> None:
+        """Update until ``total_timesteps``, then save a checkpoint and close everything.
+
+        Ctrl-C finishes the update in progress, saves a checkpoint, and then raises
+        KeyboardInterrupt; pressed again it stops at once.
+        """
+        every = self.config.train.checkpoint_interval
+        try:
+            with _deferred_interrupt() as interrupted:
+                while self.agent_steps < self.config.train.total_timesteps and not interrupted.is_set():
+                    self.step()
+                    if every and self.updates % every == 0:
+                        self.save()
+                self.save()
+            if interrupted.is_set():
+                raise KeyboardInterrupt
+        finally:
+            self.close()
+
+    def step(self) -> dict[str, float]:
+        """One update: collect a rollout, learn from it. Returns the metrics, which the loggers got too."""
+        settings = self.config.train
+        learning_rate = self._anneal()
+        start = time.perf_counter()
+        self.collector.collect()
+        collected = time.perf_counter()
+        rollout = self.rollout
+        advantages = generalized_advantage(
+            rollout.rewards, rollout.values, rollout.episode_ends, settings.gamma, settings.gae_lambda
+        )
+        losses = ppo.update(self.policy, self.optimizer, rollout, advantages, settings, self.generator)
+        end = time.perf_counter()
+        steps = int(rollout.masks.sum())
+        self.agent_steps += steps
+        self.updates += 1
+        self.uptime_s += end - start
+        metrics = {
+            "update": self.updates,
+            "agent_steps": self.agent_steps,
+            "total_agent_steps": settings.total_timesteps,
+            "uptime_s": self.uptime_s,
+            "sps": steps / (end - start),
+            "learning_rate": learning_rate,
+            "performance/collect_s": collected - start,
+            "performance/learn_s": end - collected,
+            **losses,
+            **self.collector.episodes.pop(),
+        }
+        for logger in self.loggers:
+            logger.log(metrics)
+        return metrics
+
+    def save(self) -> None:
+        """Write the checkpoint, in one piece."""
+        contents = {
+            "env_name": self.config.env_name,
+            "policy": self.policy.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "generator": self.generator.get_state(),
+            "agent_steps": self.agent_steps,
+            "updates": self.updates,
+            "uptime_s": self.uptime_s,
+        }
+        checkpoint.save(self.checkpoint_path, contents)
+        if self.config.train.exact_resume:
+            self._start_episodes()
+
+    def restore(self, path: Path) -> None:
+        """Go on from a checkpoint: weights, optimizer, random numbers, counters.
+
+        What no checkpoint can hold is the inside of the environments: they start new episodes, from
+        seeds that follow from ``train.seed`` and the number of updates. So the same checkpoint
+        always goes on in the same way; with ``exact_resume`` also as the uninterrupted run did.
+
+        Raises:
+            APIUsageError: The file is missing, damaged, or belongs to another policy.
+        """
+        contents = checkpoint.load(path, self.device)
+        checkpoint.load_policy_weights(self.policy, contents, path)
+        self.optimizer.load_state_dict(contents["optimizer"])
+        self.generator.set_state(contents["generator"].cpu())
+        self.agent_steps, self.updates = contents["agent_steps"], contents["updates"]
+        self.uptime_s = contents["uptime_s"]
+        self._start_episodes()
+
+    def close(self) -> None:
+        """Close the environments and the loggers."""
+        self.vecenv.close()
+        for logger in self.loggers:
+            logger.close()
+
+    def _start_episodes(self) -> None:
+        self.collector.reset(env_seed(self.config.train.seed, self.updates))
+
+    def _anneal(self) -> float:
+        """Set and return the learning rate of the next update."""
+        settings = self.config.train
+        left = max(0.0, 1 - self.agent_steps / settings.total_timesteps) if settings.anneal_lr else 1.0
+        for group in self.optimizer.param_groups:
+            group["lr"] = settings.learning_rate * left
+        return settings.learning_rate * left
+
+
+@contextmanager
+def _deferred_interrupt() -> Iterator[threading.Event]:
+    """While this holds, the first Ctrl-C only sets the event; the second one interrupts as usual."""
+    interrupted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted  # only the main thread gets signals
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(_signal: int, _frame: FrameType | None) -> None:
+        interrupted.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
