@@ -203,7 +203,9 @@ def _build(env_name: str, sources: list[tuple[str, dict[str, Any]]]) -> Config:
             if section != "env":
                 values = _checked(where, section, hints[section], values)
             merged[section].update(values)
-    parts: dict[str, Any] = {name: values if name == "env" else hints[name](**values) for name, values in merged.items()}
+    parts: dict[str, Any] = {
+        name: values if name == "env" else hints[name](**values) for name, values in merged.items()
+    }
     return Config(env_name, **parts)
 
 
