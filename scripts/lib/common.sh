@@ -1,0 +1,63 @@
+# shellcheck shell=bash
+# What every script shares: where the project lies, how to speak, and how a long step is run and explained.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+program=${0##*/}
+
+say() { printf '%s: %s\n' "$program" "$*" >&2; }
+
+# die STATUS SENTENCE...
+die() {
+    local status=$1
+    shift
+    say "$@"
+    exit "$status"
+}
+
+# Prints the comment at the head of the running script, which is its help.
+show_help() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; }
+
+on_interrupt() {
+    printf '\n' >&2
+    die 130 "interrupted; finished steps are kept, run the same command again to go on"
+}
+
+# The command itself deals with Ctrl-C once it runs; until then these scripts answer for it.
+trap on_interrupt INT
+
+# step LABEL COMMAND...: runs it quietly; when it fails, shows the end of what it printed and what to do.
+step() {
+    local label=$1 start=$SECONDS output status=0
+    shift
+    printf '%s: %s ... ' "$program" "$label" >&2
+    output=$("$@" 2>&1) || status=$?
+    if [ "$status" -eq 0 ]; then
+        printf '%d s\n' "$((SECONDS - start))" >&2
+        return
+    fi
+    printf 'failed\n' >&2
+    tail -n 15 <<<"$output" | sed 's/^/    /' >&2
+    die 1 "$label failed: $(advice "$output")"
+}
+
+# advice OUTPUT: what to do about the failure that printed it.
+advice() {
+    case $1 in
+        *"No space left on device"* | *"Disk quota exceeded"*)
+            echo "the disk is full; free some space (df -h shows where) and run the same command again"
+            ;;
+        *"Read-only file system"* | *"Permission denied"*)
+            echo "a file could not be written; use a checkout that belongs to you ($(id -un)) on a writable disk"
+            ;;
+        *"CMAKE_C_COMPILER"*)
+            echo "the C compiler does not work; install one (Debian: apt-get install gcc) or choose --docker"
+            ;;
+        *"onnection"* | *"name resolution"* | *"timed out"* | *"No matching distribution"* | *"Could not find a version"*)
+            echo "the package index did not answer or lacks a package; check the network and pip's settings" \
+                "(python3 -m pip config list), then run the same command again"
+            ;;
+        *) echo "the lines above say why; run the same command again when that is mended" ;;
+    esac
+}
+
+has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; }

@@ -1,0 +1,88 @@
+# shellcheck shell=bash
+# Which of the two ways is taken, and the Docker way: whether an engine can be used, and the compose command.
+
+# parse_way ARGUMENT...: sets `asked` to docker, local or nothing, and `arguments` to what follows these flags.
+parse_way() {
+    asked=''
+    while [ $# -gt 0 ]; do
+        case $1 in
+            --docker | --local) asked=${1#--} ;;
+            -h | --help)
+                show_help
+                exit 0
+                ;;
+            *) break ;;
+        esac
+        shift
+    done
+    arguments=("$@")
+}
+
+# Prints what stands in the way of `docker compose`: nothing ("ready"), or the reason in one word.
+engine_state() {
+    local answer
+    command -v docker >/dev/null || {
+        echo absent
+        return
+    }
+    if ! answer=$(timeout 20 docker version --format '{{.Server.Version}}' 2>&1); then
+        [[ $answer == *"ermission denied"* ]] && echo denied || echo silent
+    elif ! docker compose version >/dev/null 2>&1; then
+        echo no-compose
+    else
+        echo ready
+    fi
+}
+
+# choose_way ASKED: sets `way` to docker or local. ASKED is empty where the user left it to the script.
+# An engine that is there but cannot be used is an error, because silently taking the other way would hide it.
+choose_way() {
+    local state=local
+    [ "$1" = local ] || state=$(engine_state)
+    way=docker
+    case $state:$1 in
+        ready:*) ;;
+        local:*) way=local ;;
+        denied:*)
+            die 1 "a Docker engine is here, but $(id -un) may not use it; add yourself to its group" \
+                "(sudo usermod -aG docker $(id -un), then log in again) or choose .venv instead: --local"
+            ;;
+        no-compose:*)
+            die 1 "the Docker engine has no Compose; install it (sudo scripts/docker-engine) or choose .venv instead: --local"
+            ;;
+        *:docker) die 1 "no Docker engine answers; set one up (sudo scripts/docker-engine) or choose .venv instead: --local" ;;
+        *) way=local ;;
+    esac
+    if [ "$way" = docker ]; then
+        say "using the Docker engine: docker compose run --rm $program (.venv instead: --local)"
+    elif [ -n "$1" ]; then
+        say "using .venv with Python 3.11 (the image instead: --docker)"
+    else
+        say "no Docker engine answers, so using .venv with Python 3.11 (the image instead: scripts/docker-engine, --docker)"
+    fi
+}
+
+# run_docker SERVICE ARGUMENT...: builds the service's image (quick when it is there) and becomes its run.
+run_docker() {
+    local compose=(docker compose) flags=(--rm)
+    cd "$root"
+    if gpu_for_docker; then
+        say "an NVIDIA GPU was found: compose.gpu.yaml is added"
+        compose+=(-f compose.yaml -f compose.gpu.yaml)
+        export TANK_DEVICE=cuda
+    fi
+    # Without this, Compose refuses to run when only its output is a terminal.
+    [ -t 0 ] || flags+=(-T)
+    docker/bootstrap-base >&2 ||
+        die 1 "there is no base image; connect to a container registry, or make one as root: sudo docker/bootstrap-base"
+    "${compose[@]}" build "$1" >&2 ||
+        die 1 "building the image failed, the lines above say why; a full disk: docker system prune;" \
+            "no network: try again later; or choose .venv instead: --local"
+    exec "${compose[@]}" run "${flags[@]}" "$@"
+}
+
+# Where the user's own settings choose the device, nothing is added to them.
+gpu_for_docker() {
+    [ -z "${COMPOSE_FILE:-}${TANK_DEVICE:-}" ] && ! grep -qsE '^(COMPOSE_FILE|TANK_DEVICE)=' .env &&
+        has_gpu && [[ $(docker info --format '{{json .Runtimes}}') == *nvidia* ]]
+}

@@ -1,0 +1,119 @@
+# shellcheck shell=bash
+# The local way: a .venv with Python 3.11 in the checkout, made once and renewed when the sources ask for it.
+
+venv=$root/.venv/bin
+
+# setup_local EXTRAS: makes .venv hold pufferlib with these extras (comma-separated); quick when it already does.
+setup_local() {
+    local extras=$1 stamp=$root/.venv/tank-stamp built='' installed='' print
+    # A second script started meanwhile waits here, instead of installing into the same folder.
+    exec 9<"$root/pyproject.toml"
+    flock 9
+    print=$(fingerprint)
+    if [ -f "$stamp" ]; then
+        read -r built installed <"$stamp"
+    fi
+    if [ "$built" != "$print" ] || ! includes "$installed" "$extras"; then
+        [ -w "$root" ] || die 1 "$root cannot be written; use a checkout that belongs to you, on a writable disk"
+        extras=$(tr ',' '\n' <<<"$extras,$installed" | sed '/^$/d' | sort -u | paste -sd,)
+        install_local "$extras"
+        echo "$print $extras" >"$stamp"
+    fi
+    exec 9<&-
+    export PATH=$venv:$PATH VIRTUAL_ENV=$root/.venv
+}
+
+# Changes whenever the installed pufferlib no longer fits the sources: the build, the C and Cython code,
+# and the names of the Python modules (their contents are read from the checkout).
+fingerprint() {
+    (
+        cd "$root"
+        find pufferlib bindings -name '*.py' | LC_ALL=C sort
+        find pufferlib \( -name '*.[ch]' -o -name '*.p[yx][xid]' -o -name '*.in' \) | LC_ALL=C sort | xargs -r cat
+        cat pyproject.toml CMakeLists.txt
+    ) | sha256sum | cut -c1-16
+}
+
+# includes HAVE WANT: whether every item of the second comma-separated list is in the first.
+includes() {
+    local item
+    for item in ${2//,/ }; do
+        [[ ",$1," == *",$item,"* ]] || return 1
+    done
+}
+
+install_local() {
+    local extras=$1 requirements
+    command -v "${CC:-cc}" >/dev/null ||
+        die 1 "no C compiler (${CC:-cc}) to build the environments with; install one (Debian: apt-get install gcc)" \
+            "or choose the image, which needs none here: --docker"
+    [ -x "$venv/pip" ] || make_venv
+    "$venv/python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' ||
+        die 1 "$root/.venv is $("$venv/python" --version), but pufferlib needs Python 3.11;" \
+            "remove that folder and run the same command again"
+    install_torch
+    requirements=$("$venv/python" -c "$print_build_requirements" "$root/pyproject.toml")
+    # Without isolation the build tools stay in .venv, so that after a change only what changed is compiled.
+    # shellcheck disable=SC2086 # one requirement per word
+    step "installing the build tools" pip_install $requirements
+    step "building pufferlib with its extras $extras" pip_install --no-build-isolation -e "${root}[$extras]"
+}
+
+print_build_requirements='import sys, tomllib
+print(*tomllib.load(open(sys.argv[1], "rb"))["build-system"]["requires"])'
+
+make_venv() {
+    local python
+    python=$(find_python)
+    step "making .venv with $python" "$python" -m venv "$root/.venv"
+}
+
+# Prints the first Python 3.11 that can make a venv and compile against its headers; dies with what is missing.
+find_python() {
+    local candidate lacks found
+    found="no Python 3.11 was found (python3 is $(python3 --version 2>&1 || true))"
+    for candidate in python3.11 python3 python "$HOME"/.pyenv/versions/3.11*/bin/python3.11 \
+        "$(uv python find 3.11 2>/dev/null)"; do
+        lacks=$("$candidate" -c "$probe" 2>/dev/null) || continue
+        if [ -z "$lacks" ]; then
+            "$candidate" -c 'import sys; print(sys.executable)'
+            return
+        fi
+        found="$candidate is Python 3.11 but lacks $lacks"
+    done
+    die 1 "$found; install it (Debian: apt-get install python3.11 python3.11-venv python3.11-dev)" \
+        "or choose the image, which has it: --docker"
+}
+
+probe='import sys, os, sysconfig, importlib.util
+if sys.version_info[:2] != (3, 11): sys.exit(1)
+if not importlib.util.find_spec("ensurepip"): print("venv")
+elif not os.path.exists(sysconfig.get_path("include") + "/Python.h"): print("its C headers")'
+
+install_torch() {
+    local torch
+    torch=$(grep -o 'torch==[0-9.]*' "$root/pyproject.toml" | head -n 1)
+    if "$venv/python" -c "$has_version" "${torch#*==}" 2>/dev/null; then
+        return
+    elif has_gpu; then
+        step "installing $torch for the NVIDIA GPU found here (2.5 GB)" pip_install "$torch"
+    else
+        step "installing $torch for the CPU (no NVIDIA GPU found)" install_torch_cpu "$torch"
+    fi
+}
+
+has_version='import sys, importlib.metadata
+sys.exit(importlib.metadata.version("torch").split("+")[0] != sys.argv[1])'
+
+# The CPU build comes from the user's own pip settings where they offer it. Elsewhere uv finds it, which knows
+# PyTorch's index by itself (so that no host is named here). The last resort is the package index's own build:
+# it carries CUDA, 2.5 GB to download, and runs on a CPU just as well.
+install_torch_cpu() {
+    pip_install "$1+cpu" && return
+    pip_install uv && uv_install --torch-backend cpu "$1" && return
+    pip_install "$1"
+}
+
+pip_install() { PATH=$venv:$PATH "$venv/python" -m pip install -q --no-input --disable-pip-version-check "$@"; }
+
+uv_install() { "$venv/uv" pip install -q --python "$venv/python" "$@"; }
