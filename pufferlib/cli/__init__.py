@@ -1,0 +1,85 @@
+"""The ``puffer`` command: ``train``, ``eval``, ``list``, ``doctor``; the only part of pufferlib that prints.
+
+Exit codes: 0 done; 1 it could not be done, with a sentence that says why; 2 the command was not
+understood; 130 stopped by Ctrl-C.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import pufferlib
+from pufferlib.cli.console import complain, say, style
+from pufferlib.cli.errors import UsageError
+from pufferlib.errors import PufferError, UnknownNameError
+
+__all__ = ["main"]
+
+# Each verb is a module verb_<name> with ``run(argv) -> exit code``, imported only when it is called.
+VERBS = {
+    "train": "train an agent, evaluate it, draw its learning curve and film it",
+    "eval": "evaluate a trained agent, against random play",
+    "list": "list the environments",
+    "doctor": "look at this machine, and say what to do where something is missing",
+}
+
+EXAMPLES = """  puffer train breakout
+  puffer train breakout --train.total-timesteps 2000000 --train.seed 7
+  puffer train atari/pong --help
+  puffer eval breakout --eval.episodes 100 --video breakout.mp4"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``puffer`` with the arguments ``argv``, by default the command line's; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, for example `head`, has seen enough. What is still buffered must go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (UsageError, UnknownNameError) as error:
+        complain(str(error))
+        return 2
+    except PufferError as error:
+        complain(str(error))
+        return 1
+    except ModuleNotFoundError as error:
+        complain(f"puffer: the package {error.name} is not installed; pip install 'pufferlib[train]'")
+        return 1
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"puffer: {where}{error.strerror or error}; make room or permit writing, or choose another --runs")
+        return 1
+    except KeyboardInterrupt:
+        complain("stopped")
+        return 130
+    except SystemExit as ended:  # a verb's --help
+        return int(ended.code or 0)
+    return code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    verb = arguments[0] if arguments else "--help"
+    if verb in ("--version", "-V"):
+        say(f"pufferlib {pufferlib.__version__}")
+        return 0
+    if verb in ("--help", "-h", "help"):
+        say(_help())
+        return 0
+    if verb not in VERBS:
+        raise UnknownNameError.of("puffer", "verb", verb, VERBS)
+    module = importlib.import_module(f"pufferlib.cli.verb_{verb}")
+    code: int = module.run(arguments[1:])
+    return code
+
+
+def _help() -> str:
+    verbs = "\n".join(f"  {style(f'{verb:<8}', 'accent')}{about}" for verb, about in VERBS.items())
+    return (
+        f"{style('puffer', 'bold')} {pufferlib.__version__}: fast environments, and agents that learn them\n\n"
+        f"usage: puffer VERB [ARGUMENTS]\n\n{verbs}\n\n"
+        f"puffer VERB --help says more. For example:\n\n{EXAMPLES}"
+    )

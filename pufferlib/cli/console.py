@@ -1,0 +1,31 @@
+"""Text to people: results on the standard output, complaints on the standard error."""
+
+import os
+import sys
+
+__all__ = ["complain", "say", "style"]
+
+_STYLES = {"bold": "1", "muted": "90", "accent": "96", "good": "32", "warning": "33", "bad": "31"}
+
+
+def say(text: str = "") -> None:
+    """Print a result."""
+    print(text, flush=True)
+
+
+def complain(text: str) -> None:
+    """Print what went wrong."""
+    prefix = style("error:", "bad", sys.stderr.isatty())
+    print(f"{prefix} {text}", file=sys.stderr, flush=True)
+
+
+def style(text: str, name: str, terminal: bool | None = None) -> str:
+    """``text`` in a style of the palette where the output is a terminal and ``NO_COLOR`` is not set.
+
+    Args:
+        text: What is printed.
+        name: "bold", "muted", "accent", "good", "warning" or "bad".
+        terminal: Whether it goes to a terminal; by default, whether the standard output is one.
+    """
+    terminal = sys.stdout.isatty() if terminal is None else terminal
+    return f"\033[{_STYLES[name]}m{text}\033[0m" if terminal and not os.environ.get("NO_COLOR") else text

@@ -1,0 +1,219 @@
+"""The findings of the doctor, on machines made of files and of canned command output."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pufferlib import doctor
+from pufferlib.doctor import GIB, Finding, Requirement
+
+MEMINFO = "MemTotal: {total} kB\nMemFree: 1 kB\nMemAvailable: {free} kB\n"
+
+
+def machine(root: Path, files: dict[str, str]) -> Path:
+    """A root folder with a meminfo of 16 GiB, 8 of them free, and ``files``."""
+    meminfo = MEMINFO.format(total=16 * GIB // 1024, free=8 * GIB // 1024)
+    for name, text in {"proc/meminfo": meminfo, **files}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]]) -> None:
+    """Commands give the answer whose key they contain; only those commands are installed."""
+
+    def run(*command: str, timeout_s: float = 0) -> tuple[int, str]:
+        line = " ".join(command)
+        return next((found for key, found in answers.items() if key in line), (127, f"{command[0]}: absent"))
+
+    programs = {key.split()[0] for key in answers}
+    monkeypatch.setattr(doctor, "_run", run)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/usr/bin/{name}" if name in programs else None)
+
+
+@pytest.mark.parametrize(
+    ("files", "limit"),
+    [
+        ({}, None),
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": f"{4 * GIB}\n"}, 4 * GIB),
+        ({"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": "max\n"}, None),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "sys/fs/cgroup/a/memory.max": f"{6 * GIB}\n",
+                "sys/fs/cgroup/a/b/memory.max": f"{5 * GIB}\n",
+            },
+            5 * GIB,
+        ),
+        # Version 1: a container sees its own limit at the root, and a path that exists only on the host.
+        (
+            {
+                "proc/self/cgroup": "5:memory:/docker/abc\n",
+                "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{3 * GIB}\n",
+            },
+            3 * GIB,
+        ),
+        (
+            {"proc/self/cgroup": "5:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{2**63 - 4096}\n"},
+            None,
+        ),
+        ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": f"{64 * GIB}\n"}, None),
+    ],
+)
+def test_memory_and_its_limit(tmp_path: Path, files: dict[str, str], limit: int | None) -> None:
+    finding = doctor.memory(machine(tmp_path, files))
+    assert finding.level == "ok"
+    assert finding.value.startswith("8.0 GiB free of 16.0 GiB")
+    assert finding.data["limit_bytes"] == limit
+    assert ("limited to" in finding.value) == (limit is not None)
+
+
+def test_little_memory_gets_advice(tmp_path: Path) -> None:
+    files = {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": f"{GIB}\n"}
+    finding = doctor.memory(machine(tmp_path, files))
+    assert finding.level == "advice"
+    assert "raise the container's limit" in finding.advice
+
+
+def test_cores_tell_a_quota_from_an_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda _: set(range(4)))
+    monkeypatch.setattr(doctor, "usable_cpus", lambda: 2)
+    assert doctor.cores().value == "2 usable of 8 (affinity allows 4, a container quota fewer)"
+    monkeypatch.setattr(doctor, "usable_cpus", lambda: 4)
+    assert doctor.cores().value == "4 usable of 8 (affinity allows 4)"
+
+
+def test_missing_shared_memory_gets_advice(tmp_path: Path) -> None:
+    assert doctor.shared_memory(tmp_path).level == "advice"
+    (tmp_path / "dev/shm").mkdir(parents=True)
+    assert doctor.shared_memory(tmp_path).data["total_bytes"] > 0
+
+
+@pytest.mark.parametrize(("free", "level"), [(10 * GIB, "ok"), (GIB // 2, "advice")])
+def test_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, level: str) -> None:
+    usage = doctor.shutil.disk_usage(tmp_path)._replace(free=free)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: usage)
+    finding = doctor.disk(tmp_path / "not" / "yet")
+    assert finding.level == level
+    assert finding.data == {"free_bytes": free, "folder": str(tmp_path)}
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_a_problem() -> None:
+    finding = doctor.disk(Path("/proc/runs"))  # nobody can write there, root included
+    assert finding.level == "problem"
+    assert "--runs" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("answers", "value", "advice"),
+    [
+        ({}, "not installed", "scripts/docker-engine"),
+        ({"docker version": (1, "permission denied while trying to connect")}, "not to you", "usermod -aG docker"),
+        ({"docker version": (1, "Cannot connect to the Docker daemon")}, "no engine answers", "systemctl start"),
+        ({"docker version": (124, "docker did not answer within 10 s")}, "no engine answers", "systemctl start"),
+        ({"docker version": (0, "26.1.5"), "docker compose": (1, "not a docker command")}, "missing", "compose"),
+        ({"docker version": (0, "26.1.5"), "docker compose": (0, "2.26.1")}, "2.26.1", ""),
+    ],
+)
+def test_docker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]], value: str, advice: str
+) -> None:
+    answer(monkeypatch, answers)
+    last = doctor.docker(tmp_path)[-1]
+    assert value in last.value
+    assert advice in last.advice
+    assert bool(advice) == bool(last.advice)
+
+
+def test_a_container_needs_no_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, {})
+    (tmp_path / ".dockerenv").touch()
+    assert doctor.docker(tmp_path) == [Finding("docker", "not needed: this is a container")]
+
+
+CARD = (0, "NVIDIA H200, 570.86.15, 143771 MiB")
+
+
+@pytest.mark.parametrize(
+    ("answers", "value", "level"),
+    [
+        ({}, "none found", "ok"),
+        ({"nvidia-smi": (9, "NVIDIA-SMI has failed")}, "none found", "ok"),
+        ({"nvidia-smi": CARD, "import torch": (1, "ModuleNotFoundError")}, "torch is not installed", "advice"),
+        ({"nvidia-smi": CARD, "import torch": (0, "- False")}, "built for CPUs", "advice"),
+        ({"nvidia-smi": CARD, "import torch": (0, "13.0 False")}, "cannot use it", "advice"),
+        (
+            {"nvidia-smi": CARD, "import torch": (0, "13.0 True")},
+            "1 x NVIDIA H200, driver 570.86.15; torch uses it with CUDA 13.0",
+            "ok",
+        ),
+    ],
+)
+def test_gpu(monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]], value: str, level: str) -> None:
+    answer(monkeypatch, answers)
+    finding = doctor.gpu()
+    assert value in finding.value
+    assert finding.level == level
+    assert bool(finding.advice) == (level != "ok")
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [
+        ("numpy<3,>=1.26", Requirement("numpy", (), "", "")),
+        ('torch==2.13.0; extra == "train"', Requirement("torch", (), "2.13.0", "train")),
+        ("pufferlib[atari,test] ; extra == 'dev'", Requirement("pufferlib", ("atari", "test"), "", "dev")),
+    ],
+)
+def test_requirements(text: str, parsed: Requirement) -> None:
+    assert Requirement.parse(text) == parsed
+
+
+def extra(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], import_error: str = "") -> Finding:
+    """The finding for an extra that wants wing==1.2 and tail, with these ``versions`` installed."""
+    monkeypatch.setattr(doctor, "_version", lambda name: versions.get(name, ""))
+    monkeypatch.setattr(doctor, "_import_error", lambda *_: import_error)
+    wanted = [Requirement("wing", (), "1.2", "fly"), Requirement("tail", (), "", "fly")]
+    return doctor._extra("fly", wanted, {"wing": "wing"})
+
+
+def test_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    complete = extra(monkeypatch, {"wing": "1.2+cpu", "tail": "9"})
+    assert (complete.level, complete.value, complete.advice) == ("ok", "wing 1.2+cpu, tail 9", "")
+    missing = extra(monkeypatch, {"wing": "1.2"})
+    assert (missing.value, missing.advice) == ("not installed: tail", "pip install 'pufferlib[fly]'")
+    moved = extra(monkeypatch, {"wing": "1.3", "tail": "9"})
+    assert moved.level == "advice"
+    assert moved.advice == "tested with wing 1.2: pip install 'pufferlib[fly]'"
+    broken = extra(monkeypatch, {"wing": "1.2", "tail": "9"}, "ImportError: libGL.so.1")
+    assert (broken.level, broken.value) == ("advice", "ImportError: libGL.so.1")
+
+
+def test_imports_are_tried_in_another_process() -> None:
+    assert doctor._import_error("json", "pufferlib._native") == ""
+    assert "No module named 'absent_module'" in doctor._import_error("absent_module")
+    assert doctor._import_error("os; os.abort()").startswith("import ended with exit code")
+
+
+def test_commands_that_fail_to_start_or_to_end() -> None:
+    assert doctor._run("/absent/program")[0] == 127
+    code, output = doctor._run(sys.executable, "-c", "import time; time.sleep(9)", timeout_s=0.05)
+    assert code == 124
+    assert "did not answer" in output
+
+
+def test_this_machine_is_usable(tmp_path: Path) -> None:
+    findings = doctor.examine(tmp_path)
+    assert doctor.usable(findings), [finding for finding in findings if finding.level == "problem"]
+    names = [finding.name for finding in findings]
+    assert len(names) == len(set(names))
+    assert {"python", "cores", "memory", "docker", "GPU", "numpy", "extra [train]"} <= set(names)
+    assert all(finding.advice for finding in findings if finding.level != "ok")
+
+
+def test_a_problem_makes_it_unusable() -> None:
+    assert doctor.usable([Finding("a", "b", "advice", "c")])
+    assert not doctor.usable([Finding("a", "b", "problem", "c")])
