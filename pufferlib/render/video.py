@@ -1,0 +1,135 @@
+"""Frames to an H.264 mp4 that every browser plays."""
+
+import os
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferlib.errors import APIUsageError, BindingMissing
+
+if TYPE_CHECKING:
+    from av.container import OutputContainer
+    from av.video.stream import VideoStream
+
+__all__ = ["Frame", "VideoWriter"]
+
+Frame = npt.NDArray[np.uint8]
+
+# Small screens (Atari: 160 x 210) are enlarged by a whole number until the height reaches this.
+MIN_HEIGHT_PX = 320
+
+
+class VideoWriter:
+    """Writes frames one by one, in constant memory; the file appears when it is complete.
+
+    All frames must have the shape of the first. Small frames are enlarged by a whole factor and
+    odd sizes padded by a black line, since yuv420p, which browsers need, has even sides.
+
+    Args:
+        path: The mp4 file; its folder must exist.
+        fps: Frames per second of the video, at least 1.
+        max_seconds: Frames beyond this length are dropped.
+
+    Raises:
+        APIUsageError: ``fps`` is below 1.
+        BindingMissing: PyAV is not installed.
+        OSError: The file cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], fps: float = 30.0, max_seconds: float = 60.0) -> None:
+        if fps < 1:
+            raise APIUsageError(f"VideoWriter: fps must be at least 1, got {fps}; 30 suits most games")
+        try:
+            import av
+        except ImportError as error:
+            raise BindingMissing("VideoWriter: videos need PyAV; pip install 'pufferlib[train]'") from error
+        self.path = Path(path)
+        self.frames = 0
+        self.max_frames = int(fps * max_seconds)
+        self._rate = Fraction(fps).limit_denominator(1000)
+        self._shape: tuple[int, ...] = ()
+        self._stream: VideoStream | None = None
+        self._partial = self.path.with_name(self.path.name + ".part")
+        self._partial.touch()  # an unwritable folder shows now, not after a minute of frames
+        # faststart puts the index first, so that a browser can play before it has the whole file.
+        self._container: OutputContainer | None = av.open(
+            str(self._partial), "w", format="mp4", options={"movflags": "+faststart"}
+        )
+
+    @property
+    def full(self) -> bool:
+        """Whether the video has reached its longest length; further frames are dropped."""
+        return self.frames >= self.max_frames
+
+    def write(self, frame: Frame) -> None:
+        """Append ``frame``, uint8 ``(height, width, 3)`` RGB.
+
+        Raises:
+            APIUsageError: The frame is no RGB image, differs in shape from the first one, or the
+                writer is closed.
+        """
+        import av
+
+        if self._container is None:
+            raise APIUsageError(f"VideoWriter.write: {self.path} is closed; open a new writer")
+        self._check(frame)
+        if self.full:
+            return
+        picture = av.VideoFrame.from_ndarray(_fit(frame), format="rgb24")
+        stream = self._stream or self._open_stream(self._container, picture.width, picture.height)
+        self._container.mux(stream.encode(picture))
+        self.frames += 1
+
+    def close(self) -> None:
+        """Finish the file and give it its name; without a single frame none is left. Closing twice is harmless."""
+        if self._container is None:
+            return
+        container, self._container = self._container, None
+        try:
+            if self._stream is not None:
+                container.mux(self._stream.encode())
+            container.close()
+            if self.frames:
+                self._partial.replace(self.path)
+        finally:
+            self._partial.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check(self, frame: Frame) -> None:
+        if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
+            raise APIUsageError(
+                f"VideoWriter.write: a frame must be uint8 (height, width, 3), got {frame.dtype} {frame.shape}; "
+                "is render_mode 'rgb_array'?"
+            )
+        self._shape = self._shape or frame.shape
+        if frame.shape != self._shape:
+            raise APIUsageError(
+                f"VideoWriter.write: every frame must have the shape of the first, {self._shape}, got {frame.shape}"
+            )
+
+    def _open_stream(self, container: "OutputContainer", width: int, height: int) -> "VideoStream":
+        self._stream = container.add_stream("libx264", rate=self._rate)
+        self._stream.width, self._stream.height = width, height
+        self._stream.pix_fmt = "yuv420p"
+        self._stream.options = {"crf": "20", "preset": "veryfast"}
+        return self._stream
+
+
+def _fit(frame: Frame) -> Frame:
+    """``frame`` enlarged by a whole number to ``MIN_HEIGHT_PX``, then padded to even sides."""
+    factor = max(1, -(-MIN_HEIGHT_PX // frame.shape[0]))
+    if factor > 1:
+        frame = frame.repeat(factor, axis=0).repeat(factor, axis=1)
+    height, width, _ = frame.shape
+    return np.pad(frame, ((0, height % 2), (0, width % 2), (0, 0)))
