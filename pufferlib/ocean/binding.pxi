@@ -236,11 +236,14 @@ cdef class OceanBatch:
         return self.steps % self.log_interval == 0
 
     cdef int _take_actions(self, actions) except -1:
-        # Copy the actions into their buffer. The common cases are a C-contiguous int32 or int64 array of
-        # the right shape (float32 for a Box); everything else goes through numpy once.
+        # Copy the actions into their buffer, unless they were written there. The common cases are a
+        # C-contiguous int32 or int64 array of the right shape (float32 for a Box); everything else goes
+        # through numpy once.
         cdef Py_buffer view
         cdef bint box = self.batch.spec.action_kind == PUFFER_BOX
-        cdef int taken = 0
+        cdef bint taken = False
+        if actions is <object>self.views[2].obj:
+            return 0
         if PyObject_CheckBuffer(actions):
             PyObject_GetBuffer(actions, &view, PyBUF_FORMAT | PyBUF_STRIDES)
             try:
@@ -267,11 +270,10 @@ cdef class OceanBatch:
         for i in range(rows.ndim):
             if view.shape[i] != rows.shape[i]:
                 return False
-        if kind == (b"f" if box else b"i"):
-            if view.buf != rows.buf:
-                memmove(rows.buf, view.buf, rows.len)
+        if kind == rows.format[0]:
+            memmove(rows.buf, view.buf, rows.len)
             return True
-        if box or (kind != b"l" and kind != b"q") or view.itemsize != 8:
+        if box or (kind != c"l" and kind != c"q") or view.itemsize != 8:
             return False
         for i in range(count):  # saturate: a number out of range must not become a valid action
             number = (<int64_t *>view.buf)[i]
@@ -293,19 +295,19 @@ cdef class OceanBatch:
         return np.ascontiguousarray(array, np.float32 if box else np.int64)
 
     def report(self):
-        """Means over the episodes finished since the last report; None when there were none."""
+        """Means over the episodes finished since the last report, in a list; empty when there were none."""
         cdef double metrics[PUFFER_MAX_METRICS]
         cdef double episode_return, episode_length
         cdef int i
         self._check("report")
         cdef int64_t n = puffer_batch_report(&self.batch, metrics, &episode_return, &episode_length)
         if n == 0:
-            return None
+            return []
         report = {self.batch.type.metrics[i].name.decode(): metrics[i] / n for i in range(self.batch.type.num_metrics)}
         report["episode_return"] = episode_return / n
         report["episode_length"] = episode_length / n
         report["n"] = n
-        return report
+        return [report]
 
     def render(self, int64_t index, uint8_t[:, :, ::1] picture):
         """Draw game ``index`` into ``picture``, uint8 ``(height, width, 3)``."""

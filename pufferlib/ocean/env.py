@@ -83,7 +83,6 @@ class OceanEnv(PufferEnv):
             self.truncations,
             self.masks,
         )
-        self._outcome = (self.observations, self.rewards, self.terminals, self.truncations)
         self._step: Callable[[Any], bool] = self._batch.step
 
     def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
@@ -119,13 +118,8 @@ class OceanEnv(PufferEnv):
         Raises:
             APIUsageError: Wrong shape or type of actions; before ``reset``; after ``close``.
         """
-        if self._step(actions):
-            return *self._outcome, self._report()
-        return *self._outcome, []
-
-    def _report(self) -> Infos:
-        report = self._batch.report()
-        return [] if report is None else [report]
+        infos: Infos = self._batch.report() if self._step(actions) else []
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
 
     def render(self, env_index: int = 0) -> npt.NDArray[np.uint8]:
         """A picture of game ``env_index``: uint8 ``(height, width, 3)``, red green blue."""

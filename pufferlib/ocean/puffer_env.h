@@ -30,7 +30,7 @@
 #define PUFFER_MAX_METRICS 8
 #define PUFFER_INLINE      static inline __attribute__((always_inline))
 
-/* ---- Randomness ------------------------------------------------------------------------------- */
+/* ---- Numbers ------------------------------------------------------------------------------- */
 
 /* PCG32 (O'Neill 2014, XSH RR 64/32): one generator per game, so that a game's stream depends on its own
  * seed and on nothing else. */
@@ -56,6 +56,12 @@ static inline void puffer_seed(PufferRng *rng, uint64_t seed) {
     puffer_random(rng);
     rng->state += seed;
     puffer_random(rng);
+}
+
+/* The nearest number to `value` in [low, high]; `low` if it is not a number. */
+static inline float puffer_clamp(float value, float low, float high) {
+    float above = value > low ? value : low;
+    return above < high ? above : high;
 }
 
 /* ---- Declarations: parameters, metrics, spaces ---------------------------------------------------- */

@@ -1,0 +1,2 @@
+#include "breakout_render.h"
+PUFFER_ENV(Breakout, breakout)

@@ -1,0 +1,2 @@
+#include "pong_render.h"
+PUFFER_ENV(Pong, pong)
