@@ -24,6 +24,9 @@ __all__ = [
 ]
 
 
+_LISTED = 12  # as many names as a message can show and stay a message
+
+
 class PufferError(Exception):
     """The base of all errors of this package."""
 
@@ -40,9 +43,13 @@ class UnknownNameError(APIUsageError, KeyError):
     @classmethod
     def of(cls, where: str, kind: str, name: object, known: Iterable[str]) -> "UnknownNameError":
         """The error for ``name``, which is none of ``known``; suggests the nearest ones."""
-        known = list(known)
+        known = sorted(known)
         close = nearest(str(name), known)
-        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"known: {', '.join(sorted(known))}"
+        if close:
+            hint = f"did you mean {' or '.join(map(repr, close))}?"
+        else:
+            more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+            hint = f"known: {', '.join(known[:_LISTED])}{more}"
         return cls(f"{where}: unknown {kind} {name!r}; {hint}")
 
 
