@@ -38,7 +38,7 @@ def env_creator(name: str) -> Callable[..., PufferEnv]:
         creator: Callable[..., PufferEnv] = module.env_creator(game)
         return creator
     if name.removeprefix("puffer_") in ocean.names():
-        return functools.partial(ocean.OceanEnv, name.removeprefix("puffer_"))
+        return ocean.env_creator(name)
     raise UnknownNameError.of("pufferlib.env_creator", "environment", name, list_envs())
 
 

@@ -1,0 +1,75 @@
+"""Atari 2600 games of the Arcade Learning Environment, as ``atari/<game>``.
+
+Needs ale-py (GPL-2.0, games included), which ``pip install 'pufferlib[atari]'`` brings.
+
+* Observation: uint8 ``(stack, size, size)``, by default ``(4, 84, 84)``; grey, oldest frame first.
+* Action: Discrete, the buttons that the game reads (3 to 18); ``full_action_space`` offers all 18.
+* Reward: points scored during the step. Nothing is clipped unless ``reward_clip`` asks for it.
+* Terminal: the game is over (or a life is lost, with ``episodic_life``). Truncation: ``max_frames``.
+
+The options and their defaults are those of ``AtariGame``; two more are added here:
+
+* ``episodic_life``: a lost life ends the episode; the game goes on in the next one.
+* ``reward_clip``: rewards become their sign; the score in the infos stays in points.
+
+Sources: Mnih et al. 2015, https://doi.org/10.1038/nature14236 (preprocessing); Machado et al. 2018,
+https://doi.org/10.1613/jair.5699 (sticky actions, whole games).
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pufferlib.buffers import Array
+from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.errors import BindingMissing, UnknownNameError
+
+__all__ = ["env_creator", "names"]
+
+# Written down so that listing the games imports nothing. Four games of ale-py are left out: they
+# need a second player.
+_GAMES = """
+adventure air_raid alien amidar assault asterix asteroids atlantis atlantis2 backgammon bank_heist basic_math
+battle_zone beam_rider berzerk blackjack bowling boxing breakout carnival casino centipede chopper_command
+crazy_climber crossbow darkchambers defender demon_attack donkey_kong double_dunk earthworld elevator_action enduro
+entombed et fishing_derby flag_capture freeway frogger frostbite galaxian gopher gravitar hangman haunted_house hero
+human_cannonball ice_hockey jamesbond journey_escape kaboom kangaroo keystone_kapers king_kong klax koolaid krull
+kung_fu_master laser_gates lost_luggage mario_bros miniature_golf montezuma_revenge mr_do ms_pacman name_this_game
+othello pacman phoenix pitfall pitfall2 pong pooyan private_eye qbert riverraid road_runner robotank seaquest
+sir_lancelot skiing solaris space_invaders space_war star_gunner superman surround tennis tetris tic_tac_toe_3d
+time_pilot trondead turmoil tutankham up_n_down venture video_checkers video_chess video_cube video_pinball
+wizard_of_wor word_zapper yars_revenge zaxxon
+"""
+
+
+def names() -> tuple[str, ...]:
+    """The games, in snake_case, sorted."""
+    return tuple(_GAMES.split())
+
+
+def env_creator(name: str) -> Callable[..., GymnasiumPufferEnv]:
+    """A picklable function ``(buf=None, seed=0, **options)`` that starts the game ``name``.
+
+    Raises:
+        UnknownNameError: No game has this name; the nearest ones are suggested.
+    """
+    if name not in names():
+        raise UnknownNameError.of("pufferlib.bindings.atari", "game", name, names())
+    return functools.partial(_create, name)
+
+
+def _create(game: str, buf: Mapping[str, Array] | None = None, seed: int = 0, **options: Any) -> GymnasiumPufferEnv:
+    try:
+        from .game import AtariGame, make_game
+    except ModuleNotFoundError as error:
+        if error.name not in ("ale_py", "cv2"):
+            raise
+        raise BindingMissing(
+            f"atari/{game}: needs the package {error.name}, which is not installed; "
+            "run: pip install 'pufferlib[atari]', or use the image, which has it: ./scripts/tank shell"
+        ) from error
+    known = (inspect.signature(AtariGame).parameters.keys() - {"game"}) | {"episodic_life", "reward_clip"}
+    for option in options.keys() - known:
+        raise UnknownNameError.of(f"atari/{game}", "option", option, known)
+    return GymnasiumPufferEnv(env=make_game(game, **options), buf=buf, seed=seed)
