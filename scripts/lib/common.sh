@@ -52,8 +52,8 @@ advice() {
         *"CMAKE_C_COMPILER"*)
             echo "the C compiler does not work; install one (Debian: apt-get install gcc) or choose --docker"
             ;;
-        *"onnection"* | *"name resolution"* | *"timed out"* | *"No matching distribution"* | *"Could not find a version"*)
-            echo "the package index did not answer or lacks a package; check the network and pip's settings" \
+        *"onnection"* | *"name resolution"* | *"dns error"* | *"timed out"* | *"No matching distribution"* | *"Could not find a version"*)
+            echo "a package index did not answer or lacks a package; check the network and pip's settings" \
                 "(python3 -m pip config list), then run the same command again"
             ;;
         *) echo "the lines above say why; run the same command again when that is mended" ;;

@@ -71,18 +71,40 @@ run_docker() {
         compose+=(-f compose.yaml -f compose.gpu.yaml)
         export TANK_DEVICE=cuda
     fi
+    # The authorities that this machine trusts, where it has its own (a proxy that signs HTTPS).
+    if [ -f "${SSL_CERT_FILE:-}" ] && ! user_sets TANK_CA; then
+        export TANK_CA=$SSL_CERT_FILE
+    fi
     # Without this, Compose refuses to run when only its output is a terminal.
     [ -t 0 ] || flags+=(-T)
-    docker/bootstrap-base >&2 ||
+    if docker image inspect "puffertank/$1:${TANK_DEVICE:-cpu}" >/dev/null 2>&1; then
+        step "bringing the image up to date" build_image "$1"
+    else
+        say "building the image, which takes some minutes the first time"
+        fetch_parts || true
+        build_image "$1" >&2 ||
+            die 1 "building the image failed, the lines above say why; a full disk: docker system prune;" \
+                "no network: try again later; or choose .venv instead: --local"
+    fi
+    exec "${compose[@]}" --progress quiet run "${flags[@]}" "$@"
+}
+
+build_image() { "${compose[@]}" build "$1" || { fetch_parts && "${compose[@]}" build "$1"; }; }
+
+# Gets by other means what the build downloads: the base image where no container registry answers, and the CPU build
+# of torch where this machine's pip settings offer it. True when there is a new wheel to build with.
+fetch_parts() {
+    user_sets TANK_BASE_IMAGE || docker/bootstrap-base >&2 ||
         die 1 "there is no base image; connect to a container registry, or make one as root: sudo docker/bootstrap-base"
-    "${compose[@]}" build "$1" >&2 ||
-        die 1 "building the image failed, the lines above say why; a full disk: docker system prune;" \
-            "no network: try again later; or choose .venv instead: --local"
-    exec "${compose[@]}" run "${flags[@]}" "$@"
+    [ "${TANK_DEVICE:-cpu}" = cpu ] && ! compgen -G 'docker/wheels/cpu/*.whl' >/dev/null &&
+        docker/fill-wheels >&2 2>/dev/null
 }
 
 # Where the user's own settings choose the device, nothing is added to them.
 gpu_for_docker() {
-    [ -z "${COMPOSE_FILE:-}${TANK_DEVICE:-}" ] && ! grep -qsE '^(COMPOSE_FILE|TANK_DEVICE)=' .env &&
-        has_gpu && [[ $(docker info --format '{{json .Runtimes}}') == *nvidia* ]]
+    ! user_sets COMPOSE_FILE && ! user_sets TANK_DEVICE && has_gpu &&
+        [[ $(docker info --format '{{json .Runtimes}}') == *nvidia* ]]
 }
+
+# Whether a setting has a value in the environment or in .env.
+user_sets() { [ -n "${!1:-}" ] || grep -qs "^$1=." .env; }

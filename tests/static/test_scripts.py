@@ -52,6 +52,7 @@ echo "docker $*" >>"$FAKE_LOG"
 case $1 in
 version) eval "${FAKE_VERSION:-echo 26.1.5}" ;;
 info) echo '{"nvidia":{},"runc":{}}' ;;
+image) eval "${FAKE_IMAGE:-true}" ;;
 compose) case "$*" in
     *version) eval "${FAKE_COMPOSE:-true}" ;;
     *build*) eval "${FAKE_BUILD:-true}" ;;
@@ -76,7 +77,9 @@ class Sandbox:
         for tool in TOOLS.split():
             (self.bin / tool).symlink_to(shutil.which(tool) or tool)
         self.fake("bootstrap-base", 'eval "${FAKE_BASE:-true}"')
-        shutil.move(self.bin / "bootstrap-base", self.root / "docker")
+        self.fake("fill-wheels", 'echo fill-wheels >>"$FAKE_LOG"; eval "${FAKE_WHEELS:-exit 1}"')
+        for name in ("bootstrap-base", "fill-wheels"):
+            shutil.move(self.bin / name, self.root / "docker")
         self.log.touch()
 
     def fake(self, name: str, body: str) -> None:
@@ -130,7 +133,7 @@ def sandbox(tmp_path: Path) -> Sandbox:
         ([], "tank train breakout"),
         (["train", "atari/pong", "--train.seed", "3"], "tank train atari/pong --train.seed 3"),
         (["--docker", "eval", "a b"], "tank eval a b"),
-        (["shell"], "tank shell"),
+        (["shell", "-c", "ls"], "tank bash -c ls"),
     ],
 )
 def test_tank_runs_the_compose_service_where_an_engine_answers(
@@ -138,14 +141,14 @@ def test_tank_runs_the_compose_service_where_an_engine_answers(
 ) -> None:
     status, output = sandbox.docker().run("tank", *arguments)
     assert status == 0
-    assert sandbox.calls()[-1] == f"docker compose run --rm -T {expected}"
-    assert output.count("\n") == 1
-    assert "--local" in output
+    assert sandbox.calls()[-1] == f"docker compose --progress quiet run --rm -T {expected}"
+    assert output.count("\n") == 2
+    assert "using the Docker engine: docker compose run --rm tank (.venv instead: --local)" in output
 
 
 def test_test_runs_its_compose_service_with_the_arguments_of_pytest(sandbox: Sandbox) -> None:
     assert sandbox.docker().run("test", "-k", "spaces")[0] == 0
-    assert sandbox.calls()[-1] == "docker compose run --rm -T test -k spaces"
+    assert sandbox.calls()[-1] == "docker compose --progress quiet run --rm -T test -k spaces"
 
 
 def test_without_an_engine_the_scripts_set_up_a_venv_once_and_say_so(sandbox: Sandbox) -> None:
@@ -193,14 +196,29 @@ def test_a_gpu_gets_the_cuda_build_and_the_compose_override(sandbox: Sandbox) ->
     assert not any("+cpu" in call for call in sandbox.calls())
     _, output = sandbox.run("tank")
     assert "compose.gpu.yaml" in output
-    assert sandbox.calls()[-1].startswith("docker compose -f compose.yaml -f compose.gpu.yaml run --rm")
+    assert sandbox.calls()[-1].startswith("docker compose -f compose.yaml -f compose.gpu.yaml --progress quiet run")
+
+
+def test_the_authorities_that_this_machine_trusts_are_given_to_the_build(sandbox: Sandbox) -> None:
+    bundle = sandbox.home / "bundle.pem"
+    bundle.touch()
+    sandbox.docker().run("tank", SSL_CERT_FILE=str(bundle), FAKE_BUILD='echo "$TANK_CA" >>"$FAKE_LOG"')
+    assert str(bundle) in sandbox.calls()
+
+
+def test_a_build_that_fails_is_tried_again_with_a_wheel_from_pip_s_settings(sandbox: Sandbox) -> None:
+    wheel = f"{sandbox.root}/docker/wheels/cpu/torch.whl"
+    (sandbox.root / "docker/wheels/cpu").mkdir(parents=True)
+    status, output = sandbox.docker().run("tank", FAKE_BUILD=f"[ -e {wheel} ]", FAKE_WHEELS=f"touch {wheel}")
+    assert status == 0, output
+    assert sum(" build " in call for call in sandbox.calls()) == 2
 
 
 def test_the_user_s_own_choice_of_device_is_kept(sandbox: Sandbox) -> None:
     sandbox.docker().fake("nvidia-smi", "true")
     (sandbox.root / ".env").write_text("TANK_DEVICE=cpu\n")
     sandbox.run("tank")
-    assert sandbox.calls()[-1] == "docker compose run --rm -T tank train breakout"
+    assert sandbox.calls()[-1] == "docker compose --progress quiet run --rm -T tank train breakout"
 
 
 # Faults: a sentence that says what to do, and an exit code other than 0
@@ -222,8 +240,21 @@ DOCKER_FAULTS = {
     ),
     "without Compose": ([], {"FAKE_COMPOSE": "exit 1"}, ["no Compose", "scripts/docker-engine", "--local"]),
     "not running": (["--docker"], {"FAKE_VERSION": "exit 1"}, ["no Docker engine answers", "scripts/docker-engine"]),
-    "build": ([], {"FAKE_BUILD": "exit 17"}, ["building the image failed", "--local"]),
-    "no base": ([], {"FAKE_BASE": "false"}, ["there is no base image", "sudo docker/bootstrap-base"]),
+    "first build": (
+        [],
+        {"FAKE_IMAGE": "false", "FAKE_BUILD": "exit 17"},
+        ["building the image failed", "docker system prune", "--local"],
+    ),
+    "later build": (
+        [],
+        {"FAKE_BUILD": "echo 'write /var: No space left on device'; exit 17"},
+        ["bringing the image up to date failed: the disk is full; free some space"],
+    ),
+    "no base": (
+        [],
+        {"FAKE_IMAGE": "false", "FAKE_BASE": "false"},
+        ["there is no base image", "sudo docker/bootstrap-base"],
+    ),
 }
 
 
