@@ -176,7 +176,7 @@ def test_native_needs_a_puffer_env():
     wrapped = functools.partial(
         pufferlib.emulation.GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"]
     )
-    with pytest.raises(APIUsageError, match="native backend needs a PufferEnv .*, got GymnasiumPufferEnv; choose"):
+    with pytest.raises(APIUsageError, match=r"native backend needs a PufferEnv .*, got GymnasiumPufferEnv; choose"):
         pufferlib.vector.make(wrapped)
 
 
@@ -185,7 +185,7 @@ def test_native_needs_a_puffer_env():
     "creator", [lambda: gymnasium.make("CartPole-v1"), functools.partial(gymnasium.make, "CartPole-v1")]
 )
 def test_unwrapped_environments_are_told_how(backend, creator):
-    with pytest.raises(APIUsageError, match="must take buf .*wrap a Gymnasium environment as .*GymnasiumPufferEnv"):
+    with pytest.raises(APIUsageError, match=r"must take buf .*wrap a Gymnasium environment as .*GymnasiumPufferEnv"):
         pufferlib.vector.make(creator, backend=backend)
 
 
@@ -221,7 +221,7 @@ def test_environments_that_break_the_contract(backend, creators, env_args, messa
 @pytest.mark.parametrize("options", [{"backend": "Serial"}, {"backend": "Multiprocessing", "num_workers": 2}])
 def test_environments_that_differ(options):
     kwargs = [{"size": 1}, {"size": 2}]
-    with pytest.raises(APIUsageError, match="must have the observation_space of environment 0, Box.*in environment 1"):
+    with pytest.raises(APIUsageError, match=r"must have the observation_space of environment 0, Box.*in environment 1"):
         pufferlib.vector.make([env_of_other_size] * 2, env_kwargs=kwargs, num_envs=2, overwork=True, **options)
     with pytest.raises(APIUsageError, match="must have the num_agents of environment 0, 1, got 3 in environment 1"):
         pufferlib.vector.make([Env] * 2, [[1], [3]], num_envs=2, overwork=True, **options)
