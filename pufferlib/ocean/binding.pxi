@@ -137,10 +137,7 @@ cdef class OceanBatch:
         self.log_interval = log_interval
         problem = puffer_batch_create(&self.batch, kind, num_games, numbers)
         if problem is not NULL:
-            sentence = problem.decode()
-            got = [f"{kind.parameters[i].name.decode()}={numbers[i]:g}" for i in range(kind.num_parameters)
-                   if kind.parameters[i].name.decode() in sentence.split()]
-            raise APIUsageError(f"{self.where}: {sentence}, got {', '.join(got)}")
+            raise APIUsageError(f"{self.where}: {problem.decode()}")
         if self.batch.games is NULL:
             raise MemoryError(f"{self.where}: no memory for {num_games} games")
 

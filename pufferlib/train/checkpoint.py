@@ -9,7 +9,7 @@ import torch
 
 from pufferlib.errors import APIUsageError
 
-__all__ = ["latest", "load", "load_policy_weights", "save"]
+__all__ = ["load", "load_policy_weights", "save"]
 
 FORMAT = 1
 
@@ -44,8 +44,9 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
             f"checkpoint.load: cannot read {path}: {error.strerror}; give the path of a run's checkpoint.pt"
         ) from error
     except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise APIUsageError(
-            f"checkpoint.load: {path} is not a checkpoint, or is damaged ({str(error).splitlines()[0]}); "
+            f"checkpoint.load: {path} is not a checkpoint, or is damaged ({reason}); "
             "give the path of a run's checkpoint.pt"
         ) from error
     if not isinstance(contents, dict) or contents.get("format") != FORMAT:
@@ -68,22 +69,3 @@ def load_policy_weights(policy: torch.nn.Module, contents: dict[str, Any], where
             f"{where}: the checkpoint does not fit this policy: {first}; "
             "use the config.toml beside the checkpoint, or train a new one"
         ) from error
-
-
-def latest(runs: Path, env_name: str | None = None) -> Path:
-    """The newest ``checkpoint.pt`` among the run folders of ``runs``.
-
-    Args:
-        runs: The folder that holds one folder per run.
-        env_name: Only runs of this environment.
-
-    Raises:
-        APIUsageError: There is none.
-    """
-    suffix = f"-{env_name.replace('/', '-')}" if env_name else ""
-    found = [path for path in runs.glob("*/checkpoint.pt") if path.parent.name.endswith(suffix)]
-    if not found:
-        of_env = f" of {env_name}" if env_name else ""
-        first = f"puffer train {env_name or 'breakout'}"
-        raise APIUsageError(f"checkpoint.latest: no checkpoint{of_env} in {runs}; train one first: {first}")
-    return max(found, key=lambda path: path.stat().st_mtime)

@@ -1,8 +1,11 @@
 import json
+import os
+import signal
 
 import pytest
 import torch
 
+from pufferlib.errors import APIUsageError
 from pufferlib.train.config import load_config
 from pufferlib.train.loggers import JsonlLogger
 from pufferlib.train.trainer import Trainer
@@ -76,3 +79,110 @@ def test_the_same_seed_gives_the_same_bytes(make_trainer, recurrent):
         run.train()
     assert torch.equal(weights(runs[0]), weights(runs[1]))
     assert not torch.equal(weights(runs[0]), weights(runs[2]))
+
+
+def test_a_resumed_run_repeats_the_uninterrupted_one(make_trainer, tmp_path):
+    exact = {"train.exact_resume": True, "train.checkpoint_interval": 8}
+    whole = make_trainer(exact)
+    whole.train()
+    half = make_trainer(exact)
+    for _ in range(8):
+        half.step()
+    (tmp_path / "half").mkdir()
+    half.run_dir = tmp_path / "half"
+    half.save()
+    half.close()
+    resumed = make_trainer(exact)
+    resumed.restore(half.checkpoint_path)
+    assert (resumed.updates, resumed.agent_steps) == (8, 1024)
+    resumed.train()
+    assert resumed.agent_steps == whole.agent_steps
+    assert torch.equal(weights(resumed), weights(whole))
+
+
+def test_a_checkpoint_always_goes_on_in_the_same_way(make_trainer):
+    make_trainer({"train.total_timesteps": 1024}).train()
+    again = [make_trainer() for _ in range(2)]
+    for trainer in again:
+        trainer.restore(trainer.checkpoint_path)
+        trainer.step()
+    assert torch.equal(weights(again[0]), weights(again[1]))
+
+
+def test_saving_does_not_disturb_the_run(make_trainer):
+    often, never = make_trainer({"train.checkpoint_interval": 1}), make_trainer({"train.checkpoint_interval": 0})
+    often.train()
+    never.train()
+    assert torch.equal(weights(often), weights(never))
+
+
+def test_ctrl_c_finishes_the_update_saves_and_closes(make_trainer):
+    class Interrupting(Recorder):
+        def log(self, metrics):
+            super().log(metrics)
+            if metrics["update"] == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    recorder = Interrupting()
+    trainer = make_trainer(loggers=[recorder])
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert len(recorder.lines) == 3
+    assert trainer.vecenv.closed == recorder.closed == 1
+    resumed = make_trainer()
+    resumed.restore(trainer.checkpoint_path)
+    assert resumed.updates == 3
+
+
+def test_a_second_ctrl_c_stops_at_once(make_trainer, target_env):
+    env = target_env(8)
+    step = env.step
+
+    def interrupting(actions):
+        os.kill(os.getpid(), signal.SIGINT)
+        return step(actions)
+
+    env.step = interrupting
+    trainer = make_trainer(env=env)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert trainer.updates == 0
+    assert env.closed == 1
+
+
+def test_a_failure_closes_everything(make_trainer, target_env):
+    recorder, env = Recorder(), target_env(8)
+
+    def failing(actions):
+        raise ZeroDivisionError
+
+    trainer = make_trainer(loggers=[recorder], env=env)
+    env.step = failing
+    with pytest.raises(ZeroDivisionError):
+        trainer.train()
+    assert env.closed == recorder.closed == 1
+    env = target_env(8)
+    with pytest.raises(APIUsageError, match="minibatch_size must divide"):
+        make_trainer({"train.minibatch_size": 100}, env=env)
+    assert env.closed == 1
+
+
+def test_an_impossible_device_is_refused(make_trainer):
+    with pytest.raises(APIUsageError, match=r"train\.device must be auto, cpu, cuda"):
+        make_trainer({"train.device": "gpu"})
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_missing_gpu_is_refused(make_trainer):
+    with pytest.raises(APIUsageError, match="sees no GPU, got 'cuda'; use cpu"):
+        make_trainer({"train.device": "cuda"})
+
+
+@pytest.mark.parametrize("kind", ["native", "Serial"])
+def test_trains_what_the_settings_name(tmp_path, kind):
+    vec = {"vec.backend": kind, "vec.num_envs": 1 if kind == "native" else 2, "env.num_envs": 4}
+    trainer = Trainer(load_config("squared", {**SMALL, **vec, "train.total_timesteps": 128}), tmp_path)
+    trainer.train()
+    assert trainer.agent_steps >= 128

@@ -1,0 +1,57 @@
+import pytest
+import torch
+
+from pufferlib.train.advantage import generalized_advantage
+
+
+def test_by_hand():
+    # delta_2 = 3 + 0.5 * 8 - 6 = 1           A_2 = 1
+    # delta_1 = 2 + 0.5 * 6 - 4 = 1           A_1 = 1 + 0.5 * 0.5 * 1 = 1.25
+    # delta_0 = 1 + 0.5 * 4 - 2 = 1           A_0 = 1 + 0.25 * 1.25 = 1.3125
+    advantages = generalized_advantage(
+        rewards=torch.tensor([[1.0], [2.0], [3.0]]),
+        values=torch.tensor([[2.0], [4.0], [6.0], [8.0]]),
+        episode_ends=torch.zeros(3, 1, dtype=torch.bool),
+        gamma=0.5,
+        gae_lambda=0.5,
+    )
+    assert advantages.squeeze(1).tolist() == [1.3125, 1.25, 1.0]
+
+
+def test_nothing_flows_back_over_an_episode_end():
+    # the end after step 1: delta_1 = 2 - 4 = -2 = A_1, A_0 = 1 + 0.25 * -2 = 0.5; step 2 as before
+    advantages = generalized_advantage(
+        rewards=torch.tensor([[1.0], [2.0], [3.0]]),
+        values=torch.tensor([[2.0], [4.0], [6.0], [8.0]]),
+        episode_ends=torch.tensor([[False], [True], [False]]),
+        gamma=0.5,
+        gae_lambda=0.5,
+    )
+    assert advantages.squeeze(1).tolist() == [0.5, -2.0, 1.0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_agrees_with_the_sum_it_abbreviates(seed):
+    generator = torch.Generator().manual_seed(seed)
+    horizon, agents, gamma, lam = 9, 4, 0.9, 0.8
+    rewards, values = (
+        torch.randn(horizon, agents, generator=generator),
+        torch.randn(horizon + 1, agents, generator=generator),
+    )
+    ends = torch.rand(horizon, agents, generator=generator) < 0.2
+    result = generalized_advantage(rewards, values, ends, gamma, lam)
+    for agent in range(agents):
+        for t in range(horizon):
+            expected, weight = 0.0, 1.0
+            for k in range(t, horizon):
+                alive = 0.0 if ends[k, agent] else 1.0
+                expected += weight * float(rewards[k, agent] + gamma * alive * values[k + 1, agent] - values[k, agent])
+                weight *= gamma * lam * alive
+            assert result[t, agent].item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_inputs_are_left_alone():
+    rewards, values = torch.ones(2, 1), torch.ones(3, 1)
+    generalized_advantage(rewards, values, torch.zeros(2, 1, dtype=torch.bool), 0.9, 0.9)
+    assert rewards.eq(1).all()
+    assert values.eq(1).all()

@@ -1,0 +1,94 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from pufferlib.errors import APIUsageError
+from pufferlib.models import make_policy
+from pufferlib.train.config import load_config
+from pufferlib.train.evaluate import evaluate
+
+
+@pytest.fixture
+def config():
+    return load_config("squared")
+
+
+@pytest.fixture
+def policy(config):
+    from pufferlib import ocean
+
+    torch.manual_seed(0)
+    env = ocean.OceanEnv("squared")
+    yield make_policy(env, hidden_size=8)
+    env.close()
+
+
+def test_same_seed_same_scores(config, policy):
+    for player in (None, policy):
+        first, again = (evaluate(config, player, 5, seed=3) for _ in range(2))
+        assert first == again
+        assert evaluate(config, player, 5, seed=4).scores != first.scores
+        assert first.episodes == 5
+        assert first.score_mean == pytest.approx(np.mean(first.scores))
+        assert first.score_std == pytest.approx(np.std(first.scores, ddof=1))
+
+
+def test_the_first_episodes_do_not_depend_on_how_many_follow(config):
+    assert evaluate(config, None, 40, seed=3).scores[:5] == evaluate(config, None, 5, seed=3).scores
+
+
+def test_pictures_of_the_first_episode_only(config):
+    pictures = []
+    result = evaluate(config, None, 1, seed=3, record=pictures.append)
+    assert len(pictures) == result.episode_length
+    assert all(picture.dtype == np.uint8 and picture.shape == pictures[0].shape for picture in pictures)
+    many = []
+    evaluate(config, None, 3, seed=3, record=many.append)
+    assert len(many) == len(pictures)
+
+
+def test_memory_belongs_to_its_game(target_env, config):
+    class FirstSeen(torch.nn.Module):
+        """Names forever the number that it saw first in the episode."""
+
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(1))
+            self.distribution = make_policy(target_env(1)).distribution
+
+        def initial_state(self, num_agents, device="cpu"):
+            return {"seen": torch.zeros(num_agents, 3)}
+
+        def forward_eval(self, observations, state):
+            state["seen"] = torch.where(state["seen"].any(-1, keepdim=True), state["seen"], observations)
+            return 100 * state["seen"], torch.zeros(len(observations))
+
+    lengths = iter([4, 1, 3, 2])
+
+    def creator(buf=None, seed=0, **_):
+        return target_env(2, length=next(lengths), hide=True, buf=buf, seed=seed)
+
+    result = evaluate(config, FirstSeen(), 4, seed=0, env_creator=creator)
+    assert result.scores == (4.0, 1.0, 3.0, 2.0)
+    assert result.episode_length == 2.5
+
+
+def test_endless_episodes_are_abandoned(target_env):
+    config = load_config("squared", {"eval.max_steps": 5})
+    config = dataclasses.replace(config, env={})
+    lengths = iter([5, 6])
+
+    def creator(buf=None, seed=0):
+        return target_env(1, length=next(lengths), buf=buf)
+
+    result = evaluate(config, None, 2, seed=0, env_creator=creator)
+    assert (result.episodes, result.unfinished) == (1, 1)
+    with pytest.raises(APIUsageError, match="none of 3 episodes of squared reported a score within 5 steps"):
+        evaluate(config, None, 3, seed=0, env_creator=lambda buf=None: target_env(1, length=99, buf=buf))
+
+
+def test_at_least_one_episode(config):
+    with pytest.raises(APIUsageError, match="episodes must be at least 1, got 0"):
+        evaluate(config, None, 0)

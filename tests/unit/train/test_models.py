@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
+
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.models import Default, LSTMWrapper, NatureCNN, make_policy
+
+
+class Described:
+    """What a policy reads of an environment."""
+
+    emulated = False
+
+    def __init__(self, observation_space, action_space):
+        self.single_observation_space, self.single_action_space = observation_space, action_space
+
+
+VECTOR = Box(-1, 1, (6,), np.float32)
+IMAGE = Box(0, 255, (4, 84, 84), np.uint8)
+ACTIONS = [Discrete(3), MultiDiscrete([2, 3]), Box(-1, 1, (2,), np.float32)]
+
+
+@pytest.mark.parametrize("action_space", ACTIONS, ids=str)
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_shapes_of_one_step_and_of_segments(action_space, recurrent):
+    policy = make_policy(Described(VECTOR, action_space), hidden_size=8, recurrent=recurrent)
+    outputs = policy.distribution.num_params
+    params, values = policy.forward_eval(torch.zeros(5, 6), policy.initial_state(5))
+    assert params.shape == (5, outputs)
+    assert values.shape == (5,)
+    params, values = policy(torch.zeros(7, 5, 6), policy.initial_state(5), torch.zeros(7, 5, dtype=torch.bool))
+    assert params.shape == (7, 5, outputs)
+    assert values.shape == (7, 5)
+    assert policy.is_continuous == isinstance(action_space, Box)
+    (params.sum() + values.sum()).backward()
+    assert all(parameter.grad is not None for parameter in policy.parameters())
+
+
+def test_the_first_policy_is_close_to_uniform():
+    policy = Default(Described(VECTOR, Discrete(4)))
+    params, _ = policy.forward_eval(torch.rand(20, 6))
+    assert params.softmax(-1).sub(0.25).abs().max() < 0.02
+
+
+def test_integers_are_scaled_by_their_space():
+    policy = Default(Described(Box(0, 255, (2, 2), np.uint8), Discrete(2)))
+    assert policy.features(torch.tensor([[[0, 51], [102, 255]]], dtype=torch.uint8)).tolist() == [
+        pytest.approx([0.0, 0.2, 0.4, 1.0])
+    ]
+    small = Default(Described(Box(-4, 2, (2,), np.int8), Discrete(2)))
+    assert small.features(torch.tensor([[-4, 2]], dtype=torch.int8)).tolist() == [[-1.0, 0.5]]
+
+
+def test_nature_cnn_reads_images_only():
+    policy = NatureCNN(Described(IMAGE, Discrete(6)), hidden_size=32)
+    params, _ = policy.forward_eval(torch.zeros(2, 4, 84, 84, dtype=torch.uint8))
+    assert params.shape == (2, 6)
+    assert sum(parameter.numel() for parameter in policy.convolutions.parameters()) == 77_984
+    with pytest.raises(APIUsageError, match="NatureCNN: observations must be uint8 images"):
+        NatureCNN(Described(VECTOR, Discrete(6)))
+
+
+def test_lstm_memory_restarts_where_an_episode_does():
+    torch.manual_seed(0)
+    policy = make_policy(Described(VECTOR, Discrete(3)), hidden_size=8, recurrent=True)
+    steps, rows = 6, 4
+    observations = torch.randn(steps, rows, 6)
+    starts = torch.rand(steps, rows) < 0.4
+    first = {name: torch.randn(rows, 8) for name in policy.initial_state(rows)}
+    params, values = policy(observations, first, starts)
+    for row in range(rows):
+        state = {name: memory[row : row + 1].clone() for name, memory in first.items()}
+        for step in range(steps):
+            if starts[step, row]:
+                state = policy.initial_state(1)
+            one_params, one_value = policy.forward_eval(observations[step, row : row + 1], state)
+            assert torch.allclose(params[step, row], one_params[0], atol=1e-6)
+            assert torch.allclose(values[step, row], one_value[0], atol=1e-6)
+
+
+def test_lstm_remembers_within_an_episode():
+    policy = make_policy(Described(VECTOR, Discrete(3)), hidden_size=8, recurrent=True)
+    state = policy.initial_state(1)
+    first, _ = policy.forward_eval(torch.ones(1, 6), state)
+    second, _ = policy.forward_eval(torch.ones(1, 6), state)
+    assert not torch.equal(first, second)
+    assert torch.equal(policy.forward_eval(torch.ones(1, 6))[0], first)  # without a state: a first step
+
+
+def test_wrong_policies_are_refused():
+    env = Described(VECTOR, Discrete(3))
+    with pytest.raises(UnknownNameError, match="unknown policy 'Defualt'; did you mean 'Default'"):
+        make_policy(env, "Defualt")
+    with pytest.raises(APIUsageError, match="hidden_size 16 must equal input_size and hidden_size"):
+        LSTMWrapper(env, Default(env, hidden_size=16))

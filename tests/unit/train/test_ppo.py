@@ -1,0 +1,166 @@
+import dataclasses
+import math
+
+import pytest
+import torch
+
+from pufferlib.errors import PufferError
+from pufferlib.models import Default
+from pufferlib.train import ppo
+from pufferlib.train.build import build_optimizer
+from pufferlib.train.config import TrainConfig
+from pufferlib.train.rollout import Minibatch, Rollout
+
+
+def test_policy_loss_by_hand():
+    # min(rho A, clip(rho, 0.8, 1.2) A), negated: the gain of a good action is capped, the harm of a bad one is not
+    ratio = torch.tensor([1.5, 1.5, 0.5, 0.5, 1.1])
+    advantages = torch.tensor([2.0, -2.0, 2.0, -2.0, 3.0])
+    assert ppo.policy_loss(ratio, advantages, 0.2).tolist() == pytest.approx([-2.4, 3.0, -1.0, 1.6, -3.3])
+
+
+def test_value_loss_by_hand():
+    values, old, returns = torch.tensor([3.0, 3.0]), torch.tensor([1.0, 2.9]), torch.tensor([5.0, 5.0])
+    assert ppo.value_loss(values, old, returns, 0.0).tolist() == [2.0, 2.0]
+    # clipped to 1 + 0.5 = 1.5: (1.5 - 5)^2 / 2; the second moved less than the clip
+    assert ppo.value_loss(values, old, returns, 0.5).tolist() == [6.125, 2.0]
+
+
+def test_normalize_by_hand():
+    advantages = torch.tensor([1.0, 3.0, 100.0])
+    assert ppo.normalize(advantages[:2], None).tolist() == pytest.approx([-1.0, 1.0])
+    masked = ppo.normalize(advantages, torch.tensor([True, True, False]))
+    assert masked[:2].tolist() == pytest.approx([-1.0, 1.0])
+
+
+def test_masked_mean():
+    x = torch.tensor([1.0, 2.0, 9.0])
+    assert ppo.masked_mean(x, None) == 4.0
+    assert ppo.masked_mean(x, torch.tensor([True, True, False])) == 1.5
+    assert ppo.masked_mean(x, torch.zeros(3, dtype=torch.bool)) == 0.0
+
+
+def test_explained_variance():
+    returns = torch.tensor([1.0, 2.0, 3.0])
+    assert ppo.explained_variance(returns, returns) == 1.0
+    assert ppo.explained_variance(torch.full((3,), 2.0), returns) == 0.0
+    assert ppo.explained_variance(returns.flip(0), returns) == pytest.approx(-3.0)
+    assert math.isnan(ppo.explained_variance(returns, torch.ones(3)))
+
+
+@pytest.fixture
+def policy(target_env):
+    torch.manual_seed(0)
+    return Default(target_env(4), hidden_size=8, num_layers=1)
+
+
+def minibatch(policy, rows=6, **changes):
+    generator = torch.Generator().manual_seed(1)
+    observations = torch.eye(3).repeat(2, 1)[None, :rows]
+    with torch.no_grad():
+        params, values = policy(observations)
+        actions = policy.distribution.sample(params, generator)
+        log_probs = policy.distribution.log_prob(params, actions)
+    fields = {
+        "observations": observations,
+        "actions": actions,
+        "log_probs": log_probs,
+        "values": values,
+        "advantages": torch.arange(rows, dtype=torch.float32)[None],
+        "returns": values + 1,
+        "mask": None,
+        "state": {},
+        "episode_starts": None,
+    }
+    return Minibatch(**{**fields, **changes})
+
+
+def test_loss_of_an_unchanged_policy_by_hand(policy):
+    config = TrainConfig(norm_adv=False, vf_coef=0.5, ent_coef=0.1)
+    losses = ppo.ppo_loss(policy, minibatch(policy), config)
+    assert losses.policy.item() == pytest.approx(-2.5)  # ratio 1: minus the mean advantage
+    assert losses.value.item() == pytest.approx(0.5)
+    assert losses.approx_kl.item() == pytest.approx(0.0, abs=1e-6)
+    assert losses.clip_fraction.item() == 0.0
+    assert losses.total.item() == pytest.approx(-2.5 + 0.25 - 0.1 * losses.entropy.item())
+
+
+def test_figures_of_a_moved_policy_by_hand(policy):
+    batch = minibatch(policy)
+    moved = dataclasses.replace(batch, log_probs=batch.log_probs - math.log(2))  # every ratio is 2
+    losses = ppo.ppo_loss(policy, moved, TrainConfig(norm_adv=False, clip_coef=0.2))
+    assert losses.policy.item() == pytest.approx(-1.2 * 2.5)
+    assert losses.approx_kl.item() == pytest.approx(2 - 1 - math.log(2))
+    assert losses.clip_fraction.item() == 1.0
+
+
+def test_masked_rows_change_nothing(policy):
+    config = TrainConfig()
+    mask = torch.tensor([[True] * 4 + [False] * 2])
+    batch = minibatch(policy, mask=mask)
+    garbage = dataclasses.replace(
+        batch,
+        observations=batch.observations.masked_fill(~mask[..., None], 7.0),
+        advantages=batch.advantages.masked_fill(~mask, 1e6),
+        returns=batch.returns.masked_fill(~mask, -1e6),
+        log_probs=batch.log_probs.masked_fill(~mask, -3.0),
+    )
+    gradients = []
+    for part in (minibatch(policy, rows=4), batch, garbage):
+        policy.zero_grad()
+        ppo.ppo_loss(policy, part, config).total.backward()
+        gradients.append(torch.cat([parameter.grad.flatten() for parameter in policy.parameters()]))
+    assert torch.allclose(gradients[0], gradients[1], atol=1e-6)
+    assert torch.allclose(gradients[1], gradients[2], atol=1e-6)
+
+
+class Vecenv:
+    num_agents = 4
+
+    def __init__(self, env):
+        self.single_observation_space = env.single_observation_space
+
+
+@pytest.fixture
+def rollout(target_env, policy):
+    rollout = Rollout(Vecenv(target_env(4)), policy, horizon=2, minibatch_size=4)
+    rollout.observations[:] = torch.eye(3)[torch.arange(8).view(2, 4) % 3]
+    rollout.log_probs[:] = -math.log(3)
+    return rollout
+
+
+def test_update_makes_rewarded_actions_likelier(policy, rollout):
+    config = TrainConfig(learning_rate=0.01, update_epochs=20, norm_adv=False, ent_coef=0.0)
+    rollout.actions[:] = 1
+    generator = torch.Generator().manual_seed(0)
+    figures = ppo.update(policy, build_optimizer(config, policy), rollout, torch.ones(2, 4), config, generator)
+    params, _ = policy(rollout.observations)
+    assert (params.softmax(-1)[..., 1] > 0.35).all()
+    assert figures["losses/policy"] < 0
+    assert set(figures) == {
+        f"losses/{name}" for name in ("policy", "value", "entropy", "approx_kl", "clip_fraction", "explained_variance")
+    }
+
+
+def test_target_kl_ends_an_update_early(policy, rollout):
+    class Counting(torch.optim.SGD):
+        steps = 0
+
+        def step(self, closure=None):
+            self.steps += 1
+            return super().step(closure)
+
+    config = TrainConfig(learning_rate=1.0, update_epochs=50, target_kl=0.01, norm_adv=False)
+    rollout.actions[:] = 1
+    optimizer = Counting(policy.parameters(), lr=1.0)
+    ppo.update(policy, optimizer, rollout, torch.ones(2, 4), config, torch.Generator().manual_seed(0))
+    assert 2 <= optimizer.steps < 100
+
+
+def test_a_loss_that_is_not_finite_is_an_error(policy, rollout):
+    config = TrainConfig(norm_adv=False)
+    advantages = torch.full((2, 4), float("nan"))
+    before = [parameter.clone() for parameter in policy.parameters()]
+    with pytest.raises(PufferError, match="the loss must be finite, got nan; lower"):
+        ppo.update(policy, build_optimizer(config, policy), rollout, advantages, config, torch.Generator())
+    assert all(torch.equal(old, new) for old, new in zip(before, policy.parameters(), strict=True))

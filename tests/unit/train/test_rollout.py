@@ -1,0 +1,223 @@
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Discrete
+
+from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.models import Policy
+from pufferlib.train.config import TrainConfig
+from pufferlib.train.rollout import Collector, EpisodeMeans, Rollout
+
+
+class Scripted:
+    """A vector environment whose observations say who and when: ``[agent, steps so far]``.
+
+    ``batches`` lists the agents of each ``recv`` in turn; agent a's n-th reward is ``10 a + n``.
+    """
+
+    autoreset = "same_step"
+    emulated = False
+
+    def __init__(self, num_agents, batches=None, terminal=(), truncated=(), absent=()):
+        self.single_observation_space = Box(-np.inf, np.inf, (2,), np.float32)
+        self.single_action_space = Discrete(2)
+        self.num_agents = num_agents
+        self.batches = batches or [list(range(num_agents))]
+        self.terminal, self.truncated, self.absent = set(terminal), set(truncated), set(absent)
+        self.driver_env = self
+
+    def async_reset(self, seed=None):
+        self.seed = seed
+        self.age = np.full(self.num_agents, -1)
+        self.turn = 0
+        self.sent = []
+
+    def send(self, actions):
+        assert len(actions) == len(self.ids)
+        self.sent.append(np.array(actions))
+
+    def recv(self):
+        self.ids = np.array(self.batches[self.turn % len(self.batches)])
+        self.turn += 1
+        self.age[self.ids] += 1
+        marks = [(int(agent), int(self.age[agent])) for agent in self.ids]
+        self.final_observations = np.array(marks, np.float32) + 1000
+        return (
+            np.array(marks, np.float32),
+            np.array([10 * agent + age for agent, age in marks], np.float32),
+            np.array([mark in self.terminal for mark in marks]),
+            np.array([mark in self.truncated for mark in marks]),
+            [{"score": 1.0}] if any(mark in self.terminal for mark in marks) else [],
+            self.ids,
+            np.array([mark not in self.absent for mark in marks]),
+        )
+
+
+class Sum(Policy):
+    """Values are the sum of the observation plus, with memory, of all before it in the episode."""
+
+    def __init__(self, env, recurrent=False):
+        super().__init__(env, 2)
+        self.recurrent = recurrent
+
+    def initial_state(self, num_agents, device="cpu"):
+        return {"sum": torch.zeros(num_agents)} if self.recurrent else {}
+
+    def forward_eval(self, observations, state=None):
+        values = observations.sum(-1)
+        if self.recurrent:
+            values = state["sum"] = state["sum"] + values
+        return torch.zeros(len(observations), 2), values
+
+
+def collected(vecenv, horizon=3, rollouts=1, recurrent=False, **settings):
+    policy = Sum(vecenv, recurrent)
+    rollout = Rollout(vecenv, policy, horizon, horizon * vecenv.num_agents)
+    collector = Collector(vecenv, policy, rollout, TrainConfig(gamma=0.5, **settings), torch.Generator().manual_seed(0))
+    collector.reset(7)
+    for _ in range(rollouts):
+        collector.collect()
+    return rollout, collector
+
+
+def test_a_step_holds_what_was_seen_done_and_earned():
+    vecenv = Scripted(2)
+    rollout, _ = collected(vecenv)
+    assert vecenv.seed == 7
+    assert rollout.observations[..., 0].tolist() == [[0, 1]] * 3
+    assert rollout.observations[..., 1].tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert rollout.rewards.tolist() == [[1, 11], [2, 12], [3, 13]]  # earned by the step, seen after it
+    assert rollout.values.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]]  # one more than steps
+    assert np.array_equal(rollout.actions.numpy(), vecenv.sent)
+    assert torch.allclose(rollout.log_probs, torch.tensor(0.5).log())
+
+
+def test_the_next_rollout_begins_where_the_last_one_stopped():
+    rollout, _ = collected(Scripted(2), rollouts=2)
+    assert rollout.observations[..., 1].tolist() == [[3, 3], [4, 4], [5, 5]]
+    assert rollout.rewards[:, 0].tolist() == [4, 5, 6]
+
+
+def test_ends_and_starts_lie_on_both_sides_of_the_same_gap():
+    rollout, collector = collected(Scripted(2, terminal={(1, 2)}))
+    assert rollout.episode_ends.tolist() == [[False, False], [False, True], [False, False]]
+    assert rollout.episode_starts.tolist() == [[False, False], [False, False], [False, True]]
+    assert collector.episodes.pop() == {"environment/score": 1.0}
+
+
+def test_a_cut_off_episode_is_worth_what_would_have_followed():
+    # agent 0 is cut off at observation 2, where final_observations says [1000, 1002]
+    rollout, _ = collected(Scripted(2, truncated={(0, 2)}))
+    assert rollout.rewards[:, 0].tolist() == [1, 2 + 0.5 * 2002, 3]
+    assert rollout.episode_ends[:, 0].tolist() == [False, True, False]
+    both = {(0, 2)}
+    rollout, _ = collected(Scripted(2, truncated=both, terminal=both))
+    assert rollout.rewards[:, 0].tolist() == [1, 2, 3]  # lost all the same
+
+
+def test_rewards_are_scaled_then_clipped_and_by_default_neither():
+    rollout, _ = collected(Scripted(2), reward_scale=0.5, reward_clip=1.2)
+    assert rollout.rewards[:, 0].tolist() == pytest.approx([0.5, 1.0, 1.2])
+
+
+def test_absent_agents_are_masked():
+    rollout, _ = collected(Scripted(2, absent={(1, 0), (1, 1)}))
+    assert rollout.masks.tolist() == [[True, False], [True, False], [True, True]]
+
+
+def test_memory_restarts_with_the_episode_and_passes_to_the_next_rollout():
+    vecenv = Scripted(1, terminal={(0, 2)}, truncated={(0, 4)})
+    rollout, _ = collected(vecenv, recurrent=True)
+    assert rollout.initial_state["sum"].tolist() == [0]
+    assert rollout.values[:, 0].tolist() == [0, 1, 2, 2 + 3]
+    rollout, _ = collected(vecenv, rollouts=2, recurrent=True)
+    assert rollout.initial_state["sum"].tolist() == [2]  # not 5: the last observation is seen again
+    assert rollout.values[:, 0].tolist() == [5, 4, 9, 15]
+    assert rollout.rewards[0, 0] == 4 + 0.5 * (2 + 3 + 1000 + 1004)  # with the memory of the episode cut off
+
+
+POOL = [[0, 1], [2, 3], [0, 1], [0, 1], [2, 3], [0, 1], [0, 1], [2, 3], [2, 3], [0, 1]]
+
+
+@pytest.mark.parametrize("batches", [POOL, [[0, 1], [2, 3]], [[3, 1, 0, 2]]], ids=["uneven", "turns", "shuffled"])
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_partial_batches_give_what_whole_ones_give(batches, recurrent):
+    events = {"terminal": {(0, 2), (3, 1)}, "truncated": {(2, 2)}, "absent": {(1, 1)}}
+    whole, _ = collected(Scripted(4, **events), recurrent=recurrent)
+    parts, _ = collected(Scripted(4, batches, **events), recurrent=recurrent)
+    for name in ("observations", "rewards", "values", "episode_starts", "episode_ends", "masks"):
+        assert torch.equal(getattr(whole, name), getattr(parts, name)), name
+    assert all(torch.equal(whole.initial_state[name], parts.initial_state[name]) for name in whole.initial_state)
+
+
+def test_every_step_is_in_one_minibatch():
+    vecenv = Scripted(4)
+    policy = Sum(vecenv)
+    rollout = Rollout(vecenv, policy, 6, 8)
+    rollout.rewards[:] = torch.arange(24.0).view(6, 4)
+    seen = []
+    for batch in rollout.minibatches(rollout.rewards, torch.Generator().manual_seed(0)):
+        assert batch.observations.shape == (1, 8, 2)
+        assert batch.mask is None
+        assert batch.episode_starts is None
+        seen += batch.advantages.flatten().tolist()
+    assert sorted(seen) == list(range(24))
+    assert seen != list(range(24))
+
+
+def test_minibatches_of_a_policy_with_memory_are_whole_segments():
+    vecenv = Scripted(4, absent={(0, 0)})
+    policy = Sum(vecenv, recurrent=True)
+    rollout = Rollout(vecenv, policy, 6, 12)
+    rollout.rewards[:] = torch.arange(24.0).view(6, 4)
+    rollout.initial_state["sum"][:] = torch.arange(4)
+    rollout.masks[0, 0] = False
+    for batch in rollout.minibatches(rollout.rewards, torch.Generator().manual_seed(0)):
+        agents = batch.state["sum"]
+        assert torch.equal(batch.advantages, torch.arange(0.0, 24.0, 4)[:, None] + agents)
+        assert batch.mask.sum() == 12 - (agents == 0).sum()
+        assert batch.episode_starts.shape == (6, 2)
+
+
+def test_returns_are_advantages_plus_values():
+    vecenv = Scripted(2)
+    rollout, _ = collected(vecenv)
+    (batch,) = rollout.minibatches(torch.ones(3, 2), torch.Generator())
+    assert torch.equal(batch.returns, batch.values + 1)
+
+
+def test_minibatches_must_fill_the_rollout():
+    vecenv = Scripted(4)
+    with pytest.raises(APIUsageError, match=r"must divide train\.horizon \* agents = 6 \* 4 = 24, got 10; try 6"):
+        Rollout(vecenv, Sum(vecenv), 6, 10)
+    with pytest.raises(APIUsageError, match=r"must be a multiple of train\.horizon .* got 10 and 6; try 6"):
+        Rollout(vecenv, Sum(vecenv, recurrent=True), 6, 10)
+    assert Rollout(vecenv, Sum(vecenv), 6, 1000).batch_size == 24  # more than there is: all of it
+
+
+def test_another_autoreset_is_refused():
+    vecenv = Scripted(2)
+    vecenv.autoreset = "next_step"
+    with pytest.raises(APIUsageError, match="autoreset must be 'same_step', got 'next_step'"):
+        collected(vecenv)
+
+
+def test_outputs_that_are_not_finite_are_an_error():
+    class Broken(Sum):
+        def forward_eval(self, observations, state=None):
+            return torch.full((len(observations), 2), float("nan")), observations.sum(-1)
+
+    vecenv = Scripted(2)
+    policy = Broken(vecenv)
+    collector = Collector(vecenv, policy, Rollout(vecenv, policy, 3, 6), TrainConfig(), torch.Generator())
+    collector.reset(0)
+    with pytest.raises(PufferError, match="the policy's outputs must be finite"):
+        collector.collect()
+
+
+def test_episode_means_count_every_episode_once():
+    means = EpisodeMeans()
+    means.add([{"score": 10.0, "n": 3}, {"score": 2, "name": "x"}])
+    means.add([{"score": 0.0, "perf": np.float32(0.5)}])
+    assert means.pop() == {"environment/score": 32 / 5, "environment/perf": 0.5}
+    assert means.pop() == {}
