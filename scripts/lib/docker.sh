@@ -55,6 +55,8 @@ choose_way() {
     esac
     if [ "$way" = docker ]; then
         say "using the Docker engine: docker compose run --rm $program (.venv instead: --local)"
+    elif inside_image; then
+        say "using what this container has"
     elif [ -n "$1" ]; then
         say "using .venv with Python 3.11 (the image instead: --docker)"
     else

@@ -6,6 +6,11 @@ venv=$root/.venv/bin
 # setup_local EXTRAS: makes .venv hold pufferlib with these extras (comma-separated); quick when it already does.
 setup_local() {
     local extras=$1 stamp=$root/.venv/tank-stamp built='' installed='' print
+    if inside_image; then
+        venv=/opt/venv/bin
+        ! command -v tank-develop >/dev/null || step "compiling what changed" tank-develop
+        return
+    fi
     # A second script started meanwhile waits here, instead of installing into the same folder.
     exec 9<"$root/pyproject.toml"
     flock 9
@@ -22,6 +27,9 @@ setup_local() {
     exec 9<&-
     export PATH=$venv:$PATH VIRTUAL_ENV=$root/.venv
 }
+
+# Inside a container of ours everything is installed already; only service dev has an editable package to renew.
+inside_image() { command -v tank-entrypoint >/dev/null; }
 
 # Changes whenever the installed pufferlib no longer fits the sources: the build, the C and Cython code,
 # and the names of the Python modules (their contents are read from the checkout).

@@ -163,6 +163,16 @@ def test_without_an_engine_the_scripts_set_up_a_venv_once_and_say_so(sandbox: Sa
     assert sum("pip -m pip" in call for call in sandbox.calls()) == 3, "the second run installed again"
 
 
+def test_inside_a_container_of_ours_nothing_is_installed(sandbox: Sandbox) -> None:
+    sandbox.fake("tank-entrypoint", "true")
+    sandbox.fake("tank-develop", 'echo tank-develop >>"$FAKE_LOG"')
+    sandbox.fake("python", FAKE_PYTHON)
+    status, output = sandbox.run("test", "-x")
+    assert status == 0, output
+    assert "using what this container has" in output
+    assert sandbox.calls() == ["tank-develop", "pytest -x"]
+
+
 def test_test_adds_its_extra_to_what_is_installed_already(sandbox: Sandbox) -> None:
     sandbox.python().run("tank", "--local")
     status, output = sandbox.run("test", "--local", "-x")
