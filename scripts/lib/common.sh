@@ -43,20 +43,20 @@ step() {
 # advice OUTPUT: what to do about the failure that printed it.
 advice() {
     case $1 in
-        *"No space left on device"* | *"Disk quota exceeded"*)
-            echo "the disk is full; free some space (df -h shows where) and run the same command again"
-            ;;
-        *"Read-only file system"* | *"Permission denied"*)
-            echo "a file could not be written; use a checkout that belongs to you ($(id -un)) on a writable disk"
-            ;;
-        *"CMAKE_C_COMPILER"*)
-            echo "the C compiler does not work; install one (Debian: apt-get install gcc) or choose --docker"
-            ;;
-        *"onnection"* | *"name resolution"* | *"dns error"* | *"timed out"* | *"No matching distribution"* | *"Could not find a version"*)
-            echo "a package index did not answer or lacks a package; check the network and pip's settings" \
-                "(python3 -m pip config list), then run the same command again"
-            ;;
-        *) echo "the lines above say why; run the same command again when that is mended" ;;
+    *"No space left on device"* | *"Disk quota exceeded"*)
+        echo "the disk is full; free some space (df -h shows where) and run the same command again"
+        ;;
+    *"Read-only file system"* | *"Permission denied"*)
+        echo "a file could not be written; use a checkout that belongs to you ($(id -un)) on a writable disk"
+        ;;
+    *"CMAKE_C_COMPILER"*)
+        echo "the C compiler does not work; install one (Debian: apt-get install gcc) or choose --docker"
+        ;;
+    *"onnection"* | *"name resolution"* | *"dns error"* | *"timed out"* | *"No matching distribution"* | *"Could not find a version"*)
+        echo "a package index did not answer or lacks a package; check the network and pip's settings" \
+            "(python3 -m pip config list), then run the same command again"
+        ;;
+    *) echo "the lines above say why; run the same command again when that is mended" ;;
     esac
 }
 

@@ -6,12 +6,12 @@ parse_way() {
     asked=''
     while [ $# -gt 0 ]; do
         case $1 in
-            --docker | --local) asked=${1#--} ;;
-            -h | --help)
-                show_help
-                exit 0
-                ;;
-            *) break ;;
+        --docker | --local) asked=${1#--} ;;
+        -h | --help)
+            show_help
+            exit 0
+            ;;
+        *) break ;;
         esac
         shift
     done
@@ -41,17 +41,17 @@ choose_way() {
     [ "$1" = local ] || state=$(engine_state)
     way=docker
     case $state:$1 in
-        ready:*) ;;
-        local:*) way=local ;;
-        denied:*)
-            die 1 "a Docker engine is here, but $(id -un) may not use it; add yourself to its group" \
-                "(sudo usermod -aG docker $(id -un), then log in again) or choose .venv instead: --local"
-            ;;
-        no-compose:*)
-            die 1 "the Docker engine has no Compose; install it (sudo scripts/docker-engine) or choose .venv instead: --local"
-            ;;
-        *:docker) die 1 "no Docker engine answers; set one up (sudo scripts/docker-engine) or choose .venv instead: --local" ;;
-        *) way=local ;;
+    ready:*) ;;
+    local:*) way=local ;;
+    denied:*)
+        die 1 "a Docker engine is here, but $(id -un) may not use it; add yourself to its group" \
+            "(sudo usermod -aG docker $(id -un), then log in again) or choose .venv instead: --local"
+        ;;
+    no-compose:*)
+        die 1 "the Docker engine has no Compose; install it (sudo scripts/docker-engine) or choose .venv instead: --local"
+        ;;
+    *:docker) die 1 "no Docker engine answers; set one up (sudo scripts/docker-engine) or choose .venv instead: --local" ;;
+    *) way=local ;;
     esac
     if [ "$way" = docker ]; then
         say "using the Docker engine: docker compose run --rm $program (.venv instead: --local)"
