@@ -32,7 +32,6 @@ ENV PATH=/opt/venv/bin:$PATH \
     PYTHONSAFEPATH=1 \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
-    UV_CACHE_DIR=/var/cache/uv \
     SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt \
     NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
@@ -107,23 +106,26 @@ COPY pufferlib pufferlib
 COPY bindings bindings
 RUN --mount=type=bind,from=uv,source=/opt/uv/bin/uv,target=/usr/local/bin/uv \
     --mount=type=cache,target=/src/build \
-    uv build --quiet --wheel --offline --no-build-isolation --out-dir /dist \
-    && uv pip install --quiet --offline --no-index --no-deps --compile-bytecode --link-mode copy \
+    uv build --quiet --no-cache --wheel --offline --no-build-isolation --out-dir /dist \
+    && uv pip install --quiet --no-cache --offline --no-index --no-deps --compile-bytecode --link-mode copy \
         --prefix /package /dist/*.whl
 
 FROM deps AS runtime
+LABEL tank.target="runtime"
 COPY docker/bin/tank-entrypoint /usr/local/bin/
 COPY --from=build /package /opt/venv
 USER 1000
 CMD ["puffer", "train", "breakout"]
 
 FROM envs AS tank
+LABEL tank.target="tank"
 COPY docker/bin/tank-entrypoint /usr/local/bin/
 COPY --from=build /package /opt/venv
 USER 1000
 CMD ["puffer", "train", "breakout"]
 
 FROM tools AS test
+LABEL tank.target="test"
 COPY docker/bin/tank-entrypoint /usr/local/bin/
 COPY --from=build /package /opt/venv
 ENV TANK_COMMAND=pytest
@@ -131,6 +133,7 @@ USER 1000
 CMD ["pytest"]
 
 FROM tools AS dev
+LABEL tank.target="dev"
 COPY docker/apt/dev.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \

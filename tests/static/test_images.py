@@ -1,0 +1,205 @@
+"""Rules that the Dockerfile, the Compose files and the locks keep, read from the files: no engine is needed."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+# A line that ends in a backslash goes on in the next one; comments may stand between.
+INSTRUCTIONS = re.sub(r"\\\n", " ", re.sub(r"(?m)^\s*#.*\n", "", DOCKERFILE)).splitlines()
+FINAL = ("runtime", "tank", "test", "dev")
+LOCKS = sorted((ROOT / "docker" / "locks").glob("*.txt"))
+APT_LISTS = sorted((ROOT / "docker" / "apt").glob("*.txt"))
+SCRIPTS = sorted(path for folder in ("docker", "docker/bin") for path in (ROOT / folder).iterdir() if path.is_file())
+
+
+def stages() -> dict[str, tuple[str, list[str]]]:
+    """Name -> (parent, instructions) of every stage, in order."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for line in INSTRUCTIONS:
+        if match := re.fullmatch(r"FROM (\S+) AS (\S+)", line):
+            found[match[2]] = (match[1], [])
+        elif found and line.strip():
+            found[list(found)[-1]][1].append(line)
+    return found
+
+
+def compose(name: str) -> dict[str, Any]:
+    return yaml.safe_load((ROOT / name).read_text())
+
+
+def ancestors(stage: str) -> list[str]:
+    """A stage and everything below it."""
+    chain = [stage]
+    while chain[-1] in stages():
+        chain.append(stages()[chain[-1]][0])
+    return chain
+
+
+def packages(lock: Path) -> dict[str, str]:
+    return dict(re.findall(r"(?m)^([a-z0-9][a-z0-9.-]*)==(\S+)", lock.read_text()))
+
+
+def test_dockerfile_needs_no_downloaded_frontend() -> None:
+    assert "syntax=" not in DOCKERFILE.splitlines()[0]
+    # Newer than version 1.2 of the language, which engine 20.10 speaks.
+    assert not re.search(r"<<-?['\"]?EOF|COPY --link|RUN --network|--parents|--exclude", DOCKERFILE)
+
+
+@pytest.mark.parametrize("stage", FINAL)
+def test_final_user_is_not_root(stage: str) -> None:
+    users = [line.split()[1] for line in stages()[stage][1] if line.startswith("USER ")]
+    assert users == ["1000"], "numeric, so that an orchestrator can see that it is not root"
+
+
+@pytest.mark.parametrize("stage", FINAL)
+def test_final_stages_say_what_they_are(stage: str) -> None:
+    assert f'LABEL tank.target="{stage}"' in stages()[stage][1]
+
+
+@pytest.mark.parametrize("stage", ["runtime", "tank"])
+def test_no_compilers_in_what_is_only_run(stage: str) -> None:
+    below = [line for name in ancestors(stage) if name in stages() for line in stages()[name][1]]
+    assert not [line for line in below if re.search(r"apt-install (.* )?(build|tools|dev)\b", line)]
+
+
+def test_sources_come_after_everything_that_is_downloaded() -> None:
+    for name in ("runtime", "tank", "test"):
+        own = stages()[name][1]
+        assert "COPY --from=build /package /opt/venv" in own
+        assert not [line for line in own if line.startswith("RUN")]
+
+
+def test_every_install_checks_hashes() -> None:
+    text = "\n".join([*INSTRUCTIONS, (ROOT / "docker/bin/pip-install").read_text().replace("\\\n", " ")])
+    installs = [line for line in text.splitlines() if re.search(r"\bpip install\b", line)]
+    assert len(installs) == 3
+    for line in installs:
+        ours = "--no-index --no-deps" in line and "/dist/*.whl" in line
+        assert ours or ("--require-hashes" in line and "--no-deps" in line), line
+
+
+def test_every_apt_and_pip_layer_uses_a_listed_file() -> None:
+    installs = re.findall(r"(?<=[ ])(apt|pip)-install ((?:[\w\"$\{\}-]+ ?)+)", "\n".join(INSTRUCTIONS))
+    used = {(kind, name.strip('"')) for kind, names in installs for name in names.split()}
+    lists = {("apt", path.stem) for path in APT_LISTS}
+    locks = {("pip", path.stem) for path in LOCKS if path.stem != "uv" and not path.stem.startswith("torch-")}
+    assert used == lists | locks | {("pip", "torch-${DEVICE}")}
+
+
+@pytest.mark.parametrize("path", APT_LISTS, ids=lambda path: path.name)
+def test_every_apt_package_has_a_reason(path: Path) -> None:
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    assert lines
+    assert lines == sorted(lines)
+    for line in lines:
+        assert re.fullmatch(r"[a-z0-9.+-]+ +# .{10,}", line), line
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_can_be_run_by_linux(path: Path) -> None:
+    assert b"\r" not in path.read_bytes(), "a CR in the first line hides the interpreter"
+    assert path.read_text().startswith("#!/")
+    assert path.stat().st_mode & 0o100, "not executable"
+
+
+def test_nothing_is_sent_to_the_engine_by_default() -> None:
+    rules = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    assert rules[0] == "*"
+    copied = {word for line in INSTRUCTIONS if re.match(r"COPY (?!--from)", line) for word in line.split()[1:-1]}
+    allowed = [rule[1:] for rule in rules if rule.startswith("!")]
+    for source in copied:
+        assert any(source == name or source.startswith(f"{name}/") for name in allowed), source
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
+def test_locks_pin_with_hashes_and_name_no_host(path: Path) -> None:
+    text = path.read_text()
+    assert "://" not in text
+    blocks = re.split(r"(?m)^(?=[a-z0-9])", text)[1:]
+    assert blocks
+    for block in blocks:
+        assert re.match(r"[a-z0-9.-]+==\S+", block), block
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", block), block
+
+
+def test_locks_agree_with_pyproject() -> None:
+    done = subprocess.run([sys.executable, ROOT / "scripts/lock", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_locks_hold_every_version_that_an_extra_pins() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    locked = {name: version.split("+")[0] for path in LOCKS for name, version in packages(path).items()}
+    for requirement in (requirement for extra in extras.values() for requirement in extra if "==" in requirement):
+        name, version = requirement.split("==")
+        assert locked[name] == version
+
+
+def test_layers_of_one_image_share_no_package() -> None:
+    for device in ("cpu", "cuda"):
+        seen: dict[str, str] = {}
+        for layer in (f"torch-{device}", "core", "envs", "tools"):
+            for name in packages(ROOT / "docker" / "locks" / f"{layer}.txt"):
+                assert name not in seen, f"{name} is in {seen[name]} and {layer}"
+                seen[name] = layer
+
+
+def test_both_builds_of_torch_need_the_same_versions() -> None:
+    cpu, cuda = (packages(ROOT / "docker" / "locks" / f"torch-{device}.txt") for device in ("cpu", "cuda"))
+    assert cpu.pop("torch") == cuda["torch"] + "+cpu"
+    assert cpu.items() <= cuda.items()
+
+
+def test_a_gpu_is_asked_for_only_in_the_override() -> None:
+    base, override = compose("compose.yaml"), compose("compose.gpu.yaml")
+    assert not re.search(r"(?m)^\s*(gpus|runtime: nvidia|devices|deploy):?", (ROOT / "compose.yaml").read_text())
+    assert set(override["services"]) == set(base["services"])
+    for service in override["services"].values():
+        assert list(service) == ["deploy"]
+        (device,) = service["deploy"]["resources"]["reservations"]["devices"]
+        assert device["capabilities"] == ["gpu"]
+
+
+@pytest.mark.parametrize("name", FINAL)
+def test_services(name: str) -> None:
+    service = compose("compose.yaml")["services"][name]
+    assert service["build"]["target"] == name
+    assert service["image"] == f"puffertank/{name}:${{TANK_DEVICE:-cpu}}"
+    # Never taken from a registry, where the name could belong to anybody.
+    assert service["pull_policy"] == "build"
+    assert service["user"] == "root", "the entrypoint gives it up for the checkout's owner"
+    assert service["init"] is True
+    assert "shm_size" in service
+    assert ("profiles" in service) == (name != "tank")
+
+
+def test_every_volume_has_a_folder_of_tanks_in_the_image() -> None:
+    config = compose("compose.yaml")
+    targets = {volume.split(":")[1] for service in config["services"].values() for volume in service["volumes"]}
+    (install,) = (line for line in stages()["base"][1] if "install --directory" in line)
+    folders = re.search(r"install --directory --owner=tank --group=tank ((?:/\S+ ?)+)", install)
+    assert folders is not None
+    assert targets == set(folders[1].split())
+
+
+def test_secrets_are_neither_arguments_nor_values() -> None:
+    assert not re.search(r"(?im)^\s*(ARG|ENV)\s+\S*(KEY|TOKEN|SECRET|PASSWORD)", DOCKERFILE)
+    for service in compose("compose.yaml")["services"].values():
+        for name, value in service["environment"].items():
+            assert value is None, f"{name} has a value; name it only, then the host's own is passed on"
+
+
+def test_example_settings_are_known_and_commented_out() -> None:
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    assert all(not line or line.startswith("#") for line in lines)
+    settings = {match[1] for line in lines if (match := re.match(r"#([A-Z_]+)=", line))}
+    used = set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "compose.yaml").read_text()))
+    assert settings == used | {"COMPOSE_FILE"}
