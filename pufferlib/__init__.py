@@ -19,18 +19,27 @@ if TYPE_CHECKING:
         WorkerError,
     )
     from pufferlib.registry import env_creator, list_envs, make
-    from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
+    from pufferlib.wrappers import (
+        ClipAction,
+        EpisodeStats,
+        MeanOverAgents,
+        MultiagentEpisodeStats,
+        ResizeObservation,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "APIUsageError",
     "BindingMissing",
+    "ClipAction",
     "EpisodeStats",
     "InvalidAgentError",
+    "MeanOverAgents",
     "MultiagentEpisodeStats",
     "PufferEnv",
     "PufferError",
+    "ResizeObservation",
     "UnknownNameError",
     "WorkerError",
     "__version__",
@@ -43,11 +52,14 @@ __all__ = [
 _HOME = {
     "APIUsageError": "errors",
     "BindingMissing": "errors",
+    "ClipAction": "wrappers",
     "EpisodeStats": "wrappers",
     "InvalidAgentError": "errors",
+    "MeanOverAgents": "wrappers",
     "MultiagentEpisodeStats": "wrappers",
     "PufferEnv": "env",
     "PufferError": "errors",
+    "ResizeObservation": "wrappers",
     "UnknownNameError": "errors",
     "WorkerError": "errors",
     "env_creator": "registry",

@@ -97,4 +97,9 @@ def set_buffers(env: HasBuffers, buf: BufferSource = None) -> None:
                 f"set_buffers: {name} must have shape {shape} and dtype {dtype}, "
                 f"got shape {array.shape} and dtype {array.dtype}"
             )
+        if not (array.flags.c_contiguous and array.flags.writeable):
+            raise APIUsageError(
+                f"set_buffers: {name} must be C-contiguous and writable, got strides {array.strides}, "
+                f"writable {array.flags.writeable}; pass whole arrays or ranges of their rows"
+            )
         setattr(env, name, array)

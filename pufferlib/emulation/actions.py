@@ -24,6 +24,7 @@ class ActionDecoder:
         self._where = where
         self._layout = layout
         self._shape: tuple[int, ...] = layout.flat_space.shape or ()
+        self._shapes = (self._shape, (1, *self._shape))
         self._is_discrete = isinstance(layout.space, Discrete)
         self._is_box = isinstance(layout.space, Box)
         self._reader = None if self._is_box else ActionReader(layout)
@@ -32,7 +33,8 @@ class ActionDecoder:
     def decode(self, action: Any) -> Any:
         """What the environment's ``step`` gets for ``action``, a value of the flat action space.
 
-        The result shares no memory with ``action``, whose buffer the next step overwrites.
+        A batch of one such value will do too. The result shares no memory with ``action``, whose
+        buffer the next step overwrites.
 
         Raises:
             APIUsageError: Another shape or kind of number, an integer out of range, or a first
@@ -57,12 +59,11 @@ class ActionDecoder:
                     "wrap the environment with pufferlib.wrappers.ClipAction to have actions clipped"
                 )
             self._is_checked = True
-        return array.astype(leaf.dtype)
+        return array.astype(leaf.dtype).reshape(leaf.shape)
 
     def _array(self, action: Any, kinds: str, noun: str) -> Any:
         array = np.asarray(action)
-        shapes = ((), (1,)) if self._is_discrete else (self._shape,)
-        if array.shape not in shapes or array.dtype.kind not in kinds:
+        if array.shape not in self._shapes or array.dtype.kind not in kinds:
             raise APIUsageError(
                 f"{self._where}: an action must be {noun} of shape {self._shape}, "
                 f"got {array.dtype} of shape {array.shape}; choose actions from {self._layout.flat_space}"

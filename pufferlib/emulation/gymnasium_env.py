@@ -28,7 +28,8 @@ class GymnasiumPufferEnv(gymnasium.Wrapper[Array, Any, Any, Any]):
     Attributes:
         emulated: ``observation_dtype`` (of the flat row) and ``emulated_observation_dtype``
             (structured), as ``pufferlib.pytorch.nativize_dtype`` takes them.
-        obs_dtype: The structured dtype; ``flat.view(env.obs_dtype)`` restores the fields.
+        obs_dtype: The structured dtype; ``flat.view(env.obs_dtype)`` restores the fields. The
+            dtype of the elements when the space has no fields.
         is_obs_emulated: Whether the observation space is another than the environment's.
         is_atn_emulated: Whether the action space is.
 
@@ -73,10 +74,10 @@ class GymnasiumPufferEnv(gymnasium.Wrapper[Array, Any, Any, Any]):
         self.action_space = self.single_action_space = actions.flat_space
         self.is_obs_emulated = self._layout.is_emulated
         self.is_atn_emulated = actions.is_emulated
-        self.obs_dtype = self._layout.dtype
+        self.obs_dtype = self._layout.dtype.base
         self.emulated = {
             "observation_dtype": np.dtype(self.single_observation_space.dtype),
-            "emulated_observation_dtype": self.obs_dtype,
+            "emulated_observation_dtype": self._layout.dtype,
         }
         set_buffers(self, buf)
         self._packer = Packer(self._layout)

@@ -99,8 +99,8 @@ class Layout:
         name: What is laid out: "observation" or "action".
         space: As the environment defines it.
         flat_space: As the learner sees it.
-        dtype: Structured dtype of one row, so that ``flat.view(dtype)`` restores the fields; the
-            plain dtype of the elements when ``space`` has no fields.
+        dtype: Of one row: structured, so that ``flat.view(dtype)`` restores the fields, or, when
+            ``space`` has no fields, an element dtype with a shape.
         leaves: In the order of the row.
     """
 
@@ -140,14 +140,14 @@ def observation_layout(space: Space) -> Layout:
     """
     dtype, leaves = _table("observation", space)
     if isinstance(space, Box):
-        return Layout("observation", space, space, dtype.base, leaves)
+        return Layout("observation", space, space, dtype, leaves)
     if len({leaf.dtype for leaf in leaves}) == 1:
         low, high = (np.concatenate([side.ravel() for side in sides]) for sides in _all_bounds(leaves))
         element: Any = leaves[0].dtype.type
         flat: Space = Box(low.astype(element), high.astype(element), dtype=element)
     else:
         flat = Box(0, 255, (dtype.itemsize,), np.uint8)
-    return Layout("observation", space, flat, dtype.base, leaves)
+    return Layout("observation", space, flat, dtype, leaves)
 
 
 def action_layout(space: Space) -> Layout:
@@ -161,7 +161,7 @@ def action_layout(space: Space) -> Layout:
     """
     dtype, leaves = _table("action", space)
     if isinstance(space, Box | Discrete | MultiDiscrete):
-        return Layout("action", space, space, dtype.base, leaves)
+        return Layout("action", space, space, dtype, leaves)
     for leaf in leaves:
         if isinstance(leaf.space, Box):
             raise APIUsageError(
@@ -169,7 +169,7 @@ def action_layout(space: Space) -> Layout:
                 "MultiDiscrete and MultiBinary; split the range into steps, or make the whole space one Box"
             )
     low, high = (np.concatenate([side.ravel() for side in sides]) for sides in _all_bounds(leaves))
-    return Layout("action", space, MultiDiscrete(high - low + 1, start=low), dtype.base, leaves)
+    return Layout("action", space, MultiDiscrete(high - low + 1, start=low), dtype, leaves)
 
 
 def _table(name: str, space: Space) -> tuple[Dtype, tuple[Leaf, ...]]:

@@ -35,7 +35,8 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
     Attributes:
         emulated: ``observation_dtype`` (of the flat rows) and ``emulated_observation_dtype``
             (structured), as ``pufferlib.pytorch.nativize_dtype`` takes them.
-        obs_dtype: The structured dtype; ``flat.view(env.obs_dtype)`` restores the fields.
+        obs_dtype: The structured dtype; ``flat.view(env.obs_dtype)`` restores the fields. The
+            dtype of the elements when the space has no fields.
         is_obs_emulated: Whether the observation space is another than the environment's.
         is_atn_emulated: Whether the action space is.
         agents: Those that act in the next step, in the order of ``possible_agents``.
@@ -83,10 +84,10 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
         self.single_action_space = actions.flat_space
         self.is_obs_emulated = self._layout.is_emulated
         self.is_atn_emulated = actions.is_emulated
-        self.obs_dtype = self._layout.dtype
+        self.obs_dtype = self._layout.dtype.base
         self.emulated = {
             "observation_dtype": np.dtype(self.single_observation_space.dtype),
-            "emulated_observation_dtype": self.obs_dtype,
+            "emulated_observation_dtype": self._layout.dtype,
         }
         set_buffers(self, buf)
         self._packer = Packer(self._layout)
@@ -129,12 +130,8 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
         observations, infos = self.env.reset(seed=seed, options=options)
         self._clear()
         for agent, observation in observations.items():
-            row = self._row(agent)
-            if not self._is_checked:
-                self._layout.check(observation)
-                self._is_checked = True
-            self._packer.pack(self.observations, row, observation)
-            self.masks[row] = True
+            self._see(agent, observation)
+            self.masks[self._row_of[agent]] = True
         self._present = set(self.env.agents)
         self.agents = [agent for agent in self.possible_agents if agent in self._present]
         return self._rows(self.observations), infos
@@ -157,30 +154,26 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
         """
         if self.done:
             raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
-        result = self.env.step({agent: self._decoder.decode(action) for agent, action in self._living(actions)})
-        observations, rewards, terminations, truncations, infos = result
-        self._clear()
-        acted = set(self.agents)
+        living = {agent: self._decoder.decode(action) for agent, action in self._living(actions)}
+        observations, rewards, terminations, truncations, infos = self.env.step(living)
         present = set(self.env.agents)
-        here = acted | (present - self._present)  # an old agent that acts no more ended earlier
+        here = living.keys() | (present - self._present)  # whoever else is reported ended in an earlier step
+        self._present = present
+        self._clear()
         for agent, observation in observations.items():
+            self._row(agent)  # refuses strangers
             if agent in here:
-                self._packer.pack(self.observations, self._row(agent), observation)
-        self.agents = []
-        for agent in self.possible_agents:
-            if agent not in here:
-                continue
-            row = self._row_of[agent]
+                self._see(agent, observation)
+        for agent in here:
+            row = self._row(agent)
             truncated = bool(truncations.get(agent, False))
-            gone = agent in acted and agent not in present and not truncated
-            terminated = gone or bool(terminations.get(agent, False))
+            vanished = agent not in present and not truncated
             self.masks[row] = True
             self.rewards[row] = rewards.get(agent, 0)
-            self.terminals[row] = terminated
+            self.terminals[row] = vanished or terminations.get(agent, False)
             self.truncations[row] = truncated
-            if agent in present and not (terminated or truncated):
-                self.agents.append(agent)
-        self._present = present
+        ended = self.terminals | self.truncations
+        self.agents = [agent for agent in self.possible_agents if agent in here and not ended[self._row_of[agent]]]
         return (
             self._rows(self.observations),
             self._rows(self.rewards.tolist()),
@@ -223,6 +216,18 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
                 f"got shape {actions.shape}; absent agents have a row too"
             )
         return [(agent, actions[self._row_of[agent]]) for agent in self.agents]
+
+    def _see(self, agent: Agent, observation: Any) -> None:
+        """Write what ``agent`` sees into its row."""
+        row = self._row(agent)
+        try:
+            if not self._is_checked:
+                self._layout.check(observation)
+                self._is_checked = True
+            self._packer.pack(self.observations, row, observation)
+        except APIUsageError as error:
+            error.add_note(f"agent: {agent!r}")
+            raise
 
     def _row(self, agent: Agent) -> int:
         try:

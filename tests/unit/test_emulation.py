@@ -97,7 +97,7 @@ class Replay(gymnasium.Env):
 @given(nested(leaves), st.integers(0, 2**31))
 def test_round_trip_of_any_nested_observation(space, seed):
     layout = observation_layout(space)
-    if layout.dtype.itemsize == 0 or 0 in layout.flat_space.shape:
+    if layout.dtype.itemsize == 0:
         return  # nothing to see
     space.seed(seed)
     samples = [space.sample() for _ in range(3)]
@@ -112,7 +112,7 @@ def test_round_trip_of_any_nested_observation(space, seed):
         if isinstance(space, Dict | Tuple):
             restored = fields(layout.dtype, batch[row].view(layout.dtype)[0])
         else:
-            restored = [batch[row, ...].view(layout.dtype).reshape(expected[0].shape)]
+            restored = [batch[row, ...].view(layout.dtype.base).reshape(layout.dtype.shape)]
         for leaf, value, want in zip(layout.leaves, restored, expected, strict=True):
             assert leaf.offset % leaf.dtype.alignment == 0
             np.testing.assert_array_equal(value, want)

@@ -1,0 +1,161 @@
+"""Small wrappers around Gymnasium and PettingZoo environments, applied before emulation."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, SupportsFloat
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box
+from pettingzoo.utils import BaseParallelWrapper
+
+from pufferlib.errors import APIUsageError
+
+__all__ = ["ClipAction", "EpisodeStats", "MeanOverAgents", "MultiagentEpisodeStats", "ResizeObservation"]
+
+Info = dict[str, Any]
+PerAgent = dict[Any, Any]
+
+
+class _Episode:
+    """The running sums of one agent's episode."""
+
+    def __init__(self) -> None:
+        self.episode_return = 0.0
+        self.episode_length = 0
+        self.stats: Info = {}
+
+    def add(self, reward: float, info: Mapping[Any, Any]) -> None:
+        """Count one step: numbers are summed, of anything else the last value is kept."""
+        self.episode_return += reward
+        self.episode_length += 1
+        for key, value in _flat_items(info):
+            is_number = isinstance(value, bool | int | float | np.number | np.bool_)
+            self.stats[key] = self.stats.get(key, 0) + float(value) if is_number else value
+
+    def summary(self) -> Info:
+        """Everything about the episode; ``score`` is its return unless the environment has its own."""
+        own = {"episode_return": self.episode_return, "episode_length": self.episode_length}
+        return {"score": self.episode_return, **self.stats, **own}
+
+
+def _flat_items(info: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Items of nested dicts, keys joined by a slash."""
+    for key, value in info.items():
+        if isinstance(value, Mapping):
+            yield from _flat_items(value, f"{prefix}{key}/")
+        else:
+            yield f"{prefix}{key}", value
+
+
+class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Sums up each episode: infos are empty until its last step, whose info has it all.
+
+    That info holds ``episode_return``, ``episode_length`` (steps), ``score`` (the return, unless
+    the environment's infos have a ``score``), the sum of every number in the environment's infos
+    and the last value of everything else; keys of nested dicts are joined by a slash.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        self._episode = _Episode()
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+        """Start an episode; the info is empty."""
+        observation, _ = self.env.reset(seed=seed, options=options)
+        self._episode = _Episode()
+        return observation, {}
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, Info]:
+        """Act once; the info is empty unless the episode ended."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._episode.add(float(reward), info)
+        return observation, reward, terminated, truncated, self._episode.summary() if terminated or truncated else {}
+
+
+class MultiagentEpisodeStats(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
+    """``EpisodeStats`` for each agent of a parallel environment, given when that agent ends."""
+
+    def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:
+        """Start an episode; the infos are empty."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        self._episodes = {agent: _Episode() for agent in observations}
+        return observations, {agent: {} for agent in infos}
+
+    def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
+        """Act once; an agent's info is empty unless the agent ended."""
+        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        stats: PerAgent = {}
+        for agent, reward in rewards.items():
+            episode = self._episodes.setdefault(agent, _Episode())
+            episode.add(float(reward), infos.get(agent, {}))
+            ended = terminations[agent] or truncations[agent]
+            stats[agent] = self._episodes.pop(agent).summary() if ended else {}
+        return observations, rewards, terminations, truncations, stats
+
+
+class MeanOverAgents(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
+    """Replaces the infos of all agents by one dict: the mean of each number over those that have it."""
+
+    def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, Info]:
+        """Start an episode. Returns the observations and the means."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        return observations, _means(infos)
+
+    def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, Info]:
+        """Act once. Returns what the environment does, with the means as infos."""
+        *rest, infos = self.env.step(actions)
+        observations, rewards, terminations, truncations = rest
+        return observations, rewards, terminations, truncations, _means(infos)
+
+
+def _means(infos: Mapping[Any, Mapping[str, Any]]) -> Info:
+    values: dict[str, list[float]] = {}
+    for info in infos.values():
+        for key, value in _flat_items(info):
+            if isinstance(value, bool | int | float | np.number | np.bool_):
+                values.setdefault(key, []).append(float(value))
+    return {key: sum(numbers) / len(numbers) for key, numbers in values.items()}
+
+
+class ClipAction(gymnasium.ActionWrapper[Any, Any, Any]):
+    """Takes any real action and clips it to the Box of the environment.
+
+    Raises:
+        APIUsageError: The action space is no Box of reals.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        space = env.action_space
+        if not isinstance(space, Box) or np.dtype(space.dtype).kind != "f":
+            raise APIUsageError(f"ClipAction: expected a Box of reals as action space, got {space}; leave it out")
+        self._low, self._high = space.low, space.high
+        self.action_space = Box(-np.inf, np.inf, space.shape, np.dtype(space.dtype).type)
+
+    def action(self, action: Any) -> Any:
+        """``action`` moved to the nearest allowed value."""
+        return np.clip(action, self._low, self._high)
+
+
+class ResizeObservation(gymnasium.ObservationWrapper[Any, Any, Any]):
+    """Keeps every ``downscale``-th row and column of an image ``(height, width[, channels])``.
+
+    Raises:
+        APIUsageError: The observation is no image, or its sides are no multiples of ``downscale``.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any], downscale: int = 2) -> None:
+        super().__init__(env)
+        space = env.observation_space
+        if not isinstance(space, Box) or len(space.shape) not in (2, 3):
+            raise APIUsageError(f"ResizeObservation: expected a Box (height, width[, channels]), got {space}")
+        if downscale < 1 or any(side % downscale for side in space.shape[:2]):
+            raise APIUsageError(
+                f"ResizeObservation: downscale must divide height and width, got {downscale} for {space.shape[:2]}"
+            )
+        self._every = (slice(None, None, downscale),) * 2
+        self.observation_space = Box(space.low[self._every], space.high[self._every], dtype=np.dtype(space.dtype).type)
+
+    def observation(self, observation: Any) -> Any:
+        """The smaller image, contiguous."""
+        return np.ascontiguousarray(observation[self._every])

@@ -1,0 +1,51 @@
+"""Who may import whom: a lower floor never imports a higher one."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FLOORS = {
+    **dict.fromkeys(("errors", "spaces", "seeding", "_native", ""), 0),
+    **dict.fromkeys(("buffers", "env", "emulation", "ocean"), 1),
+    **dict.fromkeys(("vector", "envpool", "registry", "testing", "wrappers", "bindings"), 2),
+    **dict.fromkeys(("distributions", "models", "pytorch", "render"), 3),
+    **dict.fromkeys(("sweep", "train"), 4),
+    **dict.fromkeys(("cli", "__main__"), 5),
+}
+HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib"}
+FILES = [
+    *((path, path.relative_to(ROOT / "pufferlib")) for path in (ROOT / "pufferlib").rglob("*.py")),
+    *((path, "bindings" / path.relative_to(ROOT / "bindings")) for path in (ROOT / "bindings").rglob("*.py")),
+]
+
+
+def part(dotted):
+    """The part of pufferlib that a dotted name belongs to; "" for the package itself."""
+    return (dotted.split(".") + [""])[1]
+
+
+def imports(path):
+    """Dotted names of everything that a file imports, at its top or inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: import by full name"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize(("path", "inside"), FILES, ids=lambda value: str(value))
+def test_floors(path, inside):
+    own = "" if inside.parts == ("__init__.py",) else inside.parts[0].removesuffix(".py")
+    assert own in FLOORS, f"put {own} on a floor"
+    names = set(imports(path))
+    if own:  # pufferlib/__init__.py names everything, and loads it on first use
+        inner = {part(name) for name in names if name.partition(".")[0] == "pufferlib"}
+        higher = {name for name in inner if FLOORS.get(name, 0) > FLOORS[own]}
+        assert not higher, f"{own} is on floor {FLOORS[own]} and imports {higher}"
+    if FLOORS[own] < 3:
+        assert not {name.partition(".")[0] for name in names} & HEAVY
+    if own != "bindings":
+        assert not any(name.startswith("pufferlib.bindings.") for name in names), "only the registry loads bindings, by name"

@@ -1,0 +1,236 @@
+"""PettingZoo: every possible agent has its row, whoever is alive."""
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete
+from pettingzoo import AECEnv, ParallelEnv
+
+from pufferlib import APIUsageError, InvalidAgentError
+from pufferlib.emulation import PettingZooPufferEnv
+
+SPACE = Dict({"id": Discrete(9), "xy": Box(0, 100, (2,))})
+
+
+class Arena(ParallelEnv):
+    """Agents come and go as the script says: per step, a dict from agent to how it fares."""
+
+    metadata = {"name": "arena"}  # noqa: RUF012
+
+    def __init__(self, *script, names=("c", "a", "b"), space=SPACE, action_space=None, echo=False):
+        self.possible_agents = list(names)
+        self.script, self.space, self.actions, self.echo = script, space, action_space or Discrete(3), echo
+        self.got, self.seeds = [], []
+
+    def observation_space(self, agent):
+        return self.space[agent] if isinstance(self.space, dict) else self.space
+
+    def action_space(self, agent):
+        return self.actions
+
+    def observe(self, agents):
+        return {
+            agent: {"id": self.possible_agents.index(agent), "xy": np.full(2, 10 + self.count, np.float32)}
+            for agent in agents
+        }
+
+    def reset(self, seed=None, options=None):
+        self.seeds.append(seed)
+        self.count = 0
+        self.agents = list(self.script[0])
+        return self.observe(self.agents), {agent: {} for agent in self.agents}
+
+    def step(self, actions):
+        self.got.append(actions)
+        self.count += 1
+        fate = self.script[self.count]
+        if self.echo:  # dead agents are reported again and again, as some environments do
+            fate = {**dict.fromkeys(self.possible_agents, "dead"), **fate}
+        self.agents = [agent for agent, how in fate.items() if how == "alive"]
+        return (
+            self.observe(fate),
+            {agent: float(self.count) for agent in fate},
+            {agent: how == "dead" for agent, how in fate.items()},
+            {agent: how == "cut" for agent, how in fate.items()},
+            {agent: {"how": how} for agent, how in fate.items()},
+        )
+
+
+def alive(*agents):
+    return dict.fromkeys(agents, "alive")
+
+
+def test_rows_are_in_the_order_of_possible_agents():
+    env = PettingZooPufferEnv(Arena(alive("a", "b", "c"), alive("b", "a", "c")))
+    observations, _ = env.reset()
+    assert list(observations) == env.possible_agents == ["c", "a", "b"]
+    assert env.observations.view(env.obs_dtype)["id"].ravel().tolist() == [0, 1, 2]
+    assert env.agents == ["c", "a", "b"]
+    assert (env.num_agents, env.observations.shape, env.driver_env) == (3, (3, 12), env)
+    observations, rewards, terminations, truncations, infos = env.step(np.zeros(3, np.int64))
+    for per_agent in (observations, rewards, terminations, truncations):
+        assert list(per_agent) == ["c", "a", "b"]
+    assert infos["a"] == {"how": "alive"}
+    assert np.shares_memory(observations["a"], env.observations[1])
+    assert rewards == {"c": 1.0, "a": 1.0, "b": 1.0}
+
+
+@pytest.mark.parametrize("echo", [False, True])
+def test_absent_agents_are_padded(echo):
+    env = PettingZooPufferEnv(
+        Arena(
+            alive("a", "b"),
+            {"a": "dead", **alive("b")},
+            {"b": "alive", "c": "alive"},
+            {"b": "cut", "c": "dead"},
+            echo=echo,
+        )
+    )
+    env.reset()
+    assert env.masks.tolist() == [False, True, True]
+    assert not env.observations[0].any()
+    env.step([0, 1, 2])
+    assert env.env.got[-1] == {"a": 1, "b": 2}
+    assert env.masks.tolist() == [False, True, True]
+    assert env.terminals.tolist() == [False, True, False]
+    assert env.rewards.tolist() == [0, 1, 1]
+    assert env.observations[1].any()  # what it saw last
+    env.step({"b": np.int64(1)})
+    assert env.masks.tolist() == [True, False, True]  # c has come, a is gone
+    assert env.terminals.tolist() == [False, False, False]
+    assert env.rewards.tolist() == [2, 0, 2]
+    assert not env.observations[1].any()
+    assert not env.done
+    env.step({"b": 0, "c": 0, "a": 0})
+    assert env.env.got[-1] == {"b": 0, "c": 0}
+    assert env.terminals.tolist() == [True, False, False]
+    assert env.truncations.tolist() == [False, False, True]
+    assert env.done
+    with pytest.raises(APIUsageError, match="no episode is running; call reset"):
+        env.step([0, 0, 0])
+    env.reset()
+    assert env.masks.tolist() == [False, True, True]
+    assert env.rewards.tolist() == [0, 0, 0]
+    assert not env.terminals.any()
+
+
+def test_an_agent_that_vanishes_has_ended():
+    env = PettingZooPufferEnv(Arena(alive("a", "b"), alive("b"), alive("b")))
+    env.reset()
+    env.step([0, 0, 0])
+    assert env.terminals.tolist() == [False, True, False]
+    assert env.masks.tolist() == [False, True, True]
+    env.step([0, 0, 0])
+    assert env.terminals.tolist() == [False, False, False]
+    assert env.masks.tolist() == [False, False, True]
+
+
+def test_actions_that_are_refused():
+    env = PettingZooPufferEnv(Arena(alive("a", "b"), alive("a", "b")))
+    with pytest.raises(APIUsageError, match="no episode is running"):
+        env.step([0, 0, 0])
+    env.reset()
+    with pytest.raises(InvalidAgentError, match=r"unknown agent 'd'; possible agents: \['c', 'a', 'b'\]"):
+        env.step({"a": 0, "b": 0, "d": 0})
+    with pytest.raises(APIUsageError, match=r"action of every living agent, got none of \['b'\]"):
+        env.step({"a": 0})
+    with pytest.raises(APIUsageError, match=r"expected 3 rows of actions.*got shape \(2,\)"):
+        env.step([0, 0])
+    with pytest.raises(APIUsageError, match=r"action must be in 0 to 2, got 3"):
+        env.step([0, 3, 0])
+    with pytest.raises(InvalidAgentError):
+        env.observation_space("d")
+
+
+def test_unknown_agent_from_the_environment():
+    env = PettingZooPufferEnv(Arena(alive("a"), names=("a",)))
+    env.env.script = (alive("a"), alive("a"))
+    env.reset()
+    env.env.possible_agents = ["a", "x"]
+    env.env.script = (alive("x"),)
+    with pytest.raises(InvalidAgentError, match="unknown agent 'x'"):
+        env.reset()
+
+
+def test_first_observation_names_the_leaf():
+    arena = Arena(alive("a"))
+    arena.observe = lambda agents: {agent: {"id": 1, "xy": np.zeros(3, np.float32)} for agent in agents}
+    with pytest.raises(APIUsageError, match=r"observation\['xy'\] must have shape \(2,\), got shape \(3,\)") as error:
+        PettingZooPufferEnv(arena).reset()
+    assert error.value.__notes__ == ["agent: 'a'"]
+
+
+def test_construction():
+    with pytest.raises(APIUsageError, match="got none"):
+        PettingZooPufferEnv()
+    with pytest.raises(APIUsageError, match=r"env must be a pettingzoo.ParallelEnv or pettingzoo.AECEnv, got 3"):
+        PettingZooPufferEnv(env_creator=lambda: 3)
+    with pytest.raises(APIUsageError, match="has no possible_agents"):
+        PettingZooPufferEnv(Arena(alive("a"), names=()))
+    with pytest.raises(APIUsageError, match=r"same observation space, got Discrete.2. for 'c' and Discrete.3. for 'a'"):
+        PettingZooPufferEnv(Arena(alive("a"), space={"c": Discrete(2), "a": Discrete(3), "b": Discrete(2)}))
+    env = PettingZooPufferEnv(env_creator=Arena, env_args=[alive("a")], env_kwargs={"echo": True}, seed=5)
+    assert isinstance(env, ParallelEnv)
+    assert env.unwrapped is env.env
+    env.reset()
+    env.reset()
+    env.reset(seed=2)
+    assert env.env.seeds == [5, None, 2]
+    assert env.observation_space("a") is env.single_observation_space
+    assert env.action_space("a") is env.single_action_space
+
+
+def test_structured_actions_by_row():
+    space = Dict({"move": Discrete(3), "say": Discrete(5, start=1)})
+    env = PettingZooPufferEnv(Arena(alive("a", "b"), alive("a", "b"), action_space=space))
+    env.reset()
+    env.step(np.array([[0, 1], [1, 2], [2, 3]], np.int32))
+    assert env.env.got == [{"a": {"move": 1, "say": 2}, "b": {"move": 2, "say": 3}}]
+
+
+class Turns(AECEnv):
+    """Two players add one each, in turns, for three rounds."""
+
+    metadata = {"name": "turns", "is_parallelizable": True}  # noqa: RUF012
+
+    def __init__(self):
+        super().__init__()
+        self.possible_agents = ["x", "y"]
+        self.render_mode = None
+
+    def observation_space(self, agent):
+        return Box(0, 10, (1,))
+
+    def action_space(self, agent):
+        return Discrete(2)
+
+    def observe(self, agent):
+        return np.array([self.total], np.float32)
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.total, self.turns = self.possible_agents[:], 0, 0
+        self.rewards = dict.fromkeys(self.agents, 0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self.infos = {agent: {} for agent in self.agents}
+        self.agent_selection = "x"
+
+    def step(self, action):
+        if self.terminations[self.agent_selection]:
+            self._was_dead_step(action)
+            return
+        self.total += action
+        self.turns += 1
+        if self.turns == 6:
+            self.terminations = dict.fromkeys(self.agents, True)
+        self.agent_selection = self.agents[self.turns % 2]
+
+
+def test_turn_based_environments_are_made_parallel():
+    env = PettingZooPufferEnv(env_creator=Turns)
+    env.reset()
+    for expected in (2, 3, 4):
+        env.step([1, 1 if expected == 2 else 0])
+        assert env.observations.ravel().tolist() == [expected, expected]
+    assert env.terminals.all()
+    assert env.done

@@ -1,0 +1,51 @@
+"""Spaces of one agent, and the same for a batch of agents."""
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
+
+from pufferlib import APIUsageError
+from pufferlib.spaces import action_layout, check_native_spaces, joint_space
+
+
+@pytest.mark.parametrize(
+    ("space", "joint"),
+    [
+        (Discrete(4), MultiDiscrete([4, 4, 4])),
+        (Discrete(4, start=-2), MultiDiscrete([4, 4, 4], start=[-2, -2, -2])),
+        (MultiDiscrete([2, 5]), Box(0, np.array([[1, 4]] * 3), dtype=np.int32)),
+        (MultiDiscrete([2, 5], start=[1, 2]), Box(np.array([[1, 2]] * 3), np.array([[2, 6]] * 3), dtype=np.int32)),
+        (Box(-1, 1, (2,)), Box(-1, 1, (3, 2))),
+        (Box(0, 255, (), np.uint8), Box(0, 255, (3,), np.uint8)),
+    ],
+)
+def test_joint_space(space, joint):
+    assert joint_space(space, 3) == joint
+    rows = joint_space(space, 3).sample()
+    assert rows.shape == (3, *space.shape)
+    assert all(space.contains(rows[i, ...]) for i in range(3))
+
+
+def test_joint_space_of_something_else():
+    with pytest.raises(APIUsageError, match=r"joint_space: expected Box, Discrete or MultiDiscrete, got Dict"):
+        joint_space(Dict({}), 2)
+
+
+@pytest.mark.parametrize(
+    ("space", "shape", "dtype"),
+    [
+        (Discrete(3), (), np.int32),
+        (MultiDiscrete([[2, 3], [4, 5]]), (2, 2), np.int32),
+        (Box(-1, 1, (2,), np.float64), (2,), np.float64),
+    ],
+)
+def test_action_layout(space, shape, dtype):
+    assert action_layout(space) == (shape, dtype)
+
+
+def test_native_spaces():
+    check_native_spaces("Env", Box(0, 1), Box(0, 1))
+    with pytest.raises(APIUsageError, match=r"Env: single_observation_space must be a Box, got Tuple.*emulation"):
+        check_native_spaces("Env", Tuple([Box(0, 1)]), Discrete(2))
+    with pytest.raises(APIUsageError, match=r"Env: single_action_space must be Discrete.*got None"):
+        check_native_spaces("Env", Box(0, 1), None)

@@ -1,0 +1,177 @@
+"""Wrappers: sums of an episode, and small changes of spaces."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+from pettingzoo import ParallelEnv
+
+from pufferlib import APIUsageError
+from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.wrappers import ClipAction, EpisodeStats, MeanOverAgents, MultiagentEpisodeStats, ResizeObservation
+
+
+class Scripted(gymnasium.Env):
+    """Rewards and infos as given; the episode ends with the last one."""
+
+    observation_space = Box(0, 1, (2,))
+    action_space = Discrete(2)
+
+    def __init__(self, *steps, truncate=False):
+        self.steps, self.truncate = steps, truncate
+
+    def reset(self, *, seed=None, options=None):
+        self.todo = list(self.steps)
+        return np.zeros(2, np.float32), {"ready": True}
+
+    def step(self, action):
+        reward, info = self.todo.pop(0)
+        end = not self.todo
+        return np.zeros(2, np.float32), reward, end and not self.truncate, end and self.truncate, info
+
+
+@pytest.mark.parametrize("truncate", [False, True])
+def test_episode_stats_come_once_at_the_end(truncate):
+    env = EpisodeStats(
+        Scripted(
+            (1, {"kills": 1, "map": {"seen": np.float32(0.5)}, "level": "a"}),
+            (2.5, {"kills": np.int64(2), "level": "b"}),
+            (-1, {"won": True, "map": {"seen": 0.25}, "trace": [1]}),
+            truncate=truncate,
+        )
+    )
+    for _ in range(2):  # the second episode starts from nothing
+        assert env.reset()[1] == {}
+        assert env.step(0)[4] == env.step(0)[4] == {}
+        assert env.step(0)[4] == {
+            "score": 2.5,
+            "episode_return": 2.5,
+            "episode_length": 3,
+            "kills": 3.0,
+            "map/seen": 0.75,
+            "level": "b",
+            "won": 1.0,
+            "trace": [1],
+        }
+
+
+def test_score_of_the_environment_wins():
+    env = EpisodeStats(Scripted((1, {}), (1, {"score": 40})))
+    env.reset()
+    env.step(0)
+    info = env.step(0)[4]
+    assert (info["score"], info["episode_return"]) == (40, 2)
+
+
+def test_episode_stats_pass_through_emulation():
+    env = GymnasiumPufferEnv(EpisodeStats(Scripted((3, {}))))
+    env.reset()
+    assert env.step(0)[4] == {"score": 3, "episode_return": 3, "episode_length": 1}
+
+
+class Duo(ParallelEnv):
+    """Agent a lives two steps, b three."""
+
+    metadata = {"name": "duo"}  # noqa: RUF012
+    possible_agents = ["a", "b"]  # noqa: RUF012
+
+    def observation_space(self, agent):
+        return Box(0, 1, (1,))
+
+    def action_space(self, agent):
+        return Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.count = ["a", "b"], 0
+        return self.outcome({"size": 2.0})
+
+    def outcome(self, info):
+        zeros = {agent: np.zeros(1, np.float32) for agent in self.agents}
+        return zeros, {agent: {**info, f"only_{agent}": 1, "name": agent} for agent in self.agents}
+
+    def step(self, actions):
+        self.count += 1
+        observations, infos = self.outcome({"x": self.count})
+        rewards = {agent: 1.0 if agent == "a" else 10.0 for agent in self.agents}
+        terminations = {agent: self.count == (2 if agent == "a" else 3) for agent in self.agents}
+        truncations = dict.fromkeys(self.agents, False)
+        self.agents = [agent for agent in self.agents if not terminations[agent]]
+        return observations, rewards, terminations, truncations, infos
+
+
+def test_stats_of_each_agent():
+    env = MultiagentEpisodeStats(Duo())
+    for _ in range(2):
+        assert env.reset()[1] == {"a": {}, "b": {}}
+        assert env.step({"a": 0, "b": 0})[4] == {"a": {}, "b": {}}
+        infos = env.step({"a": 0, "b": 0})[4]
+        assert infos["b"] == {}
+        assert infos["a"] == {
+            "score": 2.0,
+            "episode_return": 2.0,
+            "episode_length": 2,
+            "x": 3.0,
+            "only_a": 2.0,
+            "name": "a",
+        }
+        infos = env.step({"b": 0})[4]
+        assert (infos["b"]["score"], infos["b"]["episode_length"]) == (30, 3)
+
+
+def test_mean_over_agents():
+    env = MeanOverAgents(MultiagentEpisodeStats(Duo()))
+    assert env.reset()[1] == {}
+    assert env.step({"a": 0, "b": 0})[4] == {}
+    assert env.step({"a": 0, "b": 0})[4]["score"] == 2.0
+    means = MeanOverAgents(Duo())
+    assert means.reset()[1] == {"size": 2.0, "only_a": 1.0, "only_b": 1.0}
+    assert means.step({"a": 0, "b": 0})[4] == {"x": 1.0, "only_a": 1.0, "only_b": 1.0}
+
+
+def test_multiagent_wrappers_pass_through_emulation():
+    env = PettingZooPufferEnv(MeanOverAgents(MultiagentEpisodeStats(Duo())))
+    env.reset()
+    assert env.step([0, 0])[4] == {}
+    assert env.step([0, 0])[4] == {"score": 2.0, "episode_return": 2.0, "episode_length": 2.0, "x": 3.0, "only_a": 2.0}
+    assert env.terminals.tolist() == [True, False]
+
+
+class Continuous(gymnasium.Env):
+    observation_space = Box(0, 255, (4, 6), np.uint8)
+
+    def __init__(self, action_space=None, observation_space=None):
+        self.action_space = action_space or Box(-1, np.array([1, 2], np.float32))
+        if observation_space is not None:
+            self.observation_space = observation_space
+
+    def reset(self, *, seed=None, options=None):
+        return np.arange(24, dtype=np.uint8).reshape(4, 6), {}
+
+    def step(self, action):
+        self.action = action
+        return self.reset()[0], 0.0, False, False, {}
+
+
+def test_clip_action():
+    env = GymnasiumPufferEnv(ClipAction(Continuous()))
+    assert env.action_space.contains(np.full(2, 1e9, np.float32))
+    env.reset()
+    env.step(np.array([-5, 5]))
+    np.testing.assert_array_equal(env.unwrapped.action, [-1, 2])
+    assert env.unwrapped.action.dtype == np.float32
+    with pytest.raises(APIUsageError, match=r"expected a Box of reals.*got Discrete\(2\)"):
+        ClipAction(Continuous(Discrete(2)))
+
+
+def test_resize_observation():
+    env = ResizeObservation(Continuous(), downscale=2)
+    assert env.observation_space == Box(0, 255, (2, 3), np.uint8)
+    observation, _ = env.reset()
+    np.testing.assert_array_equal(observation, [[0, 2, 4], [12, 14, 16]])
+    assert observation.flags.c_contiguous
+    colour = ResizeObservation(Continuous(observation_space=Box(0, 255, (4, 6, 3), np.uint8)))
+    assert colour.observation_space.shape == (2, 3, 3)
+    with pytest.raises(APIUsageError, match=r"must divide height and width, got 4 for \(4, 6\)"):
+        ResizeObservation(Continuous(), downscale=4)
+    with pytest.raises(APIUsageError, match=r"expected a Box \(height, width"):
+        ResizeObservation(Continuous(observation_space=Discrete(2)))
