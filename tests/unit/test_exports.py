@@ -1,9 +1,10 @@
 """The public names, and what importing them costs."""
 
 import importlib
-import pkgutil
 import subprocess
 import sys
+from inspect import ismodule
+from pathlib import Path
 
 import pytest
 
@@ -30,11 +31,17 @@ PUBLIC = {
     "set_buffers",
 }
 
-MODULES = sorted(
-    module.name
-    for module in pkgutil.walk_packages(pufferlib.__path__, "pufferlib.")
-    if not module.name.endswith(("_native", "__main__"))
-)
+
+def modules_of(package):
+    """Dotted names of all modules of a package, found by their files."""
+    root = Path(importlib.import_module(package).__file__).parent
+    for path in root.rglob("*.py"):
+        inside = path.relative_to(root).with_suffix("").parts
+        if inside[-1] != "__main__":
+            yield ".".join((package, *(name for name in inside if name != "__init__")))
+
+
+MODULES = sorted({*modules_of("pufferlib"), *modules_of("pufferlib.bindings")})
 
 
 def loaded_by(statement):
@@ -66,7 +73,8 @@ def test_every_exported_name_exists(name):
     module = importlib.import_module(name)
     exported = getattr(module, "__all__", None)
     if exported is None:
-        assert name in {"pufferlib.bindings"}, f"{name} has no __all__"
+        public = [name for name, value in vars(module).items() if name[0] != "_" and not ismodule(value)]
+        assert not public, f"{name} has no __all__ for {public}"
         return
     assert sorted(set(exported)) == sorted(exported)
     for export in exported:

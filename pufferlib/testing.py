@@ -1,0 +1,157 @@
+"""The contract of an environment, as a test for your own.
+
+from pufferlib.testing import check_env
+
+def test_my_env():
+    check_env(MyEnv)
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+
+from pufferlib.buffers import allocate, layout
+from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.spaces import check_native_spaces, joint_space
+
+__all__ = ["ContractError", "check_env"]
+
+OUTCOMES = ("observations", "rewards", "terminals", "truncations", "masks")
+Step = dict[str, npt.NDArray[Any]]
+
+
+class ContractError(PufferError, AssertionError):
+    """An environment breaks the contract; the message says how."""
+
+
+def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
+    """Play random actions and check all that the vector layer and the trainer rely on.
+
+    That is: spaces and arrays fit each other; arrays given as ``buf`` are adopted and always
+    written in place; what ``reset`` and ``step`` return shows those arrays; observations stay in
+    their space and rewards finite; absent agents have reward 0 and no ends; infos are dicts; and
+    the same seed and actions give the same bytes again.
+
+    Args:
+        env: A ``PufferEnv`` or emulated environment, or a class or function that makes one; only
+            with the latter is ``buf`` tested, and ``close`` called.
+        seed: Of the environment and of the actions.
+        steps: To play, twice.
+
+    Raises:
+        ContractError: The first thing that is wrong.
+    """
+    if hasattr(env, "step") and not isinstance(env, type):
+        _check_running(env, seed, steps)
+        return
+    made = env()
+    try:
+        _check_running(made, seed, steps)
+        adopting = _check_adoption(made, env)
+    finally:
+        made.close()
+    try:
+        _check_running(adopting, seed, steps)
+    finally:
+        adopting.close()
+
+
+def _check_running(env: Any, seed: int, steps: int) -> None:
+    _check_spaces(env)
+    _check_arrays(env)
+    first, second = (list(_play(env, seed, steps)) for _ in range(2))
+    for index, (before, after) in enumerate(zip(first, second, strict=True)):
+        for name in before:
+            if before[name].tobytes() != after[name].tobytes():
+                raise _broken(
+                    env, f"the same seed must give the same {name}, got others in step {index}", "draw only from seed"
+                )
+
+
+def _check_spaces(env: Any) -> None:
+    for name in ("single_observation_space", "single_action_space", "num_agents", "emulated", "done"):
+        if not hasattr(env, name):
+            raise _broken(env, f"{name} is missing", "call super().__init__(buf), or wrap it with pufferlib.emulation")
+    try:
+        check_native_spaces(type(env).__name__, env.single_observation_space, env.single_action_space)
+    except APIUsageError as error:
+        raise ContractError(str(error)) from None
+
+
+def _check_arrays(env: Any) -> None:
+    for name, (shape, dtype) in layout(env.single_observation_space, env.single_action_space, env.num_agents).items():
+        array = getattr(env, name, None)
+        if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
+            got = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else repr(array)
+            raise _broken(
+                env, f"{name} must be an array {dtype} {shape}, got {got}", "leave it to super().__init__(buf)"
+            )
+
+
+def _check_adoption(made: Any, creator: Callable[..., Any]) -> Any:
+    """An environment made on given arrays, which it must adopt."""
+    buf = allocate(made.single_observation_space, made.single_action_space, made.num_agents)
+    env = creator(buf=buf)
+    for name, array in buf.items():
+        if getattr(env, name) is not array:
+            raise _broken(
+                env, f"{name} must be the array given in buf, got another", "pass buf on: super().__init__(buf)"
+            )
+    return env
+
+
+def _play(env: Any, seed: int, steps: int) -> Iterator[Step]:
+    """Yield copies of the arrays after a reset and after each step."""
+    arrays = {name: getattr(env, name) for name in OUTCOMES}
+    actions = joint_space(env.single_action_space, env.num_agents)
+    actions.seed(seed)
+    for index in range(steps + 1):
+        if index == 0 or env.done:
+            observations, infos = env.reset(seed=None if index else seed)
+            returned = {"observations": observations}
+        else:
+            *values, infos = env.step(actions.sample())
+            returned = dict(zip(OUTCOMES, values, strict=False))
+        _check_result(env, arrays, returned, infos)
+        meaningful = {"masks", *returned}  # after a reset nobody looks at rewards and ends
+        yield {name: arrays[name].copy() for name in meaningful}
+
+
+def _check_result(env: Any, arrays: Step, returned: dict[str, Any], infos: Any) -> None:
+    for name, array in arrays.items():
+        if getattr(env, name) is not array:
+            raise _broken(env, f"{name} must stay the same array, got another", f"write in place: self.{name}[:] = ...")
+    _check_values(env, arrays)
+    if env.emulated:  # returns one row, or dicts of rows
+        if not isinstance(infos, dict):
+            raise _broken(env, f"the info must be a dict, got {infos!r}", "return {} when there is nothing to say")
+        return
+    for name, value in returned.items():
+        if not isinstance(value, np.ndarray) or not np.shares_memory(value, arrays[name]):
+            raise _broken(env, f"{name} must be returned as self.{name}, got another object", f"return self.{name}")
+    if not isinstance(infos, list) or not all(isinstance(info, dict) for info in infos):
+        raise _broken(env, f"infos must be a list of dicts, got {infos!r}", "return [] when there is nothing to say")
+
+
+def _check_values(env: Any, arrays: Step) -> None:
+    space: Box = env.single_observation_space
+    present = arrays["masks"]
+    seen = arrays["observations"][present]
+    inside = (seen >= space.low) & (seen <= space.high)
+    if not inside.all():
+        worst = seen[~inside].ravel()[0]
+        raise _broken(env, f"observations must be in {space}, got {worst}", "widen the space or clip the observation")
+    if not np.isfinite(arrays["rewards"]).all():
+        raise _broken(env, f"rewards must be finite, got {arrays['rewards']}", "look for a division by zero")
+    for name in ("rewards", "terminals", "truncations"):
+        if arrays[name][~present].any():
+            raise _broken(
+                env, f"{name} of absent agents must be 0, got {arrays[name]}", "clear the rows of masked agents"
+            )
+
+
+def _broken(env: Any, problem: str, advice: str) -> ContractError:
+    return ContractError(f"{type(env).__name__}: {problem}; {advice}")

@@ -1,0 +1,101 @@
+"""Every environment that has a name meets the contract, and so do emulated ones of any kind."""
+
+import functools
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
+from pettingzoo import ParallelEnv
+
+import pufferlib
+from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.testing import check_env
+
+
+def creator_of(name):
+    try:
+        creator = pufferlib.env_creator(name)
+    except pufferlib.BindingMissing as error:
+        pytest.skip(str(error))
+    return creator if "/" in name else functools.partial(creator, num_envs=3)
+
+
+@pytest.mark.parametrize("name", pufferlib.list_envs())
+def test_named_environment(name):
+    check_env(creator_of(name))
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0"])
+def test_gymnasium_environment(name):
+    check_env(functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=[name]))
+
+
+class Nested(gymnasium.Env):
+    """Nested spaces, random observations, random ends."""
+
+    def __init__(self):
+        self.observation_space = Dict(
+            {"map": Box(0, 255, (3, 3), np.uint8), "pair": Tuple([Discrete(3), Box(-1, 1, (2,))])}
+        )
+        self.action_space = Dict({"move": Discrete(5), "aim": MultiDiscrete([3, 4])})
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        ends = self.np_random.random(2) < 0.05
+        return self.observation_space.sample(), self.np_random.random(), bool(ends[0]), bool(ends[1]), {}
+
+
+class Crowd(ParallelEnv):
+    """A population that grows and shrinks."""
+
+    metadata = {"name": "crowd"}  # noqa: RUF012
+
+    def __init__(self):
+        self.possible_agents = [f"agent_{i}" for i in range(6)]
+        self.spaces = Nested()
+
+    def observation_space(self, agent):
+        return self.spaces.observation_space
+
+    def action_space(self, agent):
+        return self.spaces.action_space
+
+    def reset(self, seed=None, options=None):
+        if seed is not None:
+            self.random = np.random.default_rng(seed)
+            self.spaces.observation_space.seed(seed)
+        self.agents = self.possible_agents[1:4]
+        return self.observe(self.agents), {agent: {} for agent in self.agents}
+
+    def observe(self, agents):
+        return {agent: self.spaces.observation_space.sample() for agent in agents}
+
+    def step(self, actions):
+        assert set(actions) == set(self.agents)
+        assert all(self.spaces.action_space.contains(action) for action in actions.values())
+        fates = {agent: self.random.random() for agent in self.agents}
+        born = [agent for agent in self.possible_agents if agent not in fates and self.random.random() < 0.05]
+        reported = [*self.agents, *born]
+        self.agents = [agent for agent in reported if fates.get(agent, 1) > 0.1]
+        return (
+            self.observe(reported),
+            dict.fromkeys(reported, 1.0),
+            {agent: fates.get(agent, 1) < 0.05 for agent in reported},
+            {agent: 0.05 <= fates.get(agent, 1) <= 0.1 for agent in reported},
+            {agent: {} for agent in reported},
+        )
+
+
+def test_nested_spaces():
+    check_env(functools.partial(GymnasiumPufferEnv, env_creator=Nested))
+
+
+def test_variable_population():
+    check_env(functools.partial(PettingZooPufferEnv, env_creator=Crowd))

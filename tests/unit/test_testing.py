@@ -1,0 +1,141 @@
+"""check_env finds each way to break the contract, and says so."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+import pufferlib
+from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.testing import ContractError, check_env
+
+
+class Good(pufferlib.PufferEnv):
+    def __init__(self, buf=None, seed=0):
+        self.single_observation_space = Box(-1, 1, (2,))
+        self.single_action_space = Discrete(3)
+        self.num_agents = 3
+        super().__init__(buf)
+        self.closed = False
+
+    def reset(self, seed=None):
+        if seed is not None:
+            self.random = np.random.default_rng(seed)
+        self.observations[:] = self.random.uniform(-1, 1, self.observations.shape)
+        return self.observations, []
+
+    def step(self, actions):
+        self.observations[:] = self.random.uniform(-1, 1, self.observations.shape)
+        self.rewards[:] = actions
+        return self.observations, self.rewards, self.terminals, self.truncations, []
+
+    def close(self):
+        self.closed = True
+
+
+def test_a_good_environment_passes():
+    check_env(Good)
+    env = Good()
+    check_env(env)
+    assert not env.closed
+    check_env(lambda buf=None: Good(buf))
+
+
+class Copies(Good):
+    def step(self, actions):
+        observations, *rest = super().step(actions)
+        return observations.copy(), *rest
+
+
+class Replaces(Good):
+    def step(self, actions):
+        self.observations = np.zeros((3, 2), np.float32)
+        return super().step(actions)
+
+
+class Leaves(Good):
+    def step(self, actions):
+        result = super().step(actions)
+        self.observations[1] = 2
+        return result
+
+
+class Undefined(Good):
+    def step(self, actions):
+        result = super().step(actions)
+        self.rewards[0] = np.nan
+        return result
+
+
+class Unseeded(Good):
+    def reset(self, seed=None):
+        return super().reset(seed=np.random.default_rng().integers(2**31))
+
+
+class Talks(Good):
+    def step(self, actions):
+        *result, _ = super().step(actions)
+        return *result, {}
+
+
+class IgnoresBuf(Good):
+    def __init__(self, buf=None):
+        super().__init__()
+
+
+class PaysGhosts(Good):
+    def step(self, actions):
+        result = super().step(actions)
+        self.rewards[:], self.masks[:] = 1, False
+        return result
+
+
+class Retyped(Good):
+    def __init__(self, buf=None):
+        super().__init__(buf)
+        self.rewards = np.zeros(3)
+
+
+class Unready(Good):
+    def __init__(self, buf=None):
+        self.num_agents = 2
+
+
+class WrongSpace(Good):
+    def __init__(self, buf=None):
+        super().__init__(buf)
+        self.single_action_space = None
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (Copies, r"Copies: observations must be returned as self.observations, got another object; return"),
+        (Replaces, r"observations must stay the same array, got another; write in place: self.observations\[:\]"),
+        (Leaves, r"observations must be in Box.*, got 2.0; widen"),
+        (Undefined, r"rewards must be finite, got \[nan"),
+        (Unseeded, r"the same seed must give the same observations, got others in step 0"),
+        (Talks, r"infos must be a list of dicts, got \{\}; return \[\]"),
+        (IgnoresBuf, r"observations must be the array given in buf, got another; pass buf on"),
+        (PaysGhosts, r"rewards of absent agents must be 0"),
+        (Retyped, r"rewards must be an array float32 \(3,\), got float64 \(3,\)"),
+        (Unready, r"single_observation_space is missing; call super"),
+        (WrongSpace, r"single_action_space must be Discrete, MultiDiscrete or Box, got None"),
+    ],
+)
+def test_a_broken_environment_is_found_out(broken, message):
+    with pytest.raises(ContractError, match=message) as error:
+        check_env(broken)
+    assert isinstance(error.value, AssertionError)
+    assert isinstance(error.value, pufferlib.PufferError)
+
+
+def test_emulated_infos():
+    class Lists(gymnasium.Env):
+        observation_space, action_space = Box(0, 1), Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return np.zeros(1, np.float32), []
+
+    with pytest.raises(ContractError, match=r"GymnasiumPufferEnv: the info must be a dict, got \[\]; return"):
+        check_env(GymnasiumPufferEnv(Lists()))
