@@ -141,8 +141,8 @@ typedef struct {
     bool *truncations;   /* the same */
     bool *masks;         /* [agents], true before each reset; false: this player is absent */
     PufferRng rng;
-    float episode_return; /* of all agents, kept by the loop, like the two below */
-    int32_t episode_length;
+    float episode_return;   /* of all agents; kept by the loop, like the two below */
+    int32_t episode_length; /* steps, this one included */
     PufferLog log;
 } PufferGame;
 
@@ -238,9 +238,9 @@ PUFFER_INLINE void puffer_step_games(const PufferBatch *batch, int32_t begin, in
     puffer_clear_outcome(batch, begin, end);
     for (int32_t i = begin; i < end; i++) {
         PufferGame *game = (PufferGame *)(batch->games + (size_t)i * size);
+        game->episode_length++;
         PufferOutcome outcome = step(game);
         for (int32_t agent = 0; agent < agents; agent++) game->episode_return += game->rewards[agent];
-        game->episode_length++;
         if (outcome != PUFFER_RUNNING) {
             puffer_end_episode(batch, i, outcome);
             puffer_begin_episode(game, agents, reset);

@@ -88,7 +88,7 @@ static inline PufferOutcome squared_step(Squared *env) {
     int32_t cell = env->row * env->size + env->column;
     cells[cell] = SQUARED_AGENT;
     if (cell == env->target) return squared_end(env, 1);
-    if (env->game.episode_length + 1 < 3 * env->size) return PUFFER_RUNNING;
+    if (env->game.episode_length < 3 * env->size) return PUFFER_RUNNING;
     env->score = env->perf = 0;
     return PUFFER_TRUNCATED;
 }

@@ -1,0 +1,2 @@
+#include "template.h"
+PUFFER_ENV(Template, template)

@@ -1,0 +1,91 @@
+"""docs/add-an-environment.md, followed word for word in a copy of the repository."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "add-an-environment.md"
+LEFT_OUT = shutil.ignore_patterns(".*", "build", "dist", "runs", "results", "docker", "__pycache__", "*.so")
+TOOLS = ("cmake", "ninja", "Cython")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not PAGE.exists(), reason="not in a checkout of the repository"),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc"),
+    pytest.mark.skipif(
+        any(importlib.util.find_spec(tool) is None for tool in TOOLS),
+        reason=f"needs {', '.join(TOOLS)}: pip install pufferlib[dev]",
+    ),
+]
+
+
+def blocks(language):
+    """The code blocks of the page in this language."""
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+def run(command, tree, path=""):
+    """Runs in ``tree`` without ``site``: its .pth files would import the installed package instead."""
+    packages = [entry for entry in sys.path if entry.endswith("-packages")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tree), *packages]), "PATH": f"{path}:{os.environ['PATH']}"}
+    done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+def build(tree, tmp_path):
+    """The commands that pip runs, without touching the installed package."""
+    import cmake
+    import ninja
+
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    cython = tools / "cython"
+    cython.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -m cython "$@"\n')
+    cython.chmod(0o755)
+    path = f"{tools}:{cmake.CMAKE_BIN_DIR}:{ninja.BIN_DIR}"
+    out = tmp_path / "out"
+    run(["cmake", "-S", tree, "-B", out, "-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}"], tree, path)
+    run(["cmake", "--build", out], tree, path)
+    run(["cmake", "--install", out, "--prefix", tree], tree, path)
+
+
+def test_the_page_adds_an_environment_that_works(tmp_path):
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT, tree, ignore=LEFT_OUT)
+    shutil.copytree(ROOT / "bindings", tree / "pufferlib" / "bindings", ignore=LEFT_OUT, dirs_exist_ok=True)
+    before = {file for file in tree.rglob("*") if file.is_file()}
+    copy, install, *_ = blocks("sh")
+    assert install.startswith("pip install")
+
+    run(["bash", "-euc", copy], tree)
+    added = {str(file.relative_to(tree)) for file in tree.rglob("*") if file.is_file() and file not in before}
+    assert added == {
+        "pufferlib/ocean/corridor/corridor.h",
+        "pufferlib/ocean/corridor/corridor.c",
+        "pufferlib/config/ocean/corridor.toml",
+    }
+    build(tree, tmp_path)
+
+    (example,) = blocks("python")
+    check = (
+        f"{example}\nfrom pufferlib import ocean\nassert pufferlib.__file__.startswith({str(tree)!r})\n"
+        "print(observations[:, 0], picture.shape, ocean.names(), ocean.Corridor.__doc__)"
+    )
+    shown = run([sys.executable, "-S", "-c", check], tree)
+    assert "(64, 320, 3)" in shown
+    assert "'corridor'" in shown
+    assert "length: cells from one end to the other (an int from 2 to 1000; default 10)" in shown
+
+    pytest_command = [sys.executable, "-S", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "corridor"]
+    report = run([*pytest_command, "tests/unit/test_ocean.py", "tests/native/test_ocean_fuzz.py"], tree)
+    assert re.search(r"\d\d passed", report), report
+    assert "no recording of corridor" in report
