@@ -1,5 +1,6 @@
 """Checkpoints: everything a run needs to go on, in one file that is whole or not there at all."""
 
+import io
 import os
 import pickle
 from pathlib import Path
@@ -19,11 +20,17 @@ def save(path: Path, contents: dict[str, Any]) -> None:
 
     It appears under its name only when complete, so that a crash or a full disk leaves the
     previous checkpoint whole.
+
+    Raises:
+        OSError: It cannot be written.
     """
+    # Through memory, since torch hides the OSError of a file it writes itself behind one of its own.
+    data = io.BytesIO()
+    torch.save({"format": FORMAT, **contents}, data)
     partial = path.with_name(f"{path.name}.partial")
     try:
         with partial.open("wb") as file:
-            torch.save({"format": FORMAT, **contents}, file)
+            file.write(data.getbuffer())
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
