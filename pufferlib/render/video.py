@@ -107,10 +107,10 @@ class VideoWriter:
         self.close()
 
     def _check(self, frame: Frame) -> None:
-        if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
+        if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
+            got = f"{frame.dtype} {frame.shape}" if isinstance(frame, np.ndarray) else repr(frame)
             raise APIUsageError(
-                f"VideoWriter.write: a frame must be uint8 (height, width, 3), got {frame.dtype} {frame.shape}; "
-                "is render_mode 'rgb_array'?"
+                f"VideoWriter.write: a frame must be uint8 (height, width, 3), got {got}; is render_mode 'rgb_array'?"
             )
         self._shape = self._shape or frame.shape
         if frame.shape != self._shape:

@@ -79,6 +79,7 @@ def test_no_frames_leave_no_file(tmp_path: Path) -> None:
         np.zeros((4, 4), np.uint8),
         np.zeros((4, 4, 4), np.uint8),
         np.zeros((4, 4, 3), np.float32),
+        None,
     ],
 )
 def test_a_frame_that_is_no_image_is_refused(tmp_path: Path, frame: np.ndarray) -> None:

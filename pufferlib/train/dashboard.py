@@ -1,0 +1,273 @@
+"""What a person sees while a run trains: a live panel on a terminal, a line now and then elsewhere."""
+
+import math
+import time
+from collections.abc import Callable
+
+import psutil  # type: ignore[import-untyped]
+from rich.columns import Columns
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from pufferlib.train.loggers import Logger
+from pufferlib.train.text import duration, memory, short, sparkline
+
+__all__ = ["Dashboard", "ProgressLines", "progress_logger"]
+
+ACCENT = "bright_cyan"
+MUTED = "bright_black"
+SCORE = "environment/score"
+
+# A redraw may cost this share of the time and is never closer than this to the one before.
+MAX_COST = 0.01
+MIN_INTERVAL_S = 0.5
+LINE_INTERVAL_S = 5.0
+MAX_WIDTH = 110
+
+TABLES = (("Environment", "environment/"), ("Losses", "losses/"))
+
+
+def progress_logger(console: Console, title: str, device: str) -> Logger:
+    """The live dashboard where ``console`` is a terminal, else plain progress lines."""
+    return Dashboard(console, title, device) if console.is_terminal else ProgressLines(console)
+
+
+class Progress:
+    """What both displays know of a run: the latest metrics, the pace, the score so far."""
+
+    def __init__(self) -> None:
+        self.metrics: dict[str, float] = {}
+        self.scores: list[float] = []
+        self._origin: tuple[float, float] | None = None
+
+    def update(self, metrics: dict[str, float]) -> None:
+        """Take the metrics of an update; figures it does not mention keep their last value."""
+        self.metrics.update(metrics)
+        if math.isfinite(metrics.get(SCORE, math.nan)):
+            self.scores.append(metrics[SCORE])
+        # A resumed run starts with steps that it did not take itself; they must not count in the pace.
+        self._origin = self._origin or (metrics.get("agent_steps", 0.0), metrics.get("uptime_s", 0.0))
+
+    def get(self, key: str) -> float:
+        """The last value of a metric; NaN before the first."""
+        return self.metrics.get(key, math.nan)
+
+    @property
+    def score(self) -> float:
+        """The last score; NaN before the first episode has ended."""
+        return self.scores[-1] if self.scores else math.nan
+
+    @property
+    def fraction(self) -> float:
+        """The share of the run that is done, 0 to 1."""
+        total = self.metrics.get("total_agent_steps", 0.0)
+        return min(1.0, self.metrics.get("agent_steps", 0.0) / total) if total else 0.0
+
+    @property
+    def left_s(self) -> float:
+        """Seconds to go, at the pace of the whole run so far; NaN before there is one."""
+        steps, uptime = self._origin or (0.0, 0.0)
+        elapsed = self.get("uptime_s") - uptime
+        rate = (self.get("agent_steps") - steps) / elapsed if elapsed > 0 else self.get("sps")
+        return (self.get("total_agent_steps") - self.get("agent_steps")) / rate if rate > 0 else math.nan
+
+
+class Usage:
+    """CPU and memory of this process and the workers below it."""
+
+    def __init__(self) -> None:
+        self._processes: dict[int, psutil.Process] = {}
+        self.sample()  # psutil's percentages count from the call before
+
+    def sample(self) -> tuple[float, float]:
+        """CPU in percent of one core since the last call, and resident memory in bytes."""
+        parent = psutil.Process()
+        cpu, resident_bytes = 0.0, 0.0
+        known, self._processes = self._processes, {}
+        for process in (parent, *parent.children(recursive=True)):
+            process = known.get(process.pid, process)
+            try:
+                cpu += process.cpu_percent(None)
+                resident_bytes += process.memory_info().rss
+            except psutil.Error:  # it ended meanwhile
+                continue
+            self._processes[process.pid] = process
+        return cpu, resident_bytes
+
+
+class ProgressLines:
+    """A plain line every few seconds: for pipes, log files and CI.
+
+    Args:
+        console: Where to write.
+        interval_s: Seconds between lines.
+        clock: Monotonic seconds; tests pass their own.
+    """
+
+    def __init__(
+        self, console: Console, interval_s: float = LINE_INTERVAL_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._console = console
+        self._interval_s = interval_s
+        self._clock = clock
+        self._progress = Progress()
+        self._due_s = -math.inf
+        self._printed = True
+
+    def log(self, metrics: dict[str, float]) -> None:
+        """Take the metrics of an update, and print a line when one is due."""
+        self._progress.update(metrics)
+        self._printed = False
+        if self._clock() >= self._due_s:
+            self._print()
+
+    def close(self) -> None:
+        """Print where the run stands at its end."""
+        if not self._printed:
+            self._print()
+
+    def _print(self) -> None:
+        progress = self._progress
+        self._console.print(
+            f"{progress.fraction:4.0%}  {short(progress.get('agent_steps'))} of "
+            f"{short(progress.get('total_agent_steps'))} steps, {duration(progress.left_s)} left, "
+            f"{short(progress.get('sps'))} steps/s, score {short(progress.score)}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        self._due_s = self._clock() + self._interval_s
+        self._printed = True
+
+
+class Dashboard:
+    """A live panel, redrawn at most twice a second and for at most one percent of the time.
+
+    Args:
+        console: The terminal.
+        title: What runs, for example "breakout, seed 42".
+        device: Where it trains; "cuda" adds the GPU's memory.
+        clock: Monotonic seconds; tests pass their own.
+    """
+
+    def __init__(
+        self, console: Console, title: str, device: str = "cpu", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._title = title
+        self._device = device
+        self._clock = clock
+        self._progress = Progress()
+        self._usage = Usage()
+        self._due_s = -math.inf
+        first = self._panel(Text("starting ...", MUTED), console.width)
+        self._live: Live | None = Live(first, console=console, auto_refresh=False)
+        self._live.start(refresh=True)
+
+    def log(self, metrics: dict[str, float]) -> None:
+        """Take the metrics of an update, and redraw when that is due."""
+        self._progress.update(metrics)
+        if self._clock() >= self._due_s:
+            self._redraw()
+
+    def close(self) -> None:
+        """Draw the last state, leave it on the screen and give the cursor back."""
+        if self._live is None:
+            return
+        if self._progress.metrics:
+            self._redraw()
+        self._live.stop()
+        self._live = None
+
+    def render(self, width: int) -> RenderableType:
+        """The panel for a terminal of ``width`` columns."""
+        rows: list[RenderableType] = [self._bar(), self._pace()]
+        if self._progress.scores:
+            rows += ["", self._score(min(width, MAX_WIDTH) - 24)]
+        tables = [self._table(name, prefix) for name, prefix in TABLES]
+        tables = [table for table in (*tables, self._phases()) if table.row_count]
+        rows += ["", Columns(tables, padding=(0, 4))]
+        return self._panel(Group(*rows), width)
+
+    def _redraw(self) -> None:
+        if self._live is None:
+            return
+        started_s = self._clock()
+        self._live.update(self.render(self._live.console.width), refresh=True)
+        now_s = self._clock()
+        self._due_s = now_s + max(MIN_INTERVAL_S, (now_s - started_s) / MAX_COST)
+
+    def _panel(self, content: RenderableType, width: int) -> Panel:
+        heading = Text.assemble(
+            ("puffer train ", f"bold {ACCENT}"), (self._title, "bold"), (f" on {self._device}", MUTED)
+        )
+        # The "^C" that a terminal echoes must fit beside the panel: a wrapped line would spoil the next redraw.
+        width = min(width - 2, MAX_WIDTH)
+        return Panel(content, title=heading, title_align="left", border_style=ACCENT, padding=(0, 1), width=width)
+
+    def _bar(self) -> RenderableType:
+        progress = self._progress
+        row = Table.grid(expand=True, padding=(0, 1))
+        row.add_column(ratio=1)
+        row.add_column(no_wrap=True)
+        row.add_row(
+            ProgressBar(total=1.0, completed=progress.fraction, complete_style=ACCENT, finished_style="green"),
+            Text.assemble(
+                (f"{progress.fraction:.0%}", "bold"),
+                f"  {short(progress.get('agent_steps'))} of {short(progress.get('total_agent_steps'))} steps",
+            ),
+        )
+        return row
+
+    def _pace(self) -> RenderableType:
+        cpu, resident_bytes = self._usage.sample()
+        figures = [
+            ("elapsed", duration(self._progress.get("uptime_s"))),
+            ("left", duration(self._progress.left_s)),
+            ("steps/s", short(self._progress.get("sps"))),
+            ("CPU", f"{cpu:.0f}%"),
+            ("memory", memory(resident_bytes)),
+        ]
+        if self._device.startswith("cuda"):
+            figures.append(("GPU memory", _gpu_memory()))
+        return Columns([Text.assemble((f"{name} ", MUTED), (value, "bold")) for name, value in figures], padding=(0, 3))
+
+    def _score(self, width: int) -> RenderableType:
+        bars = sparkline(self._progress.scores, width)
+        return Text.assemble(("score ", MUTED), (f"{short(self._progress.score):<8}", "bold green"), (bars, "green"))
+
+    def _table(self, name: str, prefix: str) -> Table:
+        table = _figures(name)
+        for key, value in self._progress.metrics.items():
+            if key.startswith(prefix) and key != SCORE:
+                table.add_row(key.removeprefix(prefix).replace("_", " "), short(value))
+        return table
+
+    def _phases(self) -> Table:
+        """Seconds of each phase of the last update, and their shares."""
+        metrics = self._progress.metrics
+        phases = {key: value for key, value in metrics.items() if key.startswith("performance/") and key.endswith("_s")}
+        total_s = sum(phases.values())
+        table = _figures("One update")
+        for key, seconds in phases.items():
+            name = key.removeprefix("performance/").removesuffix("_s").replace("_", " ")
+            table.add_row(name, f"{seconds * 1e3:.0f} ms {seconds / total_s if total_s else 0:4.0%}")
+        return table
+
+
+def _figures(title: str) -> Table:
+    table = Table(
+        box=None, show_header=False, pad_edge=False, title=title, title_style=f"bold {ACCENT}", title_justify="left"
+    )
+    table.add_column(style=MUTED, no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    return table
+
+
+def _gpu_memory() -> str:
+    import torch
+
+    free_bytes, total_bytes = torch.cuda.mem_get_info()
+    return f"{memory(total_bytes - free_bytes)} of {memory(total_bytes)}"

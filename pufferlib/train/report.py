@@ -1,0 +1,118 @@
+"""What a run leaves for people: its learning curve as a picture and its result as JSON."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferlib.errors import APIUsageError, BindingMissing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_learning_curve", "read_metrics", "write_summary"]
+
+Series = npt.NDArray[np.float64]
+
+SCORE = "environment/score"
+CURVE, RAW, BASELINE = "#0b7285", "#99d1db", "#e8590c"
+
+# The bold line is a mean over this share of the points around each.
+SMOOTHING = 0.05
+
+
+def read_metrics(path: Path) -> list[dict[str, float]]:
+    """The rows of a ``metrics.jsonl``, by agent steps; null becomes NaN, and a last line cut short is left out.
+
+    A run that went on from a checkpoint after a crash repeats some steps; the later rows count.
+
+    Raises:
+        APIUsageError: The file is missing, or a line that is not the last is no JSON.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except OSError as error:
+        raise APIUsageError(f"{path}: cannot be read: {error.strerror}; expected a run's metrics.jsonl") from error
+    rows: list[dict[str, float]] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            if number == len(lines):  # the run was killed while it wrote this line
+                break
+            raise APIUsageError(f"{path}, line {number}: expected a JSON object, got {line[:40]!r}") from error
+        row = {key: math.nan if value is None else float(value) for key, value in row.items()}
+        while rows and rows[-1]["agent_steps"] >= row["agent_steps"]:
+            rows.pop()
+        rows.append(row)
+    return rows
+
+
+def plot_learning_curve(
+    path: Path, metrics: list[dict[str, float]], title: str, random_score: float = math.nan
+) -> None:
+    """Draw the score over agent steps and over time as a PNG.
+
+    Args:
+        path: The picture.
+        metrics: Rows as ``read_metrics`` returns them; rows without a score are left out.
+        title: Stands above both panels.
+        random_score: Mean score of random play, a dashed line; NaN draws none.
+
+    Raises:
+        BindingMissing: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise BindingMissing("plot_learning_curve: pictures need matplotlib; pip install 'pufferlib[train]'") from error
+
+    rows = [row for row in metrics if math.isfinite(row.get(SCORE, math.nan))]
+    score, steps, seconds = (
+        np.array([row.get(key, math.nan) for row in rows]) for key in (SCORE, "agent_steps", "uptime_s")
+    )
+    # The object interface keeps matplotlib's global state, and with it any display, out of this.
+    figure = Figure(figsize=(11, 4.5), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2, sharey=True)
+    minutes = seconds.size > 0 and seconds[-1] > 180
+    _panel(left, steps / 1e6, score, random_score, "agent steps (millions)")
+    _panel(right, seconds / 60 if minutes else seconds, score, random_score, "minutes" if minutes else "seconds")
+    left.set_ylabel("score")
+    if left.get_legend_handles_labels()[0]:
+        left.legend(frameon=False, loc="best")
+    figure.suptitle(title, fontweight="bold")
+    figure.savefig(path, format="png")
+
+
+def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
+    """Write the result of a run as indented JSON; NaN and infinity become null, which JSON has."""
+    finite = {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in summary.items()
+    }
+    path.write_text(json.dumps(finite, indent=2) + "\n", encoding="utf-8")
+
+
+def _panel(axes: "Axes", x: Series, score: Series, random_score: float, label: str) -> None:
+    if score.size:
+        axes.plot(x, score, color=RAW, linewidth=0.8, label="each update")
+        axes.plot(x, _smooth(score), color=CURVE, linewidth=2.2, label="smoothed")
+    else:
+        axes.text(0.5, 0.5, "no episode ended", ha="center", va="center", transform=axes.transAxes)
+    if math.isfinite(random_score):
+        axes.axhline(random_score, color=BASELINE, linestyle="--", linewidth=1.2, label="random play")
+    axes.set_xlabel(label)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _smooth(values: Series) -> Series:
+    """The mean over a centred window; near the ends over what there is of it."""
+    window = max(1, int(values.size * SMOOTHING) | 1)
+    kernel = np.ones(window)
+    return np.convolve(values, kernel, "same") / np.convolve(np.ones(values.size), kernel, "same")
