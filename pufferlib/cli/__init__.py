@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 import pufferlib
-from pufferlib.cli.console import complain, say, style
+from pufferlib.cli.console import complain, note, say, style
 from pufferlib.cli.errors import UsageError
 from pufferlib.errors import PufferError, UnknownNameError
 
@@ -47,14 +47,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(str(error))
         return 1
     except ModuleNotFoundError as error:
-        complain(f"puffer: the package {error.name} is not installed; pip install 'pufferlib[train]'")
+        package = (error.name or "").partition(".")[0]
+        complain(f"puffer: the package {package} is not installed; pip install 'pufferlib[train]'")
         return 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         complain(f"puffer: {where}{error.strerror or error}; make room or permit writing, or choose another --runs")
         return 1
     except KeyboardInterrupt:
-        complain("stopped")
+        note("stopped")
         return 130
     except SystemExit as ended:  # a verb's --help
         return int(ended.code or 0)

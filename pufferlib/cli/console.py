@@ -3,7 +3,7 @@
 import os
 import sys
 
-__all__ = ["complain", "say", "style"]
+__all__ = ["complain", "note", "say", "style"]
 
 _STYLES = {"bold": "1", "muted": "90", "accent": "96", "good": "32", "warning": "33", "bad": "31"}
 
@@ -15,8 +15,12 @@ def say(text: str = "") -> None:
 
 def complain(text: str) -> None:
     """Print what went wrong."""
-    prefix = style("error:", "bad", sys.stderr.isatty())
-    print(f"{prefix} {text}", file=sys.stderr, flush=True)
+    note(f"{style('error:', 'bad', sys.stderr.isatty())} {text}")
+
+
+def note(text: str) -> None:
+    """Print what a person should know that is neither a result nor an error."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def style(text: str, name: str, terminal: bool | None = None) -> str:

@@ -1,15 +1,46 @@
 """The ``puffer`` command: what it prints, what it refuses, and how it exits."""
 
 import json
+import os
+import re
+import resource
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pufferlib
 from pufferlib import doctor
 from pufferlib.cli import main
+from pufferlib.cli.runs import find_run, new_run
 from pufferlib.doctor import Finding
+
+# A run of a second: eight updates of 512 steps.
+TINY = [
+    "--env.num-envs=32", "--train.horizon=16", "--train.minibatch-size=256", "--train.total-timesteps=4096",
+    "--train.num-threads=1", "--policy.hidden-size=16", "--eval.episodes=4", "--train.device=cpu",
+]  # fmt: skip
+FILES = {"config.toml", "metrics.jsonl", "learning_curve.png", "checkpoint.pt", "evaluation.mp4", "summary.json"}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to be in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def only_run(folder: Path) -> Path:
+    (run,) = (folder / "runs").iterdir()
+    return run
+
+
+def rows(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,7 +55,7 @@ def test_help_names_every_verb(argv: list[str], capsys: pytest.CaptureFixture[st
     assert all(f"\n  {verb}" in text for verb in ("train", "eval", "list", "doctor"))
 
 
-@pytest.mark.parametrize("verb", ["list", "doctor"])
+@pytest.mark.parametrize("verb", ["train", "eval", "list", "doctor"])
 def test_each_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0
     assert f"puffer {verb}" in capsys.readouterr().out
@@ -38,16 +69,53 @@ def test_each_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> No
         (["list", "--jsn"], "puffer list: unknown flag '--jsn'; did you mean '--json'?"),
         (["list", "breakout"], "puffer list: takes no argument 'breakout'"),
         (["doctor", "--runs"], "puffer doctor: argument --runs: expected one argument"),
+        (["train"], "puffer train: name an environment first, for example: puffer train breakout"),
+        (["train", "--train.seed", "1"], "puffer train: name an environment first"),
+        (["train", "squard"], "puffer train: unknown environment 'squard'; did you mean 'squared'?"),
+        (["train", "squared", "--train.sead", "1"], "unknown flag '--train.sead'; did you mean '--train.seed'"),
+        (["train", "squared", "--learning-rate=1"], "did you mean '--train.learning-rate'"),
+        (["train", "squared", "--qqq"], "puffer train: unknown flag '--qqq'; see puffer train squared --help"),
+        (["train", "squared", "7"], "puffer train: '7' belongs to no flag; see puffer train squared --help"),
+        (["train", "squared", "--train.seed"], "puffer train: --train.seed: expected a value"),
+        (["train", "squared", "--train.seed", "x"], "puffer train: --train.seed: expected INT: invalid literal"),
+        (["train", "squared", "--train.anneal-lr", "maybe"], "--train.anneal-lr: expected True or False, got 'maybe'"),
+        (["train", "squared", "--env.size"], "puffer train: --env.size: expected a value"),
+        (["train", "squared", "--env.siz", "5"], "Squared: unknown keyword 'siz'; did you mean 'size'?"),
+        (["train", "squared", "--vec.backend", "Seral"], "did you mean 'Serial'?"),
+        (["train", "squared", "--resume"], "puffer train: argument --resume: expected one argument"),
+        (["train", "--resume", "absent"], "puffer train: 'absent' is no run, no checkpoint and no environment"),
+        (["eval"], "puffer eval: name a run, a checkpoint or an environment"),
+        (["eval", "squard"], "'squard' is no run, no checkpoint and no environment; did you mean 'squared'?"),
     ],
 )
 def test_what_is_not_understood_gets_a_sentence(
-    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+    argv: list[str], sentence: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(argv) == 2
     captured = capsys.readouterr()
-    assert captured.out == ""
     assert sentence in captured.err
     assert captured.err.count("\n") == 1
+    assert not list(here.glob("runs/*")), "a command that was refused left a run behind"
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["train", "squared", "--env.size", "1000"], "Squared: size must be an int from 2 to 256, got 1000"),
+        (["train", "squared", "--train.device", "warp"], "train.device must be auto, cpu, cuda"),
+        (["train", "squared", "--runs", "/proc/runs"], "/proc/runs: No such file or directory; make room"),
+        (["eval", "squared"], "puffer eval: no run of squared in runs; train one: puffer train squared"),
+        (["eval", "."], "has no checkpoint.pt; expected the folder of a run"),
+    ],
+)
+def test_what_cannot_be_done_gets_a_sentence(
+    argv: list[str], sentence: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 1
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert captured.err.count("\n") == 1
+    assert not list(here.glob("runs/*"))
 
 
 def test_list_json_has_every_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,3 +176,125 @@ def test_a_closed_pipe_ends_without_a_traceback() -> None:
     command = f'{sys.executable} -c \'from pufferlib.cli import main; main(["list", "--json"])\' | true'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+def test_train_leaves_everything_and_says_where(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "squared", *TINY, "--train.seed", "7", "--env.size=5"]) == 0
+    run = only_run(here)
+    assert re.fullmatch(r"\d{8}-\d{6}-squared", run.name)
+    assert {path.name for path in run.iterdir()} == FILES
+    output = capsys.readouterr().out
+    assert re.search(r"squared: score -?\d+\.\d ± \d+\.\d over 4 episodes; random play: -?\d+\.\d", output)
+    assert all(name in output for name in FILES)
+    assert "100%  4.10k of 4.10k steps" in output
+    assert "\x1b" not in output, "no control sequences where there is no terminal"
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["agent_steps"] == 4096
+    assert summary["seed"] == 7
+    assert summary["episodes"] == 4
+    assert -1 <= summary["random_score"] <= 1
+    assert "size = 5" in (run / "config.toml").read_text()
+    assert len(rows(run)) == 8
+
+
+def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "squared", *TINY]) == 0
+    run = only_run(here)
+    score = json.loads((run / "summary.json").read_text())["score"]
+    capsys.readouterr()
+    for target in (str(run), str(run / "checkpoint.pt"), "squared"):
+        assert main(["eval", target, "--video", "film.mp4"]) == 0
+        output = capsys.readouterr().out
+        assert f"score {score:.1f} ±" in output
+        assert "video: film.mp4" in output
+        assert Path("film.mp4").stat().st_size > 1000
+    assert main(["eval", str(run), "--eval.episodes", "2"]) == 0
+    assert "over 2 episodes" in capsys.readouterr().out
+    assert main(["eval", str(run), "--policy.hidden-size", "8"]) == 1
+    assert "checkpoint does not fit" in capsys.readouterr().err
+    (run / "checkpoint.pt").write_bytes(b"no checkpoint")
+    assert main(["eval", str(run)]) == 1
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_a_run_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "squared", *TINY]) == 0
+    run = only_run(here)
+    assert main(["train", "pong", "--resume", str(run)]) == 2
+    assert "is a run of squared, not of pong" in capsys.readouterr().err
+    assert main(["train", "--resume", "squared", "--train.total-timesteps", "8192"]) == 0
+    assert only_run(here) == run
+    assert [row["agent_steps"] for row in rows(run)] == [512 * i for i in range(1, 17)]
+    assert "total_timesteps = 8192" in (run / "config.toml").read_text()
+    assert json.loads((run / "summary.json").read_text())["agent_steps"] == 8192
+
+
+def test_two_runs_in_one_second_get_a_folder_each(here: Path) -> None:
+    folders = []
+    for _ in range(3):
+        with new_run(here / "runs", "atari/pong") as run:
+            folders.append(run.folder)
+    assert len(set(folders)) == 3
+    assert all(folder.name.endswith("-atari-pong") for folder in folders)
+
+
+def test_an_environment_finds_its_own_latest_run(here: Path) -> None:
+    for i, name in enumerate(["20260101-000000-pong", "20260101-000001-pong", "20260101-000002-atari-pong"]):
+        (here / "runs" / name).mkdir(parents=True)
+        checkpoint = here / "runs" / name / "checkpoint.pt"
+        checkpoint.touch()
+        os.utime(checkpoint, (i, i))
+    assert find_run("here", "pong", Path("runs")).folder.name == "20260101-000001-pong"
+
+
+@pytest.mark.parametrize("size_bytes", [100, 3000, 8000])  # the settings, the metrics, the checkpoint fail
+def test_a_full_disk_ends_with_a_sentence(size_bytes: int, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        code = main(["train", "squared", *TINY])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    captured = capsys.readouterr()
+    assert code == 1
+    assert captured.err == "error: puffer: File too large; make room or permit writing, or choose another --runs\n"
+
+
+@pytest.mark.parametrize("package", ["torch", "tyro", "rich", "psutil"])
+def test_a_missing_package_names_the_command(package: str, here: Path) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; from pufferlib.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "train", "squared", *TINY], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"error: puffer: the package {package} is not installed; pip install 'pufferlib[train]'\n"
+    assert not list(here.glob("runs/*"))
+
+
+@pytest.fixture
+def long_run(here: Path) -> Iterator[subprocess.Popen[str]]:
+    """A ``puffer train`` that would take hours, after its first update."""
+    code = "import sys; from pufferlib.cli import main; sys.exit(main())"
+    argv = ["train", "squared", *TINY, "--train.total-timesteps=1000000000"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if "steps/s" in line:
+                    break
+            yield process
+        finally:
+            process.kill()
+
+
+def test_ctrl_c_keeps_a_checkpoint(here: Path, long_run: "subprocess.Popen[str]") -> None:
+    long_run.send_signal(signal.SIGINT)
+    _, error = long_run.communicate(timeout=60)
+    run = only_run(here)
+    assert long_run.returncode == 130
+    assert f"the checkpoint is runs/{run.name}/checkpoint.pt" in error
+    assert f"puffer train --resume runs/{run.name}" in error
+    assert "Traceback" not in error
+    assert main(["eval", str(run), "--eval.episodes", "1"]) == 0

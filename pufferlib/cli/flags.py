@@ -1,0 +1,131 @@
+"""Settings on the command line: ``--train.learning-rate 3e-4``, ``--env.num-envs 512``, over those of the files."""
+
+import dataclasses
+import tomllib
+from typing import Any
+
+import tyro
+from tyro import _errors as rejected  # private, as tyro says itself: its version is pinned, and tests watch this
+
+from pufferlib.cli.errors import UsageError
+from pufferlib.errors import UnknownNameError, nearest
+from pufferlib.ocean.types import env_types
+from pufferlib.train.config import Config
+
+__all__ = ["parse_config"]
+
+ENV = "--env."
+# A switch takes a value too, as every flag does: --train.anneal-lr False.
+VALUES = (tyro.conf.FlagConversionOff,)
+SECTIONS = [field for field in dataclasses.fields(Config) if field.name not in ("env_name", "env")]
+
+
+def parse_config(prog: str, base: Config, argv: list[str], about: str = "") -> Config:
+    """``base`` with the flags of ``argv`` laid over it.
+
+    Args:
+        prog: The command, for messages: "puffer train".
+        base: The settings of the files; its values are the defaults that ``--help`` shows.
+        argv: Flags, each ``--section.name`` with a value.
+        about: Stands above the list of flags in the help.
+
+    Raises:
+        UnknownNameError: A flag that does not exist; the nearest are suggested.
+        UsageError: A flag lacks its value or has one of the wrong type.
+        SystemExit: After ``--help``.
+    """
+    env, rest = _split_env(prog, argv)
+    sections: list[Any] = [(f.name, f.type, dataclasses.field(default=getattr(base, f.name))) for f in SECTIONS]
+    flags = dataclasses.make_dataclass("Flags", sections, frozen=True)
+
+    def refuse(event: rejected.ParseErrorEvent) -> None:
+        raise _refusal(prog, base, event)
+
+    with rejected.on_parse_error(refuse):
+        chosen: Any = tyro.cli(
+            flags, prog=f"{prog} {base.env_name}", description=_help(base, about), args=rest, config=VALUES
+        )
+    values = {field.name: getattr(chosen, field.name) for field in SECTIONS}
+    return dataclasses.replace(base, env={**base.env, **env}, **values)
+
+
+def _split_env(prog: str, argv: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """The keywords of the environment, and the other flags. The environment checks its own keywords."""
+    env: dict[str, Any] = {}
+    rest: list[str] = []
+    tokens = iter(argv)
+    for token in tokens:
+        if not token.startswith(ENV):
+            rest.append(token)
+            continue
+        key, equals, text = token.removeprefix(ENV).partition("=")
+        if not equals:
+            text = next(tokens, "")
+        if not key or not text or text.startswith("--"):
+            raise UsageError(f"{prog}: {token}: expected a value; write {ENV}{key or 'name'} VALUE")
+        env[key.replace("-", "_")] = _literal(text)
+    return env, rest
+
+
+def _literal(text: str) -> Any:
+    """``text`` as TOML reads it (number, true, false, list), else as a string."""
+    text = text.lower() if text in ("True", "False") else text
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _refusal(prog: str, base: Config, event: rejected.ParseErrorEvent) -> UsageError | UnknownNameError:
+    """What tyro found wrong, as one sentence."""
+    see = f"see {prog} {base.env_name} --help"
+    match event:
+        case rejected.UnrecognizedArgs(tokens=[token, *_]) if token.startswith("-"):
+            return _unknown_flag(prog, base, token.partition("=")[0])
+        case rejected.UnrecognizedArgs(tokens=[token, *_]):
+            return UsageError(f"{prog}: {token!r} belongs to no flag; {see}")
+        case rejected.BadValue(argument=argument):
+            return UsageError(f"{prog}: {argument.display_name()}: expected a value; {see}")
+        case rejected.InvalidChoice(argument=argument, value=value, choices=choices):
+            return UsageError(
+                f"{prog}: {argument.display_name()}: expected {' or '.join(choices)}, got {value!r}; {see}"
+            )
+        case rejected.InstantiationFailure(argument=argument, message=message) if argument is not None:
+            kind = argument.lowered.metavar
+            return UsageError(f"{prog}: {argument.display_name()}: expected {kind}: {message}; {see}")
+    return UsageError(f"{prog}: the flags could not be understood; {see}")
+
+
+def _unknown_flag(prog: str, base: Config, flag: str) -> UnknownNameError:
+    """The error for ``flag``; one that only lacks its section is recognised by its last part."""
+    known = [
+        f"--{section.name}.{field.name}".replace("_", "-") for section in SECTIONS for field in _fields(base, section)
+    ]
+    known += [ENV + name.replace("_", "-") for name in [*base.env, *(p.name for p in _parameters(base.env_name))]]
+    flag = "--" + flag.lstrip("-").replace("_", "-")
+    by_last_part = {name.rpartition(".")[2]: name for name in reversed(known)}
+    if not nearest(flag, known):
+        close = nearest(flag.rpartition(".")[2].lstrip("-"), by_last_part)
+        if close:
+            return UnknownNameError(f"{prog}: unknown flag {flag!r}; did you mean {by_last_part[close[0]]!r}?")
+        return UnknownNameError(f"{prog}: unknown flag {flag!r}; see {prog} {base.env_name} --help")
+    return UnknownNameError.of(prog, "flag", flag, known)
+
+
+def _fields(base: Config, section: "dataclasses.Field[Any]") -> "tuple[dataclasses.Field[Any], ...]":
+    return dataclasses.fields(getattr(base, section.name))
+
+
+def _parameters(env_name: str) -> tuple[Any, ...]:
+    return env_types()[env_name].parameters if env_name in env_types() else ()
+
+
+def _help(base: Config, about: str) -> str:
+    lines = [about, "", f"Keywords of the environment ({ENV}NAME VALUE):"]
+    lines += [f"  {ENV}{name.replace('_', '-')}: now {value!r}" for name, value in base.env.items()]
+    lines += [
+        f"  {ENV}{p.name.replace('_', '-')}: {p.about} ({p.domain}; default {p.default})"
+        for p in _parameters(base.env_name)
+        if p.name not in base.env
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,125 @@
+"""``puffer eval``: how good a trained agent is, beside random play."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pufferlib.cli.arguments import Parser
+from pufferlib.cli.console import say, style
+from pufferlib.cli.errors import UsageError
+from pufferlib.cli.runs import RUNS, Run, find_run
+from pufferlib.train.config import Config, load_config
+
+if TYPE_CHECKING:
+    from pufferlib.models import Policy
+    from pufferlib.train.evaluate import EvalResult
+
+__all__ = ["Verdict", "judge", "run"]
+
+PROG = "puffer eval"
+ABOUT = """Evaluate a trained agent against random play: puffer eval RUN, puffer eval CHECKPOINT,
+or puffer eval ENVIRONMENT for the latest run of it.
+
+  --video PATH     film the first episode as an mp4
+  --runs FOLDER    where to look for the latest run (default: runs)"""
+
+DEFAULT_FPS = 30.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An agent's evaluation beside random play's."""
+
+    env_name: str
+    agent: "EvalResult"
+    random: "EvalResult"
+    video: Path | None
+
+    def sentence(self) -> str:
+        """The scores, in words."""
+        agent, unfinished = self.agent, ""
+        if agent.unfinished:
+            unfinished = f" ({agent.unfinished} more were cut off at eval.max-steps)"
+        score = style(f"{agent.score_mean:.1f} ± {agent.score_std:.1f}", "good")
+        return (
+            f"{self.env_name}: score {score} over {agent.episodes} episodes{unfinished}; "
+            f"random play: {self.random.score_mean:.1f}"
+        )
+
+    def figures(self) -> dict[str, Any]:
+        """The scores, as ``summary.json`` has them."""
+        return {
+            "score": self.agent.score_mean,
+            "score_std": self.agent.score_std,
+            "episode_length": self.agent.episode_length,
+            "episodes": self.agent.episodes,
+            "unfinished_episodes": self.agent.unfinished,
+            "random_score": self.random.score_mean,
+            "random_score_std": self.random.score_std,
+        }
+
+
+def run(argv: list[str]) -> int:
+    """Evaluate what ``argv`` names."""
+    from pufferlib.cli.flags import parse_config
+
+    target, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
+    parser = Parser(PROG, add_help=False, allow_abbrev=False)
+    parser.add_argument("--video", type=Path)
+    parser.add_argument("--runs", type=Path, default=RUNS)
+    options, flags = parser.parse_known_args(argv)
+    if not target and ("--help" in flags or "-h" in flags):
+        parse_config(PROG, load_config("RUN"), flags, ABOUT)
+    if not target:
+        raise UsageError(f"{PROG}: name a run, a checkpoint or an environment, for example: puffer eval breakout")
+    found = find_run(PROG, target, options.runs)
+    config = parse_config(PROG, Config.load(found.config), flags, ABOUT)
+    say(f"{style(config.env_name, 'bold')}: playing {config.eval.episodes} episodes with {found.checkpoint}")
+    policy, fps = load_policy(config, found)
+    verdict = judge(config, policy, options.video, fps)
+    say(verdict.sentence())
+    if verdict.video:
+        say(f"video: {verdict.video}")
+    return 0
+
+
+def judge(config: Config, policy: "Policy", video: Path | None, fps: float) -> Verdict:
+    """Evaluate ``policy`` and random play; film the first episode if the environment draws pictures.
+
+    Args:
+        config: The environment, and how long to play.
+        policy: The agent.
+        video: The mp4 file; None films nothing.
+        fps: Pictures per second of the video.
+    """
+    from pufferlib.render.video import VideoWriter
+    from pufferlib.train.evaluate import evaluate
+
+    if video is None:
+        agent = evaluate(config, policy)
+    else:
+        with VideoWriter(video, fps) as film:
+            agent = evaluate(config, policy, record=lambda frame: None if frame is None else film.write(frame))
+        video = video if film.frames else None
+    return Verdict(config.env_name, agent, evaluate(config, None), video)
+
+
+def load_policy(config: Config, files: Run) -> "tuple[Policy, float]":
+    """The trained network of a run, and the speed of its environment in pictures per second."""
+    from pufferlib.train import checkpoint
+    from pufferlib.train.build import build_policy, build_vecenv, pick_device
+
+    contents = checkpoint.load(files.checkpoint, pick_device(config.train.device))
+    vecenv = build_vecenv(config)
+    try:
+        policy = build_policy(config, vecenv)
+    finally:
+        vecenv.close()
+    checkpoint.load_policy_weights(policy, contents, files.checkpoint)
+    return policy, frames_per_second(vecenv)
+
+
+def frames_per_second(vecenv: Any) -> float:
+    """The speed at which people watch these environments; 30 where they do not say."""
+    metadata = getattr(vecenv.driver_env, "metadata", None) or {}
+    return float(metadata.get("render_fps") or DEFAULT_FPS)
