@@ -142,11 +142,12 @@ COPY docker/bin/tank-entrypoint docker/bin/tank-develop /usr/local/bin/
 COPY pyproject.toml CMakeLists.txt README.md LICENSE ./
 COPY pufferlib pufferlib
 COPY bindings bindings
-# Compiled again by tank-develop, as any user of group venv, after a change of C or Cython.
+# Compiled again by tank-develop, as any user of group venv, after a change of C or Cython; the folder is not
+# the checkout's own build/, which belongs to the compilers and paths of the host.
+ENV SKBUILD_BUILD_DIR=/tmp/pufferlib-build
 RUN groupadd venv && usermod --append --groups venv tank \
-    && SKBUILD_BUILD_DIR=/tmp/build tank-develop \
-    && rm -r /tmp/build \
+    && tank-develop \
+    && rm -r "$SKBUILD_BUILD_DIR" \
     && find /opt/venv -type d -exec chgrp venv {} + -exec chmod g+ws {} +
-ENV SKBUILD_BUILD_DIR=/home/tank/.cache/pufferlib-build
 USER 1000
 CMD ["bash"]

@@ -1,6 +1,7 @@
 """Rules that the Dockerfile, the Compose files and the locks keep, read from the files: no engine is needed."""
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -17,7 +18,12 @@ INSTRUCTIONS = re.sub(r"\\\n", " ", re.sub(r"(?m)^\s*#.*\n", "", DOCKERFILE)).sp
 FINAL = ("runtime", "tank", "test", "dev")
 LOCKS = sorted((ROOT / "docker" / "locks").glob("*.txt"))
 APT_LISTS = sorted((ROOT / "docker" / "apt").glob("*.txt"))
-SCRIPTS = sorted(path for folder in ("docker", "docker/bin") for path in (ROOT / folder).iterdir() if path.is_file())
+SCRIPTS = sorted(
+    path
+    for folder in ("docker", "docker/bin")
+    for path in (ROOT / folder).iterdir()
+    if path.is_file() and not path.suffix
+)
 
 
 def stages() -> dict[str, tuple[str, list[str]]]:
@@ -133,6 +139,19 @@ def test_locks_pin_with_hashes_and_name_no_host(path: Path) -> None:
 def test_locks_agree_with_pyproject() -> None:
     done = subprocess.run([sys.executable, ROOT / "scripts/lock", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_version_changed_only_in_pyproject_is_noticed(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "docker" / "locks", tmp_path / "docker" / "locks")
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "lock", tmp_path / "scripts")
+    changed = (ROOT / "pyproject.toml").read_text().replace("ale-py==", "ale-py>=")
+    (tmp_path / "pyproject.toml").write_text(changed)
+    done = subprocess.run([sys.executable, tmp_path / "scripts/lock", "--check"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "lock: error: docker/locks: envs.txt, tools.txt not made from today's pyproject.toml; run scripts/lock\n"
+    )
 
 
 def test_locks_hold_every_version_that_an_extra_pins() -> None:

@@ -1,0 +1,95 @@
+"""The built images and their Compose services: docker/check on each image, and what only Compose does."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*command: str | Path, timeout_s: float = 600) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=timeout_s)
+
+
+def compose(service: str, *command: str) -> subprocess.CompletedProcess[str]:
+    return run("docker", "compose", "--progress", "quiet", "run", "--rm", "-T", service, *command)
+
+
+def missing() -> str | None:
+    """What these tests lack here, or None."""
+    try:
+        if run("docker", "version").returncode:
+            return "no Docker engine answers"
+    except FileNotFoundError:
+        return "there is no docker program"
+    built = run("docker", "image", "inspect", "puffertank/tank:cpu").returncode == 0
+    return None if built else "puffertank/tank:cpu is not built"
+
+
+reason = missing()
+pytestmark = [
+    pytest.mark.image,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(reason is not None, reason=f"image tests: {reason}"),
+]
+
+
+@pytest.mark.parametrize("target", ["runtime", "tank", "test", "dev"])
+def test_checks_of_a_built_image(target: str) -> None:
+    image = f"puffertank/{target}:cpu"
+    if run("docker", "image", "inspect", image).returncode:
+        pytest.skip(f"{image} is not built")
+    done = run(sys.executable, "docker/check", image)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_check_of_an_unknown_image_says_so() -> None:
+    done = run(sys.executable, "docker/check", "puffertank/no-such-target:cpu")
+    assert done.returncode == 2
+    assert "check: error:" in done.stderr
+
+
+def test_compose_gives_shared_memory() -> None:
+    done = compose("tank", "df", "--output=size", "--block-size=1M", "/dev/shm")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[-1]) == 2048
+
+
+def test_what_a_run_leaves_in_the_checkout_belongs_to_its_owner(tmp_path: Path) -> None:
+    # A checkout of its own: a service mounts the folder that its file lies in.
+    owner = (ROOT.stat().st_uid, ROOT.stat().st_gid) if os.getuid() else (12345, 23456)
+    os.chown(tmp_path, *owner)
+    options = ["--rm", "--user", "root", "-v", f"{tmp_path}:/workspace", "puffertank/tank:cpu"]
+    done = run("docker", "run", *options, "bash", "-c", "mkdir runs && touch runs/x")
+    assert done.returncode == 0, done.stderr
+    assert ((tmp_path / "runs/x").stat().st_uid, (tmp_path / "runs/x").stat().st_gid) == owner
+
+
+def test_exit_codes_are_passed_on() -> None:
+    assert compose("tank", "bash", "-c", "exit 42").returncode == 42
+
+
+def test_standard_output_is_the_commands_alone() -> None:
+    assert compose("tank", "echo", "hello").stdout == "hello\n"
+
+
+def test_a_wrong_path_to_the_certificates_is_named() -> None:
+    command = ["env", "TANK_CA=/no/such/bundle.crt", "docker", "compose", "build", "tank"]
+    done = run(*command)
+    assert done.returncode != 0
+    assert "/no/such/bundle.crt" in done.stderr
+
+
+def test_an_old_container_of_another_user_leaves_a_usable_cache(tmp_path: Path) -> None:
+    volume = "puffertank-test-cache"
+    try:
+        for uid in (2001, 2002):
+            os.chown(tmp_path, uid, uid)
+            options = ["--rm", "--user", "root", "-v", f"{tmp_path}:/workspace", "-v", f"{volume}:/home/tank/.cache"]
+            done = run("docker", "run", *options, "puffertank/tank:cpu", "touch", "/home/tank/.cache/x")
+            assert done.returncode == 0, done.stderr
+    finally:
+        run("docker", "volume", "rm", "--force", volume)
