@@ -8,6 +8,7 @@ from pufferlib.env import PufferEnv
 from pufferlib.vector.base import VectorEnv
 from pufferlib.vector.cpus import usable_cpus
 from pufferlib.vector.make import make
+from pufferlib.vector.processes import Multiprocessing
 from pufferlib.vector.serial import Serial
 
-__all__ = ["PufferEnv", "Serial", "VectorEnv", "make", "usable_cpus"]
+__all__ = ["Multiprocessing", "PufferEnv", "Serial", "VectorEnv", "make", "usable_cpus"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 __all__ = ["usable_cpus"]
 
+_MEMBERSHIP = Path("/proc/self/cgroup")
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
@@ -14,7 +15,7 @@ def usable_cpus() -> int:
     At least 1. A quota of 2.5 cores counts as 2: a third busy worker would stall all of them.
     """
     allowed = len(os.sched_getaffinity(0))
-    quota = _quota(Path("/proc/self/cgroup"), _CGROUPS)
+    quota = _quota(_MEMBERSHIP, _CGROUPS)
     return allowed if quota is None else max(1, min(allowed, int(quota)))
 
 

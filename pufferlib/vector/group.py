@@ -5,7 +5,7 @@ place where environments are built, reset and stepped.
 """
 
 import inspect
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from pufferlib.vector.plan import Autoreset, EnvDescription, EnvPlan, RowSpec
 __all__ = ["EnvGroup", "Memory", "build_env", "env_rows"]
 
 Memory = Callable[[RowSpec, int], Buffers]
+
 
 _HOW_TO_WRAP = (
     "wrap a Gymnasium environment as functools.partial(pufferlib.emulation.GymnasiumPufferEnv, "
@@ -42,7 +43,7 @@ class EnvGroup:
         plans: Sequence[EnvPlan],
         autoreset: Autoreset | None,
         memory: Memory,
-        progress: MutableSequence[int] | None = None,
+        progress: "list[int] | memoryview[int] | None" = None,
     ) -> None:
         self._members: list[_Native | _Emulated] = []
         self._progress = [0] if progress is None else progress
@@ -64,15 +65,12 @@ class EnvGroup:
 
     def describe(self) -> EnvDescription:
         """What the first environment, and so each of them, is like."""
-        env = self._members[0].env
+        env: Any = self._members[0].env
         space = env.single_observation_space
-        emulated = env.emulated
-        dtype = emulated["observation_dtype"] if emulated else space.dtype
-        return EnvDescription(
-            space, env.single_action_space, int(env.num_agents), emulated, np.dtype(dtype), self.autoreset
-        )
+        dtype = env.obs_dtype if env.emulated else np.dtype(space.dtype)
+        return EnvDescription(space, env.single_action_space, int(env.num_agents), env.emulated, dtype, self.autoreset)
 
-    def track(self, progress: MutableSequence[int]) -> None:
+    def track(self, progress: "list[int] | memoryview[int]") -> None:
         """From now on, note in ``progress[0]`` which environment is being worked on."""
         self._progress = progress
 
@@ -135,15 +133,23 @@ class _Native:
     def reset(self, seed: int | None, infos: Infos) -> None:
         observations, news = self.env.reset(seed=seed)
         self._check_in_place(observations)
-        _clear(self.buffers)
-        _collect(news, infos, self.env)
+        for name in ("rewards", "terminals", "truncations"):
+            self.buffers[name][:] = 0
+        self._collect(news, infos)
 
     def step(self, infos: Infos) -> None:
         observations, _, _, _, news = self.env.step(self.buffers["actions"])
         if observations is not self.buffers["observations"]:
             self._check_in_place(observations)
-        if news:
-            _collect(news, infos, self.env)
+        if news or not isinstance(news, list):
+            self._collect(news, infos)
+
+    def _collect(self, news: Any, infos: Infos) -> None:
+        if not isinstance(news, list):
+            raise APIUsageError(
+                f"{type(self.env).__name__}: infos must be a list of dicts, got {type(news).__name__}; return []"
+            )
+        infos.extend(info for info in news if info)
 
     def _check_in_place(self, observations: Any) -> None:
         rows = self.buffers["observations"]
@@ -162,11 +168,12 @@ class _Emulated:
     def __init__(self, env: Any, plan: EnvPlan, buffers: Buffers, autoreset: Autoreset | None) -> None:
         self.env, self.plan, self.buffers = env, plan, buffers
         self.autoreset: Autoreset = autoreset or "next_step"
+        self._is_per_agent = hasattr(env, "possible_agents")
+        self._actions = buffers["actions"] if self._is_per_agent else buffers["actions"][0, ...]
 
     def reset(self, seed: int | None, infos: Infos) -> None:
         _, news = self.env.reset(seed=seed)
-        _clear(self.buffers)
-        _collect(news, infos, self.env)
+        self._collect(news, infos)
 
     def step(self, infos: Infos) -> None:
         if self.env.done:
@@ -177,16 +184,23 @@ class _Emulated:
                 )
             self.reset(None, infos)
             return
-        *_, news = self.env.step(self.buffers["actions"])
+        actions = self._actions
+        *_, news = self.env.step(actions if actions.ndim else actions.item())
         if news:
-            _collect(news, infos, self.env)
+            self._collect(news, infos)
         if self.autoreset == "same_step":
             self._start_next(infos)
+
+    def _collect(self, news: Any, infos: Infos) -> None:
+        if self._is_per_agent:
+            news = {agent: info for agent, info in news.items() if info}
+        if news:
+            infos.append(news)
 
     def _start_next(self, infos: Infos) -> None:
         """Keep the last observations of agents whose episode ended, then reset if all are done."""
         rows = self.buffers
-        ended = rows["terminals"] | rows["truncations"]
+        ended = np.logical_or(rows["terminals"], rows["truncations"])
         if ended.any():
             rows["final_observations"][ended] = rows["observations"][ended]
         if self.env.done:
@@ -259,18 +273,3 @@ def _no_buf(plan: EnvPlan) -> APIUsageError:
         f"vector.make: the creator of environment {plan.index} must take buf and hand it to the PufferEnv it makes, "
         f"got {name}, which does not; {_HOW_TO_WRAP}"
     )
-
-
-def _clear(rows: Buffers) -> None:
-    rows["rewards"][:] = 0
-    rows["terminals"][:] = False
-    rows["truncations"][:] = False
-
-
-def _collect(news: Any, infos: Infos, env: Any) -> None:
-    """Append what an environment has to say to ``infos``; empty dicts say nothing."""
-    if isinstance(news, dict):
-        news = [news]
-    elif not isinstance(news, list):
-        raise APIUsageError(f"{type(env).__name__}: infos must be a list of dicts, got {type(news).__name__}")
-    infos.extend(info for info in news if info)

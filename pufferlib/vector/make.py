@@ -12,6 +12,7 @@ from pufferlib.vector.base import VectorEnv
 from pufferlib.vector.cpus import usable_cpus
 from pufferlib.vector.group import build_env
 from pufferlib.vector.plan import AUTORESET_MODES, EnvPlan, VectorPlan
+from pufferlib.vector.processes import Multiprocessing
 from pufferlib.vector.serial import Serial
 
 __all__ = ["make"]
@@ -19,6 +20,7 @@ __all__ = ["make"]
 WHERE = "vector.make"
 BACKENDS: dict[str, type[PufferEnv | VectorEnv]] = {
     "Serial": Serial,
+    "Multiprocessing": Multiprocessing,
     "PufferEnv": PufferEnv,
     "native": PufferEnv,
 }
@@ -216,7 +218,7 @@ def _valid_batches(num_envs: int, envs_per_worker: int, contiguous: bool) -> lis
 
 def _bad_batch(batch: int, num_envs: int, workers: int, contiguous: bool) -> APIUsageError:
     valid = _valid_batches(num_envs, num_envs // workers, contiguous)
-    near = sorted(sorted(valid, key=lambda size: abs(size - batch))[:2])
+    near = [size for size in valid if size < batch][-1:] + [size for size in valid if size > batch][:1]
     hint = f"try batch_size={' or '.join(map(str, near))}"
     each = num_envs // workers
     if batch % each:

@@ -1,11 +1,15 @@
 """Serial and the native backend, and the examples of the vectorization page that use them."""
 
+import functools
+
 import gymnasium
 import numpy as np
 import pytest
 
 import pufferlib
 import pufferlib.vector
+from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.errors import APIUsageError
 from pufferlib.seeding import env_seed
 
 
@@ -105,3 +109,201 @@ def test_smaller_batches_take_turns():
         seen.append(agent_ids.tolist())
         vecenv.send(vecenv.action_space.sample())
     assert seen == [[0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3]]
+
+
+class Counter(gymnasium.Env):
+    """Observes the number of its step; the episode ends after ``length`` of them."""
+
+    observation_space = gymnasium.spaces.Box(0, 1000, (1,), np.int32)
+    action_space = gymnasium.spaces.Discrete(4, start=-1)
+
+    def __init__(self, length=3, truncates=False):
+        self.length, self.truncates = length, truncates
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = 0
+        return np.zeros(1, np.int32), {}
+
+    def step(self, action):
+        self.count += 1
+        end = self.count == self.length
+        return np.full(1, self.count, np.int32), 1.0, end and not self.truncates, end and self.truncates, {}
+
+
+def counters(autoreset=None, **kwargs):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=Counter, env_kwargs=kwargs)
+    return pufferlib.vector.make(creator, backend="Serial", num_envs=2, autoreset=autoreset)
+
+
+def rollout(vecenv, steps):
+    """Observation, reward, terminal and truncation of the first environment in every step."""
+    vecenv.reset()
+    outcomes = (vecenv.step([0, 0]) for _ in range(steps))
+    return [(int(o[0, 0]), float(r[0]), bool(d[0]), bool(t[0])) for o, r, d, t, _ in outcomes]
+
+
+def test_next_step_autoreset_spends_a_step_on_the_reset():
+    vecenv = counters()
+    assert vecenv.autoreset == "next_step"
+    assert rollout(vecenv, 5) == [
+        (1, 1.0, False, False),
+        (2, 1.0, False, False),
+        (3, 1.0, True, False),
+        (0, 0.0, False, False),
+        (1, 1.0, False, False),
+    ]
+
+
+@pytest.mark.parametrize("truncates", [False, True])
+def test_same_step_autoreset_keeps_the_last_observation(truncates):
+    vecenv = counters("same_step", truncates=truncates)
+    assert rollout(vecenv, 3) == [
+        (1, 1.0, False, False),
+        (2, 1.0, False, False),
+        (0, 1.0, not truncates, truncates),
+    ]
+    assert vecenv.final_observations.tolist() == [[3], [3]]
+    assert int(vecenv.step([0, 0])[0][0, 0]) == 1
+
+
+def test_disabled_autoreset_asks_for_a_reset():
+    vecenv = counters("disabled")
+    assert rollout(vecenv, 3)[-1] == (3, 1.0, True, False)
+    with pytest.raises(
+        APIUsageError, match="the episode of environment 0 is over and autoreset is 'disabled'; call reset"
+    ):
+        vecenv.step([0, 0])
+    assert rollout(vecenv, 1) == [(1, 1.0, False, False)]
+
+
+@pytest.mark.parametrize("options", [{"backend": "Serial"}, {"backend": "Multiprocessing", "num_workers": 1}])
+def test_calls_out_of_order(options):
+    vecenv = pufferlib.vector.make(SamplePufferEnv, num_envs=2, **options)
+    name = options["backend"]
+    for call in (vecenv.recv, lambda: vecenv.send([0] * 4), lambda: vecenv.step([0] * 4)):
+        with pytest.raises(
+            APIUsageError, match=rf"{name}.(recv|send): the next call must be async_reset, got (recv|send); "
+        ):
+            call()
+    for attribute in ("observations", "agent_ids"):
+        with pytest.raises(APIUsageError, match=rf"{name}.{attribute}: there is no batch yet"):
+            getattr(vecenv, attribute)
+    vecenv.async_reset()
+    with pytest.raises(APIUsageError, match=rf"{name}.send: the next call must be recv, got send"):
+        vecenv.send([0] * 4)
+    vecenv.recv()
+    with pytest.raises(APIUsageError, match=rf"{name}.recv: the next call must be send, got recv"):
+        vecenv.recv()
+    vecenv.send([0] * 4)
+    vecenv.close()
+    for call in (vecenv.recv, vecenv.reset, lambda: vecenv.send([0] * 4)):
+        with pytest.raises(APIUsageError, match=rf"{name}\..*: the environments are closed; make new ones"):
+            call()
+
+
+@pytest.mark.parametrize("seed", [1.5, "3", True, [1, 2]])
+def test_wrong_seeds(seed):
+    vecenv = pufferlib.vector.make(SamplePufferEnv, backend="Serial")
+    with pytest.raises(APIUsageError, match=r"Serial.async_reset: seed must be an int or None, got "):
+        vecenv.reset(seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ([0] * 3, r"actions must have shape \(4,\), one row per agent of the batch, got shape \(3,\)"),
+        (0, r"got shape \(\)"),
+        ([[0]] * 4, r"got shape \(4, 1\)"),
+        ([0.0] * 4, "actions must be numbers that fit int32, got dtype float64"),
+        (["a"] * 4, "got dtype <U1"),
+        ([0, 1, 2, 1], r"the first actions must be in the action space Discrete\(2\), got 2 in row 2"),
+        ([0, -1, 0, 0], "got -1 in row 1"),
+    ],
+)
+def test_wrong_actions(actions, message):
+    vecenv = pufferlib.vector.make(SamplePufferEnv, backend="Serial", num_envs=2)
+    vecenv.reset()
+    with pytest.raises(APIUsageError, match=rf"Serial.send: .*{message}"):
+        vecenv.step(actions)
+    vecenv.step([0, 1, 1, 0])  # a refused call changes nothing
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64])
+def test_any_integer_type_is_taken(dtype):
+    vecenv = pufferlib.vector.make(SamplePufferEnv, backend="Serial")
+    vecenv.reset()
+    vecenv.step(np.array([0, 1], dtype))
+    assert vecenv.actions.dtype == np.int32
+    assert vecenv.actions.tolist() == [0, 1]
+
+
+class Continuous(SamplePufferEnv):
+    def __init__(self, buf=None):
+        self.single_observation_space = gymnasium.spaces.Box(low=-1, high=1, shape=(1,))
+        self.single_action_space = gymnasium.spaces.Box(low=-1, high=1, shape=(2,))
+        self.num_agents = 2
+        pufferlib.PufferEnv.__init__(self, buf)
+
+
+def test_box_actions():
+    vecenv = pufferlib.vector.make(Continuous, backend="Serial")
+    vecenv.reset()
+    with pytest.raises(APIUsageError, match=r"first actions must be in the action space .*, got \[0.0, nan\] in row 1"):
+        vecenv.step([[0.0, 1.0], [0.0, float("nan")]])
+    vecenv.step([[0.5, 1], [0, -1]])
+    assert vecenv.actions.dtype == np.float32
+    assert vecenv.actions.tolist() == [[0.5, 1.0], [0.0, -1.0]]
+
+
+def test_an_environment_that_replaces_its_arrays_is_told():
+    class Careless(SamplePufferEnv):
+        def step(self, actions):
+            self.observations = np.zeros((2, 1), np.float32)
+            return self.observations, self.rewards, self.terminals, self.truncations, []
+
+    vecenv = pufferlib.vector.make(Careless, backend="Serial")
+    vecenv.reset()
+    with pytest.raises(APIUsageError, match=r"Careless: observations must be written in place, self.observations\[:\]"):
+        vecenv.step([0, 0])
+
+
+def test_an_environment_whose_infos_are_no_list_is_told():
+    class Careless(SamplePufferEnv):
+        def step(self, actions):
+            return self.observations, self.rewards, self.terminals, self.truncations, {"a": 1}
+
+    vecenv = pufferlib.vector.make(Careless, backend="Serial")
+    vecenv.reset()
+    with pytest.raises(APIUsageError, match="Careless: infos must be a list of dicts, got dict"):
+        vecenv.step([0, 0])
+
+
+def test_an_error_in_serial_says_where():
+    class Broken(SamplePufferEnv):
+        def step(self, actions):
+            if self.foo == 1:
+                raise ValueError("boom")
+            return super().step(actions)
+
+    vecenv = pufferlib.vector.make([Broken] * 2, [[0], [1]], num_envs=2, backend="Serial")
+    vecenv.reset()
+    with pytest.raises(ValueError, match="boom") as caught:
+        vecenv.step([0, 1, 1, 0])
+    assert caught.value.__notes__ == ["while stepping environment 1 with actions [1, 0]"]
+    with pytest.raises(APIUsageError, match="the next call must be async_reset"):
+        vecenv.recv()
+    vecenv.close()
+
+
+def test_first_reset_uses_the_seed_of_make():
+    class Seeded(SamplePufferEnv):
+        def reset(self, seed=None):
+            self.observations[:] = -1 if seed is None else seed
+            return self.observations, []
+
+    vecenv = pufferlib.vector.make(Seeded, backend="Serial", num_envs=2, seed=4)
+    as_float = [[np.float32(env_seed(4, index))] for index in (0, 0, 1, 1)]
+    np.testing.assert_array_equal(vecenv.reset()[0], as_float)
+    assert (vecenv.reset()[0] == -1).all()
+    assert (vecenv.reset(seed=4)[0] == as_float).all()

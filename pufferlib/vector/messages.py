@@ -1,0 +1,79 @@
+"""What parent and worker tell each other through their pipe; everything else goes through shared memory."""
+
+import os
+import traceback
+from dataclasses import dataclass, field
+
+from pufferlib.env import Infos
+from pufferlib.errors import APIUsageError
+from pufferlib.vector.plan import Autoreset, EnvDescription, RowSpec
+
+__all__ = ["PHASES", "RESET", "STEP", "WAKE", "Failed", "NeedMemory", "News", "Ready", "Setup"]
+
+# Operations, in the command words.
+RESET, STEP = 1, 2
+PHASES = {RESET: "reset", STEP: "step"}
+
+WAKE = b""  # "look at your command words", in either direction
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Parent to worker: what to build. ``spec`` is None for the worker that is to find it out."""
+
+    worker: int
+    num_workers: int
+    num_envs: int
+    envs: bytes  # tuple[EnvPlan, ...], pickled by cloudpickle
+    autoreset: Autoreset | None
+    spec: RowSpec | None
+    sys_path: list[str]
+    environ: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    folder: str = field(default_factory=os.getcwd)
+
+
+@dataclass(frozen=True)
+class NeedMemory:
+    """Worker to parent: this is what my first environment needs; answered with the shared memory."""
+
+    spec: RowSpec
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Worker to parent: the environments are built."""
+
+    description: EnvDescription
+
+
+@dataclass(frozen=True)
+class News:
+    """Worker to parent: infos of the last command, which were not empty."""
+
+    infos: Infos
+
+
+@dataclass(frozen=True)
+class Failed:
+    """Worker to parent: an environment raised; the worker is about to end.
+
+    Attributes:
+        phase: What it was doing: "build", "reset", "step" or "close".
+        position: Which of the worker's environments.
+        message: The exception in one line; if ``misuse``, its text alone.
+        traceback: The whole of it, with notes.
+        misuse: Whether the environment breaks the contract, rather than that it failed.
+    """
+
+    phase: str
+    position: int
+    message: str
+    traceback: str
+    misuse: bool
+
+    @classmethod
+    def of(cls, phase: str, position: int, error: BaseException) -> "Failed":
+        """The report about ``error``."""
+        misuse = phase == "build" and isinstance(error, APIUsageError)
+        message = str(error) if misuse else traceback.format_exception_only(error)[0].strip()
+        return cls(phase, position, message, "".join(traceback.format_exception(error)).rstrip(), misuse)

@@ -1,0 +1,442 @@
+"""Multiprocessing: the examples of the vectorization page, life and death of the workers."""
+
+import functools
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import cloudpickle
+import gymnasium
+import numpy as np
+import pytest
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.errors import APIUsageError, WorkerError
+from pufferlib.seeding import env_seed
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
+
+
+class SamplePufferEnv(pufferlib.PufferEnv):
+    def __init__(self, foo=0, bar=1, buf=None, seed=0):
+        self.single_observation_space = gymnasium.spaces.Box(low=-1, high=1, shape=(1,))
+        self.single_action_space = gymnasium.spaces.Discrete(2)
+        self.num_agents = 2
+        super().__init__(buf)
+        self.foo, self.bar, self.seed = foo, bar, seed
+
+    def reset(self, seed=0):
+        self.observations[:] = self.observation_space.sample()
+        return self.observations, []
+
+    def step(self, action):
+        self.observations[:] = self.observation_space.sample()
+        infos = [{"info": "list of dictionaries"}]
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def close(self):
+        pass
+
+
+class Scripted(pufferlib.PufferEnv):
+    """Does what the dict of functions says, before it resets, steps or closes."""
+
+    def __init__(self, buf=None, seed=0, on_build=None, on_reset=None, on_step=None, on_close=None):
+        if on_build:
+            on_build()
+        self.single_observation_space = gymnasium.spaces.Box(low=-1e6, high=1e6, shape=(1,))
+        self.single_action_space = gymnasium.spaces.Discrete(5)
+        self.num_agents = 1
+        super().__init__(buf)
+        self.on_reset, self.on_step, self.on_close = on_reset, on_step, on_close
+
+    def reset(self, seed=None):
+        if self.on_reset:
+            self.on_reset()
+        self.observations[:] = 0
+        return self.observations, []
+
+    def step(self, actions):
+        infos = (self.on_step() if self.on_step else None) or []
+        self.observations += 1
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def close(self):
+        if self.on_close:
+            self.on_close()
+
+
+def make(creator, num_envs=2, num_workers=2, **kwargs):
+    return pufferlib.vector.make(
+        creator, num_envs=num_envs, num_workers=num_workers, backend="Multiprocessing", overwork=True, **kwargs
+    )
+
+
+def faulty(**kwargs):
+    """Two environments in two workers, of which the last does what ``kwargs`` say."""
+    return make([Scripted, Scripted], env_kwargs=[{}, kwargs], seed=5)
+
+
+def live_and_die(**kwargs):
+    vecenv = faulty(**kwargs)
+    vecenv.reset()
+    vecenv.step([1, 3])
+
+
+def test_example_async_api():
+    vecenv = pufferlib.vector.make(
+        SamplePufferEnv,
+        num_envs=2,
+        num_workers=2,
+        batch_size=1,
+        backend=pufferlib.vector.Multiprocessing,
+        overwork=True,  # for machines with one core
+    )
+
+    # Async reset
+    vecenv.async_reset()
+    o, r, d, t, i, env_ids, masks = vecenv.recv()
+
+    # Async step
+    actions = vecenv.action_space.sample()
+    vecenv.send(actions)
+
+    # Get results when ready
+    o, r, d, t, i, env_ids, masks = vecenv.recv()
+    assert o.shape == (2, 1)
+    assert r.dtype == np.float32
+    assert d.dtype == t.dtype == masks.dtype == bool
+    assert env_ids.tolist() == [2, 3]
+    assert i == []
+    vecenv.close()
+
+
+@pytest.mark.parametrize("zero_copy", [True, False])
+def test_example_pool(zero_copy):
+    with make(SamplePufferEnv, num_envs=8, num_workers=4, batch_size=4, zero_copy=zero_copy) as vecenv:
+        vecenv.async_reset()
+        for _ in range(20):
+            *_, env_ids, masks = vecenv.recv()
+            assert len(set(env_ids.tolist())) == vecenv.agents_per_batch == 8
+            assert masks.all()
+            vecenv.send(vecenv.action_space.sample())
+
+
+def test_the_driver_describes_the_environments():
+    with make(SamplePufferEnv) as vecenv:
+        driver = vecenv.driver_env
+        assert driver.num_agents == 2
+        assert driver.observation_space.shape == (2, 1)
+        assert driver.action_space.shape == (2,)
+        assert driver.emulated is False
+        assert driver.autoreset == vecenv.autoreset == "same_step"
+        assert (vecenv.num_envs, vecenv.num_agents, vecenv.agents_per_batch) == (2, 4, 4)
+
+
+def test_the_driver_of_emulated_environments_knows_their_dtypes():
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])
+    with make(creator) as vecenv:
+        ours = creator()
+        assert vecenv.driver_env.emulated == vecenv.emulated == ours.emulated
+        assert vecenv.driver_env.obs_dtype == ours.obs_dtype
+        assert vecenv.autoreset == "next_step"
+
+
+def test_each_environment_is_built_once(tmp_path):
+    def creator(buf=None, seed=0):
+        (tmp_path / f"{seed}-{os.getpid()}-{time.monotonic_ns()}").touch()
+        return Scripted(buf=buf)
+
+    make(creator, num_envs=4, seed=9).close()
+    built = [int(path.name.split("-")[0]) for path in tmp_path.iterdir()]
+    assert sorted(built) == sorted(env_seed(9, index) for index in range(4))
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_close_closes_every_environment_once(backend, tmp_path):
+    def on_close():
+        (tmp_path / str(time.monotonic_ns())).touch()
+
+    vecenv = pufferlib.vector.make(Scripted, env_kwargs={"on_close": on_close}, num_envs=3, backend=backend)
+    vecenv.reset()
+    vecenv.close()
+    vecenv.close()
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_infos_arrive_in_the_order_of_the_environments():
+    def speak(name):
+        return lambda: [{"name": name}, {}, {"size": "x" * 300_000}]
+
+    kwargs = [{"on_step": speak(name)} for name in "abcd"]
+    with make([Scripted] * 4, num_envs=4, env_kwargs=kwargs) as vecenv:
+        assert vecenv.reset()[1] == []
+        for _ in range(3):
+            infos = vecenv.step([0] * 4)[4]
+            assert [info["name"] for info in infos if "name" in info] == list("abcd")
+            assert len(infos) == 8
+
+
+def test_an_environment_that_prints_a_lot():
+    def shout():
+        print("x" * 100_000)
+        print("y" * 100_000, file=sys.stderr)
+
+    with make(Scripted, env_kwargs={"on_step": shout}) as vecenv:
+        vecenv.reset()
+        for _ in range(20):
+            vecenv.step([0, 0])
+
+
+def test_workers_see_today_s_environment_variables_and_folder(monkeypatch, tmp_path):
+    def tell():
+        return [{"variable": os.environ.get("TANK"), "folder": os.getcwd(), "torch": "torch" in sys.modules}]
+
+    for value in ("one", "two"):
+        monkeypatch.setenv("TANK", value)
+        monkeypatch.chdir(tmp_path)
+        with make(Scripted, env_kwargs={"on_step": tell}) as vecenv:
+            vecenv.reset()
+            assert vecenv.step([0, 0])[4] == [{"variable": value, "folder": str(tmp_path), "torch": False}] * 2
+
+
+def boom():
+    raise ValueError("boom")
+
+
+@pytest.mark.parametrize("phase", ["build", "reset", "step"])
+def test_an_environment_that_raises(phase):
+    with pytest.raises(WorkerError) as caught:
+        live_and_die(**{f"on_{phase}": boom})
+    text = str(caught.value)
+    assert text.startswith(f"vector.Multiprocessing: ValueError: boom, in {phase} of environment 1 (worker 1, ")
+    assert f"seed {env_seed(5, 1)}" in text
+    assert "Traceback (most recent call last):" in text
+    assert "in boom" in text
+    if phase == "step":
+        assert "last actions [3]" in text
+
+
+@pytest.mark.parametrize(
+    ("end", "cause"),
+    [
+        (lambda: os._exit(3), "exit code 3"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "signal SIGKILL"),
+        (lambda: os.kill(os.getpid(), signal.SIGSEGV), "signal SIGSEGV"),
+    ],
+)
+@pytest.mark.parametrize("phase", ["build", "reset", "step"])
+def test_a_worker_that_dies(phase, end, cause):
+    with pytest.raises(WorkerError) as caught:
+        live_and_die(**{f"on_{phase}": end})
+    text = str(caught.value)
+    assert f"ended with {cause}, in {phase} of environment 1 (worker 1, seed {env_seed(5, 1)}" in text
+    if phase == "step":
+        assert "last actions [3]" in text
+
+
+def test_sys_exit_in_an_environment_is_reported():
+    vecenv = faulty(on_step=lambda: sys.exit("enough"))
+    vecenv.reset()
+    with pytest.raises(WorkerError, match="SystemExit: enough, in step of environment 1"):
+        vecenv.step([0, 0])
+
+
+def test_a_worker_killed_between_two_steps():
+    vecenv = make(Scripted)
+    vecenv.reset()
+    os.kill(vecenv._pool._processes[0].pid, signal.SIGKILL)
+    with pytest.raises(WorkerError, match=r"worker 0 .* ended with signal SIGKILL"):
+        vecenv.step([0, 0])
+
+
+def test_after_a_failure_all_workers_have_ended():
+    vecenv = faulty(on_step=boom)
+    pids = [process.pid for process in vecenv._pool._processes]
+    vecenv.reset()
+    with pytest.raises(WorkerError):
+        vecenv.step([0, 0])
+    assert not any(map(is_alive, pids))
+    for call in (vecenv.recv, vecenv.reset, lambda: vecenv.send([0, 0])):
+        with pytest.raises(APIUsageError, match="the workers were ended by an earlier error; make new environments"):
+            call()
+    vecenv.close()
+
+
+def test_a_failing_close_is_reported_and_leaves_nothing():
+    vecenv = faulty(on_close=boom)
+    pids = [process.pid for process in vecenv._pool._processes]
+    with pytest.raises(WorkerError, match="ValueError: boom, in close of worker 1"):
+        vecenv.close()
+    assert not any(map(is_alive, pids))
+    vecenv.close()
+
+
+def test_a_worker_that_will_not_end_is_ended(monkeypatch):
+    module = sys.modules["pufferlib.vector.pool"]
+    monkeypatch.setattr(module, "CLOSE_S", 0.2)
+    vecenv = faulty(on_close=lambda: time.sleep(60))
+    pids = [process.pid for process in vecenv._pool._processes]
+    vecenv.close()
+    assert not any(map(is_alive, pids))
+
+
+def test_what_cannot_be_pickled():
+    lock = __import__("threading").Lock()
+    with pytest.raises(APIUsageError, match=r"must be able to pickle .*cannot pickle '_thread.lock' object"):
+        make(Scripted, env_kwargs={"on_step": lambda: lock and None})
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_twenty_cycles_leak_no_file_and_no_process():
+    make(Scripted).close()  # starts the process server
+    gc.collect()  # of earlier tests
+    before, maps = open_files(), count_maps()
+    for _ in range(20):
+        vecenv = make(Scripted)
+        pids = [process.pid for process in vecenv._pool._processes]
+        vecenv.reset()
+        vecenv.step([0, 0])
+        vecenv.close()
+        assert not any(map(is_alive, pids))
+    del vecenv
+    gc.collect()
+    assert open_files() == before
+    assert count_maps() == maps
+
+
+def count_maps():
+    with open("/proc/self/maps") as maps:
+        return sum("memfd:pufferlib" in line for line in maps)
+
+
+def test_arrays_outlive_the_environments():
+    vecenv = make(Scripted)
+    vecenv.reset()
+    observations = vecenv.step([0, 0])[0]
+    vecenv.close()
+    del vecenv
+    assert observations.tolist() == [[1.0], [1.0]]
+
+
+def test_an_idle_pool_costs_next_to_nothing():
+    def used():
+        ticks = 0
+        for pid in pids:
+            with open(f"/proc/{pid}/stat") as stat:
+                ticks += sum(map(int, stat.read().rpartition(")")[2].split()[11:13]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    with make(Scripted) as vecenv:
+        vecenv.reset()
+        vecenv.step([0, 0])
+        pids = [process.pid for process in vecenv._pool._processes]
+        before = used()
+        time.sleep(1)
+        assert used() - before < 0.1
+
+
+def run_script(text, **kwargs):
+    """A script without a main guard, as users write them, in a process of its own."""
+    path = kwargs.pop("path")
+    path.write_text(textwrap.dedent(SCRIPT) + textwrap.dedent(text))
+    return subprocess.Popen(
+        [sys.executable, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs
+    )
+
+
+SCRIPT = """
+    import os, sys, time
+    import gymnasium
+    import pufferlib, pufferlib.vector
+
+    print("main runs", flush=True)
+
+    class Env(pufferlib.PufferEnv):
+        def __init__(self, buf=None):
+            self.single_observation_space = gymnasium.spaces.Box(low=0, high=1, shape=(1,))
+            self.single_action_space = gymnasium.spaces.Discrete(2)
+            self.num_agents = 1
+            super().__init__(buf)
+
+        def reset(self, seed=None):
+            return self.observations, [{"pid": os.getpid()}]
+
+        def step(self, actions):
+            time.sleep(DELAY)
+            return self.observations, self.rewards, self.terminals, self.truncations, []
+
+        def close(self):
+            pass
+
+    DELAY = 0
+    def start():
+        vecenv = pufferlib.vector.make(Env, num_envs=2, num_workers=2, overwork=True, backend="Multiprocessing")
+        print(*(info["pid"] for info in vecenv.reset()[1]), flush=True)
+        return vecenv
+"""
+
+
+def read_pids(process):
+    assert process.stdout.readline() == "main runs\n"
+    return [int(pid) for pid in process.stdout.readline().split()]
+
+
+def wait_until_gone(pids, seconds=10):
+    deadline = time.monotonic() + seconds
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not any(map(is_alive, pids))
+
+
+def test_a_script_without_main_guard_that_forgets_to_close(tmp_path):
+    process = run_script("vecenv = start()\nvecenv.step([0, 0])\n", path=tmp_path / "script.py")
+    pids = read_pids(process)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "", "")
+    assert len(pids) == 2
+    assert wait_until_gone(pids)
+
+
+@pytest.mark.parametrize("delay", [0, 0.5])
+def test_ctrl_c_ends_everything(tmp_path, delay):
+    text = f"DELAY = {delay}\nvecenv = start()\nwhile True:\n    vecenv.step([0, 0])\n"
+    process = run_script(text, path=tmp_path / "script.py", start_new_session=True)
+    pids = read_pids(process)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the script and all its workers
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert err.count("Traceback") == 1
+    assert err.rstrip().endswith("KeyboardInterrupt")
+    assert out == ""
+    assert wait_until_gone(pids)
+
+
+@pytest.mark.parametrize("doing", ["time.sleep(60)", "vecenv.step([0, 0])", "vecenv.send([0, 0]); time.sleep(60)"])
+def test_workers_end_with_a_parent_that_is_killed(tmp_path, doing):
+    text = f"DELAY = 100\nvecenv = start()\n{doing}\n"
+    process = run_script(text, path=tmp_path / "script.py")
+    pids = read_pids(process)
+    time.sleep(0.3)
+    process.kill()
+    process.wait()
+    assert wait_until_gone(pids)
+    process.communicate()
