@@ -137,7 +137,10 @@ cdef class OceanBatch:
         self.log_interval = log_interval
         problem = puffer_batch_create(&self.batch, kind, num_games, numbers)
         if problem is not NULL:
-            raise APIUsageError(f"{self.where}: {problem.decode()}")
+            sentence = problem.decode()
+            got = [f"{kind.parameters[i].name.decode()}={numbers[i]:g}" for i in range(kind.num_parameters)
+                   if kind.parameters[i].name.decode() in sentence.split()]
+            raise APIUsageError(f"{self.where}: {sentence}, got {', '.join(got)}")
         if self.batch.games is NULL:
             raise MemoryError(f"{self.where}: no memory for {num_games} games")
 

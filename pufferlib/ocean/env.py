@@ -72,7 +72,7 @@ class OceanEnv(PufferEnv):
         self.num_agents = num_envs * spec["agents"]
         self.metadata = {**type(self).metadata, "render_fps": spec["frames_per_second"]}  # type: ignore[misc]
         self._picture_shape: tuple[int, ...] = (*spec["picture"], 3)
-        self._seed: int | None = seed
+        self._seed: int | None = _checked_seed(where, seed)
         super().__init__(buf)
         self._batch.bind(
             self.observations,
@@ -95,10 +95,9 @@ class OceanEnv(PufferEnv):
         Returns:
             observations ``(num_agents, *shape)`` and an empty list.
         """
-        if seed is None:
-            seed, self._seed = self._seed, None
-        seeds = None if seed is None else [env_seed(seed, i) for i in range(self.num_envs)]
-        self._batch.reset(seeds)
+        where = f"{type_of(self.name).class_name}.reset"
+        seed = self._seed if seed is None else _checked_seed(where, seed)
+        self._batch.reset(None if seed is None else [env_seed(seed, i) for i in range(self.num_envs)])
         self._seed = None
         return self.observations, []
 
@@ -142,6 +141,12 @@ def type_of(name: str) -> EnvType:
     if name not in known:
         raise UnknownNameError.of("pufferlib.ocean", "environment", name, known)
     return known[name]
+
+
+def _checked_seed(where: str, seed: object) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise APIUsageError(f"{where}: seed must be an int, got {seed!r}")
+    return int(seed)
 
 
 def _check_count(where: str, name: str, value: object) -> None:
