@@ -19,6 +19,7 @@ KNOWN = {
     "service",
     "runServices",
     "workspaceFolder",
+    "overrideCommand",
     "remoteUser",
     "updateRemoteUserUID",
     "postCreateCommand",
