@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from pufferlib.distributions import Gaussian, action_distribution
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.pytorch import NativeDtype, nativize_dtype, nativize_tensor
 
 __all__ = ["Default", "LSTMWrapper", "NatureCNN", "Policy", "State", "layer_init", "make_policy"]
 
@@ -229,8 +230,6 @@ class Features(nn.Module):
         if self._structure is None:
             flat = observations.reshape(len(observations), -1).float()
             return flat if self._scale == 1 else flat * self._scale
-        from pufferlib.pytorch import nativize_tensor
-
         leaves = _leaves(nativize_tensor(observations, self._structure))
         return torch.cat([leaf.reshape(len(leaf), -1) for leaf in leaves], -1)
 
@@ -265,24 +264,16 @@ def layer_init(layer: Layer, std: float = math.sqrt(2), bias_const: float = 0.0)
     return layer
 
 
-def _structure(env: PufferEnv) -> Any:
+def _structure(env: PufferEnv) -> NativeDtype | None:
     """The layout of an emulated Dict or Tuple observation; None where the array is the observation."""
-    if not env.emulated or np.dtype(env.emulated["observation_dtype"]) == np.dtype(
-        env.emulated["emulated_observation_dtype"]
-    ):
-        return None
-    from pufferlib.pytorch import nativize_dtype
-
-    return nativize_dtype(env.emulated)
+    dtype = nativize_dtype(env.emulated) if env.emulated else None
+    return dtype if isinstance(dtype, dict) else None
 
 
 def _leaves(tree: Any) -> Iterator[Tensor]:
     """The tensors of a nested observation as floats, bytes scaled to [0, 1]."""
     if isinstance(tree, dict):
         for value in tree.values():
-            yield from _leaves(value)
-    elif isinstance(tree, tuple | list):
-        for value in tree:
             yield from _leaves(value)
     else:
         yield tree.float() * (1 / 255) if tree.dtype == torch.uint8 else tree.float()
