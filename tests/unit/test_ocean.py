@@ -383,7 +383,7 @@ def test_buffers_that_c_cannot_write_are_refused(key, fault):
         buf[key] = np.repeat(buf[key], 2, axis=0)[::2]
     else:
         buf[key].setflags(write=False)
-    with pytest.raises(pufferlib.APIUsageError, match=f"Squared: {key} must be"):
+    with pytest.raises(pufferlib.APIUsageError, match=f"{key} must be"):
         ocean.Squared(num_envs=3, buf=buf)
 
 
