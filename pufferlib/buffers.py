@@ -1,7 +1,7 @@
 """The arrays of a batch, owned by whoever batches and written in place by the environments."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from pufferlib.spaces import Space, action_layout
 
 __all__ = ["BufferSource", "Buffers", "HasBuffers", "allocate", "layout", "set_buffers", "slice_rows"]
 
-Array = npt.NDArray[np.generic]
+Array = npt.NDArray[Any]
 Buffers = dict[str, Array]
 
 REQUIRED = ("observations", "actions", "rewards", "terminals", "truncations", "masks")

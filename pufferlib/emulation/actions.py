@@ -25,7 +25,11 @@ class ActionDecoder:
         self._layout = layout
         self._shape: tuple[int, ...] = layout.flat_space.shape or ()
         self._shapes = (self._shape, (1, *self._shape))
-        self._is_discrete = isinstance(layout.space, Discrete)
+        # Bounds of a single integer, the most common action by far; empty for any other.
+        self._low, self._high = 0, -1
+        if isinstance(layout.space, Discrete):
+            self._low = int(layout.space.start)
+            self._high = self._low + int(layout.space.n) - 1
         self._is_box = isinstance(layout.space, Box)
         self._reader = None if self._is_box else ActionReader(layout)
         self._is_checked = False
@@ -42,8 +46,8 @@ class ActionDecoder:
         """
         if self._reader is None:
             return self._decode_box(action)
-        if type(action) is int and self._is_discrete:
-            return self._reader.read([action])
+        if type(action) is int and self._low <= action <= self._high:
+            return action
         array = self._array(action, "iu", "integers")
         return self._reader.read(array.ravel().tolist())
 

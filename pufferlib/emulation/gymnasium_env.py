@@ -80,6 +80,7 @@ class GymnasiumPufferEnv(gymnasium.Wrapper[Array, Any, Any, Any]):
             "emulated_observation_dtype": self._layout.dtype,
         }
         set_buffers(self, buf)
+        self._show()
         self._packer = Packer(self._layout)
         self._decoder = ActionDecoder(f"{where}.step", actions)
         self._first_seed: int | None = seed
@@ -110,7 +111,8 @@ class GymnasiumPufferEnv(gymnasium.Wrapper[Array, Any, Any, Any]):
         self.terminals[0] = self.truncations[0] = False
         self.masks[0] = True
         self._done = False
-        return self.observations[0], info
+        self._show()
+        return self._row, info
 
     def step(self, action: Any) -> tuple[Array, SupportsFloat, bool, bool, dict[str, Any]]:
         """Act once.
@@ -133,4 +135,11 @@ class GymnasiumPufferEnv(gymnasium.Wrapper[Array, Any, Any, Any]):
         self.terminals[0] = terminated
         self.truncations[0] = truncated
         self._done = bool(terminated or truncated)
-        return self.observations[0], reward, terminated, truncated, info
+        if self._batch is not self.observations:  # somebody gave us other arrays
+            self._show()
+        return self._row, reward, terminated, truncated, info
+
+    def _show(self) -> None:
+        """Keep the view that ``reset`` and ``step`` return; making it costs more than a small copy."""
+        self._batch = self.observations
+        self._row: Array = self.observations[0, ...]

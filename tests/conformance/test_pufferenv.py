@@ -13,17 +13,24 @@ from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.testing import check_env
 
 
-def creator_of(name):
+def named():
+    """Every name; of the games of one binding only the first is quick enough to test always."""
+    bindings = set()
+    for name in pufferlib.list_envs():
+        binding, _, game = name.partition("/")
+        yield pytest.param(name, marks=[pytest.mark.slow] if game and binding in bindings else [])
+        bindings.add(binding)
+
+
+@pytest.mark.parametrize("name", list(named()))
+def test_named_environment(name):
+    if "/" not in name:
+        check_env(functools.partial(pufferlib.env_creator(name), num_envs=3))
+        return
     try:
-        creator = pufferlib.env_creator(name)
+        check_env(pufferlib.env_creator(name), steps=20)
     except pufferlib.BindingMissing as error:
         pytest.skip(str(error))
-    return creator if "/" in name else functools.partial(creator, num_envs=3)
-
-
-@pytest.mark.parametrize("name", pufferlib.list_envs())
-def test_named_environment(name):
-    check_env(creator_of(name))
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0"])

@@ -206,6 +206,7 @@ def test_new_buffers_are_noticed():
     env.reset()
     env.observations = np.zeros_like(env.observations)
     observation, *_ = env.step(0)
+    assert np.shares_memory(observation, env.observations)
     np.testing.assert_array_equal(observation.view(env.obs_dtype)[0]["map"], env.env.shown[-1]["map"])
 
 
