@@ -193,7 +193,9 @@ class _Emulated:
 
     def _collect(self, news: Any, infos: Infos) -> None:
         if self._is_per_agent:
-            news = {agent: info for agent, info in news.items() if info}
+            news = {
+                key: info for key, info in news.items() if info or not isinstance(info, dict)
+            }  # MeanOverAgents: numbers
         if news:
             infos.append(news)
 

@@ -6,7 +6,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 from pettingzoo import ParallelEnv
 
-from pufferlib import APIUsageError
+from pufferlib import APIUsageError, vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.wrappers import ClipAction, EpisodeStats, MeanOverAgents, MultiagentEpisodeStats, ResizeObservation
 
@@ -175,3 +175,19 @@ def test_resize_observation():
         ResizeObservation(Continuous(), downscale=4)
     with pytest.raises(APIUsageError, match=r"expected a Box \(height, width"):
         ResizeObservation(Continuous(observation_space=Discrete(2)))
+
+
+def test_means_of_zero_reach_the_batch():
+    class Poor(Duo):
+        def step(self, actions):
+            observations, rewards, *rest = super().step(actions)
+            return observations, dict.fromkeys(rewards, 0.0), *rest
+
+    def poor(buf=None):
+        return PettingZooPufferEnv(MeanOverAgents(MultiagentEpisodeStats(Poor())), buf=buf)
+
+    batch = vector.make(poor, backend=vector.Serial)
+    batch.reset()
+    assert batch.step([0, 0])[4] == []
+    assert batch.step([0, 0])[4][0]["score"] == 0
+    batch.close()
