@@ -186,3 +186,22 @@ def test_trains_what_the_settings_name(tmp_path, kind):
     trainer = Trainer(load_config("squared", {**SMALL, **vec, "train.total_timesteps": 128}), tmp_path)
     trainer.train()
     assert trainer.agent_steps >= 128
+
+
+@pytest.mark.learning
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("hide", [False, True], ids=["reaction", "memory"])
+def test_learns_what_pays(make_trainer, target_env, hide):
+    recorder = Recorder()
+    overrides = {
+        "train.total_timesteps": 20_480,
+        "train.minibatch_size": 256,
+        "train.learning_rate": 0.01,
+        "train.gamma": 0.9,
+        "policy.recurrent": hide,
+        "policy.num_layers": 1,
+    }
+    make_trainer(overrides, [recorder], target_env(32, hide=hide)).train()
+    assert recorder.lines[0]["environment/score"] < 1.7  # of 4; a third of it by chance
+    assert recorder.lines[-1]["environment/score"] > 3.9

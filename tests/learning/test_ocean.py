@@ -1,0 +1,25 @@
+"""Each must reach a score in so many steps with its own settings: a change that breaks learning fails here."""
+
+import pytest
+
+from pufferlib.train.config import load_config
+from pufferlib.train.evaluate import evaluate
+from pufferlib.train.trainer import Trainer
+
+pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "score"),
+    [
+        ("squared", 1_000_000, 0.8),
+        ("pong", 2_000_000, 0.0),
+        ("breakout", 1_500_000, 10.0),
+    ],
+)
+def test_reaches_the_score(name, steps, score, tmp_path):
+    config = load_config(name, {"train.total_timesteps": steps, "train.device": "cpu"})
+    trainer = Trainer(config, tmp_path)
+    trainer.train()
+    assert evaluate(config, trainer.policy).score_mean >= score
+    assert evaluate(config, None).score_mean < score
