@@ -6,7 +6,7 @@ from cpython.buffer cimport (
     PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 from libc.string cimport memmove
-from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
 
 from pufferlib.errors import APIUsageError
 
@@ -68,10 +68,15 @@ cdef extern from "puffer_batch.h" nogil:
                                     const double *values)
     void puffer_batch_destroy(PufferBatch *batch)
     void puffer_batch_bind(PufferBatch *batch)
+    void puffer_narrow_actions(int32_t *to, const int64_t *from_, int64_t count)
     int64_t puffer_batch_report(const PufferBatch *batch, double *metrics, double *episode_return,
                                 double *episode_length)
     PufferGame *puffer_game(const PufferBatch *batch, int32_t index)
     void puffer_seed(PufferRng *rng, uint64_t seed)
+
+
+cdef enum:
+    ACTIONS = 2  # place of the actions among the bound arrays
 
 
 cdef list _sizes(const int32_t *sizes):
@@ -215,77 +220,76 @@ cdef class OceanBatch:
         """Begin new episodes and new statistics; ``seeds`` has an int for each game, None goes on."""
         cdef int32_t i
         self._check("reset")
-        if seeds is not None:
-            for i, seed in zip(range(self.batch.num_games), seeds, strict=True):
-                puffer_seed(&puffer_game(&self.batch, i).rng, <uint64_t>seed)
+        self.busy = True
+        try:
+            if seeds is not None:
+                for i, seed in zip(range(self.batch.num_games), seeds, strict=True):
+                    puffer_seed(&puffer_game(&self.batch, i).rng, <uint64_t>seed)
+            with nogil:
+                self.batch.type.reset(&self.batch, 0, self.batch.num_games)
+        finally:
+            self.busy = False
         self.steps = 0
         self.ready = True
-        self.busy = True
-        with nogil:
-            self.batch.type.reset(&self.batch, 0, self.batch.num_games)
-        self.busy = False
 
     def step(self, actions):
         """Act in every game once. True when a report is due."""
         if not self.ready or self.batch.games is NULL or self.busy:
             self._check("step")
             raise APIUsageError(f"{self.where}.step: no episode has begun; call reset first")
-        self._take_actions(actions)
-        self.busy = True
-        with nogil:
-            self.batch.type.step(&self.batch, 0, self.batch.num_games)
-        self.busy = False
+        self.busy = True  # before the actions are read, which may run code of theirs
+        try:
+            if actions is not <object>self.views[ACTIONS].obj:
+                self._take_actions(actions)
+            with nogil:
+                self.batch.type.step(&self.batch, 0, self.batch.num_games)
+        finally:
+            self.busy = False
         self.steps += 1
         return self.steps % self.log_interval == 0
 
     cdef int _take_actions(self, actions) except -1:
-        # Copy the actions into their buffer, unless they were written there. The common cases are a
-        # C-contiguous int32 or int64 array of the right shape (float32 for a Box); everything else goes
-        # through numpy once.
-        cdef Py_buffer view
-        cdef bint box = self.batch.spec.action_kind == PUFFER_BOX
-        cdef bint taken = False
-        if actions is <object>self.views[2].obj:
-            return 0
-        if PyObject_CheckBuffer(actions):
-            PyObject_GetBuffer(actions, &view, PyBUF_FORMAT | PyBUF_STRIDES)
-            try:
-                taken = self._copy_actions(&view, box)
-            finally:
-                PyBuffer_Release(&view)
-        if not taken:
-            plain = self._plain_actions(actions, box)
-            PyObject_GetBuffer(plain, &view, PyBUF_FORMAT | PyBUF_STRIDES)
-            try:
-                self._copy_actions(&view, box)
-            finally:
-                PyBuffer_Release(&view)
+        # The common cases are a C-contiguous int32 or int64 array of the right shape (float32 for a Box);
+        # everything else goes through numpy once.
+        if not PyObject_CheckBuffer(actions) or not self._take_array(actions):
+            self._take_array(self._plain_actions(actions))
         return 0
 
-    cdef bint _copy_actions(self, Py_buffer *view, bint box) noexcept:
+    cdef bint _take_array(self, array) except -1:
         # False when the array is of another type, shape or order than the common cases have.
-        cdef Py_buffer *rows = &self.views[2]
-        cdef int64_t count = rows.len // 4, i, number
-        cdef int32_t *to = <int32_t *>rows.buf
-        cdef char kind = view.format[0]
-        if view.ndim != rows.ndim or view.format[1] != 0 or not PyBuffer_IsContiguous(view, b"C"):
+        cdef Py_buffer view
+        try:
+            PyObject_GetBuffer(array, &view, PyBUF_FORMAT | PyBUF_STRIDES)
+        except (BufferError, ValueError):  # numpy has types that a buffer cannot describe
+            return False
+        try:
+            return self._copy_actions(&view)
+        finally:
+            PyBuffer_Release(&view)
+
+    cdef bint _copy_actions(self, Py_buffer *view) noexcept:
+        cdef Py_buffer *rows = &self.views[ACTIONS]
+        cdef char kind = rows.format[0]
+        cdef int i
+        if view.ndim != rows.ndim or view.format is NULL or view.format[1] != 0:
             return False
         for i in range(rows.ndim):
             if view.shape[i] != rows.shape[i]:
                 return False
-        if kind == rows.format[0]:
+        if not PyBuffer_IsContiguous(view, b"C"):
+            return False
+        if view.format[0] == kind:
             memmove(rows.buf, view.buf, rows.len)
             return True
-        if box or (kind != c"l" and kind != c"q") or view.itemsize != 8:
-            return False
-        for i in range(count):  # saturate: a number out of range must not become a valid action
-            number = (<int64_t *>view.buf)[i]
-            to[i] = <int32_t>(INT32_MIN if number < INT32_MIN else INT32_MAX if number > INT32_MAX else number)
-        return True
+        if kind == c"i" and view.itemsize == 8 and (view.format[0] == c"l" or view.format[0] == c"q"):
+            puffer_narrow_actions(<int32_t *>rows.buf, <const int64_t *>view.buf, rows.len // 4)
+            return True
+        return False
 
-    def _plain_actions(self, actions, bint box):
+    def _plain_actions(self, actions):
         import numpy as np
-        cdef Py_buffer *rows = &self.views[2]
+        cdef Py_buffer *rows = &self.views[ACTIONS]
+        box = rows.format[0] == c"f"
         shape = tuple([rows.shape[i] for i in range(rows.ndim)])
         array = np.asarray(actions)
         if array.dtype.kind not in ("fiu" if box else "iub") or array.shape != shape:

@@ -85,6 +85,19 @@ static inline void puffer_batch_bind(PufferBatch *batch) {
     }
 }
 
+/* Narrow actions to 32 bits. What does not fit becomes the nearest number that does, because wrapping around
+ * could make it a valid action. The first loop has no branches and nearly always suffices. */
+static inline void puffer_narrow_actions(int32_t *to, const int64_t *from, int64_t count) {
+    uint64_t misfit = 0;
+    for (int64_t i = 0; i < count; i++) {
+        to[i] = (int32_t)from[i];
+        misfit |= ((uint64_t)from[i] + 0x80000000u) >> 32;
+    }
+    for (int64_t i = 0; misfit != 0 && i < count; i++) {
+        to[i] = from[i] < INT32_MIN ? INT32_MIN : from[i] > INT32_MAX ? INT32_MAX : (int32_t)from[i];
+    }
+}
+
 /* Sum the games' logs into `total`, in the order of the games, and clear them. Returns the episodes. */
 static inline int64_t puffer_batch_report(const PufferBatch *batch, double metrics[PUFFER_MAX_METRICS],
                                           double *episode_return, double *episode_length) {

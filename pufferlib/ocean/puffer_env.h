@@ -139,7 +139,7 @@ typedef struct {
     float *rewards;      /* [agents], 0 before each step */
     bool *terminals;     /* [agents], false before each step; only for players that end one by one */
     bool *truncations;   /* the same */
-    bool *masks;         /* [agents], true before each reset; false: this player is absent */
+    bool *masks;         /* [agents], true at first; a reset writes all of them where players may be absent */
     PufferRng rng;
     float episode_return;   /* of all agents; kept by the loop, like the two below */
     int32_t episode_length; /* steps, this one included */
@@ -198,20 +198,21 @@ static inline void puffer_clear_outcome(const PufferBatch *batch, int32_t begin,
 }
 
 /* Begin an episode. `reset` is a constant where this is inlined, and is inlined in turn. */
-PUFFER_INLINE void puffer_begin_episode(PufferGame *game, int32_t agents, void (*reset)(void *game)) {
+PUFFER_INLINE void puffer_begin_episode(PufferGame *game, void (*reset)(void *game)) {
     game->episode_return = 0;
     game->episode_length = 0;
-    memset(game->masks, true, (size_t)agents * sizeof(bool));
     reset(game);
 }
 
 PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, int32_t end, size_t size,
                                       void (*reset)(void *game)) {
+    const size_t agents = (size_t)batch->spec.agents;
     puffer_clear_outcome(batch, begin, end);
+    memset(batch->masks + (size_t)begin * agents, true, (size_t)(end - begin) * agents * sizeof(bool));
     for (int32_t i = begin; i < end; i++) {
         PufferGame *game = (PufferGame *)(batch->games + (size_t)i * size);
         memset(&game->log, 0, sizeof game->log);
-        puffer_begin_episode(game, batch->spec.agents, reset);
+        puffer_begin_episode(game, reset);
     }
 }
 
@@ -243,7 +244,7 @@ PUFFER_INLINE void puffer_step_games(const PufferBatch *batch, int32_t begin, in
         for (int32_t agent = 0; agent < agents; agent++) game->episode_return += game->rewards[agent];
         if (outcome != PUFFER_RUNNING) {
             puffer_end_episode(batch, i, outcome);
-            puffer_begin_episode(game, agents, reset);
+            puffer_begin_episode(game, reset);
         }
     }
 }

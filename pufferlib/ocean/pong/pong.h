@@ -33,7 +33,7 @@ typedef struct {
     /* metrics */
     float score, perf;
     /* state */
-    float left_y, right_y; /* lower edges of the paddles */
+    float left_y, right_y; /* middles of the paddles, from one edge of the field to the other */
     float ball_x, ball_y;  /* lower left corner of the ball */
     float velocity_x, velocity_y;
     int32_t left_points, right_points, frames;
@@ -90,11 +90,9 @@ static inline const char *pong_spec(const Pong *env, PufferSpec *spec) {
 
 static inline void pong_observe(Pong *env) {
     float *observation = env->game.observations;
-    /* The middle of a paddle runs from the lower to the upper edge of the field. */
-    const float half = 0.5f * (float)env->paddle_height;
     const float width = (float)env->width, height = (float)env->height, points = (float)env->max_score;
-    observation[0] = (env->left_y + half) / height;
-    observation[1] = (env->right_y + half) / height;
+    observation[0] = env->left_y / height;
+    observation[1] = env->right_y / height;
     observation[2] = env->ball_x / width;
     observation[3] = env->ball_y / height;
     observation[4] = env->velocity_x > 0;
@@ -104,7 +102,7 @@ static inline void pong_observe(Pong *env) {
 }
 
 static inline void pong_serve(Pong *env) {
-    env->left_y = env->right_y = 0.5f * (float)(env->height - env->paddle_height);
+    env->left_y = env->right_y = 0.5f * (float)env->height;
     env->ball_x = 0.2f * (float)(env->width - env->ball_size);
     env->ball_y = 0.5f * (float)(env->height - env->ball_size);
     env->velocity_x = env->ball_speed_x;
@@ -124,19 +122,18 @@ static inline float pong_direction(const Pong *env) {
     return (float)((action == PONG_UP) - (action == PONG_DOWN));
 }
 
+/* The left paddle follows the lower edge of the ball, which keeps it in the field. */
 static inline void pong_move(Pong *env, float direction) {
-    const float half = 0.5f * (float)env->paddle_height, top = (float)env->height - half;
-    const float chase = env->ball_y - (env->left_y + half);
-    env->right_y = puffer_clamp(env->right_y + env->paddle_speed * direction, -half, top);
-    env->left_y += puffer_clamp(chase, -env->paddle_speed, env->paddle_speed);
-    env->left_y = puffer_clamp(env->left_y, -half, top);
+    const float speed = env->paddle_speed;
+    env->right_y = puffer_clamp(env->right_y + speed * direction, 0, (float)env->height);
+    env->left_y = puffer_clamp(env->ball_y, env->left_y - speed, env->left_y + speed);
     env->ball_x += env->velocity_x;
     env->ball_y += env->velocity_y;
 }
 
 static inline bool pong_touches(const Pong *env, float paddle_y) {
-    return paddle_y < env->ball_y + (float)env->ball_size &&
-           env->ball_y < paddle_y + (float)env->paddle_height;
+    const float half = 0.5f * (float)env->paddle_height;
+    return paddle_y - half < env->ball_y + (float)env->ball_size && env->ball_y < paddle_y + half;
 }
 
 /* A ball at the upper or lower edge stops there and leaves with the next frame. */

@@ -15,15 +15,15 @@ static inline void pong_draw_net(PufferCanvas *canvas) {
 static inline void pong_draw(const Pong *env, PufferCanvas *canvas) {
     const int32_t thickness = env->paddle_width, height = env->paddle_height;
     const int32_t scale = canvas->width / 90 + 1, middle = canvas->width / 2;
-    const int32_t left = (int32_t)env->left_y, right = (int32_t)env->right_y;
+    /* y grows downwards in a picture */
+    const int32_t left = canvas->height - (int32_t)env->left_y - height / 2;
+    const int32_t right = canvas->height - (int32_t)env->right_y - height / 2;
     draw_clear(canvas, DRAW_NIGHT);
     pong_draw_net(canvas);
     draw_number(canvas, middle - 4 * scale, 3 * scale, scale, DRAW_ORANGE, env->left_points);
     draw_number(canvas, middle + 15 * scale, 3 * scale, scale, DRAW_CYAN, env->right_points);
-    /* y grows downwards in a picture */
-    draw_rectangle(canvas, 0, canvas->height - left - height, thickness, height, DRAW_ORANGE);
-    draw_rectangle(canvas, canvas->width - thickness, canvas->height - right - height, thickness, height,
-                   DRAW_CYAN);
+    draw_rectangle(canvas, 0, left, thickness, height, DRAW_ORANGE);
+    draw_rectangle(canvas, canvas->width - thickness, right, thickness, height, DRAW_CYAN);
     draw_rectangle(canvas, thickness + (int32_t)env->ball_x,
                    canvas->height - (int32_t)env->ball_y - env->ball_size, env->ball_size, env->ball_size,
                    DRAW_WHITE);

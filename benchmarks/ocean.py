@@ -1,0 +1,161 @@
+"""Agent-steps per second of the C environments, through ``env.step``, on one core.
+
+A second is one of CPU time, which other programs do not use up; on an idle machine it is a second.
+Each figure is the median of repeats that are interleaved over all cases, so that a disturbance of
+the machine touches all of them. With ``--peer-python`` the same loop runs in another Python
+environment, in turns with ours; only the ratio of two figures of one run means much.
+
+    python benchmarks/ocean.py                       # every environment
+    python benchmarks/ocean.py pong breakout --repeats 21
+    python benchmarks/ocean.py --peer-python ~/peer/bin/python     # one that has PufferLib 3.0.0
+"""
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+AGENTS = (1, 64, 1024, 4096)
+KEYWORDS = {"pong": {"frameskip": 8}, "breakout": {"frameskip": 4}}  # those that the peer trains with
+RESULTS = Path(__file__).parent / "results" / "ocean.json"
+
+
+class Side:
+    """A process that measures on request: ours, or one with another package called pufferlib."""
+
+    def __init__(self, python: str) -> None:
+        command = [python, __file__, "--serve"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def rate(self, name: str, agents: int, seconds: float) -> float | None:
+        """Agent-steps per second; None where this side has no such environment."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps([name, agents, seconds]), file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline()
+        if not answer:
+            sys.exit(f"benchmarks/ocean.py: {self.process.args} ended; its error is above")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """End the process."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def serve() -> None:
+    """Answer requests on standard input, one a line, until it ends."""
+    envs: dict[tuple[str, int], object] = {}
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a package prints must not look like an answer
+    for line in sys.stdin:
+        name, agents, seconds = json.loads(line)
+        if (name, agents) not in envs:
+            envs[name, agents] = make(name, agents)
+        env = envs[name, agents]
+        print(json.dumps(None if env is None else measure(env, seconds)), file=answers, flush=True)
+
+
+def make(name: str, agents: int) -> object:
+    """The environment with this many agents in all; None where there is none of this name."""
+    ocean = importlib.import_module("pufferlib.ocean")
+    keywords = KEYWORDS.get(name, {})
+    try:
+        creator = ocean.env_creator(f"puffer_{name}")
+    except (KeyError, ImportError):
+        return None
+    players = int(creator(num_envs=1, **keywords).num_agents)
+    env = creator(num_envs=max(1, agents // players), **keywords)
+    env.reset(seed=1)
+    return env
+
+
+def measure(env: object, seconds: float) -> float:
+    """Agent-steps per second of CPU time, with random actions, over about ``seconds``."""
+    space = env.single_action_space
+    shape = (64, env.num_agents, *space.shape)
+    sizes = getattr(space, "nvec", getattr(space, "n", None))
+    rng = np.random.default_rng(0)
+    actions = list(rng.uniform(-1, 1, shape).astype(np.float32) if sizes is None else rng.integers(0, sizes, shape))
+    steps, start = 0, time.thread_time()
+    while (elapsed := time.thread_time() - start) < seconds:
+        for row in actions:
+            env.step(row)
+        steps += len(actions)
+    return steps * env.num_agents / elapsed
+
+
+def compare(names: list[str], pythons: dict[str, str], repeats: int, seconds: float) -> list[dict]:
+    """A row for each environment, number of agents and side, with the median of its rates."""
+    sides = {label: Side(python) for label, python in pythons.items()}
+    rates: dict[tuple[str, int, str], list[float]] = {}
+    for _ in range(repeats):
+        for name in names:
+            for agents in AGENTS:
+                for label, side in sides.items():
+                    rate = side.rate(name, agents, seconds)
+                    if rate is not None:
+                        rates.setdefault((name, agents, label), []).append(rate)
+    for side in sides.values():
+        side.close()
+    return [
+        {"env": name, "agents": agents, "side": label, "median": statistics.median(values), "best": max(values)}
+        for (name, agents, label), values in rates.items()
+    ]
+
+
+def table(rows: list[dict]) -> str:
+    """The medians, in millions, as a Markdown table; a third line per environment has the ratios."""
+    found = {(row["env"], row["side"], row["agents"]): row["median"] for row in rows}
+    lines = [f"| million agent-steps/s | {' | '.join(f'{agents:,}' for agents in AGENTS)} |", "|---" * 5 + "|"]
+    for name in dict.fromkeys(row["env"] for row in rows):
+        for side in dict.fromkeys(row["side"] for row in rows if row["env"] == name):
+            cells = [f"{found[name, side, agents] / 1e6:.3g}" for agents in AGENTS]
+            lines.append(f"| {name}, {side} | {' | '.join(cells)} |")
+        if (name, "peer", 1) in found:
+            ratios = [f"{found[name, 'ours', agents] / found[name, 'peer', agents]:.2f}" for agents in AGENTS]
+            lines.append(f"| {name}, ratio | {' | '.join(ratios)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Parse the command line, measure, print the table and write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="environments; default: all")
+    parser.add_argument("--peer-python", help="interpreter of an environment that has PufferLib 3.0.0")
+    parser.add_argument("--repeats", type=int, default=11)
+    parser.add_argument("--seconds", type=float, default=0.1, help="of one repeat of one case")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve()
+        return
+
+    from pufferlib import ocean
+
+    pythons = {"ours": sys.executable}
+    if options.peer_python:
+        pythons["peer"] = options.peer_python
+    names = options.names or list(ocean.names())
+    for name in names:
+        ocean.env_creator(name)  # an unknown name ends here, with a suggestion
+    before = os.getloadavg()[0]
+    rows = compare(names, pythons, options.repeats, options.seconds)
+    machine = {"cpus": len(os.sched_getaffinity(0)), "load": [before, os.getloadavg()[0]], "kernel": platform.release()}
+    print(table(rows))
+    print(f"load {machine['load'][0]:.1f} before, {machine['load'][1]:.1f} after, {machine['cpus']} CPUs")
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps({"machine": machine, "keywords": KEYWORDS, "rows": rows}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
