@@ -337,7 +337,19 @@ def test_wrong_actions_raise_a_sentence_and_change_nothing(name):
     env = make(name, seed=1)
     good = actions_of(env, np.random.default_rng(0))
     before = env.observations.copy()
-    for wrong in (good[:-1], np.zeros((*good.shape, 2), int), good.astype(complex), None, "up", [], 0, [None] * 8):
+    dates = good.astype(np.int64).view("M8[s]")  # a type that the buffer protocol does not have
+    for wrong in (
+        good[:-1],
+        np.zeros((*good.shape, 2), int),
+        good.astype(complex),
+        None,
+        "up",
+        b"12345678",
+        [],
+        0,
+        [None] * 8,
+        dates,
+    ):
         with pytest.raises(pufferlib.APIUsageError, match=r"actions must be .* of shape"):
             env.step(wrong)
     np.testing.assert_array_equal(env.observations, before)
@@ -414,6 +426,20 @@ def test_calls_at_the_wrong_time_raise_a_sentence(name):
     for call in (lambda: env.step(actions), env.render, env.reset):
         with pytest.raises(pufferlib.APIUsageError, match="the environment is closed; make a new one"):
             call()
+
+
+def test_code_that_runs_while_actions_are_read_cannot_close_the_env():
+    env = make("squared", num_envs=1)
+
+    class Trap:
+        def __array__(self, dtype=None, copy=None):
+            for call in (env.close, env.reset, lambda: env.step([0])):
+                with pytest.raises(pufferlib.APIUsageError, match="another thread is stepping this environment"):
+                    call()
+            return np.zeros(1, int)
+
+    env.step(Trap())
+    env.close()
 
 
 def test_seeds_may_be_any_int():
