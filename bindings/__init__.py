@@ -1,5 +1,6 @@
 """Third-party environments: one module or package each, found by name and loaded on first use.
 
 A binding defines ``names()``, the environments it offers, without importing what it wraps, and
-``env_creator(name)``, which returns a picklable function that makes one as a PufferEnv.
+``env_creator(name)``, which returns a picklable function ``(buf=None, seed=0, **options)``
+that makes one, as a PufferEnv or as a wrapper of ``pufferlib.emulation``.
 """

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pufferlib.env import PufferEnv
 from pufferlib.errors import UnknownNameError
 
 __all__ = ["env_creator", "list_envs", "make"]
@@ -21,8 +20,11 @@ def list_envs() -> list[str]:
     return sorted(ocean.names()) + sorted(bound)
 
 
-def env_creator(name: str) -> Callable[..., PufferEnv]:
+def env_creator(name: str) -> Callable[..., Any]:
     """The function that makes environment ``name``, for ``vector.make``; it can be pickled.
+
+    It takes ``buf``, ``seed`` and the keywords of the environment, and returns a ``PufferEnv``, or
+    a wrapper of ``pufferlib.emulation`` around an environment that is written in Python.
 
     Raises:
         UnknownNameError: No environment has this name; the nearest ones are suggested.
@@ -35,15 +37,17 @@ def env_creator(name: str) -> Callable[..., PufferEnv]:
         module = _binding(binding)
         if game not in module.names():
             raise UnknownNameError.of("pufferlib.env_creator", "environment", name, list_envs())
-        creator: Callable[..., PufferEnv] = module.env_creator(game)
+        creator: Callable[..., Any] = module.env_creator(game)
         return creator
     if name.removeprefix("puffer_") in ocean.names():
         return ocean.env_creator(name)
     raise UnknownNameError.of("pufferlib.env_creator", "environment", name, list_envs())
 
 
-def make(name: str, **kwargs: Any) -> PufferEnv:
+def make(name: str, **kwargs: Any) -> Any:
     """Make environment ``name``: ``make("breakout", num_envs=1024)``, ``make("atari/pong")``.
+
+    Returns what ``env_creator(name)`` makes.
 
     Raises:
         UnknownNameError: No environment has this name; the nearest ones are suggested.

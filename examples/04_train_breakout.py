@@ -1,0 +1,54 @@
+"""Train an agent from Python: what `puffer train breakout` does, with a logger of your own.
+
+Needs torch: pip install 'pufferlib[train]'
+
+Run it: python examples/04_train_breakout.py --timesteps 3000000
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from pufferlib.train.config import load_config
+from pufferlib.train.evaluate import evaluate
+from pufferlib.train.loggers import JsonlLogger
+from pufferlib.train.trainer import Trainer
+
+
+class ScoreLogger:
+    """Anything with log and close is a logger; it gets the metrics of every update."""
+
+    def log(self, metrics):
+        # Scores are there whenever an episode ended during the update.
+        if "environment/score" in metrics:
+            done = metrics["agent_steps"] / metrics["total_agent_steps"]
+            print(f"{done:4.0%}  {metrics['sps']:9,.0f} steps/s  score {metrics['environment/score']:6.1f}")
+
+    def close(self):
+        pass
+
+
+def main(timesteps: int, run_dir: Path) -> None:
+    # Settings come from pufferlib/config/, then from these overrides. A key that does not exist
+    # is an error that names the nearest one.
+    config = load_config("breakout", {"train.total_timesteps": timesteps, "train.seed": 1})
+    config.save(run_dir / "config.toml")
+
+    trainer = Trainer(config, run_dir, loggers=[ScoreLogger(), JsonlLogger(run_dir / "metrics.jsonl")])
+    trainer.train()  # Ctrl-C stops after the update in progress and keeps a checkpoint, too
+
+    # A score means something only beside the score of chance.
+    trained = evaluate(config, trainer.policy, episodes=16, seed=1)
+    chance = evaluate(config, None, episodes=16, seed=1)
+    print(f"trained: {trained.score_mean:.1f} ± {trained.score_std:.1f}, random play: {chance.score_mean:.1f}")
+    print(f"checkpoint: {trainer.checkpoint_path}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--timesteps", type=int, default=3_000_000, help="agent-steps to train for")
+    parser.add_argument("--run-dir", type=Path, help="where the run is kept (default: a temporary folder)")
+    arguments = parser.parse_args()
+    if arguments.run_dir:
+        arguments.run_dir.mkdir(parents=True, exist_ok=True)
+    main(arguments.timesteps, arguments.run_dir or Path(tempfile.mkdtemp(prefix="breakout-")))

@@ -1,0 +1,83 @@
+"""The contract, over every C environment and the first environment of every binding.
+
+The tests of a binding go through all of its environments.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pufferlib
+import pufferlib.vector
+from pufferlib import ocean, registry
+from pufferlib.testing import check_env
+
+NAMES = [*ocean.names(), *(f"{binding}/{registry._binding(binding).names()[0]}" for binding in registry._bindings())]
+STEPS = 60
+
+
+def make(name: str, backend: str = "Serial", seed: int = 3, **options: Any) -> Any:
+    return pufferlib.vector.make(pufferlib.env_creator(name), num_envs=2, backend=backend, seed=seed, **options)
+
+
+def play(envs: Any, steps: int = STEPS) -> list[Any]:
+    """Everything that ``envs`` show during fixed random play, copied."""
+    space = envs.action_space
+    space.seed(0)
+    seen = []
+    with envs:
+        envs.async_reset()
+        for _ in range(steps):
+            observations, rewards, terminals, truncations, infos, agent_ids, masks = envs.recv()
+            arrays = (observations, rewards, terminals, truncations, masks, agent_ids)
+            seen.append((*(array.tobytes() for array in arrays), repr(infos)))
+            envs.send(space.sample())
+        envs.recv()
+    return seen
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_meets_the_contract(name: str) -> None:
+    check_env(pufferlib.env_creator(name), steps=STEPS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_backend_gives_the_same_bytes(name: str) -> None:
+    assert play(make(name)) == play(make(name, "Multiprocessing", num_workers=2, overwork=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reset_with_a_seed_starts_over(name: str) -> None:
+    with make(name) as envs:
+        first = envs.reset(seed=5)[0].copy()
+        for _ in range(20):
+            envs.step(envs.action_space.sample())
+        assert np.array_equal(envs.reset(seed=5)[0], first)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_environments_of_one_batch_go_their_own_ways(name: str) -> None:
+    with make(name) as envs:
+        envs.reset()
+        rows = envs.num_agents // 2
+        envs.action_space.seed(0)
+        for _ in range(STEPS):
+            actions = envs.action_space.sample()[:rows]
+            observations, *_ = envs.step(np.concatenate([actions, actions]))
+            if not np.array_equal(observations[:rows], observations[rows:]):
+                return
+    raise AssertionError("both environments showed the same all the way, though only their seeds differ")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_render_gives_a_picture(name: str) -> None:
+    env = pufferlib.make(name, render_mode="rgb_array")
+    env.reset(seed=0)
+    picture = env.render()  # type: ignore[attr-defined]
+    assert picture.dtype == np.uint8
+    assert picture.ndim == 3
+    assert picture.shape[2] == 3
+    assert picture.any()
+    env.close()
+    env.close()

@@ -1,0 +1,58 @@
+"""Every example runs as its first lines say, in less time, and stays short enough to read."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "examples"
+EXAMPLES = sorted(FOLDER.glob("*.py"))
+SMALL_BUDGETS = {
+    "01_first_environment": ["--steps", "200"],
+    "02_wrap_your_gymnasium_env": ["--steps", "40"],
+    "03_vectorize": ["--steps", "20"],
+    "04_train_breakout": ["--timesteps", "65536"],
+    "05_many_agents": ["--steps", "20"],
+}
+EXPECTED = {
+    "01_first_environment": "episodes ended: score",
+    "02_wrap_your_gymnasium_env": "score ",
+    "03_vectorize": "same observations: True",
+    "04_train_breakout": "random play: ",
+    "05_many_agents": "present 5",
+}
+NEEDS = {"03_vectorize": "ale_py", "04_train_breakout": "torch"}
+
+
+def run(example: Path, arguments: list[str]) -> str:
+    command = [sys.executable, "-W", "error", str(example), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_there_is_a_budget_for_every_example() -> None:
+    assert [example.stem for example in EXAMPLES] == list(SMALL_BUDGETS) == list(EXPECTED)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_example_runs(example: Path, tmp_path: Path) -> None:
+    if example.stem in NEEDS:
+        pytest.importorskip(NEEDS[example.stem])
+    arguments = SMALL_BUDGETS[example.stem]
+    if example.stem == "04_train_breakout":
+        arguments = [*arguments, "--run-dir", str(tmp_path)]
+    assert EXPECTED[example.stem] in run(example, arguments)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_example_is_short_and_says_how_to_run_it(example: Path) -> None:
+    text = example.read_text()
+    assert len(text.splitlines()) < 80
+    command = re.search(r"^Run it: python (\S+) (.*)$", text, re.MULTILINE)
+    assert command is not None
+    assert command[1] == f"examples/{example.name}"
+    assert command[2].split()[0] in run(example, ["--help"])

@@ -1,0 +1,107 @@
+"""Names to environments: what make, env_creator and list_envs accept, and what they say of the rest."""
+
+import pickle
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import pufferlib
+from pufferlib import registry
+from pufferlib.bindings import atari
+
+
+def test_list_envs_names_ocean_first_then_the_bindings() -> None:
+    names = pufferlib.list_envs()
+    assert {"breakout", "pong", "squared", "atari/pong", "atari/space_invaders"} <= set(names)
+    plain = [name for name in names if "/" not in name]
+    bound = [name for name in names if "/" in name]
+    assert names == sorted(plain) + sorted(bound)
+    assert len(names) == len(set(names))
+
+
+def test_make_makes_an_ocean_environment() -> None:
+    env = pufferlib.make("squared", num_envs=3, seed=1)
+    assert isinstance(env, pufferlib.PufferEnv)
+    assert env.num_agents == 3
+    env.close()
+
+
+def test_make_makes_an_environment_of_a_binding() -> None:
+    env = pufferlib.make("atari/pong", stack=2)
+    assert env.single_observation_space.shape == (2, 84, 84)
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["squared", "puffer_squared"])
+def test_ocean_names_may_carry_the_prefix(name: str) -> None:
+    env = pufferlib.env_creator(name)(num_envs=2)
+    assert env.num_agents == 2
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["squared", "atari/breakout"])
+def test_creators_survive_pickling(name: str) -> None:
+    creator = pickle.loads(pickle.dumps(pufferlib.env_creator(name)))
+    creator().close()
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("breakou", "breakout"),
+        ("Pong", "pong"),
+        ("puffer_squard", "squared"),
+        ("atari/spaceinvaders", "atari/space_invaders"),
+        ("atary/pong", "atari/pong"),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest(name: str, suggestion: str) -> None:
+    with pytest.raises(pufferlib.UnknownNameError, match=f"unknown environment '{name}'.*'{suggestion}'"):
+        pufferlib.make(name)
+
+
+@pytest.mark.parametrize("name", ["", "/", "atari/", "atari", "qqqqqq", "qqqqqq/pong", "puffer_puffer_pong"])
+def test_a_name_that_is_no_environment_is_refused(name: str) -> None:
+    with pytest.raises(pufferlib.UnknownNameError, match=r"pufferlib\.env_creator: unknown environment"):
+        pufferlib.env_creator(name)
+
+
+def test_the_message_stays_short_when_nothing_is_near() -> None:
+    with pytest.raises(pufferlib.UnknownNameError) as error:
+        pufferlib.make("qqqqqq")
+    assert len(str(error.value)) < 300
+
+
+def test_ocean_names_load_no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str) -> types.ModuleType:
+        raise AssertionError(f"loaded {name}")
+
+    monkeypatch.setattr(registry, "_binding", refuse)
+    pufferlib.env_creator("squared")
+
+
+def test_listing_loads_no_package_behind_a_binding() -> None:
+    code = (
+        "import sys, pufferlib; pufferlib.list_envs();"
+        "print(*({'ale_py', 'cv2', 'torch', 'pygame'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_every_module_of_the_package_is_a_binding() -> None:
+    files = {path.stem for path in Path(atari.__file__).parent.parent.iterdir() if not path.stem.startswith("_")}
+    assert set(registry._bindings()) == files
+
+
+@pytest.mark.parametrize("binding", registry._bindings())
+def test_a_binding_offers_names_and_creators(binding: str) -> None:
+    module = registry._binding(binding)
+    names = module.names()
+    assert isinstance(names, tuple)
+    assert list(names) == sorted(set(names))
+    assert callable(module.env_creator(names[0]))
+    assert module.__doc__
