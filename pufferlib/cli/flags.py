@@ -128,4 +128,6 @@ def _help(base: Config, about: str) -> str:
         for p in _parameters(base.env_name)
         if p.name not in base.env
     ]
+    if "/" in base.env_name:
+        lines.append(f"  more: python -m pydoc pufferlib.bindings.{base.env_name.partition('/')[0]}")
     return "\n".join(lines)
