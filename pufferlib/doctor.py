@@ -166,7 +166,7 @@ def disk(runs: Path) -> Finding:
         advice = "nothing could be kept: choose a folder that you may write to with --runs"
         return Finding("runs folder", f"{folder}: {error.strerror}", "problem", advice, data)
     if free < LOW_DISK_BYTES:
-        return Finding("runs folder", value, "advice", "a run takes about 10 MiB: make room, or use --runs", data)
+        return Finding("runs folder", value, "advice", "a run takes up to 50 MiB: make room, or use --runs", data)
     return Finding("runs folder", value, data=data)
 
 

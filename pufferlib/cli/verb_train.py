@@ -105,6 +105,7 @@ def _finish(config: Config, files: Run, trainer: "Trainer") -> None:
     from pufferlib.cli.verb_eval import frames_per_second, judge
     from pufferlib.train.report import plot_learning_curve, read_metrics, write_summary
 
+    say(f"playing {config.eval.episodes} episodes with it, and as many at random ...")
     verdict = judge(config, trainer.policy, files.video, frames_per_second(trainer.vecenv))
     metrics = read_metrics(files.metrics)
     score, random_score = verdict.agent.score_mean, verdict.random.score_mean
