@@ -186,10 +186,10 @@ def test_same_bytes_for_every_ocean_environment(name):
 
 
 @pytest.mark.parametrize("name", native_names())
-def test_native_backend_gives_the_bytes_of_serial(name):
+def test_games_of_one_native_environment_play_as_environments_of_one_game(name):
     creator = pufferlib.env_creator(name)
-    env = pufferlib.vector.make(creator, seed=SEED)
-    serial = pufferlib.vector.make(creator, seed=SEED, backend="Serial")
+    env = pufferlib.vector.make(creator, env_kwargs={"num_envs": NUM_ENVS}, seed=SEED)
+    serial = pufferlib.vector.make(creator, num_envs=NUM_ENVS, seed=SEED, backend="Serial")
     actions = actions_of(serial)
     for vecenv in (env, serial):
         vecenv.async_reset()
