@@ -82,7 +82,7 @@ def make(name: str, agents: int) -> object:
 def measure(env: object, seconds: float) -> float:
     """Agent-steps per second of CPU time, with random actions, over about ``seconds``."""
     space = env.single_action_space
-    shape = (64, env.num_agents, *space.shape)
+    shape = (16, env.num_agents, *space.shape)
     sizes = getattr(space, "nvec", getattr(space, "n", None))
     rng = np.random.default_rng(0)
     actions = list(rng.uniform(-1, 1, shape).astype(np.float32) if sizes is None else rng.integers(0, sizes, shape))

@@ -41,6 +41,13 @@ static inline void puffer_set_parameter(char *game, const PufferParameter *param
     }
 }
 
+static inline void puffer_batch_destroy(PufferBatch *batch) {
+    free(batch->games);
+    free(batch->logs);
+    batch->games = NULL;
+    batch->logs = NULL;
+}
+
 /* Allocate `num_games` games with these parameter values, one for each row of the table and in its range.
  * Returns NULL, or a sentence about parameters that do not fit together; `batch->games` is NULL when there
  * is no memory or such a sentence. */
@@ -50,24 +57,20 @@ static inline const char *puffer_batch_create(PufferBatch *batch, const PufferEn
     batch->type = type;
     batch->num_games = num_games;
     batch->games = calloc((size_t)num_games, type->size);
-    if (batch->games == NULL) return NULL;
+    batch->logs = calloc((size_t)num_games, sizeof(PufferLog));
+    if (batch->games == NULL || batch->logs == NULL) {
+        puffer_batch_destroy(batch);
+        return NULL;
+    }
     for (int32_t i = 0; i < num_games; i++) {
         for (int32_t j = 0; j < type->num_parameters; j++) {
             puffer_set_parameter((char *)puffer_game(batch, i), &type->parameters[j], values[j]);
         }
     }
     const char *problem = type->spec(batch->games, &batch->spec);
-    if (problem != NULL) {
-        free(batch->games);
-        batch->games = NULL;
-    }
+    if (problem != NULL) puffer_batch_destroy(batch);
     batch->observation_bytes = puffer_row_bytes(&batch->spec) * (size_t)batch->spec.agents;
     return problem;
-}
-
-static inline void puffer_batch_destroy(PufferBatch *batch) {
-    free(batch->games);
-    batch->games = NULL;
 }
 
 /* Point every game to its rows. The buffers of `batch` are set. */
@@ -105,7 +108,7 @@ static inline int64_t puffer_batch_report(const PufferBatch *batch, double metri
     memset(metrics, 0, PUFFER_MAX_METRICS * sizeof *metrics);
     *episode_return = *episode_length = 0;
     for (int32_t i = 0; i < batch->num_games; i++) {
-        PufferLog *log = &puffer_game(batch, i)->log;
+        PufferLog *log = &batch->logs[i];
         if (log->episodes == 0) continue;
         for (int32_t j = 0; j < batch->type->num_metrics; j++) metrics[j] += log->metrics[j];
         *episode_return += log->episode_return;

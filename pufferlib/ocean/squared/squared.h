@@ -14,7 +14,7 @@
 #include "puffer_env.h"
 
 enum { SQUARED_EMPTY, SQUARED_AGENT, SQUARED_TARGET };
-enum { SQUARED_STAY, SQUARED_DOWN, SQUARED_UP, SQUARED_LEFT, SQUARED_RIGHT };
+enum { SQUARED_STAY, SQUARED_DOWN, SQUARED_UP, SQUARED_LEFT, SQUARED_RIGHT, SQUARED_NUM_ACTIONS };
 
 typedef struct {
     PufferGame game;
@@ -24,7 +24,7 @@ typedef struct {
     float score, perf;
     /* state */
     int32_t row, column;
-    int32_t target; /* index of a cell */
+    int32_t cell, target; /* indices of cells */
 } Squared;
 
 static const char squared_about[] = "Walk from the centre of a grid to a target on a random cell.";
@@ -46,7 +46,7 @@ static inline const char *squared_spec(const Squared *env, PufferSpec *spec) {
         .observation_low = SQUARED_EMPTY,
         .observation_high = SQUARED_TARGET,
         .action_kind = PUFFER_DISCRETE,
-        .action_sizes = {5},
+        .action_sizes = {SQUARED_NUM_ACTIONS},
         .agents = 1,
         .picture_width = env->size * cell_px,
         .picture_height = env->size * cell_px,
@@ -59,11 +59,11 @@ static inline void squared_reset(Squared *env) {
     uint8_t *cells = env->game.observations;
     int32_t num_cells = env->size * env->size;
     env->row = env->column = env->size / 2;
-    int32_t centre = env->row * env->size + env->column;
+    env->cell = env->row * env->size + env->column;
     env->target = puffer_random_below(&env->game.rng, num_cells - 1);
-    env->target += env->target >= centre; /* any cell but the centre */
+    env->target += env->target >= env->cell; /* any cell but the centre */
     memset(cells, SQUARED_EMPTY, (size_t)num_cells);
-    cells[centre] = SQUARED_AGENT;
+    cells[env->cell] = SQUARED_AGENT;
     cells[env->target] = SQUARED_TARGET;
 }
 
@@ -75,20 +75,21 @@ static inline PufferOutcome squared_end(Squared *env, float reward) {
 }
 
 static inline PufferOutcome squared_step(Squared *env) {
+    static const int8_t down[] = {0, 1, -1, 0, 0}, right[] = {0, 0, 0, -1, 1};
     uint8_t *cells = env->game.observations;
-    const int32_t action = *(const int32_t *)env->game.actions;
-    cells[env->row * env->size + env->column] = SQUARED_EMPTY;
-    env->row += (action == SQUARED_DOWN) - (action == SQUARED_UP);
-    env->column += (action == SQUARED_RIGHT) - (action == SQUARED_LEFT);
-
+    const uint32_t action = *(const uint32_t *)env->game.actions;
+    const uint32_t move = action < SQUARED_NUM_ACTIONS ? action : SQUARED_STAY;
+    const int32_t size = env->size, row = env->row + down[move], column = env->column + right[move];
+    cells[env->cell] = SQUARED_EMPTY;
     /* As unsigned numbers, -1 is above any size. */
-    if ((uint32_t)env->row >= (uint32_t)env->size || (uint32_t)env->column >= (uint32_t)env->size) {
-        return squared_end(env, -1);
-    }
-    int32_t cell = env->row * env->size + env->column;
-    cells[cell] = SQUARED_AGENT;
-    if (cell == env->target) return squared_end(env, 1);
-    if (env->game.episode_length < 3 * env->size) return PUFFER_RUNNING;
+    if ((uint32_t)row >= (uint32_t)size || (uint32_t)column >= (uint32_t)size) return squared_end(env, -1);
+
+    env->row = row;
+    env->column = column;
+    env->cell = row * size + column;
+    cells[env->cell] = SQUARED_AGENT;
+    if (env->cell == env->target) return squared_end(env, 1);
+    if (env->game.episode_length < 3 * size) return PUFFER_RUNNING;
     env->score = env->perf = 0;
     return PUFFER_TRUNCATED;
 }
