@@ -1,6 +1,6 @@
 """Train an agent from Python: what `puffer train breakout` does, with a logger of your own.
 
-Needs torch: pip install 'pufferlib[train]'
+Needs torch: pip install '.[train]'
 
 Run it: python examples/04_train_breakout.py --timesteps 3000000
 """
