@@ -58,10 +58,17 @@ static inline void puffer_seed(PufferRng *rng, uint64_t seed) {
     puffer_random(rng);
 }
 
+static inline float puffer_min(float a, float b) {
+    return a < b ? a : b;
+}
+
+static inline float puffer_max(float a, float b) {
+    return a > b ? a : b;
+}
+
 /* The nearest number to `value` in [low, high]; `low` if it is not a number. */
 static inline float puffer_clamp(float value, float low, float high) {
-    float above = value > low ? value : low;
-    return above < high ? above : high;
+    return puffer_min(puffer_max(value, low), high);
 }
 
 /* ---- Declarations: parameters, metrics, spaces ---------------------------------------------------- */

@@ -240,11 +240,11 @@ static inline void breakout_meet_brick(const Breakout *env, float dx, float dy, 
     breakout_sweep(env->ball_y, size, dy, top, bottom, &enter_y, &leave_y);
     const bool sideways = enter_x > enter_y;
     const float time = sideways ? enter_x : enter_y;
-    if (time < 0 || time > first->time || time >= fminf(leave_x, leave_y)) return;
+    if (time < 0 || time > first->time || time >= puffer_min(leave_x, leave_y)) return;
 
     const float x = env->ball_x + dx * time, y = env->ball_y + dy * time;
-    const float overlap =
-        sideways ? fminf(y + size, bottom) - fmaxf(y, top) : fminf(x + size, right) - fmaxf(x, left);
+    const float overlap = sideways ? puffer_min(y + size, bottom) - puffer_max(y, top)
+                                   : puffer_min(x + size, right) - puffer_max(x, left);
     if (time == first->time && overlap <= first->overlap) return;
     *first = (BreakoutContact){BREAKOUT_BRICK, time, overlap, sideways, row, column};
 }
@@ -257,9 +257,10 @@ static inline int32_t breakout_cell(float position, int32_t cell_size, int32_t n
 /* Tries the bricks in the box that the ball sweeps through. */
 static inline void breakout_meet_bricks(const Breakout *env, float dx, float dy, BreakoutContact *first) {
     const float size = (float)env->ball_size;
-    const float top = env->ball_y + fminf(dy, 0) - (float)BREAKOUT_WALL_TOP, bottom = top + size + fabsf(dy);
+    const float top = env->ball_y + puffer_min(dy, 0) - (float)BREAKOUT_WALL_TOP,
+                bottom = top + size + fabsf(dy);
     if (bottom < 0 || top > (float)(env->brick_rows * env->brick_height)) return;
-    const float left = env->ball_x + fminf(dx, 0), right = left + size + fabsf(dx);
+    const float left = env->ball_x + puffer_min(dx, 0), right = left + size + fabsf(dx);
     const int32_t first_row = breakout_cell(top, env->brick_height, env->brick_rows);
     const int32_t last_row = breakout_cell(bottom, env->brick_height, env->brick_rows);
     const int32_t first_column = breakout_cell(left, env->brick_width, env->brick_columns);
@@ -285,7 +286,7 @@ static inline void breakout_hit_brick(Breakout *env, int32_t row, int32_t column
 
 static inline void breakout_return_ball(Breakout *env) {
     env->returns++;
-    if (env->returns % 4 == 0) env->speed = fminf(env->speed + BREAKOUT_SPEED_GAIN, BREAKOUT_SPEED_MAX);
+    if (env->returns % 4 == 0) env->speed = puffer_min(env->speed + BREAKOUT_SPEED_GAIN, BREAKOUT_SPEED_MAX);
     /* The slope of the way up: -1 at the left end of the paddle, 1 at the right, 45 degrees each. */
     const float middle = env->ball_x + 0.5f * (float)env->ball_size;
     const float slope = puffer_clamp(2 * (middle - env->paddle_x) / env->paddle_size - 1, -1, 1);
