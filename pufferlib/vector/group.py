@@ -68,7 +68,8 @@ class EnvGroup:
         env: Any = self._members[0].env
         space = env.single_observation_space
         dtype = env.obs_dtype if env.emulated else np.dtype(space.dtype)
-        return EnvDescription(space, env.single_action_space, int(env.num_agents), env.emulated, dtype, self.autoreset)
+        agents, metadata = int(env.num_agents), dict(getattr(env, "metadata", None) or {})
+        return EnvDescription(space, env.single_action_space, agents, env.emulated, dtype, self.autoreset, metadata)
 
     def track(self, progress: "list[int] | memoryview[int]") -> None:
         """From now on, note in ``progress[0]`` which environment is being worked on."""

@@ -90,6 +90,7 @@ class EnvDescription:
         emulated: False for a native environment, else how its spaces were flattened.
         obs_dtype: dtype of one agent's observation before it was flattened.
         autoreset: What follows a finished episode.
+        metadata: What the environment says of itself, ``render_fps`` above all.
     """
 
     single_observation_space: Box
@@ -98,6 +99,7 @@ class EnvDescription:
     emulated: Any
     obs_dtype: np.dtype[Any]
     autoreset: Autoreset
+    metadata: dict[str, Any]
 
     @property
     def observation_space(self) -> Space:

@@ -145,6 +145,7 @@ def test_the_driver_of_emulated_environments_knows_their_dtypes():
         ours = creator()
         assert vecenv.driver_env.emulated == vecenv.emulated == ours.emulated
         assert vecenv.driver_env.obs_dtype == ours.obs_dtype
+        assert vecenv.driver_env.metadata["render_fps"] == 50
         assert vecenv.autoreset == "next_step"
 
 
