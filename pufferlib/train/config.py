@@ -60,7 +60,9 @@ class TrainConfig:
     Attributes:
         seed: Seed of the environments, the network and the sampling.
         device: A torch device; "auto" is CUDA where there is a GPU, else the CPU.
-        num_threads: CPU threads of torch; unset: one per usable core.
+        num_threads: CPU threads of torch while learning; unset: one per usable core.
+        act_threads: The same while acting: one, because a step's batch is small, and the other
+            cores belong to the environments.
         total_timesteps: Agent-steps of the whole run.
         horizon: Steps of each agent between two updates.
         minibatch_size: Agent-steps of one gradient step.
@@ -89,6 +91,7 @@ class TrainConfig:
     seed: int = 42
     device: str = "auto"
     num_threads: int | None = None
+    act_threads: int = 1
     total_timesteps: int = 10_000_000
     horizon: int = 64
     minibatch_size: int = 8192

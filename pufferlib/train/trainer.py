@@ -62,7 +62,6 @@ class Trainer:
             self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, settings.minibatch_size, self.device)
             self.generator = torch.Generator(self.device).manual_seed(settings.seed)
             self.collector = Collector(self.vecenv, self.policy, self.rollout, settings, self.generator)
-            torch.set_num_threads(settings.num_threads or usable_cpus())
             self._start_episodes()
         except BaseException:
             self.close()
@@ -97,7 +96,9 @@ class Trainer:
         settings = self.config.train
         learning_rate = self._anneal()
         start = time.perf_counter()
+        torch.set_num_threads(settings.act_threads)
         self.collector.collect()
+        torch.set_num_threads(settings.num_threads or usable_cpus())
         collected = time.perf_counter()
         rollout = self.rollout
         advantages = generalized_advantage(

@@ -205,3 +205,18 @@ def test_learns_what_pays(make_trainer, target_env, hide):
     make_trainer(overrides, [recorder], target_env(32, hide=hide)).train()
     assert recorder.lines[0]["environment/score"] < 1.7  # of 4; a third of it by chance
     assert recorder.lines[-1]["environment/score"] > 3.9
+
+
+def test_acting_and_learning_have_their_own_threads(make_trainer, target_env):
+    env = target_env(8)
+    step, seen = env.step, set()
+
+    def counting(actions):
+        seen.add(torch.get_num_threads())
+        return step(actions)
+
+    env.step = counting
+    trainer = make_trainer({"train.num_threads": 2}, env=env)
+    trainer.step()
+    assert seen == {1}
+    assert torch.get_num_threads() == 2
