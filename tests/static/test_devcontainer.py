@@ -37,10 +37,11 @@ def config() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def service(config: dict[str, Any]) -> dict[str, Any]:
-    compose = yaml.safe_load((ROOT / ".devcontainer" / config["dockerComposeFile"]).read_text())
-    found = compose["services"][config["service"]]
-    assert isinstance(found, dict)
-    return found
+    merged: dict[str, Any] = {}
+    for name in config["dockerComposeFile"]:
+        compose = yaml.safe_load((ROOT / ".devcontainer" / name).read_text())
+        merged |= compose["services"][config["service"]]
+    return merged
 
 
 def test_every_property_is_a_known_one(config: dict[str, Any]) -> None:
@@ -50,6 +51,10 @@ def test_every_property_is_a_known_one(config: dict[str, Any]) -> None:
 def test_the_image_comes_from_compose_alone(config: dict[str, Any], service: dict[str, Any]) -> None:
     assert not {"image", "build", "features"} & set(config)
     assert service["build"]["target"] == "dev"
+
+
+def test_starting_builds_nothing_over_the_image_that_has_the_user_s_uid(service: dict[str, Any]) -> None:
+    assert service["pull_policy"] == "missing"
 
 
 def test_the_checkout_is_mounted_where_the_ide_opens_it(config: dict[str, Any], service: dict[str, Any]) -> None:
