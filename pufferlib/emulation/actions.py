@@ -56,6 +56,8 @@ class ActionDecoder:
         low, high = leaf.bounds
         is_real = leaf.dtype.kind == "f"
         array = self._array(action, "iuf" if is_real else leaf.dtype.kind, "numbers" if is_real else str(leaf.dtype))
+        if is_real:  # before it is compared, so that 0.7 is not above a float32 bound of 0.7
+            array = array.astype(leaf.dtype)
         if not self._is_checked:
             if not np.all((array >= low) & (array <= high)):
                 raise APIUsageError(

@@ -83,11 +83,13 @@ cdef class Packer:
     cdef tuple _leaves
     cdef tuple _paths
     cdef LeafSlot *_slots
+    cdef Py_ssize_t _row_bytes
     cdef object _batch
     cdef Py_buffer _view
 
     def __cinit__(self, layout):
         self._leaves = layout.leaves
+        self._row_bytes = layout.dtype.itemsize
         self._paths = tuple([leaf.path for leaf in self._leaves])
         self._slots = <LeafSlot *>PyMem_Calloc(len(self._leaves), sizeof(LeafSlot))
         if self._slots == NULL:
@@ -105,13 +107,20 @@ cdef class Packer:
             self._batch = None
             PyBuffer_Release(&self._view)
         PyObject_GetBuffer(batch, &self._view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
+        if self._view.ndim < 1 or self._view.len != self._view.shape[0] * self._row_bytes:
+            PyBuffer_Release(&self._view)
+            raise APIUsageError(
+                f"emulation: the rows of a batch must have {self._row_bytes} bytes, "
+                f"got an array of shape {batch.shape} and dtype {batch.dtype}; leave the arrays to set_buffers"
+            )
         self._batch = batch
 
     def pack(self, batch, Py_ssize_t row, sample):
         """Write ``sample`` into ``batch[row]``, a C-contiguous array of flat rows.
 
         Raises:
-            APIUsageError: A leaf is missing or does not fit; the row may be partly written.
+            APIUsageError: A leaf is missing or does not fit, and the row may be partly written; or
+                the rows are not of the layout's size.
         """
         cdef Py_ssize_t position
         cdef LeafSlot *slot

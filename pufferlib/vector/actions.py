@@ -45,7 +45,8 @@ class ActionCheck:
                 "convert them, e.g. actions.astype(int)"
             )
         if not self._seen_one:
-            self._check_bounds(where, array)
+            # Rounded to the space's precision, in which 0.7 is not above a bound of 0.7.
+            self._check_bounds(where, array.astype(self._dtype) if self._dtype.kind == "f" else array)
             self._seen_one = True
         return array
 

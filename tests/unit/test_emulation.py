@@ -238,6 +238,9 @@ class TestActions:
         layout = action_layout(Dict({"a": Discrete(2, start=5), "b": Discrete(3)}))
         assert layout.flat_space == MultiDiscrete([2, 3], start=[5, 0])
 
+    def test_a_bound_that_float32_cannot_write_exactly(self):
+        assert self.sent(Box(-0.7, 0.7, (2,)), [-0.7, 0.7]).tolist() == np.float32([-0.7, 0.7]).tolist()
+
     def test_box_is_copied_and_converted(self):
         action = np.array([0.5, -0.5])
         got = self.sent(Box(-1, 1, (2,)), action)
@@ -408,3 +411,9 @@ def test_packer_keeps_to_its_batch():
         packer.pack(np.zeros((2, 2), np.float32), 2, np.zeros(2, np.float32))
     with pytest.raises((BufferError, ValueError)):
         packer.pack(np.zeros((4, 2), np.float32)[::2], 0, np.zeros(2, np.float32))
+    for wrong in (np.zeros((2, 1), np.float32), np.zeros((2, 2), np.float64), np.zeros((), np.float32)):
+        with pytest.raises(APIUsageError, match="the rows of a batch must have 8 bytes, got an array of shape"):
+            packer.pack(wrong, 0, np.zeros(2, np.float32))
+    batch = np.zeros((2, 2), np.float32)
+    packer.pack(batch, 1, np.ones(2, np.float32))
+    assert batch.tolist() == [[0, 0], [1, 1]]
