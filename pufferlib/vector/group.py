@@ -130,6 +130,7 @@ class _Native:
             )
         self.env, self.plan, self.buffers = env, plan, buffers
         self.autoreset: Autoreset = own
+        self._seen_a_step = False
 
     def reset(self, seed: int | None, infos: Infos) -> None:
         observations, news = self.env.reset(seed=seed)
@@ -139,9 +140,10 @@ class _Native:
         self._collect(news, infos)
 
     def step(self, infos: Infos) -> None:
-        observations, _, _, _, news = self.env.step(self.buffers["actions"])
-        if observations is not self.buffers["observations"]:
-            self._check_in_place(observations)
+        *returned, news = self.env.step(self.buffers["actions"])
+        if returned[0] is not self.buffers["observations"] or not self._seen_a_step:
+            self._check_in_place(*returned)
+            self._seen_a_step = True
         if news or not isinstance(news, list):
             self._collect(news, infos)
 
@@ -152,15 +154,15 @@ class _Native:
             )
         infos.extend(info for info in news if info)
 
-    def _check_in_place(self, observations: Any) -> None:
-        rows = self.buffers["observations"]
-        for array in (observations, self.env.observations):
-            if not isinstance(array, np.ndarray) or not np.may_share_memory(array, rows):
-                raise APIUsageError(
-                    f"{type(self.env).__name__}: observations must be written in place, "
-                    "self.observations[:] = ..., and returned as self.observations; "
-                    "got another array, which the batch would never see"
-                )
+    def _check_in_place(self, *returned: Any) -> None:
+        for name, value in zip(("observations", "rewards", "terminals", "truncations"), returned, strict=False):
+            for array in (value, getattr(self.env, name)):
+                if not isinstance(array, np.ndarray) or not np.may_share_memory(array, self.buffers[name]):
+                    raise APIUsageError(
+                        f"{type(self.env).__name__}: {name} must be written in place, "
+                        f"self.{name}[:] = ..., and returned as self.{name}; "
+                        "got another array, which the batch would never see"
+                    )
 
 
 class _Emulated:
@@ -206,6 +208,7 @@ class _Emulated:
         ended = np.logical_or(rows["terminals"], rows["truncations"])
         if ended.any():
             rows["final_observations"][ended] = rows["observations"][ended]
+            rows["masks"][ended] = False  # unless the reset below brings them back, nobody will act for them
         if self.env.done:
             outcome = {name: rows[name].copy() for name in ("rewards", "terminals", "truncations")}
             self.reset(None, infos)

@@ -1,11 +1,13 @@
 """PettingZoo: every possible agent has its row, whoever is alive."""
 
+import functools
+
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 from pettingzoo import AECEnv, ParallelEnv
 
-from pufferlib import APIUsageError, InvalidAgentError
+from pufferlib import APIUsageError, InvalidAgentError, vector
 from pufferlib.emulation import PettingZooPufferEnv
 
 SPACE = Dict({"id": Discrete(9), "xy": Box(0, 100, (2,))})
@@ -122,6 +124,27 @@ def test_an_agent_that_vanishes_has_ended():
     env.step([0, 0, 0])
     assert env.terminals.tolist() == [False, False, False]
     assert env.masks.tolist() == [False, False, True]
+
+
+def test_same_step_autoreset_masks_those_who_left_a_game_that_goes_on():
+    script = (alive("a", "b", "c"), {"a": "dead", **alive("b", "c")}, alive("b", "c"), {"b": "cut", "c": "dead"})
+    creator = functools.partial(PettingZooPufferEnv, env_creator=lambda: Arena(*script))
+    with vector.make(lambda buf, seed: creator(buf=buf, seed=seed), backend="Serial", autoreset="same_step") as vecenv:
+        vecenv.reset()
+        seen = []
+        for _ in range(3):
+            _, rewards, terminals, truncations, _ = vecenv.step(np.zeros(3, np.int64))
+            seen.append([array.tolist() for array in (rewards, terminals, truncations, vecenv.masks)])
+    assert seen == [  # of c, a and b
+        [
+            [1, 1, 1],
+            [False, True, False],
+            [False] * 3,
+            [True, False, True],
+        ],  # a's reward counts, its next action does not
+        [[2, 0, 2], [False] * 3, [False] * 3, [True, False, True]],
+        [[3, 0, 3], [True, False, False], [False, False, True], [True] * 3],  # the next game
+    ]
 
 
 def test_actions_that_are_refused():

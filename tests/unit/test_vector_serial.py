@@ -256,6 +256,32 @@ def test_box_actions():
     assert vecenv.actions.tolist() == [[0.5, 1.0], [0.0, -1.0]]
 
 
+def test_a_bound_that_float32_cannot_write_exactly():
+    class Narrow(Continuous):
+        def __init__(self, buf=None):
+            super().__init__(buf)
+            self.single_action_space = gymnasium.spaces.Box(low=-0.7, high=0.7, shape=(2,))
+
+    vecenv = pufferlib.vector.make(Narrow, backend="Serial")
+    vecenv.reset()
+    vecenv.step([[0.7, -0.7]] * 2)
+    assert vecenv.actions.tolist() == [np.float32([0.7, -0.7]).tolist()] * 2
+
+
+@pytest.mark.parametrize("name", ["rewards", "terminals", "truncations"])
+def test_an_environment_that_returns_other_arrays_is_told(name):
+    class Careless(SamplePufferEnv):
+        def step(self, actions):
+            own = {key: getattr(self, key) for key in ("observations", "rewards", "terminals", "truncations")}
+            own[name] = own[name].copy()
+            return *own.values(), []
+
+    vecenv = pufferlib.vector.make(Careless, backend="Serial")
+    vecenv.reset()
+    with pytest.raises(APIUsageError, match=rf"Careless: {name} must be written in place, self.{name}\[:\]"):
+        vecenv.step([0, 0])
+
+
 def test_an_environment_that_replaces_its_arrays_is_told():
     class Careless(SamplePufferEnv):
         def step(self, actions):
