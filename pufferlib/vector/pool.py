@@ -140,11 +140,11 @@ class WorkerPool:
 
     def infos(self, worker: int) -> Infos:
         """What the environments of ``worker``, which has finished, had to say."""
-        if not self._words[SharedBatch.base(worker) + shared.INFOS]:
-            return []
-        while worker not in self._infos:
+        flag = SharedBatch.base(worker) + shared.INFOS
+        while self._words[flag] and worker not in self._infos:
             self._accept(worker)
-        return self._infos.pop(worker)
+        self._words[flag] = 0  # none are to come: whoever was interrupted here may ask again
+        return self._infos.pop(worker, [])
 
     def close(self) -> list[Exception]:
         """Let every worker close its environments and end, by force if it must be; returns what went wrong."""
@@ -217,7 +217,7 @@ class WorkerPool:
         code = process.exitcode
         cause = f"exit code {code}"
         if code is not None and code < 0:
-            cause = f"signal {signal.Signals(-code).name}"
+            cause = f"signal {_signal_name(-code)}"
         phase, position = "build", 0
         if hasattr(self, "description"):
             base = SharedBatch.base(worker)
@@ -237,6 +237,13 @@ class WorkerPool:
             actions = self.memory.buffers["actions"][index * agents : (index + 1) * agents]
             text += f", last actions {np.array2string(actions, threshold=32, separator=', ')}"
         return f"{text})"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have no name
+        return str(number)
 
 
 def _end(processes: list[ForkServerProcess], conns: list[Connection]) -> list[tuple[int, Failed]]:

@@ -66,9 +66,11 @@ class Multiprocessing(VectorEnv):
         self._in_flight += self._taken
 
     def _recv(self) -> tuple[Batch, Infos]:
-        self._taken = self._take_turn() if self._takes_turns else self._take_first()
-        self._in_flight = [worker for worker in self._in_flight if worker not in self._taken]
-        infos = [info for worker in self._taken for info in self._pool.infos(worker)]
+        taken = self._take_turn() if self._takes_turns else self._take_first()
+        infos = [info for worker in taken for info in self._pool.infos(worker)]
+        # Only now: after a Ctrl-C before this recv can be called again, and at most infos are lost.
+        self._taken = taken
+        self._in_flight = [worker for worker in self._in_flight if worker not in taken]
         return (self._gather() if self._copies else self._blocks[self._taken[0]]), infos
 
     def _take_turn(self) -> list[int]:

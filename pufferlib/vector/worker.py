@@ -10,6 +10,7 @@ import pickle
 import signal
 import sys
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import ForkingPickler
 
 from pufferlib.buffers import Buffers
 from pufferlib.env import Infos
@@ -76,13 +77,12 @@ class _Worker:
             os.chdir(setup.folder)
             plans: tuple[EnvPlan, ...] = pickle.loads(setup.envs)
             self._group = EnvGroup(plans, setup.autoreset, self._rows, progress)
-            description = self._group.describe()
+            assert self._memory is not None
+            self._group.track(self._memory.words[self._base + shared.PROGRESS :])
+            self._conn.send(Ready(self._group.describe()))
         except BaseException as error:
             self._conn.send(Failed.of("build", progress[0], error))
             return False
-        assert self._memory is not None
-        self._group.track(self._memory.words[self._base + shared.PROGRESS :])
-        self._conn.send(Ready(description))
         return True
 
     def _rows(self, spec: RowSpec, index: int) -> Buffers:
@@ -111,14 +111,15 @@ class _Worker:
             finished, operation = words[base + shared.SEQUENCE], words[base + shared.OPERATION]
             try:
                 infos = self._act(operation)
+                news = ForkingPickler.dumps(News(infos)) if infos else None  # some cannot be pickled
             except BaseException as error:
                 self._conn.send(Failed.of(PHASES[operation], words[base + shared.PROGRESS], error))
                 return False
-            words[base + shared.INFOS] = bool(infos)
+            words[base + shared.INFOS] = news is not None
             words[base + shared.DONE] = finished
             memory_fence()
-            if infos:
-                self._conn.send(News(infos))
+            if news is not None:
+                self._conn.send_bytes(news)
             elif words[shared.PARENT_PARKED]:
                 self._conn.send(WAKE)
 

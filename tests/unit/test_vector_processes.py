@@ -192,7 +192,44 @@ def test_an_environment_that_prints_a_lot():
     with make(Scripted, env_kwargs={"on_step": shout}) as vecenv:
         vecenv.reset()
         for _ in range(20):
-            vecenv.step([0, 0])
+            observations, *_ = vecenv.step([0, 0])
+        assert observations.tolist() == [[20], [20]]
+
+
+def test_infos_that_cannot_be_pickled_are_reported():
+    vecenv = faulty(on_step=lambda: [{"callback": lambda: None}])
+    vecenv.reset()
+    with pytest.raises(
+        WorkerError, match=r"(?s)pickle.*, in step of environment 1 .*Traceback \(most recent call last\)"
+    ):
+        vecenv.step([0, 0])
+
+
+@pytest.mark.parametrize("zero_copy", [True, False])
+def test_recv_can_be_called_again_after_ctrl_c(monkeypatch, zero_copy):
+    kwargs = [{"on_step": lambda name=name: [{"name": name}]} for name in "abcd"]
+    options = {"num_envs": 4, "num_workers": 4, "batch_size": 2, "zero_copy": zero_copy}
+    with make([Scripted] * 4, env_kwargs=kwargs, **options) as vecenv:
+        vecenv.async_reset()
+        for _ in range(2):
+            vecenv.recv()
+            vecenv.send([0, 0])
+        infos, asked = vecenv._pool.infos, []
+
+        def interrupted(worker):
+            asked.append(worker)
+            if len(asked) == 2:
+                raise KeyboardInterrupt
+            return infos(worker)
+
+        monkeypatch.setattr(vecenv._pool, "infos", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            vecenv.recv()
+        *_, agent_ids, _ = vecenv.recv()
+        assert len(set(agent_ids)) == 2
+        assert not zero_copy or agent_ids.tolist() == asked[:2]
+        vecenv.send([0, 0])
+        assert vecenv.reset()[0].tolist() == [[0], [0]]
 
 
 def test_workers_see_today_s_environment_variables_and_folder(monkeypatch, tmp_path):
