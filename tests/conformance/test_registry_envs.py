@@ -62,12 +62,12 @@ def test_environments_of_one_batch_go_their_own_ways(name: str) -> None:
         envs.reset()
         rows = envs.num_agents // 2
         envs.action_space.seed(0)
+        differ = False
         for _ in range(STEPS):
             actions = envs.action_space.sample()[:rows]
             observations, *_ = envs.step(np.concatenate([actions, actions]))
-            if not np.array_equal(observations[:rows], observations[rows:]):
-                return
-    raise AssertionError("both environments showed the same all the way, though only their seeds differ")
+            differ = differ or not np.array_equal(observations[:rows], observations[rows:])
+    assert differ, "both environments showed the same all the way, though only their seeds differ"
 
 
 @pytest.mark.parametrize("name", NAMES)

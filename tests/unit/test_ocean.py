@@ -128,7 +128,11 @@ def test_values_out_of_range_or_of_another_type_are_refused(name):
 def test_numpy_numbers_are_accepted(name):
     as_numpy = {bool: np.bool_, int: np.int64, float: np.float64}
     values = {p.name: as_numpy[p.kind](p.default) for p in env_types()[name].parameters}
-    ocean.OceanEnv(name, **values).close()
+    given, default = ocean.OceanEnv(name, **values), ocean.OceanEnv(name)
+    assert given.single_observation_space == default.single_observation_space
+    assert np.array_equal(given.reset(seed=1)[0], default.reset(seed=1)[0])
+    given.close()
+    default.close()
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,9 @@ def test_tensors_are_views_of_the_leaves(space):
 def test_compiles_into_one_graph(space):
     batch, samples, dtype = batch_of(space)
     compiled = torch.compile(lambda x: nativize_tensor(x, dtype), fullgraph=True, backend="eager")
-    equal(compiled(torch.from_numpy(batch)), samples, space)
+    native = compiled(torch.from_numpy(batch))
+    assert type(native) is type(nativize_tensor(torch.from_numpy(batch), dtype))
+    equal(native, samples, space)
 
 
 def test_converted_observations_are_refused():
