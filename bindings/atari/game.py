@@ -23,6 +23,7 @@ Info = dict[str, Any]
 
 def make_game(game: str, *, episodic_life: bool = False, reward_clip: bool = False, **options: Any) -> Env:
     """``AtariGame(game, **options)`` in the wrappers asked for; infos tell the score of each whole game."""
+    _check_switches(game, episodic_life=episodic_life, reward_clip=reward_clip)
     env: Env = EpisodeStats(AtariGame(game, **options))  # innermost: it sees whole games and unclipped points
     if episodic_life:
         env = EpisodicLife(env)
@@ -49,7 +50,7 @@ class AtariGame(gymnasium.Env[Pixels, np.int64]):
         render_mode: None or "rgb_array".
 
     Raises:
-        APIUsageError: An option is out of its range.
+        APIUsageError: An option is of the wrong type or out of its range.
     """
 
     def __init__(
@@ -73,12 +74,12 @@ class AtariGame(gymnasium.Env[Pixels, np.int64]):
             ("noop_max", noop_max, 0),
             ("max_frames", max_frames, 1),
         ):
-            if value < low:
-                raise APIUsageError(f"atari/{game}: {option} must be at least {low}, got {value}")
-        if not 0 <= repeat_action_probability < 1:
-            raise APIUsageError(
-                f"atari/{game}: repeat_action_probability must be in [0, 1), got {repeat_action_probability}"
-            )
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+                raise APIUsageError(f"atari/{game}: {option} must be an int >= {low}, got {value!r}")
+        chance = repeat_action_probability
+        if not isinstance(chance, int | float | np.number) or not 0 <= chance < 1:
+            raise APIUsageError(f"atari/{game}: repeat_action_probability must be in [0, 1), got {chance!r}")
+        _check_switches(game, full_action_space=full_action_space, fire_reset=fire_reset)
         if render_mode not in (None, "rgb_array"):
             raise APIUsageError(f"atari/{game}: render_mode must be None or 'rgb_array', got {render_mode!r}")
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / frame_skip}
@@ -179,6 +180,12 @@ class EpisodicLife(gymnasium.Wrapper[Pixels, np.int64, Pixels, np.int64]):
         self._game_over = terminated or truncated
         lives, self._lives = self._lives, self._game.lives
         return observation, reward, terminated or self._lives < lives, truncated, info
+
+
+def _check_switches(game: str, **values: object) -> None:
+    for option, value in values.items():
+        if not isinstance(value, bool | np.bool_):
+            raise APIUsageError(f"atari/{game}: {option} must be True or False, got {value!r}")
 
 
 def _sign(reward: SupportsFloat) -> float:

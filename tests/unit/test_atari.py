@@ -218,12 +218,16 @@ def test_an_unknown_option_gets_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("frame_skip", 0, "atari/pong: frame_skip must be at least 1, got 0"),
-        ("stack", 0, "stack must be at least 1"),
-        ("size", -84, "size must be at least 1, got -84"),
-        ("noop_max", -1, "noop_max must be at least 0"),
-        ("max_frames", 0, "max_frames must be at least 1"),
+        ("frame_skip", 0, "atari/pong: frame_skip must be an int >= 1, got 0"),
+        ("frame_skip", "abc", "frame_skip must be an int >= 1, got 'abc'"),
+        ("stack", 2.0, "stack must be an int >= 1, got 2.0"),
+        ("size", -84, "size must be an int >= 1, got -84"),
+        ("noop_max", -1, "noop_max must be an int >= 0, got -1"),
+        ("max_frames", True, "max_frames must be an int >= 1, got True"),
         ("repeat_action_probability", 1.0, r"repeat_action_probability must be in \[0, 1\), got 1.0"),
+        ("repeat_action_probability", "often", r"repeat_action_probability must be in \[0, 1\), got 'often'"),
+        ("episodic_life", 3, "episodic_life must be True or False, got 3"),
+        ("fire_reset", "yes", "fire_reset must be True or False, got 'yes'"),
         ("render_mode", "human", "render_mode must be None or 'rgb_array', got 'human'"),
     ],
 )
