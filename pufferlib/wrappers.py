@@ -79,17 +79,24 @@ class MultiagentEpisodeStats(BaseParallelWrapper):  # type: ignore[misc]  # pett
         """Start an episode; the infos are empty."""
         observations, infos = self.env.reset(seed=seed, options=options)
         self._episodes = {agent: _Episode() for agent in observations}
+        self._ended: set[Any] = set()
         return observations, {agent: {} for agent in infos}
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
         """Act once; an agent's info is empty unless the agent ended."""
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
         stats: PerAgent = {}
+        self._ended.difference_update(self.env.agents)  # who is there again
         for agent, reward in rewards.items():
+            if agent in self._ended:  # some environments report the dead again in every step
+                stats[agent] = {}
+                continue
             episode = self._episodes.setdefault(agent, _Episode())
             episode.add(float(reward), infos.get(agent, {}))
-            ended = terminations[agent] or truncations[agent]
-            stats[agent] = self._episodes.pop(agent).summary() if ended else {}
+            stats[agent] = {}
+            if terminations[agent] or truncations[agent]:
+                stats[agent] = self._episodes.pop(agent).summary()
+                self._ended.add(agent)
         return observations, rewards, terminations, truncations, stats
 
 

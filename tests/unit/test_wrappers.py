@@ -118,6 +118,23 @@ def test_stats_of_each_agent():
         assert (infos["b"]["score"], infos["b"]["episode_length"]) == (30, 3)
 
 
+def test_an_agent_that_is_reported_after_its_end_has_no_second_episode():
+    class Echo(Duo):
+        def step(self, actions):
+            alive = list(self.agents)
+            *rest, infos = super().step(dict.fromkeys(alive, 0))
+            for value, per_agent in zip((np.zeros(1, np.float32), 0.0, True, False), rest, strict=True):
+                per_agent.update({agent: value for agent in self.possible_agents if agent not in alive})
+            return *rest, infos
+
+    env = MultiagentEpisodeStats(Echo())
+    for _ in range(2):
+        env.reset()
+        stats = [env.step({})[4] for _ in range(3)]
+        assert [step["a"].get("episode_length") for step in stats] == [None, 2, None]
+        assert [step["b"].get("episode_length") for step in stats] == [None, None, 3]
+
+
 def test_mean_over_agents():
     env = MeanOverAgents(MultiagentEpisodeStats(Duo()))
     assert env.reset()[1] == {}
