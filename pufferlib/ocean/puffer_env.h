@@ -5,8 +5,8 @@
  *   typedef struct { PufferGame game; parameters ...; metrics and state ... } Pong;
  *   static const char pong_about[]                 one sentence, shown by help and the documentation
  *   static const PufferParameter pong_parameters[] what a user may choose, a row each
- *   static const PufferMetric pong_metrics[]       what a finished episode reports: score, perf in [0, 1],
- * ... const char *pong_spec(const Pong *, PufferSpec *)     spaces, agents, picture; NULL, or what is wrong
+ *   static const PufferMetric pong_metrics[]       what a finished episode reports: score, perf, ...
+ *   const char *pong_spec(const Pong *, PufferSpec *)     spaces, agents, picture; NULL, or what is wrong
  *   void pong_reset(Pong *)                        begins an episode and writes its first observation
  *   PufferOutcome pong_step(Pong *)                reads actions, writes observations and rewards
  *   void pong_draw(const Pong *, PufferCanvas *)   paints the state

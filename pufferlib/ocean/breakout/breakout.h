@@ -3,12 +3,14 @@
  * The field is `width` by `height` px, y grows downwards. The wall begins 50 px below the ceiling; its rows
  * pay 7, 4 and 1 points, a third each from the top. A step plays `frameskip` frames of 1/60 s.
  *
- * Observation  float[10 + brick_rows * brick_columns]: x and y of the paddle, x and y of the ball, as shares
- * of the field; the ball's velocity over 512 px/s, in [-1, 1]; 1 once the ball is launched; points over the
- * most there are; balls in reserve and width of the paddle, as shares of what they were at first; then for
- * each brick, row by row from the top, 1 once it is gone. Actions      Discrete(3): 0 stay, 1 left, 2 right;
- * anything else stays. With `continuous`, Box(1): speed of the paddle as a share of 620 px/s, clamped to [-1,
- * 1]. Rewards      points of the bricks hit in the step, times reward_per_point. Losing a ball costs nothing.
+ * Observation  float[10 + brick_rows * brick_columns]: x and y of the paddle, x and y of the ball, as
+ *              shares of the field; the ball's velocity over 512 px/s, in [-1, 1]; 1 once the ball is
+ *              launched; points over the most there are; balls in reserve and width of the paddle, as
+ *              shares of what they were at first; then for each brick, row by row from the top, 1 once
+ *              it is gone.
+ * Actions      Discrete(3): 0 stay, 1 left, 2 right; anything else stays. With `continuous`, Box(1):
+ *              speed of the paddle as a share of 620 px/s, clamped to [-1, 1].
+ * Rewards      points of the bricks hit in the step, times reward_per_point; a lost ball costs nothing.
  * Ends         terminal when a ball is lost with none in reserve, and when both walls are gone; truncation
  *              after the step that reaches max_frames.
  * Rules        The first frame of a round launches the ball downwards, to the left or right at random. The

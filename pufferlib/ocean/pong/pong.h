@@ -10,10 +10,10 @@
  *              the paddle as a share of paddle_speed, clamped to [-1, 1].
  * Rewards      +1 for a point won, -1 for a point lost, +0.1 for returning the ball; summed over the frames.
  * Ends         terminal when a side has max_score points; truncation after the step that reaches max_frames.
- * Source       PufferLib's Pong. There observations 6 and 7 are rounded down to 0 until the match is over,
- * the observation of a step that scores shows the rally before, the episode length counts the last rally
- * only, a serve is level or downwards but never upwards, and nothing limits a rally; here all of that is as
- * written above.
+ * Source       PufferLib's Pong. There observations 6 and 7 are rounded down to 0 until the match is
+ *              over, the observation of a step that scores shows the rally before, the episode length
+ *              counts the last rally only, a serve is level or downwards but never upwards, and nothing
+ *              limits a rally; here all of that is as written above.
  */
 #ifndef PONG_H
 #define PONG_H

@@ -6,7 +6,7 @@
  * Ends         terminal on the target and outside the grid; truncation after 3 * size steps. The limit is a
  *              truncation and costs nothing, because the observation does not show the time.
  * Source       the environment of PufferLib's tutorial (Suarez 2024), where the limit pays -1 and is a
- * terminal.
+ *              terminal.
  */
 #ifndef SQUARED_H
 #define SQUARED_H

@@ -1,9 +1,10 @@
 /* Template: walk along a corridor to the door at its right end. Copy it to begin an environment.
  *
- * Observation  float[2]: how far the agent is along the corridor, and how much of the time is over, in [0,
- * 1]. Actions      Discrete(3): 0 stay, 1 left, 2 right; anything else stays. Rewards      +1 at the door, 0
- * otherwise. Ends         terminal at the door; truncation after max_steps steps. Source       the
- * environment's rules, and where ours differ from them on purpose.
+ * Observation  float[2], in [0, 1]: how far the agent is along the corridor; how much time is over.
+ * Actions      Discrete(3): 0 stay, 1 left, 2 right; anything else stays.
+ * Rewards      +1 at the door, 0 otherwise.
+ * Ends         terminal at the door; truncation after max_steps steps.
+ * Source       where the rules come from, and where ours differ from them on purpose.
  */
 #ifndef TEMPLATE_H
 #define TEMPLATE_H
