@@ -77,6 +77,7 @@ cdef extern from "puffer_batch.h" nogil:
 
 cdef enum:
     ACTIONS = 2  # place of the actions among the bound arrays
+    MAX_PARAMETERS = 64
 
 
 cdef list _sizes(const int32_t *sizes):
@@ -131,11 +132,18 @@ cdef class OceanBatch:
     cdef int64_t log_interval, steps
 
     def __cinit__(self, int index, int32_t num_games, values, int64_t log_interval):
-        cdef const PufferEnvType *kind = puffer_env_types[index]
-        cdef double[64] numbers
+        cdef const PufferEnvType *kind
+        cdef double[MAX_PARAMETERS] numbers
         cdef const char *problem
-        if kind.num_parameters > 64:
-            raise MemoryError(f"{kind.class_name.decode()} has more than 64 parameters")
+        known = ocean_types()
+        if not 0 <= index < len(known):
+            raise APIUsageError(f"OceanBatch: index must be at least 0 and below {len(known)}, got {index}")
+        kind = puffer_env_types[index]
+        if not len(values) == kind.num_parameters <= MAX_PARAMETERS or num_games < 1:
+            raise APIUsageError(
+                f"OceanBatch: {kind.class_name.decode()} takes {kind.num_parameters} values (at most {MAX_PARAMETERS}) "
+                f"and at least 1 game, got {len(values)} and {num_games}"
+            )
         for i, value in enumerate(values):
             numbers[i] = value
         self.where = kind.class_name.decode()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import pufferlib
-from pufferlib import buffers, ocean
+from pufferlib import _native, buffers, ocean
 from pufferlib.ocean.types import env_types
 from pufferlib.seeding import env_seed
 
@@ -122,6 +122,12 @@ def test_values_out_of_range_or_of_another_type_are_refused(name):
         for value in wrong:
             with pytest.raises(pufferlib.APIUsageError, match=f"{parameter.name} must be .*, got"):
                 ocean.OceanEnv(name, **{parameter.name: value})
+
+
+def test_the_extension_itself_refuses_what_would_not_fit():
+    for index, num_games, values in [(-1, 1, []), (99, 1, []), (0, 1, [0.0] * 999), (0, 1, []), (0, 0, [0.0] * 14)]:
+        with pytest.raises(pufferlib.APIUsageError, match=r"OceanBatch: .*, got"):
+            _native.OceanBatch(index, num_games, values, 1)
 
 
 @every_env

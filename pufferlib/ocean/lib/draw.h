@@ -10,7 +10,6 @@
 #define DRAW_NIGHT  0x061820u
 #define DRAW_SLATE  0x14303Cu
 #define DRAW_WHITE  0xF1F1F1u
-#define DRAW_GREY   0x7C8C94u
 #define DRAW_CYAN   0x00BBBBu
 #define DRAW_RED    0xD64545u
 #define DRAW_ORANGE 0xE88C30u
