@@ -245,7 +245,8 @@ def _extra(extra: str, requirements: list[Requirement], modules: dict[str, str])
         return Finding(name, f"not installed: {', '.join(missing)}", advice=install, data=data)
     error = _import_error(*(modules[_plain(package)] for package in versions if _plain(package) in modules))
     if error:
-        return Finding(name, error, "advice", f"pip install --force-reinstall 'pufferlib[{extra}]'", data)
+        exact = " ".join(f"{r.name}=={r.version}" if r.version else r.name for r in own)
+        return Finding(name, error, "advice", f"pip install --force-reinstall {exact}", data)
     found = ", ".join(f"{package} {version}" for package, version in versions.items())
     moved = [r for r in own if r.version and r.version != versions[r.name].partition("+")[0]]
     if moved:

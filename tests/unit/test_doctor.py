@@ -190,6 +190,7 @@ def test_extras(monkeypatch: pytest.MonkeyPatch) -> None:
     assert moved.advice == "tested with wing 1.2: pip install 'pufferlib[fly]'"
     broken = extra(monkeypatch, {"wing": "1.2", "tail": "9"}, "ImportError: libGL.so.1")
     assert (broken.level, broken.value) == ("advice", "ImportError: libGL.so.1")
+    assert broken.advice == "pip install --force-reinstall wing==1.2 tail"  # never pufferlib itself
 
 
 def test_imports_are_tried_in_another_process() -> None:
