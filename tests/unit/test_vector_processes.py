@@ -267,6 +267,7 @@ def test_an_environment_that_raises(phase):
         (lambda: os._exit(3), "exit code 3"),
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "signal SIGKILL"),
         (lambda: os.kill(os.getpid(), signal.SIGSEGV), "signal SIGSEGV"),
+        (lambda: os.kill(os.getpid(), signal.SIGRTMIN + 1), f"signal {signal.SIGRTMIN + 1}"),  # one without a name
     ],
 )
 @pytest.mark.parametrize("phase", ["build", "reset", "step"])
