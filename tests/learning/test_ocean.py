@@ -12,9 +12,9 @@ pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(900)]
 @pytest.mark.parametrize(
     ("name", "steps", "score"),
     [
-        ("squared", 1_000_000, 0.8),
-        ("pong", 2_000_000, 0.0),
-        ("breakout", 1_500_000, 10.0),
+        ("squared", 1_000_000, 0.25),
+        ("pong", 3_000_000, -10.0),
+        ("breakout", 2_000_000, 7.0),
     ],
 )
 def test_reaches_the_score(name, steps, score, tmp_path):

@@ -63,7 +63,8 @@ def target_env():
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """Tests leave torch's threads as they found them."""
+    """More threads than free cores would slow these small networks down a hundredfold."""
     threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)

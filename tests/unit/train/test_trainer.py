@@ -1,10 +1,18 @@
+import functools
 import json
 import os
 import signal
+from typing import ClassVar
 
+import gymnasium
+import numpy as np
 import pytest
 import torch
+from gymnasium.spaces import Box, Discrete
+from pettingzoo import ParallelEnv
 
+from pufferlib import vector
+from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.train.config import load_config
 from pufferlib.train.loggers import JsonlLogger
@@ -180,12 +188,83 @@ def test_a_missing_gpu_is_refused(make_trainer):
         make_trainer({"train.device": "cuda"})
 
 
-@pytest.mark.parametrize("kind", ["native", "Serial"])
-def test_trains_what_the_settings_name(tmp_path, kind):
-    vec = {"vec.backend": kind, "vec.num_envs": 1 if kind == "native" else 2, "env.num_envs": 4}
-    trainer = Trainer(load_config("squared", {**SMALL, **vec, "train.total_timesteps": 128}), tmp_path)
+BACKENDS = {
+    "native": {},
+    "Serial": {"vec.backend": "Serial", "vec.num_envs": 2},
+    "Multiprocessing": {"vec.backend": "Multiprocessing", "vec.num_envs": 2, "vec.num_workers": 1},
+    "pool": {
+        **{"vec.backend": "Multiprocessing", "vec.num_envs": 4, "vec.num_workers": 2, "vec.overwork": True},
+        **{"vec.batch_size": 2, "vec.zero_copy": False, "policy.recurrent": True},
+    },
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_trains_what_the_settings_name(tmp_path, backend):
+    config = load_config("squared", {**SMALL, "env.num_envs": 4, **BACKENDS[backend], "train.total_timesteps": 256})
+    trainer = Trainer(config, tmp_path)
     trainer.train()
-    assert trainer.agent_steps >= 128
+    assert trainer.agent_steps >= 256
+
+
+def test_serial_and_multiprocessing_train_the_same_bytes(tmp_path):
+    trained = []
+    for backend in ("Serial", "Multiprocessing"):
+        config = load_config("squared", {**SMALL, "env.num_envs": 4, **BACKENDS[backend], "train.total_timesteps": 256})
+        trained.append(Trainer(config, tmp_path))
+        trained[-1].train()
+    assert torch.equal(weights(trained[0]), weights(trained[1]))
+
+
+def test_trains_emulated_environments(tmp_path):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=functools.partial(gymnasium.make, "CartPole-v1"))
+    vecenv = vector.make(creator, backend="Serial", num_envs=8, autoreset="same_step")
+    trainer = Trainer(load_config("cartpole", SMALL), tmp_path, vecenv=vecenv)
+    trainer.train()
+    assert trainer.rollout.episode_ends.any()
+
+
+def test_trains_agents_that_come_and_go(tmp_path):
+    class Dwindling(ParallelEnv):
+        """Agent a leaves after a + 1 steps."""
+
+        metadata: ClassVar = {}
+        possible_agents: ClassVar = [0, 1, 2, 3]
+
+        def observation_space(self, agent):
+            return Box(-1, 1, (3,), np.float32)
+
+        def action_space(self, agent):
+            return Discrete(2)
+
+        def reset(self, seed=None, options=None):
+            self.age, self.agents = 0, [0, 1, 2, 3]
+            return {agent: np.ones(3, np.float32) for agent in self.agents}, {}
+
+        def step(self, actions):
+            assert set(actions) == set(self.agents)
+            self.age += 1
+            outcome = [
+                {agent: np.ones(3, np.float32) for agent in self.agents},
+                dict.fromkeys(self.agents, 1.0),
+                {agent: self.age > agent for agent in self.agents},
+                dict.fromkeys(self.agents, False),
+                {agent: {} for agent in self.agents},
+            ]
+            self.agents = [agent for agent in self.agents if self.age <= agent]
+            return outcome
+
+        def close(self):
+            pass
+
+    creator = functools.partial(PettingZooPufferEnv, env_creator=Dwindling)
+    vecenv = vector.make(creator, backend="Serial", num_envs=2, autoreset="same_step")
+    trainer = Trainer(load_config("dwindling", SMALL), tmp_path, vecenv=vecenv)
+    trainer.step()
+    # of every 4 steps agent a is there for a + 1
+    assert trainer.rollout.masks.sum(0).tolist() == [4, 8, 12, 16] * 2
+    assert trainer.agent_steps == 80
+    trainer.close()
 
 
 @pytest.mark.learning
