@@ -67,15 +67,8 @@ class AtariGame(gymnasium.Env[Pixels, np.int64]):
         fire_reset: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        for option, value, low in (
-            ("frame_skip", frame_skip, 1),
-            ("stack", stack, 1),
-            ("size", size, 1),
-            ("noop_max", noop_max, 0),
-            ("max_frames", max_frames, 1),
-        ):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-                raise APIUsageError(f"atari/{game}: {option} must be an int >= {low}, got {value!r}")
+        _check_counts(game, 1, frame_skip=frame_skip, stack=stack, size=size, max_frames=max_frames)
+        _check_counts(game, 0, noop_max=noop_max)
         chance = repeat_action_probability
         if not isinstance(chance, int | float | np.number) or not 0 <= chance < 1:
             raise APIUsageError(f"atari/{game}: repeat_action_probability must be in [0, 1), got {chance!r}")
@@ -180,6 +173,12 @@ class EpisodicLife(gymnasium.Wrapper[Pixels, np.int64, Pixels, np.int64]):
         self._game_over = terminated or truncated
         lives, self._lives = self._lives, self._game.lives
         return observation, reward, terminated or self._lives < lives, truncated, info
+
+
+def _check_counts(game: str, low: int, **values: object) -> None:
+    for option, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+            raise APIUsageError(f"atari/{game}: {option} must be an int >= {low}, got {value!r}")
 
 
 def _check_switches(game: str, **values: object) -> None:

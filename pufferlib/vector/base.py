@@ -1,4 +1,4 @@
-"""What every backend has in common: attributes, the order of calls, and the seeds' API around them."""
+"""What every backend has in common: attributes, the order of calls, and what they return."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
