@@ -15,7 +15,7 @@ from pufferlib.env import Infos, PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.plan import Autoreset, EnvDescription, EnvPlan, RowSpec
 
-__all__ = ["EnvGroup", "Memory", "build_env", "env_rows"]
+__all__ = ["EnvGroup", "Memory", "build_env", "env_rows", "own_autoreset"]
 
 Memory = Callable[[RowSpec, int], Buffers]
 
@@ -122,14 +122,8 @@ class _Native:
     """A PufferEnv on its rows; it starts its next episodes itself."""
 
     def __init__(self, env: PufferEnv, plan: EnvPlan, buffers: Buffers, autoreset: Autoreset | None) -> None:
-        own: Any = env.autoreset
-        if autoreset not in (None, own):
-            raise APIUsageError(
-                f"vector.make: autoreset must be {own!r}, which {type(env).__name__} does by itself, "
-                f"got {autoreset!r}; leave it out for native environments"
-            )
         self.env, self.plan, self.buffers = env, plan, buffers
-        self.autoreset: Autoreset = own
+        self.autoreset: Autoreset = own_autoreset(env, autoreset)
         self._seen_a_step = False
 
     def reset(self, seed: int | None, infos: Infos) -> None:
@@ -214,6 +208,20 @@ class _Emulated:
             self.reset(None, infos)
             for name, values in outcome.items():
                 rows[name][:] = values
+
+
+def own_autoreset(env: PufferEnv, asked: Autoreset | None) -> Any:
+    """What a native environment does when an episode ends.
+
+    Raises:
+        APIUsageError: Another mode was asked for.
+    """
+    if asked not in (None, env.autoreset):
+        raise APIUsageError(
+            f"vector.make: autoreset must be {env.autoreset!r}, which {type(env).__name__} does by itself, "
+            f"got {asked!r}; leave it out for native environments"
+        )
+    return env.autoreset
 
 
 def build_env(plan: EnvPlan, buf: Any) -> Any:

@@ -10,8 +10,8 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.base import VectorEnv
 from pufferlib.vector.cpus import usable_cpus
-from pufferlib.vector.group import build_env
-from pufferlib.vector.plan import AUTORESET_MODES, EnvPlan, VectorPlan
+from pufferlib.vector.group import build_env, own_autoreset
+from pufferlib.vector.plan import AUTORESET_MODES, Autoreset, EnvPlan, VectorPlan
 from pufferlib.vector.processes import Multiprocessing
 from pufferlib.vector.serial import Serial
 
@@ -75,7 +75,7 @@ def make(
     _check_options(options)
     envs = _env_plans(env_creator_or_creators, env_args, env_kwargs, int(num_envs), int(seed))
     if kind is PufferEnv:
-        return _native(envs)
+        return _native(envs, options["autoreset"])
     num_workers, batch_size = _sizes(kind, len(envs), options)
     plan = VectorPlan(envs, batch_size, num_workers, options["zero_copy"], options["autoreset"], int(seed))
     return kind(plan)
@@ -152,7 +152,7 @@ def _check_length(name: str, values: object, num_envs: int) -> None:
         )
 
 
-def _native(envs: tuple[EnvPlan, ...]) -> PufferEnv:
+def _native(envs: tuple[EnvPlan, ...], autoreset: Autoreset | None) -> PufferEnv:
     if len(envs) != 1:
         raise APIUsageError(
             f"{WHERE}: num_envs must be 1 with the native backend, got num_envs={len(envs)}; give the environment "
@@ -164,6 +164,7 @@ def _native(envs: tuple[EnvPlan, ...]) -> PufferEnv:
             f"{WHERE}: the native backend needs a PufferEnv that batches by itself, got {type(env).__name__}; "
             "choose backend=pufferlib.vector.Serial or Multiprocessing"
         )
+    own_autoreset(env, autoreset)
     return env
 
 

@@ -172,6 +172,12 @@ def test_native_takes_one_environment():
         pufferlib.vector.make(Env, num_envs=4)
 
 
+def test_native_keeps_its_own_autoreset():
+    assert pufferlib.vector.make(Env, autoreset="same_step").autoreset == "same_step"
+    with pytest.raises(APIUsageError, match="autoreset must be 'same_step', which Env does by itself, got 'disabled'"):
+        pufferlib.vector.make(Env, autoreset="disabled")
+
+
 def test_native_needs_a_puffer_env():
     wrapped = functools.partial(
         pufferlib.emulation.GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"]
