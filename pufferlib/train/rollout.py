@@ -199,11 +199,13 @@ class Collector:
         self._step = np.zeros(rollout.num_agents, np.int64)  # of the rollout, at each agent's latest observation
         self._state = policy.initial_state(rollout.num_agents, self._device)
         self._batch: _Received
+        self._begins: npt.NDArray[np.bool_]  # rows of the batch that are the first an agent sees of an episode
+        self._absent = np.zeros(rollout.num_agents, bool)  # at each agent's latest observation
 
     def reset(self, seed: int) -> None:
         """Start new episodes, seeded, and forget those that were running."""
         self._vecenv.async_reset(seed)
-        self._batch = _Received(*self._vecenv.recv())
+        self._receive()
         for memory in self._state.values():
             memory.zero_()
 
@@ -220,8 +222,14 @@ class Collector:
             if last:
                 return
             self._vecenv.send(self._policy.distribution.to_env(actions))
-            self._batch = _Received(*self._vecenv.recv())
+            self._receive()
             self.episodes.add(self._batch.infos)
+
+    def _receive(self) -> None:
+        """Wait for the next batch. An agent that was absent begins anew when it comes back."""
+        self._batch = batch = _Received(*self._vecenv.recv())
+        self._begins = batch.ended | self._absent[batch.agent_ids]
+        self._absent[batch.agent_ids] = ~batch.masks
 
     def _agents(self) -> Any:
         """Whose rows the batch holds: a slice when it is everyone's, which spares the gathers."""
@@ -240,7 +248,7 @@ class Collector:
         return torch.from_numpy(rows), torch.from_numpy(steps[rows]), torch.from_numpy(agents[rows])
 
     def _record_outcome(self, agents: Any) -> None:
-        """Store what the previous action brought, and restart the memory where an episode ended."""
+        """Store what the previous action brought, and restart the memory where an episode begins."""
         batch = self._batch
         ended = batch.ended
         selected = self._select(agents, 1, self._rollout.horizon)
@@ -252,9 +260,9 @@ class Collector:
                 earned[cut] += self._config.gamma * self._final_values(agents, cut)
             self._rollout.rewards[steps - 1, who] = earned[rows]
             self._rollout.episode_ends[steps - 1, who] = torch.from_numpy(ended).to(self._device)[rows]
-        if self._state and ended.any():
+        if self._state and self._begins.any():
             for memory in self._state.values():
-                memory[self._everyone[agents][ended]] = 0
+                memory[self._everyone[agents][self._begins]] = 0
 
     def _scaled(self, rewards: npt.NDArray[np.float32]) -> Tensor:
         """The rewards as they are learned from, in a new tensor."""
@@ -312,4 +320,4 @@ class Collector:
         rollout.actions[steps, who] = actions[rows]
         rollout.log_probs[steps, who] = log_probs[rows]
         rollout.masks[steps, who] = torch.from_numpy(self._batch.masks).to(self._device)[rows]
-        rollout.episode_starts[steps, who] = torch.from_numpy(self._batch.ended).to(self._device)[rows]
+        rollout.episode_starts[steps, who] = torch.from_numpy(self._begins).to(self._device)[rows]

@@ -136,6 +136,13 @@ def test_memory_restarts_with_the_episode_and_passes_to_the_next_rollout():
     assert rollout.rewards[0, 0] == 4 + 0.5 * (2 + 3 + 1000 + 1004)  # with the memory of the episode cut off
 
 
+def test_memory_restarts_when_an_absent_agent_comes_back():
+    vecenv = Scripted(1, absent={(0, 1)})
+    rollout, _ = collected(vecenv, recurrent=True)
+    assert rollout.episode_starts[:, 0].tolist() == [False, False, True]
+    assert rollout.values[:, 0].tolist() == [0, 1, 2, 2 + 3]
+
+
 POOL = [[0, 1], [2, 3], [0, 1], [0, 1], [2, 3], [0, 1], [0, 1], [2, 3], [2, 3], [0, 1]]
 
 
