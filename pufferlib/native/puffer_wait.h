@@ -1,0 +1,145 @@
+/* How threads and processes wait for one another: spin for a moment, then lend the core, then sleep.
+ *
+ * One side changes a number, the other waits until it is no longer what it last saw. Steps are often
+ * far shorter than a sleep and its wake-up (tens of microseconds across cores, for both sides), so
+ * sleeping at once is slow. Spinning without lending the core is a thousand times slower as soon as
+ * there are more waiters than cores: each burns the time slice that another needs. Sleeping is for
+ * long gaps, and costs no processor time.
+ *
+ * A PufferSignal may lie in memory that several processes share; zeroed bytes are a ready signal. On
+ * Linux the sleep is a futex; elsewhere it is a series of short naps, which is correct but slower.
+ */
+#ifndef PUFFER_WAIT_H
+#define PUFFER_WAIT_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+#ifdef __linux__
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+enum { PUFFER_CACHE_LINE = 64 };
+
+/* A number to wait for, on a cache line of its own. */
+typedef struct PufferSignal {
+    _Alignas(PUFFER_CACHE_LINE) _Atomic uint32_t value;
+    _Atomic uint32_t sleepers; /* waiters that need a system call to wake up */
+} PufferSignal;
+
+/* How one waiter waits; its own memory, never shared. */
+typedef struct PufferPatience {
+    int64_t spin_ns;     /* 0 when there are more waiters than cores */
+    int64_t yield_ns;    /* lending the core, before the sleep */
+    uint32_t long_waits; /* in a row; after a few of them the waiter sleeps at once */
+} PufferPatience;
+
+typedef enum PufferWait {
+    PUFFER_TIMED_OUT,
+    PUFFER_CHANGED,
+    PUFFER_INTERRUPTED, /* a Unix signal came: look at it, then wait on */
+} PufferWait;
+
+enum {
+    PUFFER_SPIN_NS = 1500,
+    PUFFER_YIELD_NS = 200000,
+    PUFFER_LONG_WAIT_NS = 1000000, /* waking up costs 3 to 6 % of it */
+    PUFFER_LONG_WAITS = 4,
+};
+
+static inline int64_t puffer_now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Tell the core that this is a loop that waits. */
+static inline void puffer_pause(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+/* `fits`: whether all participants have a core of their own. */
+static inline PufferPatience puffer_patience(bool fits) {
+    return (PufferPatience){.spin_ns = fits ? PUFFER_SPIN_NS : 0, .yield_ns = PUFFER_YIELD_NS};
+}
+
+static inline uint32_t puffer_signal_read(PufferSignal *signal) {
+    return atomic_load_explicit(&signal->value, memory_order_acquire);
+}
+
+/* Sleep while the value is `last`, `ns` at most. May return early. */
+static inline PufferWait puffer_sleep(PufferSignal *signal, uint32_t last, int64_t ns) {
+#ifdef __linux__
+    struct timespec timeout = {ns / 1000000000, ns % 1000000000};
+    if (syscall(SYS_futex, &signal->value, FUTEX_WAIT, last, &timeout, NULL, 0) == 0) return PUFFER_CHANGED;
+    return errno == EINTR ? PUFFER_INTERRUPTED : errno == ETIMEDOUT ? PUFFER_TIMED_OUT : PUFFER_CHANGED;
+#else
+    struct timespec nap = {0, ns < 100000 ? ns : 100000};
+    (void)last;
+    return nanosleep(&nap, NULL) ? PUFFER_INTERRUPTED : PUFFER_TIMED_OUT;
+#endif
+}
+
+static inline void puffer_wake(PufferSignal *signal) {
+#ifdef __linux__
+    syscall(SYS_futex, &signal->value, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+#else
+    (void)signal;
+#endif
+}
+
+/* Set the number, and wake whoever sleeps until it changes. Everything written before is seen by them. */
+static inline void puffer_signal_set(PufferSignal *signal, uint32_t value) {
+    /* Sequentially consistent on both sides: either we see the sleeper, or it sees the new value. */
+    atomic_store(&signal->value, value);
+    if (atomic_load(&signal->sleepers) != 0) puffer_wake(signal);
+}
+
+/* Add one to the number, which several sides may do, and wake whoever sleeps until it changes. */
+static inline void puffer_signal_add(PufferSignal *signal) {
+    atomic_fetch_add(&signal->value, 1);
+    if (atomic_load(&signal->sleepers) != 0) puffer_wake(signal);
+}
+
+/* Wait until the number is no longer `last`, `timeout_ns` at most. */
+static inline PufferWait puffer_signal_wait(PufferSignal *signal, uint32_t last, PufferPatience *patience,
+                                            int64_t timeout_ns) {
+    if (puffer_signal_read(signal) != last) return PUFFER_CHANGED;
+    int64_t start = puffer_now_ns(), now = start;
+    while (now - start < patience->spin_ns) {
+        for (int i = 0; i < 16; i++) {
+            if (puffer_signal_read(signal) != last) return patience->long_waits = 0, PUFFER_CHANGED;
+            puffer_pause();
+        }
+        now = puffer_now_ns();
+    }
+    while (patience->long_waits < PUFFER_LONG_WAITS && now - start < patience->yield_ns) {
+        sched_yield();
+        if (puffer_signal_read(signal) != last) return patience->long_waits = 0, PUFFER_CHANGED;
+        now = puffer_now_ns();
+    }
+    PufferWait outcome = PUFFER_CHANGED;
+    atomic_fetch_add(&signal->sleepers, 1);
+    while (outcome != PUFFER_INTERRUPTED && atomic_load(&signal->value) == last) {
+        now = puffer_now_ns();
+        if (now - start >= timeout_ns) break;
+        outcome = puffer_sleep(signal, last, timeout_ns - (now - start));
+    }
+    atomic_fetch_sub(&signal->sleepers, 1);
+    bool is_long = puffer_now_ns() - start >= PUFFER_LONG_WAIT_NS;
+    patience->long_waits = is_long ? patience->long_waits + 1 : 0;
+    if (puffer_signal_read(signal) != last) return PUFFER_CHANGED;
+    return outcome == PUFFER_INTERRUPTED ? PUFFER_INTERRUPTED : PUFFER_TIMED_OUT;
+}
+
+#endif
