@@ -7,7 +7,7 @@ one command word per worker) and ``PufferEnv``, the native one, where the enviro
 from pufferlib.env import PufferEnv
 from pufferlib.vector.base import VectorEnv
 from pufferlib.vector.cpus import usable_cpus
-from pufferlib.vector.make import make
+from pufferlib.vector.making import make
 from pufferlib.vector.processes import Multiprocessing
 from pufferlib.vector.serial import Serial
 

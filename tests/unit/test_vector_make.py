@@ -9,7 +9,7 @@ import pytest
 import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.vector import make as make_function  # the function; the module is found below
+from pufferlib.vector import making
 from pufferlib.vector.plan import VectorPlan
 
 
@@ -37,7 +37,6 @@ class Env(pufferlib.PufferEnv):
 @pytest.fixture
 def plan_of(monkeypatch):
     """The plan that a call of make with Multiprocessing leads to, on a machine with four cores."""
-    module = __import__("sys").modules["pufferlib.vector.make"]
 
     class Planned(Exception):  # noqa: N818 - not an error
         pass
@@ -46,12 +45,12 @@ def plan_of(monkeypatch):
         def __init__(self, plan):
             raise Planned(plan)
 
-    monkeypatch.setattr(module, "usable_cpus", lambda: 4)
-    monkeypatch.setitem(module.BACKENDS, "Recorder", Recorder)
+    monkeypatch.setattr(making, "usable_cpus", lambda: 4)
+    monkeypatch.setitem(making.BACKENDS, "Recorder", Recorder)
 
     def call(**kwargs) -> VectorPlan:
         with pytest.raises(Planned) as caught:
-            make_function(Env, backend="Recorder", **kwargs)
+            pufferlib.vector.make(Env, backend="Recorder", **kwargs)
         return caught.value.args[0]
 
     return call
