@@ -1,7 +1,7 @@
 """Types of the compiled extension."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,15 @@ class OceanBatch:
 class Packer:
     def __init__(self, layout: Layout) -> None: ...
     def pack(self, batch: npt.NDArray[np.generic], row: int, sample: Any) -> None: ...
+
+class EmulatedRows:
+    def _prepare(self, layout: Layout, actions: Layout, decoder: Any, num_rows: int) -> None: ...
+
+class GymnasiumStep(EmulatedRows):
+    @property
+    def done(self) -> bool: ...
+    def step(self, action: Any) -> tuple[npt.NDArray[Any], SupportsFloat, bool, bool, dict[str, Any]]: ...
+    def _begin(self, observation: Any) -> npt.NDArray[Any]: ...
 
 class ActionReader:
     def __init__(self, layout: Layout) -> None: ...

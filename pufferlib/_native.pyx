@@ -3,3 +3,4 @@
 
 include "ocean/binding.pxi"
 include "emulation/pack.pxi"
+include "emulation/step.pxi"

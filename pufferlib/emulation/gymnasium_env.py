@@ -1,25 +1,26 @@
 """Gymnasium environments with any spaces, seen as one flat observation and one simple action."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, SupportsFloat, cast
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 
-from pufferlib._native import Packer
+from pufferlib._native import GymnasiumStep
 from pufferlib.buffers import Array, set_buffers
 from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.emulation.construct import wrapped_env
 from pufferlib.emulation.layout import action_layout, observation_layout
-from pufferlib.errors import APIUsageError
 
 __all__ = ["GymnasiumPufferEnv"]
 
 
-class GymnasiumPufferEnv(gymnasium.Wrapper[Array, Any, Any, Any]):
+class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any]):
     """A Gymnasium environment in, a Gymnasium environment with flat spaces out.
+
+    ``step`` and ``done`` are compiled (emulation/step.pxi).
 
     Observations are written into ``observations``, rewards into ``rewards`` and so on: one row of
     a batch, owned by the vector layer when ``buf`` is given. What ``reset`` and ``step`` return is
@@ -79,18 +80,9 @@ class GymnasiumPufferEnv(gymnasium.Wrapper[Array, Any, Any, Any]):
             "observation_dtype": np.dtype(self.single_observation_space.dtype),
             "emulated_observation_dtype": self._layout.dtype,
         }
+        self._prepare(self._layout, actions, ActionDecoder(f"{where}.step", actions), num_rows=1)
         set_buffers(self, buf)
-        self._show()
-        self._packer = Packer(self._layout)
-        self._decoder = ActionDecoder(f"{where}.step", actions)
         self._first_seed: int | None = seed
-        self._is_checked = False
-        self._done = True
-
-    @property
-    def done(self) -> bool:
-        """Whether ``reset`` must come next: before the first episode, and after each one's end."""
-        return self._done
 
     @property
     def driver_env(self) -> "GymnasiumPufferEnv":
@@ -103,43 +95,4 @@ class GymnasiumPufferEnv(gymnasium.Wrapper[Array, Any, Any, Any]):
             seed = self._first_seed if seed is None else seed
             self._first_seed = None
         observation, info = self.env.reset(seed=seed, options=options)
-        if not self._is_checked:
-            self._layout.check(observation)
-            self._is_checked = True
-        self._packer.pack(self.observations, 0, observation)
-        self.rewards[0] = 0
-        self.terminals[0] = self.truncations[0] = False
-        self.masks[0] = True
-        self._done = False
-        self._show()
-        return self._row, info
-
-    def step(self, action: Any) -> tuple[Array, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Act once.
-
-        Args:
-            action: A value of ``action_space``; any integer type, or a list, will do.
-
-        Returns:
-            The flat observation (a view of its row), reward, terminated, truncated and info.
-
-        Raises:
-            APIUsageError: The episode has not begun or is over, the action is not one, or the
-                environment returned an observation that its space does not have.
-        """
-        if self._done:
-            raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
-        observation, reward, terminated, truncated, info = self.env.step(self._decoder.decode(action))
-        self._packer.pack(self.observations, 0, observation)
-        self.rewards[0] = reward
-        self.terminals[0] = terminated
-        self.truncations[0] = truncated
-        self._done = bool(terminated or truncated)
-        if self._batch is not self.observations:  # somebody gave us other arrays
-            self._show()
-        return self._row, reward, terminated, truncated, info
-
-    def _show(self) -> None:
-        """Keep the view that ``reset`` and ``step`` return; making it costs more than a small copy."""
-        self._batch = self.observations
-        self._row: Array = self.observations[0, ...]
+        return self._begin(observation), info

@@ -4,11 +4,13 @@ from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject
-from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t
+from libc.float cimport FLT_MAX
+from libc.math cimport fabs
+from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint16_t
 from libc.string cimport memcpy
 
 import numpy as np
-from gymnasium.spaces import Dict, Discrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 from pufferlib.errors import APIUsageError
 
@@ -19,41 +21,75 @@ cdef extern from *:
     """
     typedef struct {
         PyObject_HEAD
+        PyObject *scalar_type;
+        char kind, type, byteorder;
+    } PufferDtypeHead;
+
+    typedef struct {
+        PyObject_HEAD
         char *data;
         int ndim;
         Py_ssize_t *shape;
         Py_ssize_t *strides;
         PyObject *base;
-        PyObject *dtype;
+        PufferDtypeHead *dtype;
         int flags;
     } PufferArrayHead;
+
+    typedef struct {
+        PyObject_HEAD
+        int64_t number;
+    } PufferInt64;
     """
+    ctypedef struct DtypeHead "PufferDtypeHead":
+        PyObject *scalar_type
+        char byteorder
     ctypedef struct ArrayHead "PufferArrayHead":
         char *data
         int ndim
         Py_ssize_t *shape
-        PyObject *dtype
+        DtypeHead *dtype
         int flags
+    ctypedef struct Int64 "PufferInt64":
+        int64_t number
+
+cdef extern from "Python.h":
+    PyObject *PyDict_GetItemWithError(object mapping, object key) except? NULL
+    int64_t PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
 
 cdef enum:
     ALIGNED_AND_CONTIGUOUS = 0x101  # NPY_ARRAY_ALIGNED | NPY_ARRAY_C_CONTIGUOUS
     MAX_NDIM = 64  # of numpy 2
+    ALWAYS_LOOKED_AT = 4096  # bytes: a leaf of reals up to this size is searched for NaN in every step
 
 cdef object ndarray = np.ndarray
-cdef object int64_dtype = np.dtype(np.int64)
+cdef object int32_type = np.int32
+cdef object int64_type = np.int64
+cdef object float32_type = np.float32
+cdef object float64_type = np.float64
 
 
 cdef bint is_as_expected():
     """Whether this numpy's arrays begin as ArrayHead says; if not, every leaf takes the slow path."""
     probe = np.zeros((3, 5), np.int16)
+    number = np.int64(-(2**40))
     dtype = probe.dtype
+    scalar_type = np.int16
+    swapped = dtype.newbyteorder()
     head = <ArrayHead *><PyObject *>probe
     return (
-        head.ndim == 2 and <size_t>head.data == <size_t>probe.ctypes.data and head.dtype == <PyObject *>dtype
+        (<Int64 *><PyObject *>number).number == -(2**40) and head.ndim == 2 and <size_t>head.data == <size_t>probe.ctypes.data
+        and <PyObject *>head.dtype == <PyObject *>dtype and head.dtype.scalar_type == <PyObject *>scalar_type
+        and is_native(head.dtype) and not is_native(<DtypeHead *><PyObject *>swapped)
         and head.shape[0] == 3 and head.shape[1] == 5
         and head.flags & ALIGNED_AND_CONTIGUOUS == ALIGNED_AND_CONTIGUOUS
         and (<ArrayHead *><PyObject *>probe.T).flags & ALIGNED_AND_CONTIGUOUS != ALIGNED_AND_CONTIGUOUS
     )
+
+
+cdef inline bint is_native(const DtypeHead *dtype) noexcept:
+    """Whether numbers are in this machine's byte order, or have one byte."""
+    return dtype.byteorder == c"=" or dtype.byteorder == c"|"
 
 cdef bint heads_are_readable = is_as_expected()
 
@@ -61,13 +97,13 @@ cdef bint heads_are_readable = is_as_expected()
 cdef struct LeafSlot:
     Py_ssize_t offset
     Py_ssize_t nbytes
-    Py_ssize_t itemsize
     Py_ssize_t count
     int ndim
     Py_ssize_t shape[MAX_NDIM]
-    PyObject *dtype  # borrowed from the leaf
-    bint scalar_integer
-    bint is_int32
+    PyObject *scalar_type  # borrowed from the leaf's dtype
+    bint is_array  # its values are plain arrays: those of the right type are copied as they are
+    bint is_integer  # its values are plain integers
+    int real_bytes  # of one element that is real, otherwise 0
 
 
 cdef class Packer:
@@ -119,51 +155,72 @@ cdef class Packer:
         """Write ``sample`` into ``batch[row]``, a C-contiguous array of flat rows.
 
         Raises:
-            APIUsageError: A leaf is missing or does not fit, and the row may be partly written; or
-                the rows are not of the layout's size.
+            APIUsageError: A leaf is missing, does not fit or holds NaN, and the row may be partly
+                written; or the rows are not of the layout's size.
         """
-        cdef Py_ssize_t position
-        cdef LeafSlot *slot
-        cdef char *start
         if batch is not self._batch:
             self._bind(batch)
         if row < 0 or row >= self._view.shape[0]:
             raise IndexError(f"pack: row {row} of a batch of {self._view.shape[0]}")
-        start = <char *>self._view.buf + row * self._view.strides[0]
+        self.write(<char *>self._view.buf + row * self._row_bytes, sample, True)
+
+    cdef int write(self, char *start, sample, bint look_everywhere) except -1:
+        """Write ``sample`` into the row at ``start``; large leaves are searched for NaN only if asked to."""
+        cdef Py_ssize_t position
+        cdef LeafSlot *slot
         for position in range(len(self._leaves)):
             slot = &self._slots[position]
             value = find_leaf(sample, <tuple>self._paths[position], self._leaves[position])
-            if type(value) is ndarray and heads_are_readable:
-                if copy_array(slot, start + slot.offset, value):
-                    continue
-            elif slot.scalar_integer and copy_integer(slot, start + slot.offset, value):
-                continue
-            copy_converted(slot, start + slot.offset, self._leaves[position].convert(value))
+            if not copy_plain(slot, start + slot.offset, value):
+                copy_converted(slot, start + slot.offset, self._leaves[position].convert(value))
+            if slot.real_bytes and (look_everywhere or slot.nbytes <= ALWAYS_LOOKED_AT):
+                if holds_nan(start + slot.offset, slot.real_bytes, slot.count):
+                    raise self._leaves[position].error("numbers", "nan")
+        return 0
 
 
 cdef fill_slot(LeafSlot *slot, leaf):
     dtype = leaf.dtype
+    scalar_type = dtype.type
     slot.offset = leaf.offset
     slot.nbytes = leaf.nbytes
-    slot.itemsize = dtype.itemsize
     slot.count = leaf.count
     slot.ndim = len(leaf.shape)
     for axis in range(slot.ndim):
         slot.shape[axis] = leaf.shape[axis]
-    slot.dtype = <PyObject *>dtype
-    slot.scalar_integer = isinstance(leaf.space, Discrete)
-    slot.is_int32 = dtype == np.int32
+    slot.scalar_type = <PyObject *>scalar_type
+    slot.is_array = dtype.isnative and isinstance(leaf.space, (Box, Discrete, MultiBinary, MultiDiscrete))
+    slot.is_integer = isinstance(leaf.space, Discrete)
+    slot.real_bytes = dtype.itemsize if dtype.kind == "f" and dtype.isnative else 0
 
 
 cdef object find_leaf(sample, tuple path, leaf):
     """The value at ``path`` inside ``sample``."""
+    cdef PyObject *found
     value = sample
-    try:
-        for key in path:
-            value = value[key]
-    except (LookupError, TypeError):
-        raise leaf.error("a value", f"no {key!r} in {type(value).__name__}") from None
+    for key in path:
+        if type(value) is dict:
+            found = PyDict_GetItemWithError(value, key)
+            if found is NULL:
+                raise missing_leaf(leaf, key, value)
+            value = <object>found
+        else:
+            try:
+                value = value[key]
+            except (LookupError, TypeError):
+                raise missing_leaf(leaf, key, value) from None
     return value
+
+
+cdef object missing_leaf(leaf, key, value):
+    return leaf.error("a value", f"no {key!r} in {type(value).__name__}")
+
+
+cdef inline bint copy_plain(const LeafSlot *slot, char *target, value) except -1:
+    """Copy a value as it is, or narrowed; False when it needs more than that."""
+    if type(value) is ndarray:
+        return heads_are_readable and slot.is_array and copy_array(slot, target, value)
+    return slot.is_integer and copy_integer(slot, target, value)
 
 
 cdef bint copy_array(const LeafSlot *slot, char *target, value):
@@ -175,15 +232,19 @@ cdef bint copy_array(const LeafSlot *slot, char *target, value):
     for axis in range(slot.ndim):
         if head.shape[axis] != slot.shape[axis]:
             return False
-    if head.dtype == slot.dtype:
+    if not is_native(head.dtype):
+        return False
+    if head.dtype.scalar_type == slot.scalar_type:
         memcpy(target, head.data, slot.nbytes)
         return True
-    if slot.is_int32 and head.dtype == <PyObject *>int64_dtype:
-        return copy_narrowed(<const int64_t *>head.data, <int32_t *>target, slot.count)
+    if slot.scalar_type == <PyObject *>int32_type and head.dtype.scalar_type == <PyObject *>int64_type:
+        return narrow_integers(<const int64_t *>head.data, <int32_t *>target, slot.count)
+    if slot.scalar_type == <PyObject *>float32_type and head.dtype.scalar_type == <PyObject *>float64_type:
+        return narrow_reals(<const double *>head.data, <float *>target, slot.count)
     return False
 
 
-cdef bint copy_narrowed(const int64_t *source, int32_t *target, Py_ssize_t count) noexcept nogil:
+cdef bint narrow_integers(const int64_t *source, int32_t *target, Py_ssize_t count) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(count):
         if not INT32_MIN <= source[i] <= INT32_MAX:
@@ -192,16 +253,34 @@ cdef bint copy_narrowed(const int64_t *source, int32_t *target, Py_ssize_t count
     return True
 
 
+cdef bint narrow_reals(const double *source, float *target, Py_ssize_t count) noexcept nogil:
+    """False when a number is too large; numpy has its own way with those."""
+    cdef Py_ssize_t i
+    cdef int too_large = 0
+    for i in range(count):
+        too_large |= fabs(source[i]) > FLT_MAX
+        target[i] = <float>source[i]
+    return not too_large
+
+
 cdef bint copy_integer(const LeafSlot *slot, char *target, value) except -1:
     """Copy a Python or numpy integer; False when it is none, or too large."""
+    cdef int overflow = 0
     cdef int64_t number
-    try:
-        number = PyNumber_Index(value)
-    except (TypeError, OverflowError):
-        return False
-    if not slot.is_int32:
+    if type(value) is int64_type and heads_are_readable:
+        number = (<const Int64 *><PyObject *>value).number
+    else:
+        if type(value) is not int:
+            try:
+                value = PyNumber_Index(value)
+            except TypeError:
+                return False
+        number = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if overflow:
+            return False
+    if slot.scalar_type == <PyObject *>int64_type:
         (<int64_t *>target)[0] = number
-    elif INT32_MIN <= number <= INT32_MAX:
+    elif slot.scalar_type == <PyObject *>int32_type and INT32_MIN <= number <= INT32_MAX:
         (<int32_t *>target)[0] = <int32_t>number
     else:
         return False
@@ -214,6 +293,25 @@ cdef copy_converted(const LeafSlot *slot, char *target, array):
     PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS)
     memcpy(target, view.buf, min(view.len, slot.nbytes))
     PyBuffer_Release(&view)
+
+
+cdef bint holds_nan(const void *numbers, int real_bytes, Py_ssize_t count) noexcept nogil:
+    """Whether any of ``count`` reals is NaN; those of more than 8 bytes are not looked at."""
+    cdef const uint16_t *halves = <const uint16_t *>numbers
+    cdef const float *singles = <const float *>numbers
+    cdef const double *doubles = <const double *>numbers
+    cdef int found = 0
+    cdef Py_ssize_t i
+    if real_bytes == 4:
+        for i in range(count):
+            found |= singles[i] != singles[i]
+    elif real_bytes == 8:
+        for i in range(count):
+            found |= doubles[i] != doubles[i]
+    elif real_bytes == 2:
+        for i in range(count):
+            found |= (halves[i] & 0x7FFF) > 0x7C00
+    return found
 
 
 cdef class ActionReader:

@@ -1,5 +1,7 @@
 """Emulation: what goes in comes out again, and what does not fit is refused with a sentence."""
 
+import pickle
+
 import gymnasium
 import numpy as np
 import pytest
@@ -345,6 +347,127 @@ class TestObservations:
                 self.show(pixels, np.array(bad))
         with pytest.raises(APIUsageError, match=r"int32 can hold"):
             self.show(MultiDiscrete([2, 2]), np.array([0, 2**40]))
+
+    @pytest.mark.parametrize("dtype", FLOATS)
+    def test_nan_is_refused_at_any_step(self, dtype):
+        space = Dict({"b": Discrete(2), "a": Box(-1, 1, (3,), dtype)})
+        good, bad = np.zeros(3, dtype), np.array([0, 1, np.nan], dtype)
+        for value in (bad, bad.tolist()):
+            with pytest.raises(APIUsageError, match=r"observation\['a'\] must have numbers, got nan"):
+                self.show(space, {"a": good, "b": 0}, {"a": good, "b": 1}, {"a": value, "b": 0})
+
+    def test_nan_in_a_large_leaf_is_refused_when_an_episode_begins(self):
+        good, bad = np.zeros(2000, np.float32), np.full(2000, np.nan, np.float32)
+        wrapped = Replay(Box(-1, 1, (2000,)))
+        queue = iter([good, good, bad])
+        wrapped.observe = lambda: next(queue)
+        env = GymnasiumPufferEnv(wrapped)
+        for _ in range(2):
+            env.reset()
+        with pytest.raises(APIUsageError, match=r"observation must have numbers, got nan"):
+            env.reset()
+
+    def test_double_precision_is_narrowed(self):
+        space = Box(-np.inf, np.inf, (2,))
+        np.testing.assert_array_equal(self.show(space, np.array([0.1, -np.inf])), np.float32([0.1, -np.inf]))
+
+    def test_a_dtype_that_was_pickled_is_the_same(self):
+        space = pickle.loads(pickle.dumps(Dict({"a": Box(-1, 1, (2,)), "b": Discrete(2)})))
+        value = np.zeros(2, pickle.loads(pickle.dumps(np.dtype(np.float32)))) + np.float32(0.5)
+        assert self.show(space, {"a": value, "b": 1}).view(observation_layout(space).dtype)[0]["a"].tolist() == [
+            0.5,
+            0.5,
+        ]
+
+
+class Returns(Replay):
+    """Its steps return what they are told."""
+
+    def __init__(self, *outcome):
+        super().__init__(Box(0, 1, (1,)))
+        self.outcome = outcome
+
+    def step(self, action):
+        return self.outcome
+
+
+class TestOutcome:
+    def step(self, *outcome):
+        env = GymnasiumPufferEnv(Returns(np.zeros(1, np.float32), *outcome))
+        env.reset()
+        env.step(0)
+        return float(env.rewards[0]), bool(env.terminals[0]), bool(env.truncations[0]), env.done
+
+    @pytest.mark.parametrize(
+        "reward", [2, 2.0, np.float32(2), np.float64(2), np.int8(2), np.array(2), np.array(2.0), np.array([2.0])]
+    )
+    def test_any_kind_of_number_is_a_reward(self, reward):
+        assert self.step(reward, False, False, {}) == (2.0, False, False, False)
+
+    @pytest.mark.parametrize("true", [True, np.bool_(True), np.array(True), 1])
+    @pytest.mark.parametrize("false", [False, np.bool_(False), np.array(False), 0])
+    def test_any_kind_of_truth_is_an_end(self, true, false):
+        assert self.step(0.0, true, false, {}) == (0.0, True, False, True)
+        assert self.step(0.0, false, true, {}) == (0.0, False, True, True)
+        assert self.step(0.0, false, false, {}) == (0.0, False, False, False)
+
+    @pytest.mark.parametrize("nan", [float("nan"), np.float32("nan"), np.array(np.nan)])
+    def test_a_reward_that_is_nan_is_refused(self, nan):
+        with pytest.raises(APIUsageError, match=r"the reward must be a number, got .*nan.* from <Returns"):
+            self.step(nan, False, False, {})
+
+    @pytest.mark.parametrize("reward", [None, "1", [1.0, 2.0]])
+    def test_what_is_no_number_is_no_reward(self, reward):
+        with pytest.raises(TypeError):
+            self.step(reward, False, False, {})
+
+    @pytest.mark.parametrize("outcome", [(0.0, False, {}), (0.0, False, False, {}, 1)])
+    def test_five_values_are_expected(self, outcome):
+        with pytest.raises(APIUsageError, match=rf"step must return .*, got {1 + len(outcome)} values from <Returns"):
+            self.step(*outcome)
+
+
+class TestReplacedParts:
+    def test_another_wrapped_environment_is_stepped(self):
+        env = GymnasiumPufferEnv(Replay(Box(0, 1, (1,))))
+        env.reset()
+        env.env = Returns(np.ones(1, np.float32), 3.0, False, False, {})
+        assert env.step(0)[:2] == (np.ones(1, np.float32), 3.0)
+
+    def test_a_subclass_may_have_its_own_step(self):
+        class Doubled(GymnasiumPufferEnv):
+            def step(self, action):
+                observation, reward, *rest = super().step(action)
+                return observation, 2 * reward, *rest
+
+        env = Doubled(Returns(np.zeros(1, np.float32), 3.0, False, False, {}))
+        env.reset()
+        assert env.step(0)[1] == 6.0
+
+    @pytest.mark.parametrize(
+        ("name", "array"),
+        [
+            ("observations", np.zeros((1, 2), np.float32)),
+            ("observations", np.zeros((2, 1), np.float32)),
+            ("rewards", np.zeros(1, np.float64)),
+            ("terminals", np.zeros(1, np.int8)),
+            ("masks", np.zeros((), bool)),
+        ],
+    )
+    def test_arrays_that_do_not_fit_are_refused(self, name, array):
+        env = GymnasiumPufferEnv(Replay(Box(0, 1, (1,))))
+        with pytest.raises(APIUsageError, match=rf"GymnasiumPufferEnv: {name} must have 1 rows"):
+            setattr(env, name, array)
+        env.reset()
+        env.step(0)
+
+    def test_arrays_are_held_as_long_as_they_are_written_into(self):
+        env = GymnasiumPufferEnv(Replay(Box(0, 1, (1,)), length=100))
+        env.reset()
+        rewards = env.rewards
+        del env.rewards
+        env.step(0)
+        assert rewards[0] == 0.5
 
 
 def test_unsupported_spaces_are_named():

@@ -1,0 +1,262 @@
+# A step of an emulated environment: its action taken from a row, what comes of it written there.
+
+from cpython.buffer cimport PyBUF_FORMAT
+from cpython.dict cimport PyDict_Next
+from cpython.float cimport PyFloat_AsDouble
+from libc.string cimport memset
+
+from pufferlib.errors import InvalidAgentError
+
+cdef extern from "Python.h":
+    int PyObject_GenericSetAttr(object owner, object name, object value) except -1
+
+cdef enum:
+    OBSERVATIONS, FINAL_OBSERVATIONS, ROW_ACTIONS, REWARDS, TERMINALS, TRUNCATIONS, MASKS, NUM_ARRAYS
+
+cdef dict places = {
+    "observations": OBSERVATIONS,
+    "final_observations": FINAL_OBSERVATIONS,
+    "actions": ROW_ACTIONS,
+    "rewards": REWARDS,
+    "terminals": TERMINALS,
+    "truncations": TRUNCATIONS,
+    "masks": MASKS,
+}
+cdef tuple formats = (None, None, None, "f", "?", "?", "?")
+
+
+cdef class Rows:
+    """The arrays that one environment writes into, found by their addresses.
+
+    An array is held until another one takes its place.
+    """
+
+    cdef Py_buffer views[NUM_ARRAYS]
+    cdef Py_ssize_t num_rows
+    cdef Py_ssize_t row_bytes  # of an observation
+
+    def __dealloc__(self):
+        for place in range(NUM_ARRAYS):
+            PyBuffer_Release(&self.views[place])
+
+    cdef int adopt(self, str name, array) except -1:
+        cdef Py_buffer view
+        cdef int place = places[name]
+        PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT)
+        if not self.fits(place, &view):
+            PyBuffer_Release(&view)
+            raise APIUsageError(
+                f"{type(self).__name__}: {name} must have {self.num_rows} rows as the spaces describe them, "
+                f"got an array of shape {array.shape} and dtype {array.dtype}; leave the arrays to set_buffers"
+            )
+        PyBuffer_Release(&self.views[place])
+        self.views[place] = view
+        return 0
+
+    cdef bint fits(self, int place, const Py_buffer *view):
+        if view.ndim < 1 or view.shape[0] != self.num_rows:
+            return False
+        if place <= FINAL_OBSERVATIONS:
+            return view.len == self.num_rows * self.row_bytes
+        return place == ROW_ACTIONS or view.format.decode() == formats[place]
+
+    cdef inline char *at(self, int place) except NULL:
+        if self.views[place].buf is NULL:
+            raise APIUsageError(f"{type(self).__name__}: there are no arrays to write into; call set_buffers first")
+        return <char *>self.views[place].buf
+
+    cdef int clear_outcome(self) except -1:
+        """Show reward 0 and no ends."""
+        memset(self.at(REWARDS), 0, self.num_rows * sizeof(float))
+        memset(self.at(TERMINALS), 0, self.num_rows)
+        memset(self.at(TRUNCATIONS), 0, self.num_rows)
+        return 0
+
+    cdef int stand_still(self) except -1:
+        """Show that nobody acts any more; the last observations stay."""
+        self.clear_outcome()
+        memset(self.at(MASKS), 0, self.num_rows)
+        return 0
+
+    cdef bint keep_final(self) except -1:
+        """Keep the last observation of whoever ended, who is absent from now on; False if nobody has."""
+        cdef bint any_ended = False
+        cdef Py_ssize_t row, start
+        cdef const char *terminals = self.at(TERMINALS)
+        cdef const char *truncations = self.at(TRUNCATIONS)
+        cdef char *masks = self.at(MASKS)
+        for row in range(self.num_rows):
+            if terminals[row] or truncations[row]:
+                any_ended = True
+                masks[row] = False
+                start = row * self.row_bytes
+                memcpy(self.at(FINAL_OBSERVATIONS) + start, self.at(OBSERVATIONS) + start, self.row_bytes)
+        return any_ended
+
+
+cdef class EmulatedRows(Rows):
+    """What emulated environments have in common, and what they do in C.
+
+    ``env``, the arrays, and whether ``step`` or ``done`` were replaced are noted as they are set, so
+    that a step need not look them up.
+    """
+
+    cdef object wrapped
+    cdef object layout
+    cdef object decoder
+    cdef Packer packer
+    cdef list action_rows
+    cdef int64_t low, high  # of a Discrete action; low > high for any other
+    cdef bint int32_actions
+    cdef bint checked
+    cdef bint replaced
+
+    def _prepare(self, layout, actions, decoder, Py_ssize_t num_rows):
+        """Tell the layouts of observations and actions, once, before the arrays are set."""
+        self.layout = layout
+        self.packer = Packer(layout)
+        self.decoder = decoder
+        self.num_rows = num_rows
+        self.row_bytes = layout.dtype.itemsize
+        self.low, self.high = 0, -1
+        if isinstance(actions.space, Discrete):
+            self.low = actions.space.start
+            self.high = self.low + actions.space.n - 1
+
+    def __setattr__(self, str name, value):
+        if name in places:
+            self.adopt(name, value)
+            self.adopted(name, value)
+        elif name == "env":
+            self.wrapped = value
+        elif name == "step" or name == "done":
+            self.replaced = True
+        PyObject_GenericSetAttr(self, name, value)
+
+    cdef adopted(self, str name, array):
+        """Called when an array was adopted."""
+        if name == "actions":
+            self.int32_actions = array.dtype == np.int32
+            self.action_rows = [array[row, ...] for row in range(self.num_rows)]
+
+    cdef bint over(self):
+        """Whether ``reset`` must come next."""
+        raise NotImplementedError
+
+    cdef object act_on_rows(self):
+        """Step with the actions that stand in the rows. Returns the info."""
+        raise NotImplementedError
+
+    cdef object action_in(self, Py_ssize_t row):
+        """The action in a row as the environment takes it."""
+        cdef int32_t number
+        if self.low > self.high or not self.int32_actions:
+            return self.decoder.decode(self.action_rows[row])
+        number = (<int32_t *>self.at(ROW_ACTIONS))[row]
+        return number if self.low <= number <= self.high else self.decoder.decode(number)
+
+    cdef object action_of(self, value):
+        """An action as the environment takes it, given any way a caller may."""
+        cdef int overflow = 0
+        if type(value) is int and self.low <= self.high:
+            if self.low <= PyLong_AsLongLongAndOverflow(value, &overflow) <= self.high and not overflow:
+                return value
+        return self.decoder.decode(value)
+
+    cdef int show(self, Py_ssize_t row, observation, bint is_first) except -1:
+        """Write an observation into its row."""
+        if not self.checked:
+            self.layout.check(observation)
+            self.checked = True
+        return self.packer.write(self.at(OBSERVATIONS) + row * self.row_bytes, observation, is_first)
+
+    cdef int write_reward(self, Py_ssize_t row, reward) except -1:
+        cdef double number = real_of(reward)
+        if number != number:
+            raise APIUsageError(
+                f"emulation: the reward must be a number, got {reward!r} from {self.wrapped}; look for a division by zero"
+            )
+        (<float *>self.at(REWARDS))[row] = <float>number
+        return 0
+
+    cdef tuple step_wrapped(self, action):
+        """The five values that the environment's ``step`` returns."""
+        outcome = self.wrapped.step(action)
+        if type(outcome) is not tuple or len(<tuple>outcome) != 5:
+            outcome = tuple(outcome)
+            if len(<tuple>outcome) != 5:
+                raise APIUsageError(
+                    f"emulation: step must return observation, reward, terminated, truncated and info, got {len(outcome)} "
+                    f"values from {self.wrapped}; an environment of the old gym API must be converted first"
+                )
+        return <tuple>outcome
+
+
+cdef double real_of(value) except? -1:
+    """A number of any kind, or an array of one."""
+    if isinstance(value, ndarray) and value.ndim:
+        value = value.item()
+    return PyFloat_AsDouble(value)
+
+
+cdef class GymnasiumStep(EmulatedRows):
+    """``step`` and ``done`` of a Gymnasium environment on one row."""
+
+    cdef object row  # the view that step returns; making it costs more than a small copy
+    cdef bint is_over
+
+    def __cinit__(self):
+        self.is_over = True
+
+    cdef adopted(self, str name, array):
+        EmulatedRows.adopted(self, name, array)
+        if name == "observations":
+            self.row = array[0, ...]
+
+    cdef bint over(self):
+        return self.is_over
+
+    @property
+    def done(self):
+        """Whether ``reset`` must come next: before the first episode, and after each one's end."""
+        return self.is_over
+
+    def _begin(self, observation):
+        """Show the first observation of an episode. Returns the view of the row."""
+        self.show(0, observation, True)
+        self.clear_outcome()
+        self.at(MASKS)[0] = True
+        self.is_over = False
+        return self.row
+
+    def step(self, action):
+        """Act once.
+
+        Args:
+            action: A value of ``action_space``; any integer type, or a list, will do.
+
+        Returns:
+            The flat observation (a view of its row), reward, terminated, truncated and info.
+
+        Raises:
+            APIUsageError: The episode has not begun or is over, the action is not one, or the
+                environment returned an observation that its space does not have, or a NaN.
+        """
+        if self.is_over:
+            raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
+        outcome = self.act(self.action_of(action))
+        return self.row, outcome[1], outcome[2], outcome[3], outcome[4]
+
+    cdef tuple act(self, action):
+        cdef bint terminated, truncated
+        outcome = self.step_wrapped(action)
+        terminated, truncated = outcome[2], outcome[3]
+        self.show(0, outcome[0], False)
+        self.write_reward(0, outcome[1])
+        self.at(TERMINALS)[0] = terminated
+        self.at(TRUNCATIONS)[0] = truncated
+        self.is_over = terminated or truncated
+        return outcome
+
+    cdef object act_on_rows(self):
+        return self.act(self.action_in(0))[4]
