@@ -6,13 +6,14 @@ numpy, ``pufferlib.pytorch.nativize_tensor`` in torch.
 """
 
 from pufferlib.emulation.gymnasium_env import GymnasiumPufferEnv
-from pufferlib.emulation.layout import Layout, Leaf, action_layout, observation_layout
+from pufferlib.emulation.layout import Layout, Leaf, Limits, action_layout, observation_layout
 from pufferlib.emulation.pettingzoo_env import PettingZooPufferEnv
 
 __all__ = [
     "GymnasiumPufferEnv",
     "Layout",
     "Leaf",
+    "Limits",
     "PettingZooPufferEnv",
     "action_layout",
     "observation_layout",

@@ -1,15 +1,21 @@
 """Actions on their way from the learner's flat array to the environment's own space."""
 
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+import numpy.typing as npt
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
 
 from pufferlib._native import ActionReader
 from pufferlib.emulation.layout import Layout
 from pufferlib.errors import APIUsageError
+from pufferlib.spaces import Space
 
 __all__ = ["ActionDecoder"]
+
+Array = npt.NDArray[Any]
 
 
 class ActionDecoder:
@@ -30,8 +36,7 @@ class ActionDecoder:
         if isinstance(layout.space, Discrete):
             self._low = int(layout.space.start)
             self._high = self._low + int(layout.space.n) - 1
-        self._is_box = isinstance(layout.space, Box)
-        self._reader = None if self._is_box else ActionReader(layout)
+        self._reader = None if isinstance(layout.flat_space, Box) else ActionReader(layout)
         self._is_checked = False
 
     def decode(self, action: Any) -> Any:
@@ -52,20 +57,27 @@ class ActionDecoder:
         return self._reader.read(array.ravel().tolist())
 
     def _decode_box(self, action: Any) -> Any:
-        leaf = self._layout.leaves[0]
-        low, high = leaf.bounds
-        is_real = leaf.dtype.kind == "f"
-        array = self._array(action, "iuf" if is_real else leaf.dtype.kind, "numbers" if is_real else str(leaf.dtype))
+        space: Any = self._layout.flat_space
+        is_real = space.dtype.kind == "f"
+        array = self._array(action, "iuf" if is_real else space.dtype.kind, "numbers" if is_real else str(space.dtype))
         if is_real:  # before it is compared, so that 0.7 is not above a float32 bound of 0.7
-            array = array.astype(leaf.dtype)
+            array = array.astype(space.dtype)
         if not self._is_checked:
-            if not np.all((array >= low) & (array <= high)):
+            if not np.all((array >= space.low) & (array <= space.high)):
                 raise APIUsageError(
-                    f"{self._where}: the action must be in {leaf.space}, got {array.min()} to {array.max()}; "
+                    f"{self._where}: the action must be in {space}, got {array.min()} to {array.max()}; "
                     "wrap the environment with pufferlib.wrappers.ClipAction to have actions clipped"
                 )
             self._is_checked = True
-        return array.astype(leaf.dtype).reshape(leaf.shape)
+        if not self._layout.is_emulated:
+            return array.astype(space.dtype).reshape(space.shape)
+        flat, leaves = array.ravel(), self._layout.leaves
+        stops = itertools.accumulate(leaf.count for leaf in leaves)
+        arrays = (
+            flat[stop - leaf.count : stop].astype(leaf.dtype).reshape(leaf.shape)
+            for leaf, stop in zip(leaves, stops, strict=True)
+        )
+        return _nested(self._layout.space, arrays)
 
     def _array(self, action: Any, kinds: str, noun: str) -> Any:
         array = np.asarray(action)
@@ -75,3 +87,12 @@ class ActionDecoder:
                 f"got {array.dtype} of shape {array.shape}; choose actions from {self._layout.flat_space}"
             )
         return array
+
+
+def _nested(space: Space, arrays: Iterator[Array]) -> Any:
+    """The sample of ``space``, Dicts and Tuples of Boxes, that has ``arrays`` as its leaves."""
+    if isinstance(space, Dict):
+        return {key: _nested(child, arrays) for key, child in space.spaces.items()}
+    if isinstance(space, Tuple):
+        return tuple(_nested(child, arrays) for child in space.spaces)
+    return next(arrays)

@@ -12,7 +12,7 @@ from pufferlib._native import GymnasiumStep
 from pufferlib.buffers import Array, set_buffers
 from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.emulation.construct import wrapped_env
-from pufferlib.emulation.layout import action_layout, observation_layout
+from pufferlib.emulation.layout import Limits, action_layout, observation_layout
 
 __all__ = ["GymnasiumPufferEnv"]
 
@@ -41,6 +41,9 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any])
         env_kwargs: its keyword arguments.
         buf: Arrays to write into, with one row; None allocates new ones.
         seed: Of the first ``reset``, when that is given none.
+        max_length: The most items of a Sequence in an observation.
+        max_nodes: The most nodes of a Graph,
+        max_edges: and its most edges.
 
     Raises:
         APIUsageError: Not exactly one of ``env`` and ``env_creator``, or a space that cannot be
@@ -65,10 +68,13 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any])
         env_kwargs: Mapping[str, Any] | None = None,
         buf: Mapping[str, Array] | None = None,
         seed: int = 0,
+        max_length: int | None = None,
+        max_nodes: int | None = None,
+        max_edges: int | None = None,
     ) -> None:
         where = type(self).__name__
         super().__init__(wrapped_env(where, (gymnasium.Env,), env, env_creator, env_args, env_kwargs))
-        self._layout = observation_layout(self.env.observation_space)
+        self._layout = observation_layout(self.env.observation_space, Limits(max_length, max_nodes, max_edges))
         actions = action_layout(self.env.action_space)
         self.observation_space = self._layout.flat_space
         self.single_observation_space = cast(Box, self._layout.flat_space)

@@ -6,89 +6,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.spaces import Box, Discrete, MultiDiscrete, OneOf
 
+from pufferlib.emulation.dtypes import Limits, check_keys, children_of, dtype_of, is_variable
+from pufferlib.emulation.leaf import Leaf
+from pufferlib.emulation.variable import VariableLeaf
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 
-__all__ = ["Layout", "Leaf", "action_layout", "observation_layout"]
+__all__ = ["Layout", "Leaf", "Limits", "action_layout", "observation_layout"]
 
 Array = npt.NDArray[Any]
 Dtype = np.dtype[Any]
 
-
-@dataclass(frozen=True)
-class Leaf:
-    """One array inside a nested sample.
-
-    Attributes:
-        name: How messages call it, such as ``observation['map'][0]``.
-        path: The keys and indices that lead to it from the top.
-        space: Its Box, Discrete, MultiDiscrete or MultiBinary.
-        dtype: Of its elements in the row.
-        shape: Of its array in the row; () for a Discrete.
-        offset: Bytes from the start of the row.
-    """
-
-    name: str
-    path: tuple[Hashable, ...]
-    space: Space
-    dtype: Dtype
-    shape: tuple[int, ...]
-    offset: int
-
-    @property
-    def count(self) -> int:
-        """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it takes in the row."""
-        return self.count * self.dtype.itemsize
-
-    @property
-    def bounds(self) -> tuple[Array, Array]:
-        """Lowest and highest allowed values, both of ``shape``."""
-        low, high = _bounds(self.space)
-        return np.broadcast_to(low, self.shape), np.broadcast_to(high, self.shape)
-
-    def convert(self, value: Any) -> Array:
-        """``value`` as a C-contiguous array of ``shape`` and ``dtype``.
-
-        Integers may become narrower or real, and reals may lose precision; a value that would
-        become another one (an overflow, a fraction cut off) is refused.
-
-        Raises:
-            APIUsageError: Another shape, or values that the dtype cannot hold.
-        """
-        try:
-            array = np.asarray(value)
-        except ValueError as error:  # rows of different lengths
-            raise self.error(f"an array of shape {self.shape}", f"{value!r} ({error})") from None
-        if array.shape != self.shape:
-            raise self.error(f"shape {self.shape}", f"shape {array.shape}")
-        allowed = "iub" if self.dtype.kind in "iub" else "iubf"
-        if array.dtype.kind not in allowed:
-            raise self.error(f"dtype {self.dtype}", f"dtype {array.dtype}")
-        converted = array.astype(self.dtype, order="C")
-        if self.dtype.kind in "iub" and not np.array_equal(converted, array):
-            raise self.error(f"values that {self.dtype} can hold", f"{array.min()} to {array.max()}")
-        return converted
-
-    def check(self, value: Any) -> None:
-        """Raise APIUsageError unless ``value`` has the right shape and dtype and is within bounds."""
-        array = self.convert(value)
-        low, high = self.bounds
-        if not np.all((array >= low) & (array <= high)):
-            raise self.error(f"values in {self.space}", f"{array.min()} to {array.max()}")
-
-    def error(self, expected: str, got: str) -> APIUsageError:
-        """The error for a value of this leaf that is not as its space says."""
-        return APIUsageError(
-            f"emulation: {self.name} must have {expected}, got {got}; "
-            f"let the environment and its space {self.space} agree"
-        )
+NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -129,20 +60,25 @@ class Layout:
             leaf.check(value)
 
 
-def observation_layout(space: Space) -> Layout:
+def observation_layout(space: Space, limits: Limits = NO_LIMITS) -> Layout:
     """The layout of observations.
 
     A Box stays as it is. Anything else becomes a one-dimensional Box: of the elements when all
-    leaves share a dtype, otherwise of uint8 bytes, in which each leaf is aligned to its dtype.
+    leaves are arrays of one dtype, otherwise of uint8 bytes, in which each leaf is aligned to its
+    dtype.
+
+    Args:
+        space: Of the environment.
+        limits: How large the Sequences and Graphs in it may be.
 
     Raises:
-        APIUsageError: A leaf is none of Box, Discrete, MultiDiscrete and MultiBinary.
+        APIUsageError: A space of an unknown kind, or without the limit that it needs.
     """
-    dtype, leaves = _table("observation", space)
+    dtype, leaves = _table("observation", space, limits)
     if isinstance(space, Box):
         return Layout("observation", space, space, dtype, leaves)
-    if len({leaf.dtype for leaf in leaves}) == 1:
-        low, high = (np.concatenate([side.ravel() for side in sides]) for sides in _all_bounds(leaves))
+    if len({leaf.dtype for leaf in leaves}) == 1 and leaves[0].dtype.names is None:
+        low, high = _joint_bounds(leaves)
         element: Any = leaves[0].dtype.type
         flat: Space = Box(low.astype(element), high.astype(element), dtype=element)
     else:
@@ -153,107 +89,106 @@ def observation_layout(space: Space) -> Layout:
 def action_layout(space: Space) -> Layout:
     """The layout of actions.
 
-    Box, Discrete and MultiDiscrete stay as they are. MultiBinary, and Dict and Tuple nested of
-    discrete spaces, become one MultiDiscrete of all leaves.
+    Box, Discrete and MultiDiscrete stay as they are. A nested space becomes one flat vector of all
+    its leaves: a MultiDiscrete when each has finitely many values (Discrete, MultiDiscrete,
+    MultiBinary, a bounded Box of integers), a Box when each is a Box of reals. A OneOf adds the
+    index of the option before the leaves of all options, of which the chosen one counts.
 
     Raises:
-        APIUsageError: A leaf of a nested space is not discrete.
+        APIUsageError: A Text, Sequence or Graph; leaves of both kinds; integers beyond int32.
     """
-    dtype, leaves = _table("action", space)
-    if isinstance(space, Box | Discrete | MultiDiscrete):
+    leaves = tuple(_action_leaves("action", space))
+    if not leaves:
+        raise APIUsageError(f"emulation: action space {space} is empty; give it at least one leaf")
+    dtype = _dtype("action", space, NO_LIMITS)
+    if isinstance(space, Box):
         return Layout("action", space, space, dtype, leaves)
+    low, high = _joint_bounds(leaves)
+    if all(leaf.dtype.kind == "f" for leaf in leaves):
+        return Layout("action", space, Box(low, high, dtype=low.dtype.type), dtype, leaves)
     for leaf in leaves:
-        if isinstance(leaf.space, Box):
-            raise APIUsageError(
-                f"emulation: {leaf.name} is {leaf.space}; a nested action space may hold only Discrete, "
-                "MultiDiscrete and MultiBinary; split the range into steps, or make the whole space one Box"
-            )
-    low, high = (np.concatenate([side.ravel() for side in sides]) for sides in _all_bounds(leaves))
+        _check_finite(leaf)
+    if isinstance(space, Discrete | MultiDiscrete):
+        return Layout("action", space, space, dtype, leaves)
+    low, high = low.astype(np.int64), high.astype(np.int64)
     return Layout("action", space, MultiDiscrete(high - low + 1, start=low), dtype, leaves)
 
 
-def _table(name: str, space: Space) -> tuple[Dtype, tuple[Leaf, ...]]:
-    try:
-        dtype = _dtype(name, space)
-    except ValueError as error:  # numpy: two keys that look alike as strings
-        raise APIUsageError(f"emulation: {name} space {space} has unusable keys: {error}; rename them") from None
-    leaves = tuple(_walk(name, space, dtype, (), 0))
+def _check_finite(leaf: Leaf) -> None:
+    """Raise unless ``leaf``, one of discrete ones, has finitely many values, which int32 can hold."""
+    if leaf.dtype.kind == "f":
+        raise APIUsageError(
+            f"emulation: {leaf.name} is {leaf.space} beside discrete leaves, and a learner has one kind of actions; "
+            "split its range into steps, or make all leaves Boxes of reals"
+        )
+    int32 = np.iinfo(np.int32)
+    if np.any(leaf.bounds[0] < int32.min) or np.any(leaf.bounds[1] > int32.max):
+        raise APIUsageError(f"emulation: {leaf.name} must be within int32, got {leaf.space}; give it smaller bounds")
+
+
+def _action_leaves(name: str, space: Space) -> Iterator[Leaf]:
+    """The leaves in the order in which the flat vector has them; each at offset 0, for there is no row."""
+    if isinstance(space, OneOf):
+        yield Leaf(f"{name}.index", (), Discrete(len(space.spaces)), np.dtype(np.int32), (), 0)
+        for index, child in enumerate(space.spaces):
+            yield from _action_leaves(f"{name}.f{index}", child)
+        return
+    if is_variable(space):
+        raise APIUsageError(
+            f"emulation: {name} is {space}; an action cannot vary in size; use Discrete, MultiDiscrete, MultiBinary, "
+            "Box, or Dict, Tuple and OneOf of them"
+        )
+    children = children_of(space)
+    if children is None:
+        dtype = dtype_of(name, space, NO_LIMITS)
+        yield Leaf(name, (), space, dtype.base, dtype.shape, 0)
+    for key, _, child in children or []:
+        yield from _action_leaves(f"{name}[{key!r}]", child)
+
+
+def _table(name: str, space: Space, limits: Limits) -> tuple[Dtype, tuple[Leaf, ...]]:
+    dtype = _dtype(name, space, limits)
+    leaves = tuple(_walk(name, space, limits, dtype, (), 0))
     if not leaves:
         raise APIUsageError(f"emulation: {name} space {space} is empty; give it at least one leaf")
     return dtype, leaves
 
 
-def _children(space: Space) -> list[tuple[Hashable, Space]] | None:
-    """Keys and spaces inside ``space``; None for a leaf."""
-    if isinstance(space, Dict):
-        return list(space.spaces.items())
-    if isinstance(space, Tuple):
-        return list(enumerate(space.spaces))
-    return None
+def _dtype(name: str, space: Space, limits: Limits) -> Dtype:
+    try:
+        return dtype_of(name, space, limits)
+    except APIUsageError:
+        raise
+    except ValueError as error:  # numpy: two keys that look alike as strings
+        raise APIUsageError(f"emulation: {name} space {space} has unusable keys: {error}; rename them") from None
 
 
-def _dtype(name: str, space: Space) -> Dtype:
-    children = _children(space)
+def _walk(
+    name: str, space: Space, limits: Limits, dtype: Dtype, path: tuple[Hashable, ...], offset: int
+) -> Iterator[Leaf]:
+    children = children_of(space)
     if children is None:
-        return np.dtype((_element_dtype(name, space), space.shape))
-    names = (f"f{key}" if isinstance(space, Tuple) else str(key) for key, _ in children)
-    fields = [(field, _dtype(f"{name}[{key!r}]", child)) for field, (key, child) in zip(names, children, strict=True)]
-    return np.dtype(fields, align=True)
-
-
-def _element_dtype(name: str, space: Space) -> Dtype:
-    if isinstance(space, Box | MultiBinary):
-        return np.dtype(space.dtype)
-    if not isinstance(space, Discrete | MultiDiscrete):
-        raise APIUsageError(
-            f"emulation: {name} space {space} is not supported; "
-            "use Box, Discrete, MultiDiscrete, MultiBinary, or Dict and Tuple of them"
-        )
-    low, high = _bounds(space)
-    int32 = np.iinfo(np.int32)
-    fits = np.all(low >= int32.min) and np.all(high <= int32.max)
-    return np.dtype(np.int32) if fits else np.dtype(np.int64)
-
-
-def _walk(name: str, space: Space, dtype: Dtype, path: tuple[Hashable, ...], offset: int) -> Iterator[Leaf]:
-    children = _children(space)
-    if children is None:
-        yield Leaf(name, path, space, dtype.base, dtype.shape, offset)
+        if is_variable(space):
+            yield VariableLeaf(name, path, space, dtype, (), offset, limits)
+        else:
+            yield Leaf(name, path, space, dtype.base, dtype.shape, offset)
         return
     fields: Mapping[str, Any] = dtype.fields or {}
-    for (key, child), field in zip(children, dtype.names or (), strict=True):
+    for key, field, child in children:
         child_dtype, start = fields[field][:2]
-        yield from _walk(f"{name}[{key!r}]", child, child_dtype, (*path, key), offset + start)
+        yield from _walk(f"{name}[{key!r}]", child, limits, child_dtype, (*path, key), offset + start)
 
 
-def _bounds(space: Any) -> tuple[Array, Array]:
-    if isinstance(space, Box):
-        return space.low, space.high
-    if isinstance(space, Discrete):
-        return np.asarray(space.start), np.asarray(space.start + space.n - 1)
-    if isinstance(space, MultiDiscrete):
-        return space.start, space.start + space.nvec - 1
-    return np.zeros(space.shape, np.int8), np.ones(space.shape, np.int8)
-
-
-def _all_bounds(leaves: tuple[Leaf, ...]) -> tuple[list[Array], list[Array]]:
+def _joint_bounds(leaves: tuple[Leaf, ...]) -> tuple[Array, Array]:
+    """The bounds of all elements of all leaves in their order."""
     bounds = [leaf.bounds for leaf in leaves]
-    return [low for low, _ in bounds], [high for _, high in bounds]
+    return np.concatenate([low.ravel() for low, _ in bounds]), np.concatenate([high.ravel() for _, high in bounds])
 
 
 def _check_keys(name: str, space: Space, sample: Any) -> None:
-    children = _children(space)
+    children = children_of(space)
     if children is None:
         return
-    keys: list[Any]
-    if isinstance(space, Dict):
-        keys = list(sample) if isinstance(sample, Mapping) else [type(sample).__name__]
-    else:
-        keys = list(range(len(sample))) if isinstance(sample, tuple | list) else [type(sample).__name__]
-    expected = [key for key, _ in children]
-    if len(keys) != len(expected) or set(keys) != set(expected):
-        raise APIUsageError(
-            f"emulation: {name} must have the keys {expected}, got {keys}; let the environment and its space agree"
-        )
-    for key, child in children:
+    check_keys(name, space, sample)
+    for key, _, child in children:
         _check_keys(f"{name}[{key!r}]", child, sample[key])

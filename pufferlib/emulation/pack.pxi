@@ -10,7 +10,7 @@ from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint16_t
 from libc.string cimport memcpy
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, OneOf, Tuple
 
 from pufferlib.errors import APIUsageError
 
@@ -317,8 +317,9 @@ cdef bint holds_nan(const void *numbers, int real_bytes, Py_ssize_t count) noexc
 cdef class ActionReader:
     """Turns flat integer actions into what an environment takes.
 
-    A Discrete gives a Python int (numpy's integers slow environments down), MultiDiscrete and
-    MultiBinary a fresh array, Dict and Tuple their like.
+    A Discrete gives a Python int (numpy's integers slow environments down), MultiDiscrete,
+    MultiBinary and Box a fresh array, Dict and Tuple their like, OneOf the pair of the index and
+    the action of that option.
 
     Args:
         layout: The ``Layout`` of the actions; its leaves are discrete.
@@ -360,6 +361,10 @@ cdef object build_action(space, values):
         return {key: build_action(child, values) for key, child in space.spaces.items()}
     if isinstance(space, Tuple):
         return tuple([build_action(child, values) for child in space.spaces])
+    if isinstance(space, OneOf):
+        choice = next(values)
+        options = [build_action(child, values) for child in space.spaces]
+        return choice, options[choice]
     array = np.empty(space.shape, space.dtype)
     array.flat = [next(values) for _ in range(array.size)]
     return array

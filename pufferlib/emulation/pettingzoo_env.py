@@ -13,7 +13,7 @@ from pufferlib._native import Packer
 from pufferlib.buffers import Array, set_buffers
 from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.emulation.construct import wrapped_env
-from pufferlib.emulation.layout import action_layout, observation_layout
+from pufferlib.emulation.layout import Limits, action_layout, observation_layout
 from pufferlib.errors import APIUsageError, InvalidAgentError
 from pufferlib.spaces import Space
 
@@ -48,6 +48,9 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
         env_kwargs: its keyword arguments.
         buf: Arrays to write into, with one row per possible agent; None allocates new ones.
         seed: Of the first ``reset``, when that is given none.
+        max_length: The most items of a Sequence in an observation.
+        max_nodes: The most nodes of a Graph,
+        max_edges: and its most edges.
 
     Raises:
         APIUsageError: Not exactly one of ``env`` and ``env_creator``, no ``possible_agents``, or
@@ -70,6 +73,9 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
         env_kwargs: Mapping[str, Any] | None = None,
         buf: Mapping[str, Array] | None = None,
         seed: int = 0,
+        max_length: int | None = None,
+        max_nodes: int | None = None,
+        max_edges: int | None = None,
     ) -> None:
         where = type(self).__name__
         env = wrapped_env(where, (ParallelEnv, AECEnv), env, env_creator, env_args, env_kwargs)
@@ -78,7 +84,9 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
         self.agents: list[Agent] = []
         self.metadata = self.env.metadata
         self.render_mode = getattr(self.env, "render_mode", None)
-        self._layout = observation_layout(_common_space(where, "observation", self.env))
+        self._layout = observation_layout(
+            _common_space(where, "observation", self.env), Limits(max_length, max_nodes, max_edges)
+        )
         actions = action_layout(_common_space(where, "action", self.env))
         self.single_observation_space = cast(Box, self._layout.flat_space)
         self.single_action_space = actions.flat_space

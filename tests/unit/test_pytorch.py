@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sequence, Text, Tuple
 
 from pufferlib import APIUsageError
 from pufferlib._native import Packer
-from pufferlib.emulation import observation_layout
+from pufferlib.emulation import Limits, observation_layout
 
 torch = pytest.importorskip("torch")
 from pufferlib.pytorch import flattened_tensor_size, nativize_dtype, nativize_tensor  # noqa: E402
@@ -64,6 +64,20 @@ def test_tensors_are_views_of_the_leaves(space):
     batch[:] = 0
     leaf = native["map"] if space is MIXED else native["a"] if space is SAME else native
     assert not leaf.any()
+
+
+def test_spaces_that_vary_in_size_become_padded_tensors():
+    space = Dict({"crew": Sequence(Dict({"name": Text(4), "hp": Box(0, 9, (2,), np.float64)})), "hero": Discrete(3)})
+    layout = observation_layout(space, Limits(max_length=3))
+    batch = np.zeros((2, *layout.flat_space.shape), layout.flat_space.dtype)
+    Packer(layout).pack(batch, 1, {"crew": ({"name": "ab", "hp": [3.5, 4]},), "hero": 2})
+    native = nativize_tensor(torch.from_numpy(batch), nativize_dtype({"emulated_observation_dtype": layout.dtype}))
+    items = native["crew"]["items"]
+    assert native["crew"]["length"].tolist() == [0, 1]
+    assert items["hp"].tolist() == [[[0, 0]] * 3, [[3.5, 4], [0, 0], [0, 0]]]
+    assert items["name"]["length"].tolist() == [[0, 0, 0], [2, 0, 0]]
+    assert items["name"]["codes"][1, 0].tolist() == [97, 98, 0, 0]
+    assert native["hero"].tolist() == [0, 2]
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)

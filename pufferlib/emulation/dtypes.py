@@ -1,0 +1,145 @@
+"""The numpy dtype of a row that holds one sample of a space, nested as the space is."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscrete, OneOf, Sequence, Text, Tuple
+
+from pufferlib.errors import APIUsageError
+from pufferlib.spaces import Space
+
+__all__ = ["Limits", "bounds_of", "check_keys", "children_of", "dtype_of", "is_variable"]
+
+Array = npt.NDArray[Any]
+Dtype = np.dtype[Any]
+Shape = tuple[int, ...]
+COUNT = np.dtype(np.int32)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much there may be of what a space leaves open, in one sample.
+
+    Attributes:
+        max_length: Items of a Sequence.
+        max_nodes: Nodes of a Graph.
+        max_edges: Edges of a Graph.
+    """
+
+    max_length: int | None = None
+    max_nodes: int | None = None
+    max_edges: int | None = None
+
+    def get(self, option: str, name: str, space: Space) -> int:
+        """The limit called ``option`` for ``space``.
+
+        Raises:
+            APIUsageError: It was not given, or is no positive integer.
+        """
+        limit = getattr(self, option)
+        if type(limit) is not int or limit < 1:
+            raise APIUsageError(
+                f"emulation: {name} is {space}, which has no limit of its own; {option} must be a positive integer, "
+                f"got {limit!r}; pass {option}=... to the emulation, the most that one observation may have"
+            )
+        return limit
+
+
+def is_variable(space: Space) -> bool:
+    """Whether samples of ``space`` differ in size or kind, so that a row has room for the largest."""
+    return isinstance(space, Text | Sequence | Graph | OneOf)
+
+
+def children_of(space: Space) -> list[tuple[Hashable, str, Space]] | None:
+    """Key, field name and space of everything in a Dict or Tuple; None for any other space."""
+    if isinstance(space, Dict):
+        return [(key, str(key) or f"f{place}", child) for place, (key, child) in enumerate(space.spaces.items())]
+    if isinstance(space, Tuple):
+        return [(index, f"f{index}", child) for index, child in enumerate(space.spaces)]
+    return None
+
+
+def dtype_of(name: str, space: Space, limits: Limits, batch: Shape = ()) -> Dtype:
+    """The dtype of ``batch`` samples of ``space``: a batch of structures is a structure of arrays.
+
+    Raises:
+        APIUsageError: A space of an unknown kind, or without the limit that it needs.
+    """
+    children = children_of(space)
+    if children is not None:
+        fields = [(field, dtype_of(f"{name}[{key!r}]", child, limits, batch)) for key, field, child in children]
+    elif is_variable(space):
+        fields = _variable_fields(name, space, limits, batch)
+    else:
+        return np.dtype((_element_dtype(name, space), (*batch, *(space.shape or ()))))
+    return np.dtype(fields, align=True)
+
+
+def _variable_fields(name: str, space: Space, limits: Limits, batch: Shape) -> list[tuple[str, Dtype]]:
+    count = np.dtype((COUNT, batch))
+    if isinstance(space, Text):
+        code = np.min_scalar_type(max(map(ord, space.character_set), default=0))
+        code = code if code.itemsize == 1 else COUNT  # torch does little with other unsigned integers
+        return [("length", count), ("codes", np.dtype((code, (*batch, space.max_length))))]
+    if isinstance(space, Sequence):
+        items = (*batch, limits.get("max_length", name, space))
+        return [("length", count), ("items", dtype_of(f"{name}[:]", space.feature_space, limits, items))]
+    if isinstance(space, OneOf):
+        options = [(f"f{index}", child) for index, child in enumerate(space.spaces)]
+        return [
+            ("index", count),
+            *[(field, dtype_of(f"{name}.{field}", child, limits, batch)) for field, child in options],
+        ]
+    assert isinstance(space, Graph)
+    nodes = (*batch, limits.get("max_nodes", name, space))
+    fields = [("num_nodes", count), ("nodes", dtype_of(f"{name}.nodes", space.node_space, limits, nodes))]
+    if space.edge_space is not None:
+        edges = (*batch, limits.get("max_edges", name, space))
+        fields += [
+            ("num_edges", count),
+            ("edges", dtype_of(f"{name}.edges", space.edge_space, limits, edges)),
+            ("edge_links", np.dtype((COUNT, (*edges, 2)))),
+        ]
+    return fields
+
+
+def _element_dtype(name: str, space: Space) -> Dtype:
+    if isinstance(space, Box | MultiBinary):
+        return np.dtype(space.dtype)
+    if not isinstance(space, Discrete | MultiDiscrete):
+        raise APIUsageError(
+            f"emulation: {name} space {space} is not supported; use Box, Discrete, MultiDiscrete, MultiBinary, Text, "
+            "or Dict, Tuple, Sequence, Graph and OneOf of them"
+        )
+    low, high = bounds_of(space)
+    int32 = np.iinfo(np.int32)
+    fits = np.all(low >= int32.min) and np.all(high <= int32.max)
+    return np.dtype(np.int32) if fits else np.dtype(np.int64)
+
+
+def bounds_of(space: Any) -> tuple[Array, Array]:
+    """Lowest and highest values of a Box, Discrete, MultiDiscrete or MultiBinary."""
+    if isinstance(space, Box):
+        return space.low, space.high
+    if isinstance(space, Discrete):
+        return np.asarray(space.start), np.asarray(space.start + space.n - 1)
+    if isinstance(space, MultiDiscrete):
+        return space.start, space.start + space.nvec - 1
+    return np.zeros(space.shape, np.int8), np.ones(space.shape, np.int8)
+
+
+def check_keys(name: str, space: Space, sample: Any) -> None:
+    """Raise APIUsageError unless ``sample`` has the keys of ``space``, a Dict or Tuple, and no other."""
+    keys: list[Any]
+    if isinstance(space, Dict):
+        keys = list(sample) if isinstance(sample, Mapping) else [type(sample).__name__]
+    else:
+        keys = list(range(len(sample))) if isinstance(sample, tuple | list) else [type(sample).__name__]
+    expected = [key for key, _, _ in children_of(space) or []]
+    if len(keys) != len(expected) or set(keys) != set(expected):
+        raise APIUsageError(
+            f"emulation: {name} must have the keys {expected}, got {keys}; let the environment and its space agree"
+        )
