@@ -4,3 +4,4 @@
 include "ocean/binding.pxi"
 include "emulation/pack.pxi"
 include "emulation/step.pxi"
+include "vector/crew.pxi"

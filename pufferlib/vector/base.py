@@ -1,7 +1,6 @@
 """What every backend has in common: attributes, the order of calls, and what they return."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,18 @@ from pufferlib.vector.plan import Autoreset, EnvDescription, VectorPlan
 __all__ = ["Batch", "VectorEnv"]
 
 
-@dataclass(frozen=True)
 class Batch:
-    """Rows that one ``recv`` returns."""
+    """Rows that one ``recv`` returns.
 
-    buffers: Buffers
-    agent_ids: npt.NDArray[np.int64]
+    Args:
+        buffers: Their arrays.
+        agent_ids: Which agents they belong to.
+    """
+
+    def __init__(self, buffers: Buffers, agent_ids: npt.NDArray[np.int64]) -> None:
+        self.buffers = buffers
+        self.agent_ids = agent_ids
+        self.outcome = buffers["observations"], buffers["rewards"], buffers["terminals"], buffers["truncations"]
 
     @classmethod
     def block(cls, buffers: Buffers, start: int, stop: int) -> "Batch":
@@ -80,11 +85,12 @@ class VectorEnv(ABC):
         self.action_space = joint_space(self.single_action_space, self.agents_per_batch)
         self.emulated = about.emulated
         self.autoreset = about.autoreset
-        self._check_actions = ActionCheck(self.single_action_space, self.agents_per_batch)
+        self._check_actions = ActionCheck(
+            f"{type(self).__name__}.send", self.single_action_space, self.agents_per_batch
+        )
         self._first_seed: int | None = plan.seed
         self._batch: Batch | None = None
         self._next_call = "async_reset"
-        self._closed = False
 
     def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
         """Start new episodes everywhere.
@@ -112,12 +118,14 @@ class VectorEnv(ABC):
             bool, each ``(agents_per_batch,)``, and a list of dicts.
         """
         self.send(actions)
-        return self.recv()[:5]
+        batch, infos = self._take()
+        return (*batch.outcome, infos)
 
     def async_reset(self, seed: int | None = None) -> None:
         """Start new episodes everywhere; ``recv`` returns their first observations."""
         where = f"{type(self).__name__}.async_reset"
-        self._check_open(where)
+        if self._next_call in _ENDED:
+            raise self._out_of_turn("async_reset")
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer)):
             raise APIUsageError(f"{where}: seed must be an int or None, got {seed!r}; one seed serves all environments")
         seed = self._first_seed if seed is None else int(seed)
@@ -128,9 +136,9 @@ class VectorEnv(ABC):
 
     def send(self, actions: Any) -> None:
         """Act once with every agent of the last batch; ``recv`` returns what comes of it, or another batch."""
-        where = f"{type(self).__name__}.send"
-        self._check_turn(where, "send")
-        array = self._check_actions(where, actions)
+        if self._next_call != "send":
+            raise self._out_of_turn("send")
+        array = self._check_actions(actions)
         self._next_call = "async_reset"  # until this succeeds
         self._send(array)
         self._next_call = "recv"
@@ -146,24 +154,21 @@ class VectorEnv(ABC):
         Raises:
             WorkerError: An environment failed, or its process died.
         """
-        self._check_turn(f"{type(self).__name__}.recv", "recv")
-        self._batch, infos = self._recv()
+        batch, infos = self._take()
+        return (*batch.outcome, infos, batch.agent_ids, batch.buffers["masks"])
+
+    def _take(self) -> tuple[Batch, Infos]:
+        if self._next_call != "recv":
+            raise self._out_of_turn("recv")
+        batch, infos = self._recv()
+        self._batch = batch
         self._next_call = "send"
-        rows = self._batch.buffers
-        return (
-            rows["observations"],
-            rows["rewards"],
-            rows["terminals"],
-            rows["truncations"],
-            infos,
-            self._batch.agent_ids,
-            rows["masks"],
-        )
+        return batch, infos
 
     def close(self) -> None:
         """Close every environment and let go of all processes; more calls do nothing."""
-        if not self._closed:
-            self._closed = True
+        if self._next_call != "close":
+            self._next_call = "close"
             self._close()
 
     def __enter__(self) -> "VectorEnv":
@@ -196,14 +201,11 @@ class VectorEnv(ABC):
             raise APIUsageError(f"{type(self).__name__}.agent_ids: there is no batch yet; call reset or recv first")
         return self._batch.agent_ids
 
-    def _check_open(self, where: str) -> None:
-        if self._closed:
-            raise APIUsageError(f"{where}: the environments are closed; make new ones with pufferlib.vector.make")
-
-    def _check_turn(self, where: str, call: str) -> None:
-        self._check_open(where)
-        if self._next_call != call:
-            raise APIUsageError(f"{where}: the next call must be {self._next_call}, got {call}; {_ORDER}")
+    def _out_of_turn(self, call: str) -> APIUsageError:
+        where = f"{type(self).__name__}.{call}"
+        if self._next_call in _ENDED:
+            return APIUsageError(f"{where}: {_ENDED[self._next_call]}")
+        return APIUsageError(f"{where}: the next call must be {self._next_call}, got {call}; {_ORDER}")
 
     @abstractmethod
     def _reset(self, seeds: list[int | None]) -> None:
@@ -223,3 +225,10 @@ class VectorEnv(ABC):
 
 
 _ORDER = "call async_reset (or reset) first, then recv and send in turns (or step)"
+
+# What "the next call" is when there can be none.
+_ENDED = {
+    "close": "the environments are closed; make new ones with pufferlib.vector.make",
+    "make": "the workers were ended by an earlier error; make new environments",
+    "leave": "the environments belong to the process that this one was forked from; make new ones in this process",
+}

@@ -1,5 +1,6 @@
 """``make``: check every argument, choose what was left open, and start the backend."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,14 @@ BACKENDS: dict[str, type[PufferEnv | VectorEnv]] = {
     "PufferEnv": PufferEnv,
     "native": PufferEnv,
 }
-OPTIONS = {"num_workers": None, "batch_size": None, "zero_copy": True, "overwork": False, "autoreset": None}
+OPTIONS = {
+    "num_workers": None,
+    "batch_size": None,
+    "zero_copy": True,
+    "overwork": False,
+    "autoreset": None,
+    "timeout_s": 120.0,
+}
 
 
 def make(
@@ -55,6 +63,8 @@ def make(
             ``overwork``: allow more workers than usable cores.
             ``autoreset``: "next_step" (default of emulated environments), "same_step" or
             "disabled"; native environments start their next episodes themselves.
+            ``timeout_s``: longest that building, resetting or stepping one environment may take in a
+            worker before ``WorkerError``, by default 120.0; None: for ever.
 
     Returns:
         A ``VectorEnv``, or with the native backend the ``PufferEnv``.
@@ -77,8 +87,17 @@ def make(
     if kind is PufferEnv:
         return _native(envs, options["autoreset"])
     num_workers, batch_size = _sizes(kind, len(envs), options)
-    plan = VectorPlan(envs, batch_size, num_workers, options["zero_copy"], options["autoreset"], int(seed))
-    return kind(plan)
+    return kind(
+        VectorPlan(
+            envs=envs,
+            batch_size=batch_size,
+            num_workers=num_workers,
+            zero_copy=options["zero_copy"],
+            autoreset=options["autoreset"],
+            seed=int(seed),
+            timeout_s=options["timeout_s"],
+        )
+    )
 
 
 def _backend(backend: object) -> type[Any]:
@@ -103,8 +122,15 @@ def _check_options(options: Mapping[str, Any]) -> None:
     for name in ("zero_copy", "overwork"):
         if not isinstance(options[name], bool):
             raise APIUsageError(f"{WHERE}: {name} must be True or False, got {options[name]!r}")
+    timeout_s = options["timeout_s"]
+    if timeout_s is not None and not (_is_real(timeout_s) and 0 < timeout_s < math.inf):
+        raise APIUsageError(f"{WHERE}: timeout_s must be a number of seconds above 0, or None, got {timeout_s!r}")
     if options["autoreset"] not in (None, *AUTORESET_MODES):
         raise UnknownNameError.of(WHERE, "autoreset", options["autoreset"], AUTORESET_MODES)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _env_plans(creators: Any, args: Any, kwargs: Any, num_envs: int, seed: int) -> tuple[EnvPlan, ...]:

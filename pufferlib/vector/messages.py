@@ -8,13 +8,13 @@ from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.plan import Autoreset, EnvDescription, RowSpec
 
-__all__ = ["PHASES", "RESET", "STEP", "WAKE", "Failed", "NeedMemory", "News", "Ready", "Setup"]
+__all__ = ["CLOSE", "MESSAGE", "PHASES", "RESET", "STEP", "Failed", "NeedMemory", "News", "Ready", "Setup"]
 
-# Operations, in the command words.
-RESET, STEP = 1, 2
+# Operations: the low bits of a command.
+RESET, STEP, CLOSE = 1, 2, 3
 PHASES = {RESET: "reset", STEP: "step"}
 
-WAKE = b""  # "look at your command words", in either direction
+MESSAGE = 1  # outcome of a command: a message follows through the pipe, News or Failed
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Setup:
     autoreset: Autoreset | None
     spec: RowSpec | None
     sys_path: list[str]
+    last_command: int  # the last one that was not for this process
+    fits: bool  # whether each worker and the parent has a core of its own
     environ: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     folder: str = field(default_factory=os.getcwd)
 

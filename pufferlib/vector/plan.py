@@ -41,6 +41,7 @@ class VectorPlan:
         zero_copy: Whether a batch is a contiguous block of rows, or whoever is first, copied.
         autoreset: What follows a finished episode; None leaves it to the kind of environment.
         seed: Seed of the first reset that gives none.
+        timeout_s: Longest that building, resetting or stepping one environment may take; None: for ever.
     """
 
     envs: tuple[EnvPlan, ...]
@@ -49,6 +50,7 @@ class VectorPlan:
     zero_copy: bool
     autoreset: Autoreset | None
     seed: int
+    timeout_s: float | None
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,22 @@
 """The backend with worker processes, which share the arrays of the batch with the caller."""
 
+import os
+import weakref
+
 import numpy as np
 
-from pufferlib.buffers import Array, allocate, slice_rows
+from pufferlib.buffers import Array, allocate
 from pufferlib.env import Infos
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import PufferError
 from pufferlib.vector.base import Batch, VectorEnv
+from pufferlib.vector.launch import forget_server
 from pufferlib.vector.messages import STEP
 from pufferlib.vector.plan import VectorPlan
 from pufferlib.vector.pool import WorkerPool
 
 __all__ = ["Multiprocessing"]
+
+_alive: "weakref.WeakSet[Multiprocessing]" = weakref.WeakSet()
 
 
 class Multiprocessing(VectorEnv):
@@ -26,84 +32,98 @@ class Multiprocessing(VectorEnv):
 
     def __init__(self, plan: VectorPlan) -> None:
         self._pool = WorkerPool(plan)
+        self._crew = self._pool.crew
         self._open(plan, self._pool.description, self._pool.description)
-        num_workers = plan.num_workers
+        num_workers, rows = plan.num_workers, self.agents_per_batch
         self._workers_per_batch = plan.batch_size * num_workers // self.num_envs
         self._takes_turns = plan.zero_copy
-        self._in_flight = list(range(num_workers))  # working or finished, the longest-waiting first
-        self._taken: list[int] = []  # the workers of the last batch
-
-        buffers, rows = self._pool.memory.buffers, self.agents_per_batch
         self._rows_per_worker = self.num_agents // num_workers
-        self._worker_rows = [
-            slice_rows(buffers, w * self._rows_per_worker, (w + 1) * self._rows_per_worker) for w in range(num_workers)
-        ]
         # A batch that starts with worker w, if its workers are neighbours.
-        self._blocks = {
-            w: Batch.block(buffers, w * self._rows_per_worker, w * self._rows_per_worker + rows)
-            for w in range(0, num_workers - self._workers_per_batch + 1, self._workers_per_batch)
-        }
+        buffers = self._pool.memory.buffers
+        self._blocks = [
+            Batch.block(buffers, w * self._rows_per_worker, w * self._rows_per_worker + rows)
+            for w in range(num_workers - self._workers_per_batch + 1)
+        ]
         self._copies = self._workers_per_batch > 1 and not self._takes_turns and self._workers_per_batch < num_workers
         if self._copies:
             self._copy = allocate(self.single_observation_space, self.single_action_space, rows)
+            # The arrays of all rows and those of the copy, with one entry per worker.
+            self._by_worker = {name: _by_worker(array, num_workers) for name, array in buffers.items()}
+            self._parts = {name: _by_worker(array, self._workers_per_batch) for name, array in self._copy.items()}
+        _notice_forks()
+        _alive.add(self)
 
     def _reset(self, seeds: list[int | None]) -> None:
-        pool = self._pool
-        if self._in_flight:
-            pool.wait(lambda: all(map(pool.finished, self._in_flight)), self._in_flight)
-        for worker in self._in_flight:
-            pool.infos(worker)  # of work that nobody will ask for
-        pool.reset(seeds)
-        self._in_flight = list(range(len(self._worker_rows)))
+        try:
+            in_flight = len(self._crew.in_flight)
+            self._wait(in_flight, False)
+            if self._crew.choose(in_flight):
+                self._infos()  # of work that nobody will ask for
+            self._pool.reset(seeds)
+        except PufferError:
+            self._next_call = "make"
+            raise
 
     def _send(self, actions: Array) -> None:
-        each = self._rows_per_worker
         if self._copies:
             self._copy["actions"][...] = actions
-        for position, worker in enumerate(self._taken):
-            self._worker_rows[worker]["actions"][...] = actions[position * each : (position + 1) * each]
-            self._pool.command(worker, STEP)
-        self._in_flight += self._taken
+            self._by_worker["actions"][self._crew.chosen] = self._parts["actions"]
+        else:
+            self._blocks[self._crew.first_chosen()].buffers["actions"][...] = actions
+        self._crew.command_chosen(STEP)
 
     def _recv(self) -> tuple[Batch, Infos]:
-        taken = self._take_turn() if self._takes_turns else self._take_first()
-        infos = [info for worker in taken for info in self._pool.infos(worker)]
-        # Only now: after a Ctrl-C before this recv can be called again, and at most infos are lost.
-        self._taken = taken
-        self._in_flight = [worker for worker in self._in_flight if worker not in taken]
-        return (self._gather() if self._copies else self._blocks[self._taken[0]]), infos
+        try:
+            self._wait(self._workers_per_batch, self._takes_turns)
+            infos = self._infos() if self._crew.choose(self._workers_per_batch) else []
+        except PufferError:
+            self._next_call = "make"
+            raise
+        return (self._gather() if self._copies else self._blocks[self._crew.first_chosen()]), infos
 
-    def _take_turn(self) -> list[int]:
-        """The workers of the next block, all finished."""
-        taken = self._in_flight[: self._workers_per_batch]
-        self._pool.wait(lambda: all(map(self._pool.finished, taken)), taken)
-        return taken
+    def _wait(self, needed: int, in_turn: bool) -> None:
+        while not self._crew.wait(needed, in_turn):
+            self._pool.look_after()
 
-    def _take_first(self) -> list[int]:
-        """As many workers as a batch needs, whoever has finished; the longest-waiting first."""
-        taken: list[int] = []
-
-        def enough() -> bool:
-            taken[:] = filter(self._pool.finished, self._in_flight)
-            return len(taken) >= self._workers_per_batch
-
-        self._pool.wait(enough, self._in_flight)
-        return sorted(taken[: self._workers_per_batch])
+    def _infos(self) -> Infos:
+        return [info for worker in self._crew.chosen for info in self._pool.infos(worker)]
 
     def _gather(self) -> Batch:
-        """Copy the rows of the taken workers together."""
-        parts = [self._worker_rows[worker] for worker in self._taken]
-        for name, copy in self._copy.items():
-            np.concatenate([rows[name] for rows in parts], out=copy)
-        first_ids = np.array(self._taken)[:, None] * self._rows_per_worker
+        """Copy the rows of the chosen workers together."""
+        chosen = np.array(self._crew.chosen)
+        for name, parts in self._parts.items():
+            self._by_worker[name].take(chosen, 0, parts, "clip")  # "raise" would copy twice
+        first_ids = chosen[:, None] * self._rows_per_worker
         return Batch(self._copy, (first_ids + np.arange(self._rows_per_worker)).ravel())
 
-    def _check_open(self, where: str) -> None:
-        super()._check_open(where)
-        if self._pool.is_closed:
-            raise APIUsageError(f"{where}: the workers were ended by an earlier error; make new environments")
+    def _abandon(self) -> None:
+        """This process is a copy of the one that the workers belong to."""
+        self._pool.abandon()
+        if self._next_call != "close":
+            self._next_call = "leave"
 
     def _close(self) -> None:
         errors = self._pool.close()
         if errors:
             raise errors[0]
+
+
+def _by_worker(array: Array, num_workers: int) -> Array:
+    return array.reshape(num_workers, len(array) // num_workers, *array.shape[1:])
+
+
+def _notice_forks() -> None:
+    """Make sure that a copy of this process, made by ``os.fork``, leaves our workers alone."""
+    global _notices_forks
+    if not _notices_forks:
+        os.register_at_fork(after_in_child=_after_fork)
+        _notices_forks = True
+
+
+_notices_forks = False
+
+
+def _after_fork() -> None:
+    for vecenv in _alive:
+        vecenv._abandon()
+    forget_server()

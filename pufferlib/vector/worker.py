@@ -1,37 +1,50 @@
-"""What runs in a worker process: build the environments, then obey the command words.
+"""What runs in a worker process: build the environments, then obey the commands of the parent.
 
 Imports no torch, so that a worker takes a few MiB and starts in milliseconds.
 """
 
+import contextlib
+import faulthandler
 import fcntl
 import multiprocessing
 import os
 import pickle
+import select
 import signal
 import sys
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 
+from pufferlib._native import Desk, progress_at
 from pufferlib.buffers import Buffers
 from pufferlib.env import Infos
-from pufferlib.vector import shared
 from pufferlib.vector.group import EnvGroup, env_rows
-from pufferlib.vector.messages import PHASES, STEP, WAKE, Failed, NeedMemory, News, Ready, Setup
+from pufferlib.vector.messages import CLOSE, MESSAGE, PHASES, STEP, Failed, NeedMemory, News, Ready, Setup
 from pufferlib.vector.plan import EnvPlan, RowSpec
 from pufferlib.vector.shared import SharedBatch
-from pufferlib.vector.waiting import PARK_S, memory_fence, wait_until
 
-__all__ = ["main"]
+__all__ = ["STACK_SIGNAL", "main"]
+
+STACK_SIGNAL = signal.SIGUSR1  # asks a worker where it is, whatever it is doing
+LOOK_S = 1.0  # how often an idle worker looks whether its parent still lives
 
 
-def main(conn: Connection) -> None:
-    """Serve the parent at the other end of ``conn`` until it closes that end, on purpose or by its death."""
+def main(conn: Connection, stacks: Connection) -> None:
+    """Serve the parent until it says so, or is gone.
+
+    Args:
+        conn: The parent is at the other end, and closes it when the worker is to end.
+        stacks: Takes the Python stack as text when the process crashes or is asked for it.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    _end_with_parent()
+    os.set_blocking(stacks.fileno(), False)
+    faulthandler.enable(stacks.fileno())
+    faulthandler.register(STACK_SIGNAL, stacks.fileno())
+    parent = _Parent()
     try:
         setup: Setup = pickle.loads(conn.recv_bytes())
         worker = _Worker(conn, setup)
-        if worker.build() and worker.serve():
+        if worker.build() and worker.serve(parent):
             worker.close()
     except (EOFError, ConnectionError):
         pass  # the parent is gone, and nobody is left to tell
@@ -39,28 +52,38 @@ def main(conn: Connection) -> None:
         conn.close()
 
 
-def _end_with_parent() -> None:
-    """Have the system end this process when the parent is killed, even in the middle of a step.
+class _Parent:
+    """The process that this one ends with, even in the middle of a step.
 
     Only the parent holds the other end of its sentinel, a pipe; when it is gone the pipe raises
     SIGIO, which ends a process. (PR_SET_PDEATHSIG would watch the process server instead, which
-    lives as long as its workers.)
+    lives as long as its workers.) A copy of the parent, made by ``os.fork``, holds that end too, so
+    an idle worker also looks at the parent itself.
     """
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
-    flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
-    fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
+
+    def __init__(self) -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        assert parent.pid is not None
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
+        flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
+        self._signs = select.poll()
+        self._signs.register(parent.sentinel, select.POLLIN)
+        with contextlib.suppress(OSError):  # an old kernel, or a sandbox that forbids it
+            self._signs.register(os.pidfd_open(parent.pid), select.POLLIN)
+
+    def is_gone(self) -> bool:
+        return bool(self._signs.poll(0))
 
 
 class _Worker:
-    """One worker's environments, pipe and command words."""
+    """One worker's environments, and its end of what it shares with the parent."""
 
     def __init__(self, conn: Connection, setup: Setup) -> None:
         self._conn, self._setup = conn, setup
         self._memory: SharedBatch | None = None
         self._spec = setup.spec
-        self._base = SharedBatch.base(setup.worker)
         self._first = setup.worker * setup.num_envs // setup.num_workers
         self._group: EnvGroup | None = None
 
@@ -70,15 +93,14 @@ class _Worker:
         os.environ.clear()
         os.environ.update(setup.environ)
         sys.path[:] = setup.sys_path
+        progress = [0]
         if self._spec is not None:
             self._map(self._spec)
-        progress = [0]
         try:
             os.chdir(setup.folder)
             plans: tuple[EnvPlan, ...] = pickle.loads(setup.envs)
             self._group = EnvGroup(plans, setup.autoreset, self._rows, progress)
-            assert self._memory is not None
-            self._group.track(self._memory.words[self._base + shared.PROGRESS :])
+            self._group.track(self._progress())
             self._conn.send(Ready(self._group.describe()))
         except BaseException as error:
             self._conn.send(Failed.of("build", progress[0], error))
@@ -92,36 +114,44 @@ class _Worker:
         assert self._spec is not None
         assert self._memory is not None
         self._spec.check_same(spec, index)
+        self._progress()[0] = index - self._first
         return env_rows(self._memory.buffers, spec.num_agents, index)
 
     def _map(self, spec: RowSpec) -> None:
         self._spec = spec
         self._memory = SharedBatch.receive(self._conn, spec, self._setup.num_envs, self._setup.num_workers)
 
-    def serve(self) -> bool:
-        """Obey commands until the parent closes its end; False if an environment failed and that was reported."""
+    def _progress(self) -> "memoryview[int]":
+        """Where the parent looks for the environment that this worker is in."""
         assert self._memory is not None
-        words, base = self._memory.words, self._base
-        finished = 0
+        return memoryview(self._memory.memory)[progress_at(self._setup.worker) :][:4].cast("I")
+
+    def serve(self, parent: _Parent) -> bool:
+        """Obey commands until the parent ends them; False if an environment failed and that was reported."""
+        assert self._memory is not None
+        setup = self._setup
+        desk = Desk(self._memory.memory, setup.num_workers, setup.worker, setup.fits, setup.last_command)
         while True:
-            try:
-                wait_until(lambda last=finished: words[base + shared.SEQUENCE] != last, self._park)  # type: ignore[misc]
-            except EOFError:
+            operation = desk.wait(LOOK_S)
+            if not operation:
+                if parent.is_gone() or self._conn.poll():  # it never sends anything now, but closes its end
+                    return True
+                continue
+            if operation == CLOSE:
                 return True
-            finished, operation = words[base + shared.SEQUENCE], words[base + shared.OPERATION]
             try:
                 infos = self._act(operation)
                 news = ForkingPickler.dumps(News(infos)) if infos else None  # some cannot be pickled
             except BaseException as error:
-                self._conn.send(Failed.of(PHASES[operation], words[base + shared.PROGRESS], error))
+                report = Failed.of(PHASES[operation], self._progress()[0], error)
+                desk.finish(MESSAGE)
+                self._conn.send(report)
                 return False
-            words[base + shared.INFOS] = news is not None
-            words[base + shared.DONE] = finished
-            memory_fence()
-            if news is not None:
+            if news is None:
+                desk.finish(0)
+            else:
+                desk.finish(MESSAGE)
                 self._conn.send_bytes(news)
-            elif words[shared.PARENT_PARKED]:
-                self._conn.send(WAKE)
 
     def close(self) -> None:
         """Close the environments."""
@@ -138,13 +168,3 @@ class _Worker:
             return self._group.step()
         seeds = self._memory.seeds[self._first : self._first + len(self._group.envs)].tolist()
         return self._group.reset([None if seed < 0 else seed for seed in seeds])
-
-    def _park(self) -> None:
-        """Sleep until the parent sends a wake-up; EOFError if it is gone."""
-        assert self._memory is not None
-        words, base = self._memory.words, self._base
-        words[base + shared.PARKED] = 1
-        memory_fence()
-        if words[base + shared.SEQUENCE] == words[base + shared.DONE] and self._conn.poll(PARK_S):
-            self._conn.recv()
-        words[base + shared.PARKED] = 0

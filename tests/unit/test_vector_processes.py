@@ -78,9 +78,9 @@ def make(creator, num_envs=2, num_workers=2, **kwargs):
     )
 
 
-def faulty(**kwargs):
+def faulty(timeout_s=120.0, **kwargs):
     """Two environments in two workers, of which the last does what ``kwargs`` say."""
-    return make([Scripted, Scripted], env_kwargs=[{}, kwargs], seed=5)
+    return make([Scripted, Scripted], env_kwargs=[{}, kwargs], seed=5, timeout_s=timeout_s)
 
 
 def live_and_die(**kwargs):
@@ -290,14 +290,14 @@ def test_sys_exit_in_an_environment_is_reported():
 def test_a_worker_killed_between_two_steps():
     vecenv = make(Scripted)
     vecenv.reset()
-    os.kill(vecenv._pool._processes[0].pid, signal.SIGKILL)
+    os.kill(vecenv._pool.processes[0].process.pid, signal.SIGKILL)
     with pytest.raises(WorkerError, match=r"worker 0 .* ended with signal SIGKILL"):
         vecenv.step([0, 0])
 
 
 def test_after_a_failure_all_workers_have_ended():
     vecenv = faulty(on_step=boom)
-    pids = [process.pid for process in vecenv._pool._processes]
+    pids = [worker.process.pid for worker in vecenv._pool.processes]
     vecenv.reset()
     with pytest.raises(WorkerError):
         vecenv.step([0, 0])
@@ -310,7 +310,7 @@ def test_after_a_failure_all_workers_have_ended():
 
 def test_a_failing_close_is_reported_and_leaves_nothing():
     vecenv = faulty(on_close=boom)
-    pids = [process.pid for process in vecenv._pool._processes]
+    pids = [worker.process.pid for worker in vecenv._pool.processes]
     with pytest.raises(WorkerError, match="ValueError: boom, in close of worker 1"):
         vecenv.close()
     assert not any(map(is_alive, pids))
@@ -321,9 +321,45 @@ def test_a_worker_that_will_not_end_is_ended(monkeypatch):
     module = sys.modules["pufferlib.vector.pool"]
     monkeypatch.setattr(module, "CLOSE_S", 0.2)
     vecenv = faulty(on_close=lambda: time.sleep(60))
-    pids = [process.pid for process in vecenv._pool._processes]
+    pids = [worker.process.pid for worker in vecenv._pool.processes]
     vecenv.close()
     assert not any(map(is_alive, pids))
+
+
+def sleep_for_ever():
+    while True:
+        time.sleep(60)
+
+
+@pytest.mark.parametrize("phase", ["build", "reset", "step"])
+def test_an_environment_that_takes_too_long(phase):
+    with pytest.raises(WorkerError) as caught:
+        live_and_die(timeout_s=2.0, **{f"on_{phase}": sleep_for_ever})
+    text = str(caught.value)
+    assert f"one {phase} of an environment may take timeout_s=2 seconds, got more in environment 1 " in text
+    assert f"(worker 1, seed {env_seed(5, 1)}" in text
+    assert "raise timeout_s" in text
+    assert "in sleep_for_ever" in text  # the stack
+    if phase == "step":
+        assert "last actions [3]" in text
+
+
+def test_each_environment_of_a_worker_has_the_whole_time():
+    with make(
+        Scripted, num_envs=6, num_workers=1, timeout_s=4.0, env_kwargs={"on_step": lambda: time.sleep(0.8)}
+    ) as vecenv:
+        vecenv.reset()
+        assert vecenv.step([0] * 6)[0].tolist() == [[1]] * 6  # 4.8 seconds
+
+
+def test_a_crash_in_native_code_shows_the_stack():
+    def on_step():
+        __import__("ctypes").string_at(0)
+
+    vecenv = faulty(on_step=on_step)
+    vecenv.reset()
+    with pytest.raises(WorkerError, match=r"(?s)ended with signal SIGSEGV, in step of environment 1 .*in on_step"):
+        vecenv.step([0, 0])
 
 
 def test_what_cannot_be_pickled():
@@ -350,7 +386,7 @@ def test_twenty_cycles_leak_no_file_and_no_process():
     before, maps = open_files(), count_maps()
     for _ in range(20):
         vecenv = make(Scripted)
-        pids = [process.pid for process in vecenv._pool._processes]
+        pids = [worker.process.pid for worker in vecenv._pool.processes]
         vecenv.reset()
         vecenv.step([0, 0])
         vecenv.close()
@@ -386,7 +422,7 @@ def test_an_idle_pool_costs_next_to_nothing():
     with make(Scripted) as vecenv:
         vecenv.reset()
         vecenv.step([0, 0])
-        pids = [process.pid for process in vecenv._pool._processes]
+        pids = [worker.process.pid for worker in vecenv._pool.processes]
         before = used()
         time.sleep(1)
         assert used() - before < 0.1

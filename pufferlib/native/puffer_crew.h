@@ -1,0 +1,83 @@
+/* A parent process and its workers: commands out, completions back, through memory that they share.
+ *
+ * Each worker has a desk of two cache lines, one that only the parent writes and one that only the
+ * worker writes. A command is one number, so that it appears at once: its serial number in the high
+ * bits, what to do in the low ones. All workers add to one signal when they finish, and the parent
+ * waits for that alone. Zeroed bytes are a crew with nothing to do.
+ */
+#ifndef PUFFER_CREW_H
+#define PUFFER_CREW_H
+
+#include "puffer_wait.h"
+
+enum { PUFFER_OPERATION_BITS = 2, PUFFER_OPERATION_MASK = 3 };
+
+typedef struct PufferDesk {
+    PufferSignal command;                                   /* the last command; the parent writes it */
+    _Alignas(PUFFER_CACHE_LINE) _Atomic uint32_t completed; /* the last command that is finished */
+    _Atomic uint32_t outcome;                               /* what the worker has to say of it; 0: nothing */
+    _Atomic uint32_t progress;                              /* which of its environments it is in */
+} PufferDesk;
+
+typedef struct PufferCrew {
+    PufferSignal finished; /* how many commands the workers have finished together */
+    PufferDesk desks[];
+} PufferCrew;
+
+static inline uint32_t puffer_desk_read(_Atomic uint32_t *word) {
+    return atomic_load_explicit(word, memory_order_acquire);
+}
+
+static inline bool puffer_desk_is_idle(PufferDesk *desk) {
+    uint32_t command = atomic_load_explicit(&desk->command.value, memory_order_relaxed);
+    return puffer_desk_read(&desk->completed) == command;
+}
+
+/* Give all of `workers` a command. All are told before any is woken, since waking up one takes long. */
+static inline void puffer_crew_command(PufferCrew *crew, const int32_t *workers, int32_t count,
+                                       uint32_t operation) {
+    for (int32_t i = 0; i < count; i++) {
+        PufferSignal *command = &crew->desks[workers[i]].command;
+        uint32_t number = puffer_signal_read(command) >> PUFFER_OPERATION_BITS;
+        atomic_store(&command->value, (number + 1) << PUFFER_OPERATION_BITS | operation);
+    }
+    for (int32_t i = 0; i < count; i++) {
+        PufferSignal *command = &crew->desks[workers[i]].command;
+        if (atomic_load(&command->sleepers) != 0) puffer_wake(command);
+    }
+}
+
+/* Wait until at least `needed` of `workers` have finished, `timeout_ns` at most. */
+static inline PufferWait puffer_crew_wait(PufferCrew *crew, const int32_t *workers, int32_t count,
+                                          int32_t needed, PufferPatience *patience, int64_t timeout_ns) {
+    int64_t deadline = 0;
+    for (;;) {
+        uint32_t last = puffer_signal_read(&crew->finished);
+        int32_t idle = 0;
+        for (int32_t i = 0; i < count; i++) idle += puffer_desk_is_idle(&crew->desks[workers[i]]);
+        if (idle >= needed) return PUFFER_CHANGED;
+        int64_t now = puffer_now_ns();
+        if (deadline == 0) deadline = now + timeout_ns;
+        if (now >= deadline) return PUFFER_TIMED_OUT;
+        PufferWait outcome = puffer_signal_wait(&crew->finished, last, patience, deadline - now);
+        if (outcome != PUFFER_CHANGED) return outcome;
+    }
+}
+
+/* A worker's report: `command` is finished. Everything written before is seen by the parent. */
+static inline void puffer_crew_finish(PufferCrew *crew, int32_t worker, uint32_t command, uint32_t outcome) {
+    PufferDesk *desk = &crew->desks[worker];
+    atomic_store_explicit(&desk->outcome, outcome, memory_order_relaxed);
+    atomic_store_explicit(&desk->completed, command, memory_order_release);
+    puffer_signal_add(&crew->finished);
+}
+
+/* Make the desk of a worker that is gone ready for the next one, which has nothing to do yet. */
+static inline void puffer_desk_clear(PufferDesk *desk) {
+    atomic_store(&desk->outcome, 0);
+    atomic_store(&desk->progress, 0);
+    atomic_store(&desk->command.sleepers, 0);
+    atomic_store(&desk->completed, atomic_load(&desk->command.value));
+}
+
+#endif

@@ -1,0 +1,85 @@
+"""What to tell the user about a worker that failed: what, where, with what actions, and what to do."""
+
+import signal
+from dataclasses import dataclass
+
+import numpy as np
+
+from pufferlib.buffers import Array
+from pufferlib.errors import APIUsageError, PufferError, WorkerError
+from pufferlib.vector.launch import WorkerProcess
+from pufferlib.vector.messages import Failed
+
+__all__ = ["Place", "error_of", "too_late_error", "vanished_error"]
+
+WHERE = "vector.Multiprocessing"
+DEATH_S = 1.0  # for the system to tell how a process ended
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a worker was doing, in which of its environments.
+
+    Attributes:
+        worker: Its number.
+        index: Of the environment, in the whole batch.
+        seed: Last one that the environment was given.
+        phase: "build", "reset", "step" or "close".
+        actions: Last ones that the environment was given, if it was given any.
+    """
+
+    worker: int
+    index: int
+    seed: int
+    phase: str
+    actions: Array | None
+
+    @property
+    def text(self) -> str:
+        """The environment, its worker, seed and actions."""
+        text = f"environment {self.index} (worker {self.worker}, seed {self.seed}"
+        if self.actions is not None:
+            text += f", last actions {np.array2string(self.actions, threshold=32, separator=', ')}"
+        return f"{text})"
+
+
+def error_of(report: Failed, place: str, worker: int) -> PufferError:
+    """What to raise for a failure that a worker reports."""
+    if report.misuse:
+        error = APIUsageError(report.message)
+        error.add_note(f"In worker {worker}:\n{report.traceback}")
+        return error
+    return WorkerError(f"{WHERE}: {report.message}, in {report.phase} of {place}.\n\n{report.traceback}")
+
+
+def vanished_error(handle: WorkerProcess, place: Place) -> WorkerError:
+    """What to raise for a worker whose process ended without a report."""
+    process = handle.process
+    process.join(DEATH_S)
+    code = process.exitcode
+    cause = f"exit code {code}" if code is None or code >= 0 else f"signal {_signal_name(-code)}"
+    return WorkerError(
+        f"{WHERE}: worker {place.worker} (process {process.pid}) ended with {cause}, in {place.phase} of "
+        f"{place.text}. If the machine ran out of memory (see dmesg), use fewer environments or workers; "
+        f"otherwise run it with backend=Serial to see what ends the process.{_paragraph(handle.read_stack())}"
+    )
+
+
+def too_late_error(place: Place, timeout_s: float, stack: str) -> WorkerError:
+    """What to raise for an environment that takes longer than it may."""
+    return WorkerError(
+        f"{WHERE}: one {place.phase} of an environment may take timeout_s={timeout_s:g} seconds, got more in "
+        f"{place.text}; raise timeout_s, or pass timeout_s=None to wait for ever. "
+        f"Its worker was ended.{_paragraph(stack) or ' It did not say where it was.'}"
+    )
+
+
+def _paragraph(stack: str) -> str:
+    return f"\n\n{stack}" if stack else ""
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have no name
+        return str(number)

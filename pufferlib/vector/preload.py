@@ -1,0 +1,13 @@
+"""What the server that workers are forked from loads; never import it elsewhere.
+
+The server begins with Ctrl-C blocked, so that a Ctrl-C while it loads this does not end it. From here
+on multiprocessing takes care of that.
+"""
+
+import signal
+
+from pufferlib.vector import worker
+
+__all__ = ["worker"]
+
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
