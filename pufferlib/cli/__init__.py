@@ -1,4 +1,4 @@
-"""The ``puffer`` command: ``train``, ``eval``, ``list``, ``doctor``; the only part of pufferlib that prints.
+"""The ``puffer`` command and its verbs; the only part of pufferlib that prints.
 
 Exit codes: 0 done; 1 it could not be done, with a sentence that says why; 2 the command was not
 understood; 130 stopped by Ctrl-C.
@@ -20,6 +20,7 @@ __all__ = ["main"]
 VERBS = {
     "train": "train an agent, evaluate it, draw its learning curve and film it",
     "eval": "evaluate a trained agent, against random play",
+    "autotune": "measure how an environment runs fastest on this machine",
     "list": "list the environments",
     "doctor": "look at this machine, and say what to do where something is missing",
 }
@@ -78,7 +79,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _help() -> str:
-    verbs = "\n".join(f"  {style(f'{verb:<8}', 'accent')}{about}" for verb, about in VERBS.items())
+    verbs = "\n".join(f"  {style(f'{verb:<10}', 'accent')}{about}" for verb, about in VERBS.items())
     return (
         f"{style('puffer', 'bold')} {pufferlib.__version__}: fast environments, and agents that learn them\n\n"
         f"usage: puffer VERB [ARGUMENTS]\n\n{verbs}\n\n"

@@ -3,7 +3,7 @@
 import os
 import sys
 
-__all__ = ["complain", "note", "say", "style"]
+__all__ = ["complain", "note", "progress", "say", "style"]
 
 _STYLES = {"bold": "1", "muted": "90", "accent": "96", "good": "32", "warning": "33", "bad": "31"}
 
@@ -21,6 +21,12 @@ def complain(text: str) -> None:
 def note(text: str) -> None:
     """Print what a person should know that is neither a result nor an error."""
     print(text, file=sys.stderr, flush=True)
+
+
+def progress(share: float, text: str) -> None:
+    """Show, on a terminal, that ``share`` of the work is done, over what was shown before; "" takes it away."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{share:4.0%}  {text}" if text else "\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def style(text: str, name: str, terminal: bool | None = None) -> str:

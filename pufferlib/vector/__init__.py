@@ -2,13 +2,26 @@
 
 ``make`` is the way in. Backends: ``Serial`` (in this process), ``Multiprocessing`` (shared memory,
 one command word per worker) and ``PufferEnv``, the native one, where the environment batches itself.
+``autotune`` measures which of them is fastest for an environment on this machine.
 """
 
 from pufferlib.env import PufferEnv
 from pufferlib.vector.base import VectorEnv
 from pufferlib.vector.cpus import usable_cpus
 from pufferlib.vector.making import make
+from pufferlib.vector.measuring import EnvProfile
 from pufferlib.vector.processes import Multiprocessing
 from pufferlib.vector.serial import Serial
+from pufferlib.vector.tuning import TunedConfig, autotune
 
-__all__ = ["Multiprocessing", "PufferEnv", "Serial", "VectorEnv", "make", "usable_cpus"]
+__all__ = [
+    "EnvProfile",
+    "Multiprocessing",
+    "PufferEnv",
+    "Serial",
+    "TunedConfig",
+    "VectorEnv",
+    "autotune",
+    "make",
+    "usable_cpus",
+]

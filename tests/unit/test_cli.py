@@ -52,10 +52,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_names_every_verb(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 0
     text = capsys.readouterr().out
-    assert all(f"\n  {verb}" in text for verb in ("train", "eval", "list", "doctor"))
+    assert all(f"\n  {verb}" in text for verb in ("train", "eval", "autotune", "list", "doctor"))
 
 
-@pytest.mark.parametrize("verb", ["train", "eval", "list", "doctor"])
+@pytest.mark.parametrize("verb", ["train", "eval", "autotune", "list", "doctor"])
 def test_each_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0
     assert f"puffer {verb}" in capsys.readouterr().out
@@ -68,6 +68,9 @@ def test_each_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> No
         (["--jsn"], "puffer: unknown verb '--jsn'"),
         (["list", "--jsn"], "puffer list: unknown flag '--jsn'; did you mean '--json'?"),
         (["list", "breakout"], "puffer list: takes no argument 'breakout'"),
+        (["autotune"], "puffer autotune: the following arguments are required: env"),
+        (["autotune", "squard"], "unknown environment 'squard'; did you mean 'squared'?"),
+        (["autotune", "squared", "--batch", "8"], "unknown flag '--batch'; did you mean '--batch-size'?"),
         (["doctor", "--runs"], "puffer doctor: argument --runs: expected one argument"),
         (["train"], "puffer train: name an environment first, for example: puffer train breakout"),
         (["train", "--train.seed", "1"], "puffer train: name an environment first"),
@@ -129,6 +132,22 @@ def test_list_prints_every_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     words = capsys.readouterr().out.split()
     assert set(pufferlib.list_envs()) <= set(words)
+
+
+def test_autotune_prints_the_fastest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    quick = ["autotune", "squared", "--batch-size=2", "--max-envs=4", "--time-per-test=0.02"]
+    assert main([*quick, "--json"]) == 0
+    configs = json.loads(capsys.readouterr().out)
+    rates = [config["steps_per_second"] for config in configs]
+    assert rates == sorted(rates, reverse=True)
+    assert main(quick) == 0
+    text = capsys.readouterr().out
+    assert "agents: 1" in text
+    assert f"{rates[0]:,.0f}" in text  # kept from the first time
+    assert f"The fastest: vector.make(env_creator('squared'), backend={configs[0]['kwargs']['backend']!r}" in text
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The docs are true: their Python runs, their links lead somewhere, and the version is one and the same."""
 
+import os
 import re
 import subprocess
 import sys
@@ -51,7 +52,8 @@ def test_python_of_the_page_runs(page: Path, tmp_path: Path) -> None:
     script = tmp_path / f"{page.stem}.py"
     script.write_text(script_of(page), encoding="utf-8")
     command = [sys.executable, "-W", "error", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path, env=env)
     assert done.returncode == 0, f"{page_id(page)}:\n{done.stdout}{done.stderr}"
 
 

@@ -1,0 +1,75 @@
+"""``puffer autotune``: how an environment runs fastest on this machine."""
+
+import dataclasses
+import json
+
+import pufferlib
+from pufferlib.cli.arguments import Parser
+from pufferlib.cli.console import progress, say, style
+from pufferlib.vector import EnvProfile, TunedConfig, autotune
+
+__all__ = ["run"]
+
+PROG = "puffer autotune"
+ABOUT = "Measure the ways to run an environment on this machine; results are kept for the next time."
+MIB = 1 << 20
+
+
+def run(argv: list[str]) -> int:
+    """Measure the environment that ``argv`` names, and print the configurations, the fastest first."""
+    parser = Parser(PROG, description=ABOUT, allow_abbrev=False)
+    parser.add_argument("env", help="a name of puffer list, for example breakout")
+    parser.add_argument("--batch-size", type=int, default=64, help="environments in one batch (default: 64)")
+    parser.add_argument("--max-envs", type=int, help="environments at the most (default: three batches)")
+    parser.add_argument("--model-forward-s", type=float, default=0.0, help="seconds that the policy takes per batch")
+    parser.add_argument("--time-per-test", type=float, default=5.0, help="seconds per configuration (default: 5)")
+    parser.add_argument("--refresh", action="store_true", help="measure again, whatever is known")
+    parser.add_argument("--json", action="store_true", help="print a JSON list of objects")
+    options = parser.parse(argv)
+    creator = pufferlib.env_creator(options.env)
+    try:
+        configs = autotune(
+            creator,
+            batch_size=options.batch_size,
+            max_envs=options.max_envs or 3 * options.batch_size,
+            model_forward_s=options.model_forward_s,
+            time_per_test=options.time_per_test,
+            refresh=options.refresh,
+            progress=progress,
+        )
+    finally:
+        progress(1.0, "")
+    if options.json:
+        say(json.dumps([dataclasses.asdict(config) for config in configs], indent=2))
+    else:
+        _print(options.env, configs)
+    return 0
+
+
+def _print(env: str, configs: list[TunedConfig]) -> None:
+    say(f"{style(env, 'bold')}: {_about(configs[0].profile)}")
+    say()
+    say(f"{'agent-steps/s':>14}{'spread':>8}  configuration")
+    for config in configs:
+        rate, spread = (
+            ("skipped", "") if config.skipped else (f"{config.steps_per_second:,.0f}", f"{config.spread:.0%}")
+        )
+        reason = f": {config.skipped}" if config.skipped else ""
+        say(f"{rate:>14}{spread:>8}  {_settings(config)}{reason}")
+    say()
+    say(f"The fastest: {style(f'vector.make(env_creator({env!r}), {_settings(configs[0])})', 'good')}")
+
+
+def _about(profile: EnvProfile) -> str:
+    parts = [
+        f"{profile.steps_per_second:,.0f} steps/s alone on one core",
+        f"±{profile.variation:.0%} from step to step",
+        f"{profile.reset_share:.0%} of the time in resets",
+        f"{profile.ram_bytes / MIB:.1f} MiB",
+        f"agents: {profile.num_agents}",
+    ]
+    return ", ".join(parts[:2] + parts[3:] if profile.is_native else parts)
+
+
+def _settings(config: TunedConfig) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in config.kwargs.items())

@@ -1,0 +1,193 @@
+"""How fast vector environments are: one alone, and many configurations in turns."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pufferlib.errors import PufferError
+
+__all__ = ["ROUNDS", "EnvProfile", "Progress", "Trial", "profile_env", "run_trials"]
+
+ROUNDS = 5
+GIB = 1 << 30
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class EnvProfile:
+    """What one environment is like, alone on one core.
+
+    Attributes:
+        steps_per_second: Steps of the environment, with all its agents.
+        variation: Standard deviation of the time of a step, as a share of its mean.
+        reset_share: Share of the time that goes into starting episodes; 0 for a native
+            environment, which starts them within its steps.
+        ram_bytes: Memory that a second environment took.
+        observation_bytes: Of all agents together.
+        num_agents: Agents of one environment.
+        is_native: Whether it is a ``PufferEnv`` itself, not an emulated environment.
+    """
+
+    steps_per_second: float
+    variation: float
+    reset_share: float
+    ram_bytes: int
+    observation_bytes: int
+    num_agents: int
+    is_native: bool
+
+
+class Trial:
+    """One configuration.
+
+    Args:
+        make: Makes its vector environment.
+        num_envs: Environments that this takes.
+
+    Attributes:
+        rates: Agent-steps per second, of every round.
+        skipped: Why it is not measured; "" if it is.
+    """
+
+    def __init__(self, make: Callable[[], Any], num_envs: int) -> None:
+        self.num_envs = num_envs
+        self.rates: list[float] = []
+        self.skipped = ""
+        self._make = make
+        self._vecenv: Any = None
+        self._actions: list[Any] = []
+
+    def start(self, stack: ExitStack) -> None:
+        """Make the environments; ``stack`` closes them."""
+        try:
+            self._vecenv = self._make()
+            stack.callback(self._vecenv.close)
+            self._vecenv.async_reset()
+            self._actions = _sample_actions(self._vecenv)
+        except PufferError as error:
+            self._skip(error)
+
+    def measure(self, seconds: float, pause_s: float) -> None:
+        """Add a rate over about ``seconds``, with ``pause_s`` between two batches."""
+        try:
+            self.rates.append(self._rate(seconds, pause_s))
+        except PufferError as error:
+            self._skip(error)
+
+    def _skip(self, error: PufferError) -> None:
+        self.skipped = str(error).strip().splitlines()[0]
+
+    def _rate(self, seconds: float, pause_s: float) -> float:
+        vecenv, actions = self._vecenv, self._actions
+        laps = math.ceil(vecenv.num_agents / vecenv.agents_per_batch)
+        warm_up = laps  # what was finished before the measurement must not count
+        start, count = time.perf_counter(), 0
+        while True:
+            vecenv.recv()
+            if pause_s:
+                time.sleep(pause_s)
+            vecenv.send(actions[count % len(actions)])
+            count += 1
+            if warm_up:
+                warm_up -= 1
+                start, count = time.perf_counter(), 0
+            elif count >= laps and (elapsed := time.perf_counter() - start) >= seconds:
+                return float(count * vecenv.agents_per_batch / elapsed)
+
+
+def run_trials(
+    trials: Sequence[Trial], seconds: float, pause_s: float, env_bytes: int, max_bytes: int, progress: Progress
+) -> None:
+    """Measure all trials, in turns, so that a disturbance of the machine touches all of them.
+
+    Args:
+        trials: What to measure.
+        seconds: Of each trial, over all rounds.
+        pause_s: Seconds between two batches, in which a policy would think.
+        env_bytes: Memory that one environment takes.
+        max_bytes: Memory that the environments may take which exist at one time.
+        progress: Called before each measurement with the share of them that is done.
+    """
+
+    def tell(text: str) -> None:
+        done = sum(ROUNDS if trial.skipped else len(trial.rates) for trial in trials)
+        progress(done / (ROUNDS * len(trials)), text)
+
+    for trial in trials:
+        if trial.num_envs * env_bytes > max_bytes:
+            needed, limit = trial.num_envs * env_bytes / GIB, max_bytes / GIB
+            trial.skipped = f"its environments need {needed:.3g} GiB of memory, max_env_ram_gb is {limit:.3g}"
+    waiting = [trial for trial in trials if not trial.skipped]
+    while waiting:
+        together = _fitting(waiting, max_bytes // env_bytes)
+        with ExitStack() as stack:
+            for trial in together:
+                tell(f"starting {trial.num_envs} environments")
+                trial.start(stack)
+            for number in range(ROUNDS):
+                for trial in together:
+                    if not trial.skipped:
+                        tell(f"round {number + 1} of {ROUNDS}")
+                        trial.measure(seconds / ROUNDS, pause_s)
+        waiting = waiting[len(together) :]
+
+
+def _fitting(trials: Sequence[Trial], max_envs: int) -> list[Trial]:
+    """The first trials that together take up to ``max_envs`` environments."""
+    together: list[Trial] = []
+    for trial in trials:
+        max_envs -= trial.num_envs
+        if max_envs < 0:
+            break
+        together.append(trial)
+    return together
+
+
+def profile_env(make_one: Callable[[], Any], seconds: float) -> EnvProfile:
+    """What the environment that ``make_one`` makes, on the backend Serial, is like."""
+    with make_one() as vecenv:
+        vecenv.reset()
+        actions, driver = _sample_actions(vecenv), vecenv.driver_env
+        steps, steps_s, squares, resets_s = 0, 0.0, 0.0, 0.0
+        end = time.perf_counter() + seconds
+        while (start := time.perf_counter()) < end or not steps:
+            is_reset = driver.done  # then this step only starts the next episode
+            vecenv.step(actions[steps % len(actions)])
+            elapsed = time.perf_counter() - start
+            if is_reset:
+                resets_s += elapsed
+            else:
+                steps, steps_s, squares = steps + 1, steps_s + elapsed, squares + elapsed**2
+        before = _private_bytes()
+        with make_one() as second:  # the first one brought its packages too
+            second.reset()
+            ram_bytes = _private_bytes() - before
+        observation_bytes = vecenv.observations.nbytes
+    mean_s = steps_s / steps
+    return EnvProfile(
+        steps_per_second=1 / mean_s,
+        variation=math.sqrt(max(0.0, squares / steps - mean_s**2)) / mean_s,
+        reset_share=resets_s / (steps_s + resets_s),
+        ram_bytes=max(0, ram_bytes),
+        observation_bytes=observation_bytes,
+        num_agents=int(vecenv.num_agents),
+        is_native=not vecenv.emulated,
+    )
+
+
+def _sample_actions(vecenv: Any) -> list[Any]:
+    vecenv.action_space.seed(0)
+    return [vecenv.action_space.sample() for _ in range(8)]
+
+
+def _private_bytes() -> int:
+    """Memory that this process shares with nobody; 0 where the system does not tell."""
+    try:
+        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))

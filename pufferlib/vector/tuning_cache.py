@@ -1,0 +1,110 @@
+"""Results of ``autotune``, kept per machine and environment: JSON files that only the user can read."""
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import pufferlib
+from pufferlib.vector.cpus import usable_cpus
+
+__all__ = ["TuningCache", "cache_key"]
+
+PACKAGES = (pufferlib, np, gymnasium)
+
+
+class TuningCache:
+    """The file of one key.
+
+    Args:
+        key: From ``cache_key``; None keeps nothing.
+    """
+
+    def __init__(self, key: dict[str, Any] | None) -> None:
+        self._key = key
+        name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
+        self._path = _folder() / f"{name}.json"
+
+    def read(self) -> list[dict[str, Any]]:
+        """What was written for this key; empty if nothing was, or if the file is damaged."""
+        if self._key is None:
+            return []
+        try:
+            content = json.loads(self._path.read_text())
+            rows: list[dict[str, Any]] = content["configs"] if content["key"] == self._key else []
+        except (OSError, ValueError, LookupError, TypeError):
+            return []
+        return rows
+
+    def write(self, configs: list[dict[str, Any]]) -> None:
+        """Keep ``configs``, all at once or not at all; a folder that cannot be written to is no error."""
+        if self._key is None:
+            return
+        with suppress(OSError):
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=self._path.parent)  # readable by the user alone
+            try:
+                with os.fdopen(descriptor, "w") as file:
+                    json.dump({"key": self._key, "configs": configs}, file, indent=1)
+                os.replace(temporary, self._path)
+            except BaseException:
+                os.unlink(temporary)
+                raise
+
+
+def cache_key(creator: Any, args: Any, kwargs: Any, limits: tuple[float, ...]) -> dict[str, Any] | None:
+    """All that the results depend on; None if the environment has no name to know it by."""
+    env = _identity(functools.partial(creator, *(args or ()), **(kwargs or {})))
+    if env is None:
+        return None
+    versions = {package.__name__: package.__version__ for package in PACKAGES}
+    machine = {"cpu": _cpu_model(), "usable_cpus": usable_cpus(), "python": platform.python_version(), **versions}
+    return {"env": env, "limits": list(limits), "machine": machine}
+
+
+def _identity(value: Any) -> Any:
+    """A JSON value that stands for ``value`` in another process too; None if there is none."""
+    if isinstance(value, functools.partial):
+        return _identity([value.func, list(value.args), value.keywords])
+    if isinstance(value, Mapping):
+        return _identity([[key, value[key]] for key in sorted(value)])
+    if isinstance(value, list | tuple):
+        parts = [_identity(part) for part in value]
+        return None if None in parts else parts
+    if hasattr(value, "__qualname__"):
+        return _named(value)
+    text = repr(value)
+    return None if " at 0x" in text else text
+
+
+def _named(value: Any) -> str | None:
+    """A function or class by its name and by the file that defines it, as that is now."""
+    source = getattr(sys.modules.get(value.__module__), "__file__", None)
+    if "<" in value.__qualname__ or source is None:
+        return None
+    state = os.stat(source)
+    return f"{value.__module__}.{value.__qualname__} {source} {state.st_mtime_ns} {state.st_size}"
+
+
+def _folder() -> Path:
+    """``pufferlib/autotune`` of the user's cache folder (XDG Base Directory Specification)."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "pufferlib" / "autotune"
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    return next((line.partition(":")[2].strip() for line in lines if "model name" in line), platform.machine())
