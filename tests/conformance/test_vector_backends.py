@@ -125,7 +125,7 @@ class Race(ParallelEnv):
 CREATORS = {
     "native": Walkers,
     "gymnasium": functools.partial(GymnasiumPufferEnv, env_creator=Coins),
-    "cartpole": functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"]),
+    "gymnasium cartpole": functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"]),
     "pettingzoo": functools.partial(PettingZooPufferEnv, env_creator=Race),
 }
 
@@ -224,7 +224,7 @@ def check(name, layout, steps, autoreset=None):
     ("kind", "autoreset"),
     [
         ("native", None),
-        ("cartpole", "next_step"),
+        ("gymnasium cartpole", "next_step"),
         *((k, m) for k in ("gymnasium", "pettingzoo") for m in ("next_step", "same_step")),
     ],
 )

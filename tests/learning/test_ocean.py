@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(900)]
     ("name", "steps", "score"),
     [
         ("squared", 1_000_000, 0.25),
+        ("cartpole", 1_500_000, 450.0),
         ("pong", 3_000_000, -10.0),
         ("breakout", 2_000_000, 7.0),
     ],

@@ -47,6 +47,30 @@ static inline void draw_disc(PufferCanvas *canvas, int32_t x, int32_t y, int32_t
     }
 }
 
+/* From one point to the other; for a line of one pixel the thickness is 1. */
+static inline void draw_line(PufferCanvas *canvas, int32_t x0, int32_t y0, int32_t x1, int32_t y1,
+                             int32_t thickness, uint32_t colour) {
+    const int32_t across = x1 - x0, down = y1 - y0;
+    const int32_t wide = across < 0 ? -across : across, high = down < 0 ? -down : down;
+    const int32_t steps = wide > high ? wide : high;
+    for (int32_t i = 0; i <= steps; i++) {
+        const int32_t x = steps > 0 ? x0 + across * i / steps : x0;
+        const int32_t y = steps > 0 ? y0 + down * i / steps : y0;
+        if (thickness < 3) {
+            draw_rectangle(canvas, x, y, thickness, thickness, colour);
+        } else {
+            draw_disc(canvas, x, y, thickness / 2, colour);
+        }
+    }
+}
+
+/* A level line that is filled to `value` out of `full`; full > 0. */
+static inline void draw_bar(PufferCanvas *canvas, int32_t x, int32_t y, int32_t width, int32_t height,
+                            int32_t value, int32_t full, uint32_t colour) {
+    draw_rectangle(canvas, x, y, width, height, DRAW_SLATE);
+    draw_rectangle(canvas, x, y, (int32_t)((int64_t)width * value / full), height, colour);
+}
+
 /* Letters, digits and spaces of 5 x 7 squares, `scale` px a side, 6 squares apart. Capital letters only. */
 static inline void draw_text(PufferCanvas *canvas, int32_t x, int32_t y, int32_t scale, uint32_t colour,
                              const char *text) {

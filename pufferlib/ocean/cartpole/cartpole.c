@@ -1,0 +1,2 @@
+#include "cartpole_render.h"
+PUFFER_ENV(Cartpole, cartpole)
