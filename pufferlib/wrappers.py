@@ -8,9 +8,18 @@ import numpy as np
 from gymnasium.spaces import Box
 from pettingzoo.utils import BaseParallelWrapper
 
+from pufferlib.emulation.old_api import GymToGymnasium, PettingZooTruncatedWrapper
 from pufferlib.errors import APIUsageError
 
-__all__ = ["ClipAction", "EpisodeStats", "MeanOverAgents", "MultiagentEpisodeStats", "ResizeObservation"]
+__all__ = [
+    "ClipAction",
+    "EpisodeStats",
+    "GymToGymnasium",
+    "MeanOverAgents",
+    "MultiagentEpisodeStats",
+    "PettingZooTruncatedWrapper",
+    "ResizeObservation",
+]
 
 Info = dict[str, Any]
 PerAgent = dict[Any, Any]

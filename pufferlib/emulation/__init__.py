@@ -7,14 +7,17 @@ numpy, ``pufferlib.pytorch.nativize_tensor`` in torch.
 
 from pufferlib.emulation.gymnasium_env import GymnasiumPufferEnv
 from pufferlib.emulation.layout import Layout, Leaf, Limits, action_layout, observation_layout
+from pufferlib.emulation.old_api import GymToGymnasium, PettingZooTruncatedWrapper
 from pufferlib.emulation.pettingzoo_env import PettingZooPufferEnv
 
 __all__ = [
+    "GymToGymnasium",
     "GymnasiumPufferEnv",
     "Layout",
     "Leaf",
     "Limits",
     "PettingZooPufferEnv",
+    "PettingZooTruncatedWrapper",
     "action_layout",
     "observation_layout",
 ]

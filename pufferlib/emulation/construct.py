@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pufferlib.emulation.old_api import converted
 from pufferlib.errors import APIUsageError
 
 __all__ = ["wrapped_env"]
@@ -18,6 +19,8 @@ def wrapped_env(
 ) -> Any:
     """The environment to wrap: ``env``, or what ``env_creator(*env_args, **env_kwargs)`` returns.
 
+    One of the old gym API, or of an old PettingZoo, is converted.
+
     Raises:
         APIUsageError: Both or none were given, the creator cannot be called, or the environment
             is none of ``kinds``.
@@ -32,6 +35,7 @@ def wrapped_env(
                 "pass the class or a function, and a finished environment as env"
             )
         env = env_creator(*env_args, **(env_kwargs or {}))
+    env = converted(env)
     if not isinstance(env, kinds):
         expected = " or ".join(f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in kinds)
         raise APIUsageError(

@@ -1,0 +1,236 @@
+"""Environments of the APIs before Gymnasium, made new without importing the packages that they came from.
+
+What an old environment and its spaces are is seen from what they have: ``n``, ``nvec``, ``low``
+and ``high``, ``spaces``, and what ``reset`` and ``step`` return.
+"""
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscrete, Sequence, Text, Tuple
+from pettingzoo import ParallelEnv
+
+from pufferlib.errors import APIUsageError
+from pufferlib.spaces import Space
+
+__all__ = ["GymToGymnasium", "PettingZooTruncatedWrapper", "converted", "new_space"]
+
+Info = dict[str, Any]
+PerAgent = dict[Any, Any]
+
+
+def converted(env: Any) -> Any:
+    """``env`` as a Gymnasium or PettingZoo environment if it is an old one, otherwise as it is."""
+    if isinstance(env, type | gymnasium.Env) or not all(hasattr(env, name) for name in ("reset", "step")):
+        return env
+    if hasattr(env, "possible_agents"):
+        return env if isinstance(env, ParallelEnv) or hasattr(env, "agent_iter") else PettingZooTruncatedWrapper(env)
+    is_gym = all(hasattr(getattr(env, name, None), "sample") for name in ("observation_space", "action_space"))
+    return GymToGymnasium(env) if is_gym else env
+
+
+class GymToGymnasium(gymnasium.Env[Any, Any]):
+    """An environment of the gym API, of any version, as one of Gymnasium.
+
+    ``step`` may return four values (``info["TimeLimit.truncated"]`` tells a time limit from an end)
+    or five, ``reset`` an observation with or without an info; ``reset`` may take a ``seed`` or not,
+    in which case the method ``seed`` is called. Spaces become Gymnasium's.
+
+    Attributes:
+        env: The old environment.
+
+    Args:
+        env: The old environment.
+        render_mode: What to ask of its ``render`` if that takes a ``mode``; None takes "rgb_array".
+
+    Raises:
+        APIUsageError: A space of an unknown kind.
+    """
+
+    def __init__(self, env: Any, render_mode: str | None = None) -> None:
+        self.env = env
+        self.render_mode = render_mode or getattr(env, "render_mode", None)
+        self.metadata = dict(getattr(env, "metadata", None) or {})
+        self.metadata.setdefault("render_modes", self.metadata.get("render.modes", []))
+        self.observation_space = new_space("observation", env.observation_space)
+        self.action_space = new_space("action", env.action_space)
+        self._reset = _Reset(env)
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+        """Start an episode, of which an environment that cannot be seeded may ignore the seed."""
+        super().reset(seed=seed)
+        outcome = self._reset(seed, options)
+        has_info = isinstance(outcome, tuple) and len(outcome) == 2 and isinstance(outcome[1], dict)
+        if has_info and not self.observation_space.contains(outcome):  # a Tuple may look like one
+            return outcome[0], outcome[1]
+        return outcome, {}
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Info]:
+        """Act once."""
+        observation, reward, *ends, info = _outcome(self, self.env.step(action))
+        info = info or {}
+        if len(ends) == 2:
+            return observation, reward, bool(ends[0]), bool(ends[1]), info
+        truncated = bool(ends[0] and info.get("TimeLimit.truncated", False))
+        return observation, reward, bool(ends[0]) and not truncated, truncated, info
+
+    def render(self) -> Any:
+        """What the old environment renders."""
+        return _render(self.env, self.render_mode)
+
+    def close(self) -> None:
+        """Close the old environment, if it can be closed."""
+        getattr(self.env, "close", lambda: None)()
+
+
+class PettingZooTruncatedWrapper(ParallelEnv[Any, Any, Any]):  # type: ignore[misc]  # pettingzoo has no types
+    """A parallel environment of PettingZoo before 1.23 as one of today.
+
+    ``step`` may return four values (nobody is truncated) or five, ``reset`` the observations with
+    or without the infos. Spaces become Gymnasium's.
+
+    Attributes:
+        env: The old environment.
+
+    Args:
+        env: The old environment.
+
+    Raises:
+        APIUsageError: A space of an unknown kind.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self.env = env
+        self.metadata = dict(getattr(env, "metadata", None) or {})
+        self.render_mode = getattr(env, "render_mode", None)
+        self.possible_agents = list(env.possible_agents)
+        self.observation_spaces = _spaces_of(env, "observation")
+        self.action_spaces = _spaces_of(env, "action")
+        self._reset = _Reset(env)
+
+    @property
+    def agents(self) -> list[Any]:
+        """Who is there."""
+        return list(self.env.agents)
+
+    def observation_space(self, agent: Any) -> Space:
+        """What ``agent`` sees."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: Any) -> Space:
+        """What ``agent`` does."""
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:
+        """Start an episode, of which an environment that cannot be seeded may ignore the seed."""
+        outcome = self._reset(seed, options)
+        observations, infos = outcome if isinstance(outcome, tuple) else (outcome, {})
+        return observations, {agent: infos.get(agent, {}) for agent in observations}
+
+    def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
+        """Act once with every living agent."""
+        outcome = _outcome(self, self.env.step(actions))
+        observations, rewards, terminations, *truncations, infos = outcome
+        truncated = truncations[0] if truncations else dict.fromkeys(rewards, False)
+        return observations, rewards, terminations, truncated, infos
+
+    def render(self) -> Any:
+        """What the old environment renders."""
+        return _render(self.env, self.render_mode)
+
+    def close(self) -> None:
+        """Close the old environment, if it can be closed."""
+        getattr(self.env, "close", lambda: None)()
+
+
+class _Reset:
+    """``reset`` of an old environment, however it may be seeded."""
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        names = _parameters(env.reset)
+        if "kwargs" in names:  # a wrapper that hands on whatever it gets
+            names |= _parameters(getattr(env, "unwrapped", env).reset)
+        self._takes_seed = "seed" in names
+
+    def __call__(self, seed: int | None, options: Info | None) -> Any:
+        kwargs: dict[str, Any] = {} if options is None else {"options": options}
+        if seed is not None and self._takes_seed:
+            kwargs["seed"] = seed
+        elif seed is not None and callable(getattr(self._env, "seed", None)):
+            self._env.seed(seed)
+        elif seed is not None:
+            warnings.warn(f"{self._env} cannot be seeded: it has neither reset(seed=...) nor seed()", stacklevel=3)
+        return self._env.reset(**kwargs)
+
+
+def _parameters(function: Callable[..., Any]) -> set[str]:
+    """Names of the parameters of ``function``; "kwargs" if it takes any keyword."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # written in C
+        return set()
+    return {"kwargs" if p.kind is p.VAR_KEYWORD else p.name for p in parameters}
+
+
+def _outcome(wrapper: object, outcome: Any) -> tuple[Any, ...]:
+    """What ``step`` returned, if that is four or five values."""
+    if not isinstance(outcome, tuple | list) or len(outcome) not in (4, 5):
+        raise APIUsageError(
+            f"{type(wrapper).__name__}: step must return 4 values (observation, reward, done, info) or 5 (terminated "
+            f"and truncated for done), got {outcome!r}; let the environment follow one of these"
+        )
+    return tuple(outcome)
+
+
+def _render(env: Any, render_mode: str | None) -> Any:
+    if "mode" in _parameters(env.render):
+        return env.render(mode=render_mode or "rgb_array")
+    return env.render()
+
+
+def _spaces_of(env: Any, kind: str) -> dict[Any, Space]:
+    space_of = getattr(env, f"{kind}_space", None) or getattr(env, f"{kind}_spaces").__getitem__
+    return {agent: new_space(kind, space_of(agent)) for agent in env.possible_agents}
+
+
+def new_space(name: str, space: Any) -> Space:
+    """``space`` as one of Gymnasium, seen from what it has.
+
+    Raises:
+        APIUsageError: It looks like no known kind.
+    """
+    if isinstance(space, gymnasium.Space):
+        return space
+    if hasattr(space, "spaces"):
+        return _new_container(name, space.spaces)
+    if hasattr(space, "nvec"):
+        return MultiDiscrete(space.nvec, start=getattr(space, "start", None))
+    if hasattr(space, "low") and hasattr(space, "high"):
+        dtype = np.dtype(space.dtype or np.float32)
+        return Box(np.asarray(space.low, dtype), np.asarray(space.high, dtype), space.shape, dtype.type)
+    if hasattr(space, "n"):  # of a MultiBinary it is the shape
+        return (
+            MultiBinary(space.n) if getattr(space, "shape", ()) else Discrete(space.n, start=getattr(space, "start", 0))
+        )
+    if hasattr(space, "max_length"):
+        return Text(space.max_length, min_length=space.min_length, charset=space.character_set)
+    if hasattr(space, "feature_space"):
+        return Sequence(new_space(f"{name}[:]", space.feature_space))
+    if hasattr(space, "node_space"):
+        edge = None if space.edge_space is None else new_space(f"{name}.edges", space.edge_space)
+        return Graph(new_space(f"{name}.nodes", space.node_space), edge)
+    raise APIUsageError(
+        f"emulation: {name} space {space!r} looks like no known space: it has none of n, nvec, low and high, spaces; "
+        "make it a space of Gymnasium"
+    )
+
+
+def _new_container(name: str, spaces: Any) -> Space:
+    if isinstance(spaces, Mapping):
+        return Dict({key: new_space(f"{name}[{key!r}]", child) for key, child in spaces.items()})
+    return Tuple([new_space(f"{name}[{place}]", child) for place, child in enumerate(spaces)])

@@ -1,0 +1,266 @@
+"""Environments of the APIs before Gymnasium: wrapped as they are, without the packages they came from."""
+
+import functools
+import sys
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscrete, Sequence, Text, Tuple
+
+import pufferlib
+import pufferlib.vector
+from pufferlib import APIUsageError, EpisodeStats, GymToGymnasium, PettingZooTruncatedWrapper
+from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.emulation.old_api import new_space
+
+
+class Old(SimpleNamespace):
+    """A space or an environment that inherits from nothing we know."""
+
+    def sample(self):
+        raise AssertionError("nobody should ask")
+
+
+DISCRETE = Old(n=np.int64(4), shape=())
+BOX = Old(low=np.zeros(3, np.float32), high=np.ones(3, np.float32), shape=(3,), dtype=np.dtype(np.float32))
+
+
+class Walk:
+    """As environments for gym 0.21 were written: four values, no info, its own seed()."""
+
+    observation_space = Old(spaces={"place": BOX, "size": DISCRETE})
+    action_space = DISCRETE
+
+    def __init__(self, length=3, limit=None):
+        self.length, self.limit, self.seeds, self.is_open = length, limit, [], True
+        self.metadata = {"render.modes": ["rgb_array"]}
+
+    def seed(self, seed=None):
+        self.seeds.append(seed)
+        self.random = np.random.RandomState(seed)
+
+    def observe(self):
+        return {"place": self.random.rand(3), "size": np.int64(3)}
+
+    def reset(self):
+        self.count = 0
+        return self.observe()
+
+    def step(self, action):
+        assert type(action) is int
+        self.count += 1
+        done = np.bool_(self.count == self.length)
+        if self.count == self.limit:
+            return self.observe(), np.float64(1), True, {"TimeLimit.truncated": not done}
+        return self.observe(), np.float64(1), done, {}
+
+    def render(self, mode="human"):
+        return mode
+
+    def close(self):
+        self.is_open = False
+
+
+def test_four_values_become_five():
+    env = GymToGymnasium(Walk())
+    assert isinstance(env, gymnasium.Env)
+    assert env.observation_space == Dict({"place": Box(0, 1, (3,)), "size": Discrete(4)})
+    observation, info = env.reset(seed=5)
+    assert (env.env.seeds, info) == ([5], {})
+    assert observation["place"].tolist() == np.random.RandomState(5).rand(3).tolist()
+    outcomes = [env.step(0)[1:] for _ in range(3)]
+    assert outcomes == [(1, False, False, {}), (1, False, False, {}), (1, True, False, {})]
+    assert env.metadata["render_modes"] == ["rgb_array"]
+    assert env.render() == "rgb_array"
+    env.close()
+    assert not env.env.is_open
+    assert "gym" not in sys.modules
+
+
+def test_a_time_limit_is_no_end():
+    env = GymToGymnasium(Walk(limit=2))
+    env.reset(seed=0)
+    env.step(0)
+    assert env.step(0)[2:4] == (False, True)
+    env = GymToGymnasium(Walk(length=2, limit=2))  # both at once: the end counts
+    env.reset(seed=0)
+    env.step(0)
+    assert env.step(0)[2:4] == (True, False)
+
+
+def test_no_seed_is_no_call():
+    env = GymToGymnasium(Walk())
+    env.env.random = np.random.RandomState(0)
+    env.reset()
+    assert env.env.seeds == []
+
+
+class Later(Walk):
+    """As for gym 0.26: five values, reset with seed and info."""
+
+    def reset(self, *, seed=None, options=None):
+        self.seed((seed, "reset") and seed)
+        self.options = options
+        return super().reset(), {"fresh": True}
+
+    def step(self, action):
+        observation, reward, done, info = super().step(action)
+        return observation, reward, False, bool(done), info
+
+
+def test_later_versions_of_the_api():
+    env = GymToGymnasium(Later(length=1))
+    _, info = env.reset(seed=7, options={"x": 1})
+    assert (info, env.env.seeds, env.env.options) == ({"fresh": True}, [7], {"x": 1})
+    assert env.step(0)[1:4] == (1, False, True)
+
+
+class Hands:
+    """A wrapper of the old kind, which hands on whatever it gets."""
+
+    def __init__(self, env):
+        self.env = self.unwrapped = env
+        self.observation_space, self.action_space = env.observation_space, env.action_space
+
+    def __getattr__(self, name):
+        return getattr(self.env, name)
+
+    def reset(self, **kwargs):
+        return self.env.reset(**kwargs)
+
+
+@pytest.mark.parametrize("kind", [Walk, Later])
+def test_seeds_pass_through_wrappers(kind):
+    env = GymToGymnasium(Hands(kind()))
+    env.reset(seed=3)
+    assert env.unwrapped.env.env.seeds == [3]
+
+
+def test_who_cannot_be_seeded_says_so():
+    class Fixed(Walk):
+        seed = None
+        random = np.random.RandomState(0)
+
+    with pytest.warns(UserWarning, match="cannot be seeded: it has neither"):
+        GymToGymnasium(Fixed()).reset(seed=3)
+
+
+def test_a_tuple_observation_is_no_info():
+    class Pair(Walk):
+        observation_space = Old(spaces=[DISCRETE, Old(spaces={"a": DISCRETE})])
+
+        def reset(self):
+            return (1, {"a": 2})
+
+    observation, info = GymToGymnasium(Pair()).reset(seed=0)
+    assert (observation, info) == ((1, {"a": 2}), {})
+
+
+def test_other_numbers_of_values_are_refused():
+    class Three(Walk):
+        def step(self, action):
+            return 1, 2, 3
+
+    with pytest.raises(APIUsageError, match=r"GymToGymnasium: step must return 4 values.*or 5.*got \(1, 2, 3\)"):
+        GymToGymnasium(Three()).step(0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (DISCRETE, Discrete(4)),
+        (Old(n=4, shape=(), start=-1), Discrete(4, start=-1)),
+        (Old(n=3, shape=(3,)), MultiBinary(3)),
+        (Old(n=(2, 3), shape=(2, 3)), MultiBinary([2, 3])),
+        (Old(nvec=np.array([2, 3]), shape=(2,)), MultiDiscrete([2, 3])),
+        (BOX, Box(0, 1, (3,))),
+        (Old(low=np.zeros(2), high=np.ones(2), shape=(2,), dtype=None), Box(0, 1, (2,))),
+        (Old(spaces=(DISCRETE, BOX)), Tuple([Discrete(4), Box(0, 1, (3,))])),
+        (Old(max_length=3, min_length=0, character_set=frozenset("ab")), Text(3, min_length=0, charset="ab")),
+        (Old(feature_space=BOX), Sequence(Box(0, 1, (3,)))),
+        (Old(node_space=BOX, edge_space=DISCRETE), Graph(Box(0, 1, (3,)), Discrete(4))),
+        (Old(node_space=BOX, edge_space=None), Graph(Box(0, 1, (3,)), None)),
+    ],
+)
+def test_spaces_by_what_they_have(old, new):
+    assert new_space("observation", old) == new
+
+
+def test_unknown_spaces_are_named():
+    with pytest.raises(APIUsageError, match=r"observation\['a'\]\[0\] space Old\(\) looks like no known space"):
+        new_space("observation", Old(spaces={"a": Old(spaces=[Old()])}))
+
+
+def test_emulation_converts_by_itself():
+    env = GymnasiumPufferEnv(Walk(length=2), seed=4)
+    observation, _ = env.reset()
+    assert env.env.env.seeds == [4]
+    assert observation.view(env.obs_dtype)[0]["size"] == 3
+    env.step(0)
+    assert env.step(np.int64(3))[1:4] == (1, True, False)
+    assert GymnasiumPufferEnv(env_creator=Walk).action_space == Discrete(4)
+    with pytest.raises(APIUsageError, match=r"env must be a gymnasium.Env, got <class"):
+        GymnasiumPufferEnv(Walk)
+
+
+def test_old_environments_in_a_batch():
+    def creator(buf=None, seed=0):
+        return GymnasiumPufferEnv(EpisodeStats(GymToGymnasium(Walk())), buf=buf, seed=seed)
+
+    for maker in (creator, functools.partial(GymnasiumPufferEnv, env_creator=Walk)):
+        envs = pufferlib.vector.make(maker, num_envs=2, backend=pufferlib.vector.Serial)
+        envs.reset(seed=1)
+        ends = [envs.step([0, 1])[2].tolist() for _ in range(4)]
+        assert ends == [[False, False], [False, False], [True, True], [False, False]]
+        envs.close()
+
+
+class Duel:
+    """As for PettingZoo before 1.23: four values, no infos from reset, spaces in dicts."""
+
+    possible_agents = ("a", "b")
+
+    def __init__(self):
+        self.observation_spaces = {"a": BOX, "b": BOX}
+        self.action_spaces = {"a": DISCRETE, "b": DISCRETE}
+
+    def seed(self, seed=None):
+        self.seeded = seed
+
+    def reset(self):
+        self.agents, self.time = ["a", "b"], 0
+        return {agent: np.zeros(3, np.float32) for agent in self.agents}
+
+    def step(self, actions):
+        assert actions.keys() == set(self.agents)
+        self.time += 1
+        agents = self.agents
+        self.agents = ["a"] if self.time == 1 else []
+        return (
+            {agent: np.ones(3, np.float32) for agent in agents},
+            dict.fromkeys(agents, 1),
+            {agent: agent not in self.agents for agent in agents},
+            {agent: {} for agent in agents},
+        )
+
+
+def test_old_pettingzoo():
+    env = PettingZooTruncatedWrapper(Duel())
+    observations, infos = env.reset(seed=3)
+    assert (observations.keys(), infos, env.env.seeded) == ({"a", "b"}, {"a": {}, "b": {}}, 3)
+    assert env.action_space("b") == Discrete(4)
+    *_, terminations, truncations, _ = env.step({"a": 0, "b": 1})
+    assert (terminations, truncations) == ({"a": False, "b": True}, {"a": False, "b": False})
+    assert env.agents == ["a"]
+
+
+def test_emulation_converts_old_pettingzoo_by_itself():
+    env = PettingZooPufferEnv(Duel())
+    env.reset(seed=0)
+    assert env.masks.tolist() == [True, True]
+    env.step(np.zeros(2, np.int32))
+    assert (env.terminals.tolist(), env.agents) == ([False, True], ["a"])
+    env.step(np.zeros(2, np.int32))
+    assert (env.masks.tolist(), env.done) == ([True, False], True)
