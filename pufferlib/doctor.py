@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pufferlib.vector.cpus import usable_cpus
+from pufferlib.cpus import usable_cpus
 
 __all__ = ["Finding", "examine", "usable"]
 

@@ -11,9 +11,9 @@ from pufferlib.cli.arguments import Parser
 from pufferlib.cli.console import note, say, style
 from pufferlib.cli.errors import UsageError
 from pufferlib.cli.runs import RUNS, Run, find_run, new_run
+from pufferlib.cpus import usable_cpus
 from pufferlib.errors import UnknownNameError
 from pufferlib.train.config import Config, load_config
-from pufferlib.vector.cpus import usable_cpus
 
 if TYPE_CHECKING:
     from pufferlib.train.trainer import Trainer

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from pufferlib.cpus import usable_cpus
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
@@ -19,7 +20,6 @@ from pufferlib.train.build import build_optimizer, build_policy, build_vecenv, p
 from pufferlib.train.config import Config
 from pufferlib.train.loggers import Logger
 from pufferlib.train.rollout import Collector, Rollout
-from pufferlib.vector.cpus import usable_cpus
 
 __all__ = ["Trainer"]
 

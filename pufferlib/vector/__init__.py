@@ -5,9 +5,9 @@ one command word per worker) and ``PufferEnv``, the native one, where the enviro
 ``autotune`` measures which of them is fastest for an environment on this machine.
 """
 
+from pufferlib.cpus import usable_cpus
 from pufferlib.env import PufferEnv
 from pufferlib.vector.base import VectorEnv
-from pufferlib.vector.cpus import usable_cpus
 from pufferlib.vector.making import make
 from pufferlib.vector.measuring import EnvProfile
 from pufferlib.vector.processes import Multiprocessing

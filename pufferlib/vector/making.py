@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from pufferlib.cpus import usable_cpus
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.base import VectorEnv
-from pufferlib.vector.cpus import usable_cpus
 from pufferlib.vector.group import build_env, own_autoreset
 from pufferlib.vector.plan import AUTORESET_MODES, Autoreset, EnvPlan, VectorPlan
 from pufferlib.vector.processes import Multiprocessing

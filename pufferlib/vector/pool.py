@@ -13,9 +13,9 @@ from multiprocessing import connection, util
 from typing import Any
 
 from pufferlib._native import Crew
+from pufferlib.cpus import usable_cpus
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.cpus import usable_cpus
 from pufferlib.vector.failures import Place, error_of, too_late_error, vanished_error
 from pufferlib.vector.launch import WorkerProcess, pickle_envs, start_worker
 from pufferlib.vector.messages import CLOSE, PHASES, RESET, Failed, NeedMemory, News, Ready, Setup

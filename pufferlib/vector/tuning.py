@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from pufferlib.cpus import usable_cpus
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.candidates import Kwargs, candidates
-from pufferlib.vector.cpus import usable_cpus
 from pufferlib.vector.making import make
 from pufferlib.vector.measuring import EnvProfile, Progress, Trial, profile_env, run_trials
 from pufferlib.vector.tuning_cache import TuningCache, cache_key

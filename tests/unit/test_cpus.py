@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from pufferlib.vector import cpus
+from pufferlib import cpus
 
 
 @pytest.fixture
