@@ -24,6 +24,8 @@ __all__ = [
 Info = dict[str, Any]
 PerAgent = dict[Any, Any]
 
+_NUMBERS = (bool, int, float, np.number, np.bool_)
+
 
 class _Episode:
     """The running sums of one agent's episode."""
@@ -38,7 +40,7 @@ class _Episode:
         self.episode_return += reward
         self.episode_length += 1
         for key, value in _flat_items(info):
-            is_number = isinstance(value, bool | int | float | np.number | np.bool_)
+            is_number = isinstance(value, _NUMBERS)
             self.stats[key] = self.stats.get(key, 0) + float(value) if is_number else value
 
     def summary(self) -> Info:
@@ -110,7 +112,10 @@ class MultiagentEpisodeStats(BaseParallelWrapper):  # type: ignore[misc]  # pett
 
 
 class MeanOverAgents(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
-    """Replaces the infos of all agents by one dict: the mean of each number over those that have it."""
+    """Replaces the infos of all agents by one dict: the mean of each number over those that have it.
+
+    ``n`` tells over how many agents; the dict is empty when no info holds a number.
+    """
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, Info]:
         """Start an episode. Returns the observations and the means."""
@@ -126,11 +131,14 @@ class MeanOverAgents(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo h
 
 def _means(infos: Mapping[Any, Mapping[str, Any]]) -> Info:
     values: dict[str, list[float]] = {}
+    n = 0
     for info in infos.values():
-        for key, value in _flat_items(info):
-            if isinstance(value, bool | int | float | np.number | np.bool_):
-                values.setdefault(key, []).append(float(value))
-    return {key: sum(numbers) / len(numbers) for key, numbers in values.items()}
+        numbers = [(key, value) for key, value in _flat_items(info) if isinstance(value, _NUMBERS)]
+        n += bool(numbers)
+        for key, value in numbers:
+            values.setdefault(key, []).append(float(value))
+    means: Info = {key: sum(numbers) / len(numbers) for key, numbers in values.items()}
+    return {**means, "n": n} if n else means
 
 
 class ClipAction(gymnasium.ActionWrapper[Any, Any, Any]):

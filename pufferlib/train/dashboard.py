@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Callable
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.panel import Panel

@@ -14,6 +14,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy, State
 from pufferlib.seeding import env_seed
 from pufferlib.train.config import Config
+from pufferlib.train.episodes import EpisodeMeans
 
 __all__ = ["EvalResult", "evaluate"]
 
@@ -64,7 +65,8 @@ def evaluate(
         env_creator: An environment of your own instead of the one that ``config`` names.
 
     Returns:
-        Scores: what the environment calls ``score``, or else the sum of its rewards.
+        Scores: what the environment calls ``score``, or else the sum of its rewards; of several
+        agents in one environment the mean, once the last of them has ended.
 
     Raises:
         APIUsageError: ``episodes`` is below 1, or not one of them ended in time.
@@ -97,7 +99,11 @@ def evaluate(
 
 
 class _Game:
-    """One environment, for one episode."""
+    """One environment, until every agent that was there has ended and a score is known.
+
+    With several agents the score is the mean over all that they report. A single life may end
+    before the score is known, as in ``episodic_life``; then the game goes on.
+    """
 
     def __init__(self, config: Config, env_creator: Callable[..., Any] | None, seed: int, render: bool) -> None:
         kwargs = {**config.env, **({"render_mode": "rgb_array"} if render else {})}
@@ -110,14 +116,20 @@ class _Game:
         self.env.action_space.seed(seed)
         self.steps = 0
         self.score: float | None = None
+        self._means = EpisodeMeans()
+        self._waited_for = np.zeros(self.env.num_agents, bool)  # agents that were there, until they end
+        self._ended = np.zeros(self.env.num_agents, bool)
 
     def step(self, actions: Any) -> bool:
         """Act; True when the episode has ended."""
-        self.observations, _, _, _, infos = self.env.step(actions)
+        self._waited_for |= self.env.masks & ~self._ended
+        self.observations, _, terminals, truncations, infos = self.env.step(actions)
         self.steps += 1
-        scores = [info.get("score", info.get("episode_return")) for info in infos]
-        reported = [float(score) for score in scores if score is not None]
-        self.score = statistics.fmean(reported) if reported else None
+        self._means.add(infos)
+        self._ended |= terminals | truncations
+        self._waited_for &= ~self._ended
+        if not self._waited_for.any():
+            self.score = self._means.get("score", "episode_return")
         return self.score is not None
 
 

@@ -94,8 +94,13 @@ def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
     return Losses(total, pg_loss.detach(), v_loss.detach(), entropy.detach(), approx_kl, clip_fraction)
 
 
-def explained_variance(values: Tensor, returns: Tensor) -> float:
-    """1 - Var[R - V] / Var[R]: 1 for perfect values, 0 for a constant; NaN when all returns are equal."""
+def explained_variance(values: Tensor, returns: Tensor, mask: Tensor | None = None) -> float:
+    """1 - Var[R - V] / Var[R] over the entries that count; NaN when all their returns are equal.
+
+    1 for perfect values, 0 for a constant.
+    """
+    if mask is not None:
+        values, returns = values[mask], returns[mask]
     variance = returns.var(correction=0)
     return float("nan") if variance == 0 else float(1 - (returns - values).var(correction=0) / variance)
 
@@ -143,5 +148,5 @@ def update(
     means = dict(zip(Losses._fields, torch.stack(figures).mean(0).tolist(), strict=True))
     del means["total"]
     returns = advantages + rollout.values[:-1]
-    means["explained_variance"] = explained_variance(rollout.values[:-1], returns)
+    means["explained_variance"] = explained_variance(rollout.values[:-1], returns, rollout.masks)
     return {f"losses/{name}": value for name, value in means.items()}

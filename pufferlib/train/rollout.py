@@ -1,6 +1,6 @@
 """Experience: T steps of every agent, how environments fill them, and how minibatches are drawn."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,8 +13,9 @@ from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy, State
 from pufferlib.train.config import TrainConfig
+from pufferlib.train.episodes import EpisodeMeans
 
-__all__ = ["Collector", "EpisodeMeans", "Minibatch", "Rollout"]
+__all__ = ["Collector", "Minibatch", "Rollout"]
 
 
 @dataclass(frozen=True)
@@ -124,29 +125,6 @@ class Rollout:
             shape[dim] = len(chosen)
             self._out[name] = source.new_empty(shape)
         return torch.index_select(source, dim, chosen, out=self._out[name])
-
-
-class EpisodeMeans:
-    """Means of the figures of finished episodes, each episode counted once."""
-
-    def __init__(self) -> None:
-        self._sums: dict[str, float] = {}
-        self._counts: dict[str, float] = {}
-
-    def add(self, infos: Iterable[dict[str, Any]]) -> None:
-        """Take the infos of a step. ``n`` tells how many episodes an info sums up; 1 without it."""
-        for info in infos:
-            n = float(info.get("n", 1))
-            for key, value in info.items():
-                if key != "n" and isinstance(value, int | float | np.number):
-                    self._sums[key] = self._sums.get(key, 0.0) + float(value) * n
-                    self._counts[key] = self._counts.get(key, 0.0) + n
-
-    def pop(self) -> dict[str, float]:
-        """The means since the last call, as ``environment/<key>``; empty when no episode ended."""
-        means = {f"environment/{key}": total / self._counts[key] for key, total in self._sums.items()}
-        self._sums, self._counts = {}, {}
-        return means
 
 
 class _Received(NamedTuple):

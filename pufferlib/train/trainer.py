@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from pufferlib.cpus import usable_cpus
+from pufferlib.errors import PufferError
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
@@ -92,7 +93,11 @@ class Trainer:
             self.close()
 
     def step(self) -> dict[str, float]:
-        """One update: collect a rollout, learn from it. Returns the metrics, which the loggers got too."""
+        """One update: collect a rollout, learn from it. Returns the metrics, which the loggers got too.
+
+        Raises:
+            PufferError: Not one agent was there during the whole rollout.
+        """
         settings = self.config.train
         learning_rate = self._anneal()
         start = time.perf_counter()
@@ -101,12 +106,18 @@ class Trainer:
         torch.set_num_threads(settings.num_threads or usable_cpus())
         collected = time.perf_counter()
         rollout = self.rollout
+        steps = int(rollout.masks.sum())
+        if steps == 0:
+            raise PufferError(
+                f"Trainer.step: the environment's masks must be True where an agent is there, got False for all "
+                f"{rollout.num_agents} agents in all {rollout.horizon} steps; nothing can be learned from that, "
+                "so set masks in the environment"
+            )
         advantages = generalized_advantage(
             rollout.rewards, rollout.values, rollout.episode_ends, settings.gamma, settings.gae_lambda
         )
         losses = ppo.update(self.policy, self.optimizer, rollout, advantages, settings, self.generator)
         end = time.perf_counter()
-        steps = int(rollout.masks.sum())
         self.agent_steps += steps
         self.updates += 1
         self.uptime_s += end - start

@@ -141,15 +141,16 @@ def test_mean_over_agents():
     assert env.step({"a": 0, "b": 0})[4] == {}
     assert env.step({"a": 0, "b": 0})[4]["score"] == 2.0
     means = MeanOverAgents(Duo())
-    assert means.reset()[1] == {"size": 2.0, "only_a": 1.0, "only_b": 1.0}
-    assert means.step({"a": 0, "b": 0})[4] == {"x": 1.0, "only_a": 1.0, "only_b": 1.0}
+    assert means.reset()[1] == {"size": 2.0, "only_a": 1.0, "only_b": 1.0, "n": 2}
+    assert means.step({"a": 0, "b": 0})[4] == {"x": 1.0, "only_a": 1.0, "only_b": 1.0, "n": 2}
 
 
 def test_multiagent_wrappers_pass_through_emulation():
     env = PettingZooPufferEnv(MeanOverAgents(MultiagentEpisodeStats(Duo())))
     env.reset()
     assert env.step([0, 0])[4] == {}
-    assert env.step([0, 0])[4] == {"score": 2.0, "episode_return": 2.0, "episode_length": 2.0, "x": 3.0, "only_a": 2.0}
+    means = {"score": 2.0, "episode_return": 2.0, "episode_length": 2.0, "x": 3.0, "only_a": 2.0}
+    assert env.step([0, 0])[4] == {**means, "n": 1}
     assert env.terminals.tolist() == [True, False]
 
 

@@ -3,7 +3,9 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from gymnasium.spaces import Box, Discrete
 
+from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.models import make_policy
 from pufferlib.train.config import load_config
@@ -87,6 +89,41 @@ def test_endless_episodes_are_abandoned(target_env):
     assert (result.episodes, result.unfinished) == (1, 1)
     with pytest.raises(APIUsageError, match="none of 3 episodes of squared reported a score within 5 steps"):
         evaluate(config, None, 3, seed=0, env_creator=lambda buf=None: target_env(1, length=99, buf=buf))
+
+
+class Crowd(PufferEnv):
+    """Agent a is there from the start, ends after ``a + 1`` steps and reports what it got; the last is never there."""
+
+    def __init__(self, per_agent, buf=None):
+        self.single_observation_space, self.single_action_space = Box(0, 1, (1,), np.float32), Discrete(2)
+        self.num_agents, self.per_agent, self.age = 4, per_agent, 0
+        super().__init__(buf)
+
+    def reset(self, seed=None):
+        self.age = 0
+        self.masks[:] = [True, True, True, False]
+        return self.observations, []
+
+    def step(self, actions):
+        ends = self.age if self.age < 3 else None
+        self.age += 1
+        self.terminals[:] = np.arange(4) == ends
+        infos = []
+        if ends is not None:
+            self.masks[ends] = False
+            infos = [{f"agent_{ends}": {"score": 10.0**ends}} if self.per_agent else {"score": 10.0**ends, "n": 1}]
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("per_agent", [False, True])
+def test_an_episode_of_many_agents_lasts_until_the_last_one_ends(config, per_agent):
+    config = dataclasses.replace(config, env={})
+    result = evaluate(config, None, 1, env_creator=lambda buf=None, **_: Crowd(per_agent, buf))
+    assert result.scores == (111 / 3,)
+    assert result.episode_length == 3
 
 
 def test_at_least_one_episode(config):

@@ -46,6 +46,8 @@ def test_explained_variance():
     assert ppo.explained_variance(torch.full((3,), 2.0), returns) == 0.0
     assert ppo.explained_variance(returns.flip(0), returns) == pytest.approx(-3.0)
     assert math.isnan(ppo.explained_variance(returns, torch.ones(3)))
+    masked = torch.tensor([True, True, False])
+    assert ppo.explained_variance(torch.tensor([1.0, 2.0, -50.0]), returns, masked) == 1.0
 
 
 @pytest.fixture
@@ -140,6 +142,16 @@ def test_update_makes_rewarded_actions_likelier(policy, rollout):
     assert set(figures) == {
         f"losses/{name}" for name in ("policy", "value", "entropy", "approx_kl", "clip_fraction", "explained_variance")
     }
+
+
+def test_explained_variance_leaves_absent_agents_out(policy, rollout):
+    config = TrainConfig()
+    advantages = torch.zeros(2, 4)
+    rollout.values[:-1] = torch.arange(8.0).view(2, 4)
+    rollout.masks[1, 3] = False
+    advantages[1, 3] = 1e6
+    figures = ppo.update(policy, build_optimizer(config, policy), rollout, advantages, config, torch.Generator())
+    assert figures["losses/explained_variance"] == 1.0
 
 
 def test_target_kl_ends_an_update_early(policy, rollout):

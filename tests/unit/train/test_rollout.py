@@ -6,7 +6,7 @@ from gymnasium.spaces import Box, Discrete
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy
 from pufferlib.train.config import TrainConfig
-from pufferlib.train.rollout import Collector, EpisodeMeans, Rollout
+from pufferlib.train.rollout import Collector, Rollout
 
 
 class Scripted:
@@ -220,11 +220,3 @@ def test_outputs_that_are_not_finite_are_an_error():
     collector.reset(0)
     with pytest.raises(PufferError, match="the policy's outputs must be finite"):
         collector.collect()
-
-
-def test_episode_means_count_every_episode_once():
-    means = EpisodeMeans()
-    means.add([{"score": 10.0, "n": 3}, {"score": 2, "name": "x"}])
-    means.add([{"score": 0.0, "perf": np.float32(0.5)}])
-    assert means.pop() == {"environment/score": 32 / 5, "environment/perf": 0.5}
-    assert means.pop() == {}

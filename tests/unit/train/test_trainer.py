@@ -13,7 +13,7 @@ from pettingzoo import ParallelEnv
 
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.train.config import load_config
 from pufferlib.train.loggers import JsonlLogger
 from pufferlib.train.trainer import Trainer
@@ -174,6 +174,15 @@ def test_a_failure_closes_everything(make_trainer, target_env):
     env = target_env(8)
     with pytest.raises(APIUsageError, match="minibatch_size must divide"):
         make_trainer({"train.minibatch_size": 100}, env=env)
+    assert env.closed == 1
+
+
+def test_masks_that_are_never_true_are_an_error(make_trainer, target_env):
+    env = target_env(8)
+    env.masks[:] = False
+    trainer = make_trainer(env=env)
+    with pytest.raises(PufferError, match="masks must be True where an agent is there, got False for all 8 agents"):
+        trainer.train()
     assert env.closed == 1
 
 

@@ -1,0 +1,49 @@
+"""What environments report of finished episodes, and the means of it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["EpisodeMeans", "figures_of"]
+
+
+def figures_of(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str, float], float]]:
+    """The numbers in the infos of a step, each with how many episodes they are the means of.
+
+    An info that holds nothing but dicts is one info per agent: those of its agents count each. The
+    episodes are what an info calls ``n``; 1 without it.
+    """
+    for info in infos:
+        if info and all(isinstance(value, Mapping) for value in info.values()):
+            yield from figures_of(info.values())
+        else:
+            numbers = {key: float(value) for key, value in info.items() if isinstance(value, int | float | np.number)}
+            n = numbers.pop("n", 1.0)
+            if numbers:
+                yield numbers, n
+
+
+class EpisodeMeans:
+    """Means of the figures of finished episodes, each episode counted once."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, float] = {}
+        self._counts: dict[str, float] = {}
+
+    def add(self, infos: Iterable[Mapping[Any, Any]]) -> None:
+        """Take the infos of a step."""
+        for numbers, n in figures_of(infos):
+            for key, value in numbers.items():
+                self._sums[key] = self._sums.get(key, 0.0) + value * n
+                self._counts[key] = self._counts.get(key, 0.0) + n
+
+    def get(self, *keys: str) -> float | None:
+        """The mean of the first of ``keys`` that was reported; None when none was."""
+        return next((self._sums[key] / self._counts[key] for key in keys if key in self._sums), None)
+
+    def pop(self) -> dict[str, float]:
+        """The means since the last call, as ``environment/<key>``; empty when no episode ended."""
+        means = {f"environment/{key}": total / self._counts[key] for key, total in self._sums.items()}
+        self._sums, self._counts = {}, {}
+        return means
