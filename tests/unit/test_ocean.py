@@ -18,6 +18,11 @@ from pufferlib.seeding import env_seed
 
 RECORDED = Path(__file__).with_name("ocean_trajectories.json")
 
+# The same whatever the seed: nothing in them is left to chance.
+WITHOUT_CHANCE = {"multiagent", "password", "stochastic"}
+# They show the same from the first step to the last.
+CONSTANT = {"bandit", "multiagent", "stochastic"}
+
 every_env = pytest.mark.parametrize("name", ocean.names())
 
 
@@ -189,7 +194,7 @@ def test_one_seed_one_trajectory(name):
     second.reset(seed=7)
     expected = outcomes(first, 200)
     assert outcomes(second, 200) == expected
-    assert outcomes(other, 200) != expected
+    assert (outcomes(other, 200) == expected) == (name in WITHOUT_CHANCE)
     second.reset(seed=7)
     assert outcomes(second, 200) == expected, "a reset with a seed begins anew, whatever came before"
 
@@ -273,18 +278,21 @@ def test_every_finished_episode_is_counted_once(name):
 @every_env
 def test_the_last_observation_is_kept_and_the_next_episode_begins(name):
     """Same-step reset: where a game ends, its row is a first observation and the last one is kept."""
-    env, twin = make(name, num_envs=1, seed=2), make(name, num_envs=1, seed=2)
+    env = make(name, num_envs=1, seed=2)
     rng = np.random.default_rng(0)
+    ends, differ = 0, False
     for _ in range(20_000):
         before = env.final_observations.copy()
         env.step(actions_of(env, rng))
         if (env.terminals | env.truncations).all():
-            break
-        np.testing.assert_array_equal(env.final_observations, before)
-    assert (env.terminals | env.truncations).all(), "20 000 random steps finish no episode"
-    twin.reset()
-    assert env.observations.shape == env.final_observations.shape
-    assert not np.array_equal(env.observations, env.final_observations)
+            ends += 1
+            differ = not np.array_equal(env.observations, env.final_observations)
+            if differ or ends == 50:
+                break
+        else:
+            np.testing.assert_array_equal(env.final_observations, before)
+    assert ends, "20 000 random steps finish no episode"
+    assert differ == (name not in CONSTANT)
 
 
 @every_env
@@ -387,10 +395,11 @@ def test_a_box_takes_any_numbers(name):
 def test_buffers_are_adopted_without_a_copy(name):
     model = ocean.OceanEnv(name, num_envs=3)
     buf = buffers.allocate(model.single_observation_space, model.single_action_space, model.num_agents)
+    buf["observations"].fill(1)
     env = ocean.OceanEnv(name, num_envs=3, buf=buf)
     observations, _ = env.reset()
     assert observations is buf["observations"]
-    assert buf["observations"].any()
+    np.testing.assert_array_equal(observations, model.reset()[0])
     returned = env.step(actions_of(env, np.random.default_rng(0)))
     for array, key in zip(returned, ("observations", "rewards", "terminals", "truncations"), strict=False):
         assert array is buf[key]

@@ -1,0 +1,2 @@
+#include "bandit_render.h"
+PUFFER_ENV(Bandit, bandit)

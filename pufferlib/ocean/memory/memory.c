@@ -1,0 +1,2 @@
+#include "memory_render.h"
+PUFFER_ENV(Memory, memory)

@@ -1,0 +1,2 @@
+#include "multiagent_render.h"
+PUFFER_ENV(Multiagent, multiagent)

@@ -1,0 +1,2 @@
+#include "password_render.h"
+PUFFER_ENV(Password, password)

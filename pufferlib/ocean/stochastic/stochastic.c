@@ -1,0 +1,2 @@
+#include "stochastic_render.h"
+PUFFER_ENV(Stochastic, stochastic)

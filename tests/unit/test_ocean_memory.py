@@ -1,0 +1,79 @@
+"""The rules of memory."""
+
+import numpy as np
+import pytest
+
+from pufferlib import ocean
+
+
+def play(length, delay, answer, seed=0, first=0, games=1):
+    """An episode: ``first`` while digits are shown, then ``answer(digits)``.
+
+    Returns the observations and rewards, step by step, and the report.
+    """
+    steps = 2 * length + delay - 1
+    env = ocean.Memory(num_envs=games, mem_length=length, mem_delay=delay, seed=seed, log_interval=steps)
+    shown = [env.reset()[0][:, 0].copy()]
+    rewards = []
+    for step in range(1, steps + 1):
+        if step < length + delay:
+            actions = np.full(games, first)
+        else:
+            actions = answer(np.array(shown[:length]))[step - length - delay]
+        observations, reward, terminals, truncations, infos = env.step(actions)
+        over = step == steps
+        assert terminals.all() == terminals.any() == over
+        assert not truncations.any()
+        shown.append((env.final_observations if over else observations)[:, 0].copy())
+        rewards.append(reward.copy())
+    return np.array(shown), np.array(rewards), infos[0]
+
+
+def recite(digits):
+    return digits.astype(int)
+
+
+@pytest.mark.parametrize(("length", "delay"), [(1, 0), (1, 2), (2, 2), (3, 0), (5, 7), (32, 3)])
+def test_who_recites_every_digit_gets_the_whole_reward(length, delay):
+    shown, rewards, info = play(length, delay, recite, games=50)
+    assert set(np.unique(shown[:length])) == {0, 1}
+    assert not shown[length:].any(), "nothing is shown after the digits"
+    assert (rewards[: length - 1] == 1).all(), "0 pays while digits are shown"
+    assert not rewards[length - 1 : length + delay - 1].any(), "waiting pays nothing"
+    assert (rewards[length + delay - 1 :] == 1).all()
+    assert (info["score"], info["perf"]) == (1, 1)
+    assert info["episode_return"] == 2 * length - 1
+    assert info["episode_length"] == 2 * length + delay - 1
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+def test_one_wrong_digit_costs_its_reward_and_the_score(wrong):
+    def answer(digits):
+        answers = digits.astype(int)
+        answers[wrong] ^= 1
+        return answers
+
+    _, rewards, info = play(3, 1, answer, games=20)
+    np.testing.assert_array_equal(rewards.T, [[1, 1, 0, *[i != wrong for i in range(3)]]] * 20)
+    assert (info["score"], info["perf"]) == (0, 0)
+
+
+@pytest.mark.parametrize("action", [1, 2, -1, 2**31 - 1])
+def test_another_action_than_0_is_not_paid_while_digits_are_shown(action):
+    _, rewards, info = play(3, 2, recite, first=action)
+    assert rewards[:, 0].tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert info["score"] == 1, "only the answers count"
+
+
+@pytest.mark.parametrize("action", [2, -1, 2**31 - 1, -(2**31)])
+def test_what_is_no_digit_is_a_wrong_answer(action):
+    _, rewards, info = play(2, 1, lambda digits: np.full(digits.shape, action), games=10)
+    assert not rewards[2:].any()
+    assert info["score"] == 0
+
+
+def test_digits_are_random_and_independent():
+    shown, _, _ = play(4, 0, recite, games=4000)
+    digits = shown[:4]
+    np.testing.assert_allclose(digits.mean(axis=1), 0.5, atol=0.04)
+    assert abs(np.corrcoef(digits) - np.eye(4)).max() < 0.06
