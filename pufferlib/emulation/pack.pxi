@@ -98,6 +98,7 @@ cdef struct LeafSlot:
     Py_ssize_t offset
     Py_ssize_t nbytes
     Py_ssize_t count
+    Py_ssize_t depth  # of its path
     int ndim
     Py_ssize_t shape[MAX_NDIM]
     PyObject *scalar_type  # borrowed from the leaf's dtype
@@ -164,19 +165,36 @@ cdef class Packer:
             raise IndexError(f"pack: row {row} of a batch of {self._view.shape[0]}")
         self.write(<char *>self._view.buf + row * self._row_bytes, sample, True)
 
-    cdef int write(self, char *start, sample, bint look_everywhere) except -1:
+    cdef inline int write(self, char *start, sample, bint look_everywhere) except -1:
         """Write ``sample`` into the row at ``start``; large leaves are searched for NaN only if asked to."""
         cdef Py_ssize_t position
         cdef LeafSlot *slot
         for position in range(len(self._leaves)):
             slot = &self._slots[position]
-            value = find_leaf(sample, <tuple>self._paths[position], self._leaves[position])
+            value = self.find(position, sample) if slot.depth else sample
             if not copy_plain(slot, start + slot.offset, value):
                 copy_converted(slot, start + slot.offset, self._leaves[position].convert(value))
             if slot.real_bytes and (look_everywhere or slot.nbytes <= ALWAYS_LOOKED_AT):
                 if holds_nan(start + slot.offset, slot.real_bytes, slot.count):
                     raise self._leaves[position].error("numbers", "nan")
         return 0
+
+    cdef inline object find(self, Py_ssize_t position, sample):
+        """The value of a leaf inside ``sample``."""
+        cdef PyObject *found
+        value = sample
+        for key in <tuple>self._paths[position]:
+            if type(value) is dict:
+                found = PyDict_GetItemWithError(value, key)
+                if found is NULL:
+                    raise missing_leaf(self._leaves[position], key, value)
+                value = <object>found
+            else:
+                try:
+                    value = value[key]
+                except (LookupError, TypeError):
+                    raise missing_leaf(self._leaves[position], key, value) from None
+        return value
 
 
 cdef fill_slot(LeafSlot *slot, leaf):
@@ -185,6 +203,7 @@ cdef fill_slot(LeafSlot *slot, leaf):
     slot.offset = leaf.offset
     slot.nbytes = leaf.nbytes
     slot.count = leaf.count
+    slot.depth = len(leaf.path)
     slot.ndim = len(leaf.shape)
     for axis in range(slot.ndim):
         slot.shape[axis] = leaf.shape[axis]
@@ -192,24 +211,6 @@ cdef fill_slot(LeafSlot *slot, leaf):
     slot.is_array = dtype.isnative and isinstance(leaf.space, (Box, Discrete, MultiBinary, MultiDiscrete))
     slot.is_integer = isinstance(leaf.space, Discrete)
     slot.real_bytes = dtype.itemsize if dtype.kind == "f" and dtype.isnative else 0
-
-
-cdef object find_leaf(sample, tuple path, leaf):
-    """The value at ``path`` inside ``sample``."""
-    cdef PyObject *found
-    value = sample
-    for key in path:
-        if type(value) is dict:
-            found = PyDict_GetItemWithError(value, key)
-            if found is NULL:
-                raise missing_leaf(leaf, key, value)
-            value = <object>found
-        else:
-            try:
-                value = value[key]
-            except (LookupError, TypeError):
-                raise missing_leaf(leaf, key, value) from None
-    return value
 
 
 cdef object missing_leaf(leaf, key, value):
@@ -223,7 +224,7 @@ cdef inline bint copy_plain(const LeafSlot *slot, char *target, value) except -1
     return slot.is_integer and copy_integer(slot, target, value)
 
 
-cdef bint copy_array(const LeafSlot *slot, char *target, value):
+cdef inline bint copy_array(const LeafSlot *slot, char *target, value):
     """Copy an array that needs at most to be narrowed; False when it needs more than that."""
     cdef int axis
     head = <const ArrayHead *><PyObject *>value

@@ -60,25 +60,27 @@ cdef class Rows:
             return view.len == self.num_rows * self.row_bytes
         return place == ROW_ACTIONS or view.format.decode() == formats[place]
 
-    cdef inline char *at(self, int place) except NULL:
-        if self.views[place].buf is NULL:
-            raise APIUsageError(f"{type(self).__name__}: there are no arrays to write into; call set_buffers first")
+    cdef inline char *at(self, int place) noexcept:
         return <char *>self.views[place].buf
 
-    cdef int clear_outcome(self) except -1:
+    cdef int check_complete(self) except -1:
+        for place in range(NUM_ARRAYS):
+            if self.views[place].buf is NULL:
+                raise APIUsageError(f"{type(self).__name__}: an array to write into is missing; call set_buffers first")
+        return 0
+
+    cdef void clear_outcome(self) noexcept:
         """Show reward 0 and no ends."""
         memset(self.at(REWARDS), 0, self.num_rows * sizeof(float))
         memset(self.at(TERMINALS), 0, self.num_rows)
         memset(self.at(TRUNCATIONS), 0, self.num_rows)
-        return 0
 
-    cdef int stand_still(self) except -1:
+    cdef void stand_still(self) noexcept:
         """Show that nobody acts any more; the last observations stay."""
         self.clear_outcome()
         memset(self.at(MASKS), 0, self.num_rows)
-        return 0
 
-    cdef bint keep_final(self) except -1:
+    cdef bint keep_final(self) noexcept:
         """Keep the last observation of whoever ended, who is absent from now on; False if nobody has."""
         cdef bint any_ended = False
         cdef Py_ssize_t row, start
@@ -108,8 +110,12 @@ cdef class EmulatedRows(Rows):
     cdef list action_rows
     cdef int64_t low, high  # of a Discrete action; low > high for any other
     cdef bint int32_actions
-    cdef bint checked
-    cdef bint replaced
+    cdef bint checked  # the first observation
+    cdef bint replaced  # step or done
+    cdef bint is_over  # reset must come next
+
+    def __cinit__(self):
+        self.is_over = True
 
     def _prepare(self, layout, actions, decoder, Py_ssize_t num_rows):
         """Tell the layouts of observations and actions, once, before the arrays are set."""
@@ -139,15 +145,11 @@ cdef class EmulatedRows(Rows):
             self.int32_actions = array.dtype == np.int32
             self.action_rows = [array[row, ...] for row in range(self.num_rows)]
 
-    cdef bint over(self):
-        """Whether ``reset`` must come next."""
-        raise NotImplementedError
-
     cdef object act_on_rows(self):
         """Step with the actions that stand in the rows. Returns the info."""
         raise NotImplementedError
 
-    cdef object action_in(self, Py_ssize_t row):
+    cdef inline object action_in(self, Py_ssize_t row):
         """The action in a row as the environment takes it."""
         cdef int32_t number
         if self.low > self.high or not self.int32_actions:
@@ -155,7 +157,7 @@ cdef class EmulatedRows(Rows):
         number = (<int32_t *>self.at(ROW_ACTIONS))[row]
         return number if self.low <= number <= self.high else self.decoder.decode(number)
 
-    cdef object action_of(self, value):
+    cdef inline object action_of(self, value):
         """An action as the environment takes it, given any way a caller may."""
         cdef int overflow = 0
         if type(value) is int and self.low <= self.high:
@@ -163,14 +165,14 @@ cdef class EmulatedRows(Rows):
                 return value
         return self.decoder.decode(value)
 
-    cdef int show(self, Py_ssize_t row, observation, bint is_first) except -1:
+    cdef inline int show(self, Py_ssize_t row, observation, bint is_first) except -1:
         """Write an observation into its row."""
         if not self.checked:
             self.layout.check(observation)
             self.checked = True
         return self.packer.write(self.at(OBSERVATIONS) + row * self.row_bytes, observation, is_first)
 
-    cdef int write_reward(self, Py_ssize_t row, reward) except -1:
+    cdef inline int write_reward(self, Py_ssize_t row, reward) except -1:
         cdef double number = real_of(reward)
         if number != number:
             raise APIUsageError(
@@ -179,7 +181,7 @@ cdef class EmulatedRows(Rows):
         (<float *>self.at(REWARDS))[row] = <float>number
         return 0
 
-    cdef tuple step_wrapped(self, action):
+    cdef inline tuple step_wrapped(self, action):
         """The five values that the environment's ``step`` returns."""
         outcome = self.wrapped.step(action)
         if type(outcome) is not tuple or len(<tuple>outcome) != 5:
@@ -192,8 +194,10 @@ cdef class EmulatedRows(Rows):
         return <tuple>outcome
 
 
-cdef double real_of(value) except? -1:
+cdef inline double real_of(value) except? -1:
     """A number of any kind, or an array of one."""
+    if type(value) is float:
+        return <double>value
     if isinstance(value, ndarray) and value.ndim:
         value = value.item()
     return PyFloat_AsDouble(value)
@@ -203,18 +207,11 @@ cdef class GymnasiumStep(EmulatedRows):
     """``step`` and ``done`` of a Gymnasium environment on one row."""
 
     cdef object row  # the view that step returns; making it costs more than a small copy
-    cdef bint is_over
-
-    def __cinit__(self):
-        self.is_over = True
 
     cdef adopted(self, str name, array):
         EmulatedRows.adopted(self, name, array)
         if name == "observations":
             self.row = array[0, ...]
-
-    cdef bint over(self):
-        return self.is_over
 
     @property
     def done(self):
@@ -223,6 +220,7 @@ cdef class GymnasiumStep(EmulatedRows):
 
     def _begin(self, observation):
         """Show the first observation of an episode. Returns the view of the row."""
+        self.check_complete()
         self.show(0, observation, True)
         self.clear_outcome()
         self.at(MASKS)[0] = True
@@ -247,7 +245,7 @@ cdef class GymnasiumStep(EmulatedRows):
         outcome = self.act(self.action_of(action))
         return self.row, outcome[1], outcome[2], outcome[3], outcome[4]
 
-    cdef tuple act(self, action):
+    cdef inline tuple act(self, action):
         cdef bint terminated, truncated
         outcome = self.step_wrapped(action)
         terminated, truncated = outcome[2], outcome[3]

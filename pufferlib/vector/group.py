@@ -1,7 +1,7 @@
 """The environments of one process: built once, each on its rows, and stepped one after the other.
 
 Serial has them in the caller's process, Multiprocessing one group in each worker; this is the one
-place where environments are built, reset and stepped.
+place where environments are built, reset and stepped. The loop itself is compiled (group.pxi).
 """
 
 import inspect
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pufferlib._native import EmulatedMember, EnvLoop, Member, NativeMember
 from pufferlib.buffers import Buffers, HasBuffers, slice_rows
 from pufferlib.env import Infos, PufferEnv
 from pufferlib.errors import APIUsageError
@@ -35,7 +36,7 @@ class EnvGroup:
         memory: Called while an environment is being built, as soon as its spaces are known, with
             its spec and index; returns its rows. So the size of the batch follows from the first
             environment itself, and none is built only to be asked.
-        progress: ``progress[0]`` is set to the position of the environment that is being worked on.
+        progress: ``progress[0]`` is set to the position of the environment that is being built.
     """
 
     def __init__(
@@ -45,17 +46,18 @@ class EnvGroup:
         memory: Memory,
         progress: "list[int] | memoryview[int] | None" = None,
     ) -> None:
-        self._members: list[_Native | _Emulated] = []
-        self._progress = [0] if progress is None else progress
+        self._members: list[Member] = []
+        progress = [0] if progress is None else progress
         try:
             for position, plan in enumerate(plans):
-                self._progress[0] = position
+                progress[0] = position
                 self._members.append(_member(plan, autoreset, memory))
                 autoreset = self._members[-1].autoreset
         except BaseException as error:
             error.add_note(f"while building environment {plan.index}, seed {plan.seed}")
             self._close_quietly()
             raise
+        self._loop = EnvLoop(self._members)
         self.autoreset: Autoreset = self._members[0].autoreset
 
     @property
@@ -71,34 +73,28 @@ class EnvGroup:
         agents, metadata = int(env.num_agents), dict(getattr(env, "metadata", None) or {})
         return EnvDescription(space, env.single_action_space, agents, env.emulated, dtype, self.autoreset, metadata)
 
-    def track(self, progress: "list[int] | memoryview[int]") -> None:
-        """From now on, note in ``progress[0]`` which environment is being worked on."""
-        self._progress = progress
+    def track(self, progress: "memoryview[int]") -> None:
+        """From now on, note in ``progress[0]``, a uint32, which environment is being worked on."""
+        self._loop.track(progress)
 
     def reset(self, seeds: Sequence[int | None]) -> Infos:
         """Start new episodes everywhere, with one seed per environment."""
-        infos: Infos = []
         try:
-            for position, (member, seed) in enumerate(zip(self._members, seeds, strict=True)):
-                self._progress[0] = position
-                member.reset(seed, infos)
+            return self._loop.reset(seeds)
         except BaseException as error:
-            error.add_note(f"while resetting environment {member.plan.index} with seed {seed}")
+            position, member = self._loop.current
+            error.add_note(f"while resetting environment {member.plan.index} with seed {seeds[position]}")
             raise
-        return infos
 
     def step(self) -> Infos:
         """Act in every environment with the actions that stand in its rows."""
-        infos: Infos = []
         try:
-            for position, member in enumerate(self._members):
-                self._progress[0] = position
-                member.step(infos)
+            return self._loop.step()
         except BaseException as error:
+            _, member = self._loop.current
             actions = member.buffers["actions"].tolist()
             error.add_note(f"while stepping environment {member.plan.index} with actions {actions}")
             raise
-        return infos
 
     def close(self) -> None:
         """Close every environment, then raise the first error that came of it."""
@@ -114,100 +110,8 @@ class EnvGroup:
             except Exception as error:
                 error.add_note(f"while closing environment {member.plan.index}")
                 errors.append(error)
-        self._members = []
+        self._members.clear()
         return errors
-
-
-class _Native:
-    """A PufferEnv on its rows; it starts its next episodes itself."""
-
-    def __init__(self, env: PufferEnv, plan: EnvPlan, buffers: Buffers, autoreset: Autoreset | None) -> None:
-        self.env, self.plan, self.buffers = env, plan, buffers
-        self.autoreset: Autoreset = own_autoreset(env, autoreset)
-        self._seen_a_step = False
-
-    def reset(self, seed: int | None, infos: Infos) -> None:
-        observations, news = self.env.reset(seed=seed)
-        self._check_in_place(observations)
-        for name in ("rewards", "terminals", "truncations"):
-            self.buffers[name][:] = 0
-        self._collect(news, infos)
-
-    def step(self, infos: Infos) -> None:
-        *returned, news = self.env.step(self.buffers["actions"])
-        if returned[0] is not self.buffers["observations"] or not self._seen_a_step:
-            self._check_in_place(*returned)
-            self._seen_a_step = True
-        if news or not isinstance(news, list):
-            self._collect(news, infos)
-
-    def _collect(self, news: Any, infos: Infos) -> None:
-        if not isinstance(news, list):
-            raise APIUsageError(
-                f"{type(self.env).__name__}: infos must be a list of dicts, got {type(news).__name__}; return []"
-            )
-        infos.extend(info for info in news if info)
-
-    def _check_in_place(self, *returned: Any) -> None:
-        for name, value in zip(("observations", "rewards", "terminals", "truncations"), returned, strict=False):
-            for array in (value, getattr(self.env, name)):
-                if not isinstance(array, np.ndarray) or not np.may_share_memory(array, self.buffers[name]):
-                    raise APIUsageError(
-                        f"{type(self.env).__name__}: {name} must be written in place, "
-                        f"self.{name}[:] = ..., and returned as self.{name}; "
-                        "got another array, which the batch would never see"
-                    )
-
-
-class _Emulated:
-    """A Gymnasium or PettingZoo environment behind emulation; here its next episodes are started."""
-
-    def __init__(self, env: Any, plan: EnvPlan, buffers: Buffers, autoreset: Autoreset | None) -> None:
-        self.env, self.plan, self.buffers = env, plan, buffers
-        self.autoreset: Autoreset = autoreset or "next_step"
-        self._is_per_agent = hasattr(env, "possible_agents")
-        self._actions = buffers["actions"] if self._is_per_agent else buffers["actions"][0, ...]
-
-    def reset(self, seed: int | None, infos: Infos) -> None:
-        _, news = self.env.reset(seed=seed)
-        self._collect(news, infos)
-
-    def step(self, infos: Infos) -> None:
-        if self.env.done:
-            if self.autoreset == "disabled":
-                raise APIUsageError(
-                    f"step: the episode of environment {self.plan.index} is over and autoreset is 'disabled'; "
-                    "call reset, or choose autoreset='next_step' or 'same_step'"
-                )
-            self.reset(None, infos)
-            return
-        actions = self._actions
-        *_, news = self.env.step(actions if actions.ndim else actions.item())
-        if news:
-            self._collect(news, infos)
-        if self.autoreset == "same_step":
-            self._start_next(infos)
-
-    def _collect(self, news: Any, infos: Infos) -> None:
-        if self._is_per_agent:
-            news = {
-                key: info for key, info in news.items() if info or not isinstance(info, dict)
-            }  # MeanOverAgents: numbers
-        if news:
-            infos.append(news)
-
-    def _start_next(self, infos: Infos) -> None:
-        """Keep the last observations of agents whose episode ended, then reset if all are done."""
-        rows = self.buffers
-        ended = np.logical_or(rows["terminals"], rows["truncations"])
-        if ended.any():
-            rows["final_observations"][ended] = rows["observations"][ended]
-            rows["masks"][ended] = False  # unless the reset below brings them back, nobody will act for them
-        if self.env.done:
-            outcome = {name: rows[name].copy() for name in ("rewards", "terminals", "truncations")}
-            self.reset(None, infos)
-            for name, values in outcome.items():
-                rows[name][:] = values
 
 
 def own_autoreset(env: PufferEnv, asked: Autoreset | None) -> Any:
@@ -249,7 +153,7 @@ def build_env(plan: EnvPlan, buf: Any) -> Any:
     return env
 
 
-def _member(plan: EnvPlan, autoreset: Autoreset | None, memory: Memory) -> "_Native | _Emulated":
+def _member(plan: EnvPlan, autoreset: Autoreset | None, memory: Memory) -> Member:
     adopted: list[Buffers] = []
 
     def rows(env: HasBuffers) -> Buffers:
@@ -262,8 +166,9 @@ def _member(plan: EnvPlan, autoreset: Autoreset | None, memory: Memory) -> "_Nat
             f"vector.make: environment {plan.index} ({type(env).__name__}) ignores the arrays it is given; "
             "take buf=None and pass it on: super().__init__(buf)"
         )
-    kind = _Native if isinstance(env, PufferEnv) and not env.emulated else _Emulated
-    return kind(env, plan, adopted[-1], autoreset)
+    if isinstance(env, PufferEnv) and not env.emulated:
+        return NativeMember(env, plan, adopted[-1], own_autoreset(env, autoreset))
+    return EmulatedMember(env, plan, adopted[-1], autoreset or "next_step")
 
 
 def env_rows(buffers: Buffers, num_agents: int, position: int) -> Buffers:

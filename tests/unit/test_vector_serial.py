@@ -131,8 +131,20 @@ class Counter(gymnasium.Env):
         return np.full(1, self.count, np.int32), 1.0, end and not self.truncates, end and self.truncates, {}
 
 
-def counters(autoreset=None, **kwargs):
-    creator = functools.partial(GymnasiumPufferEnv, env_creator=Counter, env_kwargs=kwargs)
+class OwnStep(GymnasiumPufferEnv):
+    """Counts its own calls."""
+
+    calls = 0
+
+    def step(self, action):
+        self.calls += 1
+        return super().step(action)
+
+
+def counters(autoreset=None, general=False, **kwargs):
+    """Two of them; ``general`` takes the way of classes that have a ``step`` of their own."""
+    kind = OwnStep if general else GymnasiumPufferEnv
+    creator = functools.partial(kind, env_creator=Counter, env_kwargs=kwargs)
     return pufferlib.vector.make(creator, backend="Serial", num_envs=2, autoreset=autoreset)
 
 
@@ -143,8 +155,9 @@ def rollout(vecenv, steps):
     return [(int(o[0, 0]), float(r[0]), bool(d[0]), bool(t[0])) for o, r, d, t, _ in outcomes]
 
 
-def test_next_step_autoreset_spends_a_step_on_the_reset():
-    vecenv = counters()
+@pytest.mark.parametrize("general", [False, True])
+def test_next_step_autoreset_spends_a_step_on_the_reset(general):
+    vecenv = counters(general=general)
     assert vecenv.autoreset == "next_step"
     assert rollout(vecenv, 5) == [
         (1, 1.0, False, False),
@@ -155,26 +168,104 @@ def test_next_step_autoreset_spends_a_step_on_the_reset():
     ]
 
 
+@pytest.mark.parametrize("general", [False, True])
 @pytest.mark.parametrize("truncates", [False, True])
-def test_same_step_autoreset_keeps_the_last_observation(truncates):
-    vecenv = counters("same_step", truncates=truncates)
+def test_same_step_autoreset_keeps_the_last_observation(truncates, general):
+    vecenv = counters("same_step", general, truncates=truncates)
     assert rollout(vecenv, 3) == [
         (1, 1.0, False, False),
         (2, 1.0, False, False),
         (0, 1.0, not truncates, truncates),
     ]
     assert vecenv.final_observations.tolist() == [[3], [3]]
+    assert vecenv.masks.all()
     assert int(vecenv.step([0, 0])[0][0, 0]) == 1
 
 
-def test_disabled_autoreset_asks_for_a_reset():
-    vecenv = counters("disabled")
-    assert rollout(vecenv, 3)[-1] == (3, 1.0, True, False)
-    with pytest.raises(
-        APIUsageError, match="the episode of environment 0 is over and autoreset is 'disabled'; call reset"
-    ):
+def test_a_step_of_the_users_own_is_called():
+    vecenv = counters(general=True)
+    vecenv.reset()
+    vecenv.step([0, 0])
+    assert [env.calls for env in vecenv.envs] == [1, 1]
+    vecenv = counters()
+    vecenv.reset()
+    seen, env = [], vecenv.envs[1]
+    step = env.step
+    env.step = lambda action: (seen.append(action), step(action))[1]  # in the middle of an episode
+    vecenv.step([0, 2])
+    assert seen == [2]
+    assert vecenv.observations.tolist() == [[1], [1]]
+
+
+def test_an_environment_may_close_the_batch_that_steps_it():
+    vecenv = counters()
+    vecenv.reset()
+    first = vecenv.envs[0].env
+    step = first.step
+    first.step = lambda action: (vecenv.close(), step(action))[1]
+    vecenv.send([0, 0])
+    assert vecenv.observations.tolist() == [[1], [1]]
+
+
+@pytest.mark.parametrize("kind", ["native", "emulated"])
+def test_infos_without_content_are_skipped(kind):
+    class Native(SamplePufferEnv):
+        def step(self, action):
+            return *super().step(action)[:4], [{}, {"a": 1}, {}]
+
+    class Gym(Counter):
+        def step(self, action):
+            *outcome, _ = super().step(action)
+            return *outcome, {"a": 1} if self.count == 2 else {}
+
+    creator = {"native": Native, "emulated": functools.partial(GymnasiumPufferEnv, env_creator=Gym)}[kind]
+    vecenv = pufferlib.vector.make(creator, backend="Serial")
+    vecenv.reset()
+    seen = [vecenv.step(vecenv.action_space.sample())[4] for _ in range(3)]
+    assert seen == ([[{"a": 1}]] * 3 if kind == "native" else [[], [{"a": 1}], []])
+
+
+def test_an_environment_that_returns_too_little_is_told():
+    class Careless(SamplePufferEnv):
+        def step(self, actions):
+            return self.observations, self.rewards, self.terminals, []
+
+    vecenv = pufferlib.vector.make(Careless, backend="Serial")
+    vecenv.reset()
+    with pytest.raises(APIUsageError, match=r"Careless: step must return observations, .* got 4 values"):
         vecenv.step([0, 0])
-    assert rollout(vecenv, 1) == [(1, 1.0, False, False)]
+
+
+def test_arrays_returned_later_are_checked_too():
+    class Careless(SamplePufferEnv):
+        def step(self, actions):
+            self.foo += 1
+            rewards = self.rewards.copy() if self.foo == 3 else self.rewards[:]
+            return self.observations, rewards, self.terminals, self.truncations, []
+
+    vecenv = pufferlib.vector.make(Careless, backend="Serial")
+    vecenv.reset()
+    for _ in range(2):
+        vecenv.step([0, 0])
+    with pytest.raises(APIUsageError, match="Careless: rewards must be written in place"):
+        vecenv.step([0, 0])
+
+
+@pytest.mark.parametrize("general", [False, True])
+def test_disabled_autoreset_lets_a_finished_game_stand_still(general):
+    vecenv = counters("disabled", general=general)
+    for _ in range(2):
+        assert rollout(vecenv, 5) == [
+            (1, 1.0, False, False),
+            (2, 1.0, False, False),
+            (3, 1.0, True, False),
+            *[(3, 0.0, False, False)] * 2,  # the last observation stays
+        ]
+        assert not vecenv.masks.any()
+    vecenv.reset()
+    assert vecenv.masks.all()
+    for env in vecenv.envs:
+        assert env.env.count == 0
 
 
 @pytest.mark.parametrize("options", [{"backend": "Serial"}, {"backend": "Multiprocessing", "num_workers": 1}])

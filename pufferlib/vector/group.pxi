@@ -1,0 +1,223 @@
+# The loop over the environments of one process, each on its own rows.
+
+from libc.stdint cimport uint32_t
+
+from pufferlib.errors import APIUsageError
+
+cdef tuple OUTCOME = ("observations", "rewards", "terminals", "truncations")
+
+
+cdef class Member:
+    """One environment of a group.
+
+    Args:
+        env: The environment.
+        plan: From which it was built.
+        buffers: Its rows.
+        autoreset: What follows a finished episode.
+    """
+
+    cdef readonly object env, plan, autoreset
+    cdef readonly dict buffers
+
+    def __init__(self, env, plan, dict buffers, autoreset):
+        self.env, self.plan, self.buffers, self.autoreset = env, plan, buffers, autoreset
+
+    cdef int begin(self, seed, list infos) except -1:
+        """Start new episodes, and add what there is to say to ``infos``."""
+        raise NotImplementedError
+
+    cdef int act(self, list infos) except -1:
+        """Act with the actions that stand in the rows."""
+        raise NotImplementedError
+
+
+cdef class NativeMember(Member):
+    """A PufferEnv, which writes its rows and starts its next episodes itself."""
+
+    cdef object actions
+    cdef tuple arrays
+    cdef bint seen_a_step
+
+    def __init__(self, env, plan, dict buffers, autoreset):
+        Member.__init__(self, env, plan, buffers, autoreset)
+        self.actions = buffers["actions"]
+        self.arrays = tuple([buffers[name] for name in OUTCOME])
+
+    cdef int begin(self, seed, list infos) except -1:
+        observations, news = self.env.reset(seed=seed)
+        self.check_in_place(0, observations)
+        for array in self.arrays[1:]:
+            array[...] = 0
+        return self.collect(news, infos)
+
+    cdef int act(self, list infos) except -1:
+        cdef int place
+        cdef tuple outcome = self.step()
+        for place in range(4):
+            if outcome[place] is not self.arrays[place] or not self.seen_a_step:
+                self.check_in_place(place, outcome[place])
+        self.seen_a_step = True
+        return self.collect(outcome[4], infos)
+
+    cdef tuple step(self):
+        outcome = self.env.step(self.actions)
+        if type(outcome) is not tuple:
+            outcome = tuple(outcome)
+        if len(<tuple>outcome) != 5:
+            raise APIUsageError(
+                f"{type(self.env).__name__}: step must return observations, rewards, terminals, truncations and infos, "
+                f"got {len(outcome)} values; return exactly these five"
+            )
+        return <tuple>outcome
+
+    cdef int collect(self, news, list infos) except -1:
+        if not isinstance(news, list):
+            raise APIUsageError(
+                f"{type(self.env).__name__}: infos must be a list of dicts, got {type(news).__name__}; return []"
+            )
+        for info in <list>news:
+            if info:
+                infos.append(info)
+        return 0
+
+    cdef int check_in_place(self, int place, value) except -1:
+        name = OUTCOME[place]
+        for array in (value, getattr(self.env, name)):
+            if not isinstance(array, ndarray) or not np.may_share_memory(array, self.arrays[place]):
+                raise APIUsageError(
+                    f"{type(self.env).__name__}: {name} must be written in place, "
+                    f"self.{name}[:] = ..., and returned as self.{name}; "
+                    "got another array, which the batch would never see"
+                )
+        return 0
+
+
+cdef class EmulatedMember(Member):
+    """A Gymnasium or PettingZoo environment behind emulation; its next episodes are started here."""
+
+    cdef Rows rows
+    cdef EmulatedRows compiled  # the environment, if its steps can be taken without its Python methods
+    cdef object actions
+    cdef bint per_agent, same_step, disabled
+
+    def __init__(self, env, plan, dict buffers, autoreset):
+        Member.__init__(self, env, plan, buffers, autoreset)
+        self.per_agent = hasattr(env, "possible_agents")
+        self.actions = buffers["actions"] if self.per_agent else buffers["actions"][0, ...]
+        self.same_step, self.disabled = autoreset == "same_step", autoreset == "disabled"
+        self.rows = Rows()
+        self.rows.num_rows = len(buffers["masks"])
+        self.rows.row_bytes = buffers["observations"].nbytes // self.rows.num_rows
+        for name in places:
+            self.rows.adopt(name, buffers[name])
+
+    cdef int begin(self, seed, list infos) except -1:
+        _, news = self.env.reset(seed=seed)
+        self.compiled = self.env if has_own_step(self.env) else None
+        return self.collect(news, infos)
+
+    cdef int act(self, list infos) except -1:
+        if self.over():
+            if not self.disabled:
+                return self.begin(None, infos)
+            self.rows.stand_still()
+            return 0
+        news = self.step()
+        if type(news) is not dict or len(<dict>news):
+            self.collect(news, infos)
+        if self.same_step and self.rows.keep_final() and self.over():
+            self.begin_in_same_step(infos)
+        return 0
+
+    cdef inline bint over(self) except -1:
+        if self.compiled is None or self.compiled.replaced:
+            return self.env.done
+        return self.compiled.is_over
+
+    cdef object step(self):
+        """Step once. Returns the info. A ``step`` of the user's own is never passed over."""
+        if self.compiled is not None and not self.compiled.replaced:
+            return self.compiled.act_on_rows()
+        return self.env.step(self.actions if self.actions.ndim else self.actions.item())[4]
+
+    cdef int begin_in_same_step(self, list infos) except -1:
+        """Show the next episode's first observation beside the last one's reward and ends."""
+        cdef Py_ssize_t count = self.rows.num_rows
+        cdef bytes rewards = self.rows.at(REWARDS)[:count * sizeof(float)]
+        cdef bytes terminals = self.rows.at(TERMINALS)[:count]
+        cdef bytes truncations = self.rows.at(TRUNCATIONS)[:count]
+        self.begin(None, infos)
+        memcpy(self.rows.at(REWARDS), <const char *>rewards, count * sizeof(float))
+        memcpy(self.rows.at(TERMINALS), <const char *>terminals, count)
+        memcpy(self.rows.at(TRUNCATIONS), <const char *>truncations, count)
+        return 0
+
+    cdef int collect(self, news, list infos) except -1:
+        if self.per_agent and news:  # MeanOverAgents gives numbers
+            news = {key: info for key, info in news.items() if info or not isinstance(info, dict)}
+        if news:
+            infos.append(news)
+        return 0
+
+
+cdef bint has_own_step(env):
+    """Whether ``env`` is emulated and its class has no other ``step`` or ``done`` than ours."""
+    for kind in (GymnasiumStep,):
+        if isinstance(env, kind):
+            return type(env).step is kind.step and type(env).done is kind.done
+    return False
+
+
+cdef class EnvLoop:
+    """Resets and steps environments one after the other.
+
+    Args:
+        members: The environments.
+    """
+
+    cdef tuple members  # so that it stays as it is while environments run
+    cdef Py_ssize_t position
+    cdef Py_buffer word
+    cdef uint32_t *progress
+
+    def __init__(self, list members):
+        self.members = tuple(members)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.word)
+
+    @property
+    def current(self):
+        """Position of the environment that is being worked on, or was when an error ended the loop; and its member."""
+        return self.position, self.members[self.position]
+
+    def track(self, progress):
+        """From now on, note the position in ``progress`` too, the memory of a uint32."""
+        PyBuffer_Release(&self.word)
+        self.progress = NULL
+        PyObject_GetBuffer(progress, &self.word, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
+        if self.word.len < <Py_ssize_t>sizeof(uint32_t):
+            raise APIUsageError(f"EnvLoop.track: expected memory of at least 4 bytes, got {self.word.len}")
+        self.progress = <uint32_t *>self.word.buf
+
+    cdef inline Member at(self, Py_ssize_t position):
+        self.position = position
+        if self.progress is not NULL:
+            self.progress[0] = <uint32_t>position
+        return <Member>self.members[position]
+
+    def reset(self, seeds):
+        """Start new episodes everywhere, with one seed per environment. Returns the infos."""
+        cdef list infos = []
+        for position, seed in zip(range(len(self.members)), seeds, strict=True):
+            self.at(position).begin(seed, infos)
+        return infos
+
+    def step(self):
+        """Act in every environment with the actions that stand in its rows. Returns the infos."""
+        cdef list infos = []
+        cdef Py_ssize_t position
+        for position in range(len(self.members)):
+            self.at(position).act(infos)
+        return infos
