@@ -12,57 +12,28 @@ environment, in turns with ours; only the ratio of two figures of one run means 
 
 import argparse
 import importlib
-import json
 import os
-import platform
 import statistics
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
+from report import RESULTS, machine, write
+from sides import Side, serve
 
 AGENTS = (1, 64, 1024, 4096)
 KEYWORDS = {"pong": {"frameskip": 8}, "breakout": {"frameskip": 4}}  # those that the peer trains with
-RESULTS = Path(__file__).parent / "results" / "ocean.json"
 
 
-class Side:
-    """A process that measures on request: ours, or one with another package called pufferlib."""
-
-    def __init__(self, python: str) -> None:
-        command = [python, __file__, "--serve"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def rate(self, name: str, agents: int, seconds: float) -> float | None:
-        """Agent-steps per second; None where this side has no such environment."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        print(json.dumps([name, agents, seconds]), file=self.process.stdin, flush=True)
-        answer = self.process.stdout.readline()
-        if not answer:
-            sys.exit(f"benchmarks/ocean.py: {self.process.args} ended; its error is above")
-        return json.loads(answer)
-
-    def close(self) -> None:
-        """End the process."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+envs: dict[tuple[str, int], object] = {}  # of this side
 
 
-def serve() -> None:
-    """Answer requests on standard input, one a line, until it ends."""
-    envs: dict[tuple[str, int], object] = {}
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a package prints must not look like an answer
-    for line in sys.stdin:
-        name, agents, seconds = json.loads(line)
-        if (name, agents) not in envs:
-            envs[name, agents] = make(name, agents)
-        env = envs[name, agents]
-        print(json.dumps(None if env is None else measure(env, seconds)), file=answers, flush=True)
+def rate(name: str, agents: int, seconds: float) -> float | None:
+    """Agent-steps per second; None where this side has no such environment."""
+    if (name, agents) not in envs:
+        envs[name, agents] = make(name, agents)
+    env = envs[name, agents]
+    return None if env is None else measure(env, seconds)
 
 
 def make(name: str, agents: int) -> object:
@@ -96,15 +67,15 @@ def measure(env: object, seconds: float) -> float:
 
 def compare(names: list[str], pythons: dict[str, str], repeats: int, seconds: float) -> list[dict]:
     """A row for each environment, number of agents and side, with the median of its rates."""
-    sides = {label: Side(python) for label, python in pythons.items()}
+    sides = {label: Side(python, __file__) for label, python in pythons.items()}
     rates: dict[tuple[str, int, str], list[float]] = {}
     for _ in range(repeats):
         for name in names:
             for agents in AGENTS:
                 for label, side in sides.items():
-                    rate = side.rate(name, agents, seconds)
-                    if rate is not None:
-                        rates.setdefault((name, agents, label), []).append(rate)
+                    found = side.ask("rate", name, agents, seconds)
+                    if found is not None:
+                        rates.setdefault((name, agents, label), []).append(found)
     for side in sides.values():
         side.close()
     return [
@@ -137,7 +108,7 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve()
+        serve({"rate": rate})
         return
 
     from pufferlib import ocean
@@ -148,13 +119,11 @@ def main() -> None:
     names = options.names or list(ocean.names())
     for name in names:
         ocean.env_creator(name)  # an unknown name ends here, with a suggestion
-    before = os.getloadavg()[0]
+    before = machine()
     rows = compare(names, pythons, options.repeats, options.seconds)
-    machine = {"cpus": len(os.sched_getaffinity(0)), "load": [before, os.getloadavg()[0]], "kernel": platform.release()}
     print(table(rows))
-    print(f"load {machine['load'][0]:.1f} before, {machine['load'][1]:.1f} after, {machine['cpus']} CPUs")
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps({"machine": machine, "keywords": KEYWORDS, "rows": rows}, indent=2) + "\n")
+    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
+    write(RESULTS / "ocean.json", {"machine": before, "keywords": KEYWORDS, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -5,9 +5,6 @@ python benchmarks/train.py pong --seconds 30 --set train.num_threads=1
 """
 
 import argparse
-import json
-import os
-import platform
 import statistics
 import tempfile
 import time
@@ -16,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from report import machine, write
 
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.trainer import Trainer
@@ -52,18 +50,6 @@ def measure(config: Config, seconds: float) -> dict[str, Any]:
     }
 
 
-def machine() -> dict[str, Any]:
-    """Where this was measured, and how busy it was."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    return {
-        "cpu": next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor()),
-        "cores": len(os.sched_getaffinity(0)),
-        "load_1_min": os.getloadavg()[0],
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-    }
-
-
 def main() -> None:
     """Measure, print a table, write JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -78,12 +64,12 @@ def main() -> None:
         "env": options.env,
         "settings": overrides,
         **measure(load_config(options.env, overrides), options.seconds),
-        "machine": machine(),
+        "machine": {**machine(), "torch": torch.__version__},
     }
     for name, value in figures.items():
         print(f"{name:22} {value:,.2f}" if isinstance(value, float) else f"{name:22} {value}")
     if options.json:
-        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+        write(options.json, figures)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,220 @@
+"""What benchmarks/engine.py measures, on one side: every function is one case, and each library a contestant.
+
+Run by sides.py with our Python, and with one that has PufferLib 3.0.0. Everything is opened for one
+measurement and closed after it, so that nothing idles, or spins, beside the next contestant.
+"""
+
+import functools
+import itertools
+import multiprocessing
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import sides
+import toys
+
+
+class Raw:
+    """Environments in a plain loop, which starts their next episodes: what there is without any layer."""
+
+    def __init__(self, creators: list[Callable[[], Any]]) -> None:
+        self.envs = [creator() for creator in creators]
+        self.single_action_space = self.envs[0].action_space
+
+    def reset(self, seed: int) -> None:
+        """Start all."""
+        for index, env in enumerate(self.envs):
+            env.reset(seed=seed + index)
+
+    def step(self, actions: Any) -> None:
+        """Act in all."""
+        for env, action in zip(self.envs, actions, strict=True):
+            _, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                env.reset()
+
+    def close(self) -> None:
+        """Close all."""
+        for env in self.envs:
+            env.close()
+
+
+class Sb3:
+    """A vector environment of Stable-Baselines3 with the calls of the others."""
+
+    def __init__(self, vecenv: Any) -> None:
+        self.single_action_space, self.close, self._vecenv = vecenv.action_space, vecenv.close, vecenv
+
+    def reset(self, seed: int) -> None:
+        """Start all."""
+        self._vecenv.seed(seed)
+        self._vecenv.reset()
+
+    def step(self, actions: Any) -> None:
+        """Act in all."""
+        self._vecenv.step(actions)
+
+
+def open_vecenv(library: str, kind: str, num_envs: int, workers: int, turns: int = 0) -> Any:
+    """A vector environment of ``library``; "puffer" is the package of this name that this Python has."""
+    creator = functools.partial(toys.make, kind, turns)
+    if library == "raw":
+        return Raw([creator] * num_envs)
+    if library == "sync":
+        return gymnasium.vector.SyncVectorEnv([creator] * num_envs)
+    if library == "async":
+        return gymnasium.vector.AsyncVectorEnv([creator] * num_envs)
+    if library in ("dummy", "subproc"):
+        from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+        return Sb3((DummyVecEnv if library == "dummy" else SubprocVecEnv)([creator] * num_envs))
+    import pufferlib.vector
+    from pufferlib.emulation import GymnasiumPufferEnv
+
+    several = {"num_workers": workers, "batch_size": num_envs, "overwork": True} if workers else {}
+    backend = pufferlib.vector.Multiprocessing if workers else pufferlib.vector.Serial
+    emulated = functools.partial(GymnasiumPufferEnv, env_creator=creator)
+    return pufferlib.vector.make(emulated, num_envs=num_envs, backend=backend, **several)
+
+
+def step(
+    library: str, kind: str, num_envs: int, workers: int, seconds: float, turns: int = 0, clock: str = "perf_counter"
+) -> float:
+    """Microseconds of one step of all environments, with random actions.
+
+    The clock "thread_time" is for those without workers: it does not count what other programs use.
+    """
+    vecenv = open_vecenv(library, kind, num_envs, workers, turns)
+    try:
+        vecenv.reset(seed=0)
+        sizes = (16, num_envs)
+        actions = np.random.default_rng(0).integers(0, int(vecenv.single_action_space.n), sizes).astype(np.int32)
+        rows = itertools.cycle(actions.tolist() if library == "raw" else list(actions))
+        return sides.us_per_call(lambda: vecenv.step(next(rows)), seconds, getattr(time, clock))
+    finally:
+        vecenv.close()
+
+
+def emulation(space: str, seconds: float) -> float:
+    """Microseconds that emulation adds to a step: the median of differences taken in turns."""
+    from pufferlib.emulation import GymnasiumPufferEnv
+
+    raw, emulated = toys.Still(space), GymnasiumPufferEnv(env=toys.Still(space))
+    emulated.reset()
+    added = []
+    for _ in range(5):
+        before, after = (
+            sides.us_per_call(functools.partial(env.step, 2), seconds / 10, time.thread_time) for env in (raw, emulated)
+        )
+        added.append(after - before)
+    return statistics.median(added)
+
+
+def crowd(num_agents: int, seconds: float) -> float:
+    """Microseconds of one step of an emulated PettingZoo environment."""
+    from pufferlib.emulation import PettingZooPufferEnv
+
+    env = PettingZooPufferEnv(env=_parallel_env(num_agents))
+    env.reset()
+    actions = np.zeros(num_agents, np.int32)
+    return sides.us_per_call(functools.partial(env.step, actions), seconds, time.thread_time)
+
+
+def _parallel_env(num_agents: int) -> Any:
+    from pettingzoo import ParallelEnv
+
+    return type("ParallelCrowd", (toys.Crowd, ParallelEnv), {})(num_agents)
+
+
+def nativize(space: str, rows: int, seconds: float) -> float:
+    """Microseconds to undo the emulation of a batch that was seen before."""
+    import torch
+
+    import pufferlib.pytorch
+    from pufferlib.emulation import GymnasiumPufferEnv
+
+    env = GymnasiumPufferEnv(env=toys.Still(space))
+    env.reset()
+    observations = torch.from_numpy(np.repeat(env.observations, rows, axis=0))
+    dtype = pufferlib.pytorch.nativize_dtype(env.emulated)
+    undo = functools.partial(pufferlib.pytorch.nativize_tensor, observations, dtype)
+    return sides.us_per_call(undo, seconds, time.thread_time)
+
+
+def turns(seconds: float) -> int:
+    """How often the loop of ``toys.Still`` turns in this time."""
+    return toys.turns_for(seconds)
+
+
+def idle(library: str, seconds: float) -> float:
+    """Seconds of CPU that all processes use per 10 s in which nothing is asked of two workers."""
+    vecenv = open_vecenv(library, "cartpole", 2, 2)
+    try:
+        vecenv.reset(seed=0)
+        for _ in range(100):
+            vecenv.step(np.zeros(2, np.int32))
+        pids = [os.getpid(), *(child.pid for child in multiprocessing.active_children())]
+        before = sum(map(_cpu_s, pids))
+        time.sleep(seconds)
+        return 10 / seconds * (sum(map(_cpu_s, pids)) - before)
+    finally:
+        vecenv.close()
+
+
+def _cpu_s(pid: int) -> float:
+    """CPU time of a process, all its threads together."""
+    return sum(int(file.read_text().split()[0]) for file in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+
+
+def worker_memory(library: str) -> float:
+    """MiB that each of two workers shares with nobody, after some steps."""
+    vecenv = open_vecenv(library, "cartpole", 2, 2)
+    try:
+        vecenv.reset(seed=0)
+        for _ in range(100):
+            vecenv.step(np.zeros(2, np.int32))
+        pids = [child.pid for child in multiprocessing.active_children()]
+        rollups = [Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines() for pid in pids]
+        private = [int(line.split()[1]) for rollup in rollups for line in rollup if line.startswith("Private_")]
+        return sum(private) / 1024 / len(pids)
+    finally:
+        vecenv.close()
+
+
+def start(library: str) -> float:
+    """Milliseconds until a vector environment of one worker has shown its first observation, not for the first time."""
+    for _ in range(2):
+        before = time.perf_counter()
+        vecenv = open_vecenv(library, "cartpole", 1, 1)
+        vecenv.reset(seed=0)
+        elapsed = time.perf_counter() - before
+        vecenv.close()
+    return 1e3 * elapsed
+
+
+def import_time() -> float:
+    """Seconds that ``import pufferlib`` takes in a new interpreter; 1,000 more if that loads torch."""
+    code = """if True:
+        import sys, time
+        start = time.perf_counter()
+        import pufferlib
+        print("torch" in sys.modules, time.perf_counter() - start)
+    """
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/")
+    loads_torch, seconds = done.stdout.split()[-2:]
+    return float(seconds) + 1000 * (loads_torch == "True")
+
+
+CASES = (step, emulation, crowd, nativize, turns, idle, worker_memory, start, import_time)
+
+if __name__ == "__main__":
+    sides.serve({case.__name__: case for case in CASES})

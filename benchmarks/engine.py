@@ -1,0 +1,202 @@
+"""Every speed goal of the engine, beside its peers: one table of goal, measured, ratios and limit.
+
+    python benchmarks/engine.py                            # ours, Gymnasium, and Stable-Baselines3 if it is there
+    python benchmarks/engine.py --peer-python PATH         # and PufferLib 3.0.0; see benchmarks/requirements.txt
+    python benchmarks/engine.py --quick --only CartPole    # to see that it works
+
+The contestants are measured in turns, in processes of their own, and all figures are medians over
+the rounds; those of one round make a ratio. The last column but one is a limit that was measured in
+the same run: what the machine would give without any layer. Also writes benchmarks/results/engine.json.
+"""
+
+import argparse
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from report import LIMIT, OURS, RESULTS, Row, machine, table, write
+from sides import Side
+
+SCRIPT = str(Path(__file__).with_name("contestants.py"))
+SYNC, ASYNC, SERIAL, PUFFER = "SyncVectorEnv", "AsyncVectorEnv", "our Serial", "PufferLib 3.0.0"
+DUMMY, SUBPROC = "SB3 DummyVecEnv", "SB3 SubprocVecEnv"
+LIBRARIES = {SYNC: "sync", ASYNC: "async", DUMMY: "dummy", SUBPROC: "subproc"}
+
+Measure = Callable[[], Any]
+
+
+class Bench:
+    """The sides, and how long to measure.
+
+    Attributes:
+        ours: Our package and Gymnasium.
+        second: The same once more, to use a second core.
+        peer: PufferLib 3.0.0; None if there is none.
+        seconds: Of one measurement.
+        idle_s: Seconds to be idle.
+    """
+
+    def __init__(self, peer_python: str | None, seconds: float, idle_s: float) -> None:
+        self.ours, self.second = Side(sys.executable, SCRIPT), Side(sys.executable, SCRIPT)
+        self.peer = Side(peer_python, SCRIPT) if peer_python else None
+        self.seconds, self.idle_s = seconds, idle_s
+
+    def contestants(self, case: str, *args: Any) -> dict[str, Measure]:
+        """A case that only our package and PufferLib 3.0.0 have."""
+        sides = {OURS: self.ours, PUFFER: self.peer}
+        return {name: functools.partial(side.ask, case, *args) for name, side in sides.items() if side}
+
+    def stepped(
+        self, kind: str, num_envs: int, workers: int, others: list[str], turns: int = 0, clock: str = "perf_counter"
+    ) -> dict[str, Measure]:
+        """One step of a vector environment, ours and others'."""
+        rest = (self.seconds, turns, clock)
+        calls = self.contestants("step", "puffer", kind, num_envs, workers, *rest)
+        for name in others:
+            side = self.peer if name.startswith("SB3") else self.ours
+            if side:
+                calls[name] = functools.partial(side.ask, "step", LIBRARIES[name], kind, num_envs, 0, *rest)
+        return calls
+
+    def close(self) -> None:
+        """End all sides."""
+        for side in (self.ours, self.second, self.peer):
+            if side:
+                side.close()
+
+
+def rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """Every row, and how its contestants are measured."""
+    yield from sync_rows(bench)
+    yield from env_rows(bench)
+    yield from emulation_rows(bench)
+    yield from process_rows(bench)
+
+
+def sync_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """What a synchronous step costs, with environments that do nothing, or a known amount."""
+    goals: list[tuple[int, float | None, dict[str, float]]] = [
+        (1, None, {}),
+        (2, 6, {ASYNC: 10}),
+        (4, 10, {}),
+        (8, 20, {}),
+    ]
+    for workers, most, ratios in goals:
+        row = Row(f"sync step, empty env, workers: {workers}", "us", most, ratios)
+        yield row, bench.stepped("empty", workers, workers, [ASYNC, SUBPROC])
+    turns = bench.ours.ask("turns", 20e-6)
+    row = Row("2 workers, 20 us of work each", "us", 28, limit="the work alone, in one process")
+    calls = bench.stepped("empty", 2, 2, [ASYNC, SUBPROC], turns)
+    yield row, {**calls, LIMIT: lambda: bench.ours.ask("step", "raw", "empty", 1, 0, bench.seconds, turns)}
+    row = Row("worker loop, 64 empty envs, of each", "us", 0.12, {SYNC: 8}, "a Python loop that only calls step")
+    calls = bench.stepped("empty", 64, 0, [SYNC, DUMMY], clock="thread_time")
+    calls[LIMIT] = lambda: bench.ours.ask("step", "raw", "empty", 64, 0, bench.seconds, 0, "thread_time")
+    yield row, {name: functools.partial(per, 64, call) for name, call in calls.items()}
+
+
+def env_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """Real environments on two cores."""
+    limit = "two processes, each with half of the bare environments in a loop"
+    row = Row("CartPole-v1, 128 envs, 2 workers", "us", ratios={SERIAL: 1.7, SYNC: 2.5}, limit=limit)
+    calls = bench.stepped("cartpole", 128, 2, [SYNC, DUMMY])
+    calls[SERIAL] = lambda: bench.ours.ask("step", "puffer", "cartpole", 128, 0, bench.seconds)
+    yield row, {**calls, LIMIT: lambda: on_two_cores(bench, "cartpole", 128)}
+    raw = "bare environments, one process"
+    raw = "bare environments, one process"
+    row = Row("Atari breakout, 8 envs, 2 workers", "us", ratios={raw: 1.9}, limit=limit)
+    calls = bench.stepped("atari", 8, 2, [SYNC, ASYNC])
+    calls.pop(PUFFER, None)  # it cannot load our binding
+    calls[raw] = lambda: bench.ours.ask("step", "raw", "atari", 8, 0, bench.seconds)
+    yield row, {**calls, LIMIT: lambda: on_two_cores(bench, "atari", 8)}
+
+
+def emulation_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """What it costs to make spaces flat, and to undo it."""
+    for space, name, most in (
+        ("box", "Box", 0.1),
+        ("dict5", "5-leaf dict", 0.15),
+        ("nethack", "10 leaves, 13 KB", 0.4),
+    ):
+        row = Row(f"emulation adds to a step: {name}", "us", most, {PUFFER: 8})
+        yield row, bench.contestants("emulation", space, bench.seconds)
+    row = Row("PettingZoo, 128 agents, empty env, a step", "us", 25)
+    yield row, bench.contestants("crowd", 128, bench.seconds)
+    row = Row("nativize_tensor of 5 leaves, buffer seen before", "us", 0.5)
+    yield row, bench.contestants("nativize", "dict5", 64, bench.seconds)
+
+
+def process_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """What workers cost that do nothing."""
+    yield Row("CPU of an idle vectorized env, over 10 s", "s", 0.05), bench.contestants("idle", "puffer", bench.idle_s)
+    row = Row("memory of a worker that is not shared", "MiB", 8)
+    others: dict[str, Measure] = {ASYNC: lambda: bench.ours.ask("worker_memory", "async")}
+    yield row, {**bench.contestants("worker_memory", "puffer"), **others}
+    row = Row("start of one more worker", "ms", 80)
+    others = {ASYNC: lambda: bench.ours.ask("start", "async")}
+    yield row, {**bench.contestants("start", "puffer"), **others}
+    yield Row("import pufferlib, without torch", "s", 0.2), bench.contestants("import_time")
+
+
+def per(number: int, call: Measure) -> float | None:
+    """The share of one in what ``number`` cost."""
+    figure = call()
+    return None if figure is None else figure / number
+
+
+def on_two_cores(bench: Bench, kind: str, num_envs: int) -> float | None:
+    """Microseconds of a step of bare environments, half of them in each of two processes."""
+    sides = (bench.ours, bench.second)
+    for side in sides:
+        side.post("step", "raw", kind, num_envs // 2, 0, bench.seconds)
+    figures = [side.answer() for side in sides]
+    return None if None in figures else max(figures)
+
+
+def fill(row: Row, calls: dict[str, Measure], rounds: int) -> None:
+    """Measure the contestants of a row in turns; those that fail are left out."""
+    for _ in range(rounds):
+        for name, call in list(calls.items()):
+            figure = call()
+            if figure is None:
+                del calls[name]
+                row.figures.pop(name, None)
+            else:
+                row.figures.setdefault(name, []).append(figure)
+    if OURS not in row.figures:
+        row.skipped = "could not be measured; the error is above"
+
+
+def main() -> None:
+    """Parse the command line, measure, print the table and write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer-python", help="interpreter of an environment that has PufferLib 3.0.0")
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--seconds", type=float, default=0.3, help="of one measurement")
+    parser.add_argument("--json", type=Path, default=RESULTS / "engine.json", help="file to write the figures to")
+    parser.add_argument("--only", default="", help="part of the names of rows")
+    parser.add_argument("--quick", action="store_true", help="two short rounds: only to see that it works")
+    options = parser.parse_args()
+    rounds, seconds, idle_s = (2, 0.03, 0.5) if options.quick else (options.rounds, options.seconds, 10.0)
+    before = machine()
+    bench = Bench(options.peer_python, seconds, idle_s)
+    done = []
+    try:
+        for row, calls in rows(bench):
+            if options.only.lower() in row.what.lower():
+                print(row.what, file=sys.stderr, flush=True)
+                fill(row, calls, rounds)
+                done.append(row)
+    finally:
+        bench.close()
+    print(table(done))
+    after = os.getloadavg()[0]
+    print(f"load {before['load_1min']:.1f} before, {after:.1f} after, {before['cpus']} CPUs")
+    settings = {"rounds": rounds, "seconds": seconds, "idle_s": idle_s}
+    write(options.json, {"machine": before, "settings": settings, "rows": [row.as_dict() for row in done]})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""What every benchmark writes down: the machine, the figures, and a table."""
+
+import json
+import os
+import platform
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+OURS, LIMIT = "ours", "limit"
+
+
+def machine() -> dict[str, Any]:
+    """Where this was measured, with what, and how busy it was."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    versions = {name: metadata.version(name) for name in ("pufferlib", "numpy", "gymnasium")}
+    return {
+        "cpu": next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor()),
+        "cpus": len(os.sched_getaffinity(0)),
+        "load_1min": os.getloadavg()[0],
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        **versions,
+    }
+
+
+def write(path: Path, results: Mapping[str, Any]) -> None:
+    """Keep ``results`` as JSON."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(results, indent=2) + "\n")
+    print(f"written to {path}")
+
+
+@dataclass
+class Row:
+    """One line of the table: something that costs us, and what it costs others.
+
+    Attributes:
+        what: What is measured.
+        unit: Of all figures; less is better.
+        most: The goal for our median; None if only ratios are asked for.
+        ratios: How many times as much each of these must cost.
+        limit: What ``LIMIT`` among the figures is.
+        figures: For each contestant, the figure of every round; of one round with one another.
+        skipped: Why there are no figures.
+    """
+
+    what: str
+    unit: str
+    most: float | None = None
+    ratios: dict[str, float] = field(default_factory=dict)
+    limit: str = ""
+    figures: dict[str, list[float]] = field(default_factory=dict)
+    skipped: str = ""
+
+    def median(self, name: str) -> float:
+        """The median of a contestant."""
+        return statistics.median(self.figures[name])
+
+    def ratio(self, name: str) -> float:
+        """How many times as much as ours it costs: the median over the rounds."""
+        pairs = zip(self.figures[name], self.figures[OURS], strict=True)
+        return statistics.median(theirs / max(ours, 1e-9) for theirs, ours in pairs)
+
+    def is_reached(self) -> bool:
+        """Whether all goals are reached; those about absent contestants do not count."""
+        if OURS not in self.figures:
+            return False
+        near = self.most is None or self.median(OURS) <= self.most
+        return near and all(self.ratio(name) >= least for name, least in self.ratios.items() if name in self.figures)
+
+    def goal(self) -> str:
+        """The goals in words."""
+        parts = [] if self.most is None else [f"<= {self.most:g}"]
+        return ", ".join(parts + [f"{name} >= {least:g} x" for name, least in self.ratios.items()])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for the JSON file."""
+        medians = {name: self.median(name) for name in self.figures}
+        ratios = {name: self.ratio(name) for name in self.figures if name != OURS} if OURS in self.figures else {}
+        return {**vars(self), "medians": medians, "measured_ratios": ratios, "is_reached": self.is_reached()}
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as a Markdown table: median and best of ours, ratios to the others, the limit."""
+    lines = ["| what | goal | measured (best) | others, and how many times ours | limit | reached |", "|---" * 6 + "|"]
+    for row in rows:
+        if OURS not in row.figures:
+            lines.append(f"| {row.what} | {row.goal()} | {row.skipped or 'not measured'} | | | |")
+            continue
+        ours = f"{row.median(OURS):.3g} {row.unit} ({min(row.figures[OURS]):.3g})"
+        others = [name for name in row.figures if name not in (OURS, LIMIT)]
+        against = "; ".join(f"{name} {row.median(name):.3g}: {row.ratio(name):.3g} x" for name in others)
+        limit = f"{row.median(LIMIT):.3g}: {row.limit}" if LIMIT in row.figures else ""
+        lines.append(
+            f"| {row.what} | {row.goal()} | {ours} | {against} | {limit} | {'yes' if row.is_reached() else 'NO'} |"
+        )
+    return "\n".join(lines)

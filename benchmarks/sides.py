@@ -1,0 +1,76 @@
+"""The sides of a comparison: processes that measure when they are told to, each with its own Python.
+
+Our package and PufferLib share a name, so they cannot live in one process; and no contestant shall
+suffer from what another has imported or left behind. Requests and answers are lines of JSON.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+class Side:
+    """A process that runs ``script --serve`` with the interpreter ``python``."""
+
+    def __init__(self, python: str, script: str) -> None:
+        self.process = subprocess.Popen(
+            [python, "-W", "ignore", script, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def post(self, case: str, *args: Any) -> None:
+        """Start a measurement; ``answer`` waits for it."""
+        assert self.process.stdin is not None
+        print(json.dumps([case, args]), file=self.process.stdin, flush=True)
+
+    def answer(self) -> Any:
+        """The outcome of the measurement that was started last; None where it cannot be made on this side."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{self.process.args}: ended; its error is above")
+        return json.loads(line)
+
+    def ask(self, case: str, *args: Any) -> Any:
+        """Measure ``case``."""
+        self.post(case, *args)
+        return self.answer()
+
+    def close(self) -> None:
+        """End the process."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def serve(cases: Mapping[str, Callable[..., Any]]) -> None:
+    """Answer the requests on standard input, one a line, until it ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a package prints must not look like an answer
+    for line in sys.stdin:
+        case, args = json.loads(line)
+        try:
+            outcome = cases[case](*args)
+        except ImportError as error:
+            print(f"{case} {args}: left out, {error}", file=sys.stderr)
+            outcome = None
+        except Exception:
+            traceback.print_exc()
+            outcome = None
+        print(json.dumps(outcome), file=answers, flush=True)
+
+
+def us_per_call(call: Callable[[], Any], seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Microseconds that ``call`` takes, the mean over ``seconds`` after a warm-up of half as many."""
+    for duration in (seconds / 2, seconds):
+        count, batch, start = 0, 1, clock()
+        while (elapsed := clock() - start) < duration or not count:
+            for _ in range(batch):
+                call()
+            count += batch
+            batch = min(2 * batch, 16)
+    return 1e6 * elapsed / count

@@ -1,0 +1,53 @@
+"""The benchmarks run, and their tables say what was measured."""
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def report(monkeypatch):
+    """The module that makes the tables."""
+    return runpy.run_path(str(FOLDER / "report.py"))
+
+
+def test_the_engine_is_measured_beside_its_peers(tmp_path):
+    results = tmp_path / "engine.json"
+    command = [sys.executable, FOLDER / "engine.py", "--quick", "--only", "empty env", "--json", results]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(results.read_text())["rows"]
+    assert len(rows) >= 6
+    for row in rows:
+        assert row["what"] in done.stdout
+        assert row["medians"]["ours"] > 0, done.stderr
+    (loop,) = [row for row in rows if row["what"].startswith("worker loop")]
+    assert loop["measured_ratios"].keys() == {"SyncVectorEnv", "limit"}
+
+
+def test_a_goal_is_reached_only_with_all_of_its_ratios(report):
+    row = report["Row"]("a step", "us", 6, {"theirs": 10, "absent": 2})
+    assert not row.is_reached()
+    row.figures = {"ours": [4.0, 5.0, 6.0], "theirs": [41.0, 49.0, 90.0]}
+    assert row.ratio("theirs") == 10.25
+    assert row.is_reached()
+    row.figures["theirs"][2] = 50.0
+    assert not row.is_reached()
+    row.figures = {"ours": [7.0], "theirs": [700.0]}
+    assert not row.is_reached()
+
+
+def test_the_table_says_what_was_measured_and_what_was_not(report):
+    measured = report["Row"](
+        "a step", "us", 6, {"theirs": 10}, "the floor", {"ours": [5.0], "theirs": [60.0], "limit": [2.0]}
+    )
+    skipped = report["Row"]("a game", "us", skipped="could not be measured")
+    lines = report["table"]([measured, skipped]).splitlines()
+    assert lines[2] == "| a step | <= 6, theirs >= 10 x | 5 us (5) | theirs 60: 12 x | 2: the floor | yes |"
+    assert lines[3] == "| a game |  | could not be measured | | | |"
