@@ -209,7 +209,7 @@ def import_time() -> float:
         print("torch" in sys.modules, time.perf_counter() - start)
     """
     command = [sys.executable, "-W", "ignore", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd="/")
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     loads_torch, seconds = done.stdout.split()[-2:]
     return float(seconds) + 1000 * (loads_torch == "True")
 

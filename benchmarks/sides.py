@@ -6,8 +6,10 @@ suffer from what another has imported or left behind. Requests and answers are l
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -15,11 +17,19 @@ from typing import Any
 
 
 class Side:
-    """A process that runs ``script --serve`` with the interpreter ``python``."""
+    """A process that runs ``script --serve`` with the interpreter ``python``.
+
+    It has a folder of its own to be in: PufferLib 3.0.0 leaves a link there when it is imported.
+    """
 
     def __init__(self, python: str, script: str) -> None:
+        self._folder = tempfile.TemporaryDirectory()
         self.process = subprocess.Popen(
-            [python, "-W", "ignore", script, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [os.path.abspath(shutil.which(python) or python), "-W", "ignore", os.path.abspath(script), "--serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=self._folder.name,
         )
 
     def post(self, case: str, *args: Any) -> None:
@@ -45,6 +55,7 @@ class Side:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait()
+        self._folder.cleanup()
 
 
 def serve(cases: Mapping[str, Callable[..., Any]]) -> None:
