@@ -1,15 +1,20 @@
 """Flat observations back to the tensors that they were made of, in torch."""
 
-from collections.abc import Mapping
+import functools
+import weakref
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling
 
 from pufferlib.errors import APIUsageError
 
 __all__ = ["NativeDtype", "NativeLeaf", "flattened_tensor_size", "nativize_dtype", "nativize_tensor"]
+
+tracing_state = torch._C._get_tracing_state  # of torch.jit.trace, which must see views being made
 
 # (dtype, shape, first element, number of elements); the first element counts those of this dtype
 NativeLeaf = tuple[torch.dtype, tuple[int, ...], int, int]
@@ -59,6 +64,9 @@ def _nativize(dtype: np.dtype[Any], offset: int, name: str) -> NativeDtype:
 def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
     """The tensors inside flat observations: views, no copies, fit for ``torch.compile``.
 
+    Memory that was seen before takes half a microsecond: its views are kept until the tensor that
+    owns it goes, or, for arrays of numpy, until 16 others have been seen.
+
     Args:
         observations: ``(N, numel)`` in the dtype of the flat space, or ``(N, *shape)`` when the
             environment's own space is a Box; rows contiguous.
@@ -70,8 +78,29 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
     Raises:
         APIUsageError: The observations were converted to another dtype before.
     """
+    if type(observations) is not Tensor or is_dynamo_compiling() or tracing_state() is not None:
+        return _restore(observations, dtype)
+    try:
+        shape, structure, is_inference, views, _ = _seen[observations.data_ptr()]
+    except KeyError:
+        return _remember(observations, dtype)
+    except RuntimeError:  # inside torch.func: no memory of its own
+        return _restore(observations, dtype)
+    if (
+        structure is dtype
+        and shape == observations.shape
+        and observations.is_contiguous()
+        and not observations.requires_grad
+        and (not is_inference or observations.is_inference())
+    ):
+        return views()
+    return _remember(observations, dtype)
+
+
+def _restore(observations: Tensor, dtype: NativeDtype) -> Any:
+    """``nativize_tensor`` without a memory."""
     if isinstance(dtype, dict):
-        return {field: nativize_tensor(observations, inner) for field, inner in dtype.items()}
+        return {field: _restore(observations, inner) for field, inner in dtype.items()}
     element, shape, offset, count = dtype
     if observations.dtype not in (element, torch.uint8):
         raise APIUsageError(
@@ -82,7 +111,61 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
         return observations
     scale = element.itemsize // observations.dtype.itemsize
     leaf = observations[:, offset * scale : (offset + count) * scale]
-    return leaf.view(element).view(-1, *shape) if count else leaf.new_empty((len(leaf), *shape), dtype=element)
+    if not count:
+        return leaf.new_empty((len(leaf), *shape), dtype=element)
+    if observations.dtype != element:  # without need it would only stop the gradient
+        leaf = leaf.view(element)
+    return leaf.view(-1, *shape)
+
+
+# What was seen, by address. The views hold the memory, so that an address here cannot come to mean
+# another memory. They do not hold the tensor that owns it, with which the entry goes. Memory of
+# numpy has no owner that torch knows: there the oldest entry makes way for the newest. An entry:
+# shape, structure, whether the views are inference tensors (autograd refuses those), views, owner.
+_Entry = tuple[torch.Size, NativeDtype, bool, Callable[[], Any], "weakref.ref[Tensor] | None"]
+_seen: dict[int, _Entry] = {}
+_foreign: dict[int, None] = {}  # addresses in _seen without an owner, oldest first
+MAX_FOREIGN = 16
+
+
+def _remember(observations: Tensor, dtype: NativeDtype) -> Any:
+    """``nativize_tensor``, kept for the next time if that is safe."""
+    address = observations.data_ptr()
+    if address == 0 or observations.requires_grad or not observations.is_contiguous():
+        return _restore(observations, dtype)
+    views = _copier(_restore(observations.detach(), dtype))  # views of observations would hold the owner
+    owner = observations if observations._base is None else observations._base
+    is_foreign = owner is observations and not observations.untyped_storage().resizable()
+    reference = None if is_foreign else weakref.ref(owner, functools.partial(_forget, address))
+    _seen[address] = (observations.shape, dtype, observations.is_inference(), views, reference)
+    _foreign.pop(address, None)
+    if is_foreign:
+        _foreign[address] = None
+    if len(_foreign) > MAX_FOREIGN:
+        oldest = next(iter(_foreign))
+        del _foreign[oldest], _seen[oldest]
+    return views()
+
+
+def _forget(address: int, owner: "weakref.ref[Tensor]") -> None:
+    """Drop the views of memory whose owner is gone, unless they have another owner by now."""
+    if address in _seen and _seen[address][-1] is owner:
+        del _seen[address]
+
+
+def _copier(tree: Any) -> Callable[[], Any]:
+    """What returns ``tree`` with new dicts around the same tensors, which callers may change."""
+    if not isinstance(tree, dict):
+        return lambda: tree
+    nested = {key: _copier(child) for key, child in tree.items() if isinstance(child, dict)}
+    return functools.partial(_copy_nested, tree, nested) if nested else tree.copy
+
+
+def _copy_nested(tree: dict[str, Any], nested: dict[str, Callable[[], Any]]) -> dict[str, Any]:
+    fresh = tree.copy()
+    for key, copy in nested.items():
+        fresh[key] = copy()
+    return fresh
 
 
 def flattened_tensor_size(dtype: NativeDtype) -> int:

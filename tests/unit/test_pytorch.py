@@ -1,5 +1,8 @@
 """Flat observations become tensors again, without copies and without graph breaks."""
 
+import shutil
+import weakref
+
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sequence, Text, Tuple
@@ -9,6 +12,7 @@ from pufferlib._native import Packer
 from pufferlib.emulation import Limits, observation_layout
 
 torch = pytest.importorskip("torch")
+import pufferlib.pytorch  # noqa: E402
 from pufferlib.pytorch import flattened_tensor_size, nativize_dtype, nativize_tensor  # noqa: E402
 
 MIXED = Dict(
@@ -99,3 +103,143 @@ def test_dtypes_that_torch_lacks_are_named():
     layout = observation_layout(Dict({"a": Box(0, 1, (2,), np.longdouble), "b": Discrete(2)}))
     with pytest.raises(APIUsageError, match=r"observation\['a'\] has dtype float128, which torch does not have"):
         nativize_dtype({"emulated_observation_dtype": layout.dtype})
+
+
+NESTED = Dict({"a": Box(-1, 1, (2,)), "b": Dict({"c": Discrete(3), "d": Box(0, 255, (3,), np.uint8)})})
+
+
+def same_tensors(first, second):
+    if isinstance(first, dict):
+        return all(same_tensors(first[key], second[key]) for key in first)
+    return first is second
+
+
+class TestMemorySeenBefore:
+    @pytest.fixture
+    def batch(self):
+        return batch_of(NESTED, rows=4)
+
+    def test_gives_the_same_views_at_once(self, batch):
+        array, samples, dtype = batch
+        first = nativize_tensor(torch.from_numpy(array), dtype)
+        second = nativize_tensor(torch.from_numpy(array), dtype)  # another tensor of the same memory
+        assert same_tensors(first, second)
+        equal(second, samples, NESTED)
+        array[:] = 0
+        assert not second["a"].any()
+
+    def test_callers_may_change_the_dicts(self, batch):
+        array, samples, dtype = batch
+        native = nativize_tensor(torch.from_numpy(array), dtype)
+        native["a"], native["b"]["c"] = None, None
+        native["b"].pop("d")
+        equal(nativize_tensor(torch.from_numpy(array), dtype), samples, NESTED)
+
+    def test_in_another_shape(self, batch):
+        array, samples, dtype = batch
+        observations = torch.from_numpy(array)
+        for rows in (4, 2, 4, 1):
+            equal(nativize_tensor(observations[:rows], dtype), samples[:rows], NESTED)
+
+    def test_with_other_strides(self, batch):
+        array, samples, dtype = batch
+        observations = torch.from_numpy(array)
+        nativize_tensor(observations[:2], dtype)
+        equal(nativize_tensor(observations[::2], dtype), samples[::2], NESTED)
+        equal(nativize_tensor(observations[:2], dtype), samples[:2], NESTED)
+
+    def test_with_another_structure(self, batch):
+        array, samples, dtype = batch
+        observations = torch.from_numpy(array)
+        nativize_tensor(observations, dtype)
+        assert nativize_tensor(observations, {"x": dtype["b"]["d"]}).keys() == {"x"}
+        equal(nativize_tensor(observations, dtype), samples, NESTED)
+
+    def test_is_not_kept_alive(self, batch):
+        array, _, dtype = batch
+        before = len(pufferlib.pytorch._seen)
+        for _ in range(50):  # temporaries of torch, of which a caller keeps the views for a while
+            owned = torch.from_numpy(array).clone()
+            rows = [nativize_tensor(owned[row : row + 1], dtype) for row in range(4)]
+            assert len(pufferlib.pytorch._seen) <= before + 8
+        assert torch.equal(rows[0]["a"], owned[:1, :8].view(torch.float32))
+        owner = weakref.ref(owned)
+        del owned
+        assert owner() is None
+        assert len(pufferlib.pytorch._seen) <= before + 4
+        rows.clear()
+
+    def test_of_numpy_is_kept_for_a_while(self, batch):
+        array, _, dtype = batch
+        for copy in [array.copy() for _ in range(50)]:
+            nativize_tensor(torch.from_numpy(copy), dtype)
+        assert len(pufferlib.pytorch._foreign) == pufferlib.pytorch.MAX_FOREIGN
+        assert pufferlib.pytorch._foreign.keys() <= pufferlib.pytorch._seen.keys()
+
+    def test_takes_gradients(self):
+        array, _, dtype = batch_of(SAME, rows=4)
+        observations = torch.from_numpy(array).clone()
+        nativize_tensor(observations, dtype)
+        observations.requires_grad_()
+        nativize_tensor(observations, dtype)["a"].sum().backward()
+        assert observations.grad.sum() == 4 * 4
+
+    def test_changed_before_backward_is_noticed(self):
+        array, _, dtype = batch_of(SAME, rows=4)
+        observations = torch.from_numpy(array).clone()
+        weight = torch.ones(3, requires_grad=True)
+        for _ in range(2):
+            loss = (nativize_tensor(observations, dtype)["b"]["d"] * weight).sum()
+        observations.zero_()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+
+    def test_in_inference_mode_can_be_trained_on_later(self):
+        array, _, dtype = batch_of(SAME, rows=4)
+        weight = torch.ones(3, requires_grad=True)
+        with torch.inference_mode():
+            for _ in range(2):
+                nativize_tensor(torch.from_numpy(array), dtype)
+        (nativize_tensor(torch.from_numpy(array), dtype)["b"]["d"] * weight).sum().backward()
+        assert weight.grad is not None
+
+    def test_empty_batches_and_tensors_without_memory(self, batch):
+        array, samples, dtype = batch
+        for _ in range(2):
+            assert nativize_tensor(torch.from_numpy(array)[:0], dtype)["a"].shape == (0, 2)
+            assert nativize_tensor(torch.empty(array.shape, dtype=torch.uint8, device="meta"), dtype)["a"].is_meta
+        stacked = torch.from_numpy(np.stack([array, array]))
+        native = torch.vmap(lambda observations: nativize_tensor(observations, dtype)["a"])(stacked)
+        assert native.shape == (2, 4, 2)
+        np.testing.assert_array_equal(native[1], [sample["a"] for sample in samples])
+
+    def test_compiles_all_the_same(self, batch):
+        array, _, dtype = batch
+        nativize_tensor(torch.from_numpy(array), dtype)
+        for backend in ("eager", "aot_eager"):
+            torch.compiler.reset()
+            compiled = torch.compile(
+                lambda x: {"a": nativize_tensor(x, dtype)["a"] * 2}, fullgraph=True, backend=backend
+            )
+            compiled(torch.from_numpy(array))
+            other, others, _ = batch_of(NESTED, rows=4)
+            native = compiled(torch.from_numpy(other))
+            np.testing.assert_array_equal(native["a"], np.stack([sample["a"] for sample in others]) * 2)
+
+    @pytest.mark.filterwarnings("ignore")  # torch.jit is on its way out
+    def test_is_no_constant_to_a_tracer(self):
+        array, _, dtype = batch_of(SAME)
+        observations = torch.from_numpy(array)
+        nativize_tensor(observations, dtype)
+        traced = torch.jit.trace(lambda x: nativize_tensor(x, dtype)["a"], observations)
+        assert not traced(torch.zeros_like(observations)).any()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch uses what it deprecates
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++")
+def test_compiles_to_machine_code():
+    array, samples, dtype = batch_of(MIXED)
+    compiled = torch.compile(lambda x: nativize_tensor(x, dtype), fullgraph=True)
+    equal(compiled(torch.from_numpy(array)), samples, MIXED)
