@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
+from pufferlib._native import ActionRows
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, action_layout
@@ -13,7 +14,10 @@ __all__ = ["ActionCheck"]
 
 
 class ActionCheck:
-    """Checks the actions of a batch: shape and kind on every call, the bounds on the first.
+    """Checks the actions of a batch on every call; the bounds of reals only on the first.
+
+    Samples of a Gaussian policy leave any bounds sooner or later, so after a first batch that
+    shows that bounds were thought of, reals need only be numbers.
 
     Args:
         where: The call whose actions these are, for messages.
@@ -26,14 +30,36 @@ class ActionCheck:
         self._where, self._space, self._dtype = where, space, np.dtype(dtype)
         self._shape = (rows, *row_shape)
         self._kinds = "biu" if self._dtype.kind in "iu" else "biuf"
+        self._low, self._high = (np.broadcast_to(bound, self._shape) for bound in _bounds(space))
+        self._rows = self._fast_rows()
         self._seen_one = False
 
+    def _fast_rows(self) -> ActionRows | None:
+        """Takes the arrays that most callers give, if the actions are of a type that it knows."""
+        if self._dtype == np.int32:
+            limits = np.iinfo(np.int32)
+            low, high = (np.clip(bound, limits.min, limits.max) for bound in (self._low, self._high))
+        elif self._dtype == np.float32:
+            low, high = self._low, self._high
+        else:
+            return None
+        return ActionRows(low.astype(self._dtype, order="C"), high.astype(self._dtype, order="C"))
+
     def __call__(self, actions: Any) -> Array:
-        """``actions`` as an array ``(rows, *action_shape)`` of numbers that fit the space.
+        """``actions`` as an array ``(rows, *action_shape)`` of the space's dtype, overwritten by the next call.
 
         Raises:
-            APIUsageError: Wrong shape, floats for integer actions, or first actions out of bounds.
+            APIUsageError: Wrong shape, floats for integer actions, NaN, integers or first reals out
+                of bounds.
         """
+        if self._rows is not None and self._rows.take(actions, not self._seen_one):
+            self._seen_one = True
+            return self._rows.array
+        array = self._plain_array(actions)
+        self._seen_one = True
+        return array
+
+    def _plain_array(self, actions: Any) -> Array:
         array = np.asarray(actions)
         if array.shape != self._shape:
             raise APIUsageError(
@@ -45,21 +71,24 @@ class ActionCheck:
                 f"{self._where}: actions must be numbers that fit {self._dtype}, got dtype {array.dtype}; "
                 "convert them, e.g. actions.astype(int)"
             )
-        if not self._seen_one:
-            # Rounded to the space's precision, in which 0.7 is not above a bound of 0.7.
-            self._check_bounds(array.astype(self._dtype) if self._dtype.kind == "f" else array)
-            self._seen_one = True
-        return array
+        if self._dtype.kind == "f":
+            array = array.astype(self._dtype)  # before it is compared: 0.7 is not above a float32 bound of 0.7
+        self._check_bounds(array)
+        return array.astype(self._dtype, copy=False)
 
     def _check_bounds(self, array: Array) -> None:
-        low, high = _bounds(self._space)
-        outside = ~((array >= low) & (array <= high))
-        if outside.any():
-            row = int(np.argwhere(outside)[0][0])
-            raise APIUsageError(
-                f"{self._where}: the first actions must be in the action space {self._space}, "
-                f"got {array[row].tolist()} in row {row}"
-            )
+        is_real = self._dtype.kind == "f"
+        if is_real and self._seen_one:
+            fits, expected = ~np.isnan(array), "actions must be numbers"
+        else:
+            fits = (array >= self._low) & (array <= self._high)
+            expected = f"{'the first ' * is_real}actions must be in the action space {self._space}"
+        if not fits.all():
+            row = int(np.argwhere(~fits)[0][0])
+            raise APIUsageError(f"{self._where}: {expected}, got {array[row].tolist()} in row {row}; {_ADVICE}")
+
+
+_ADVICE = "clip them, or choose from the action space"
 
 
 def _bounds(space: Space) -> tuple[Any, Any]:

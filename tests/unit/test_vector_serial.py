@@ -308,7 +308,7 @@ def test_wrong_seeds(seed):
         ([[0]] * 4, r"got shape \(4, 1\)"),
         ([0.0] * 4, "actions must be numbers that fit int32, got dtype float64"),
         (["a"] * 4, "got dtype <U1"),
-        ([0, 1, 2, 1], r"the first actions must be in the action space Discrete\(2\), got 2 in row 2"),
+        ([0, 1, 2, 1], r"actions must be in the action space Discrete\(2\), got 2 in row 2"),
         ([0, -1, 0, 0], "got -1 in row 1"),
     ],
 )
@@ -329,6 +329,43 @@ def test_any_integer_type_is_taken(dtype):
     assert vecenv.actions.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint64, list])
+@pytest.mark.parametrize("wrong", [2, -1, 2**32, 2**32 + 1, 2**63])
+def test_integers_out_of_range_are_refused_on_every_call(dtype, wrong):
+    vecenv = pufferlib.vector.make(SamplePufferEnv, backend="Serial")
+    vecenv.reset()
+    for actions in ([0, 1], [0, wrong], [1, 0]):
+        try:
+            array = actions if dtype is list else np.array(actions, dtype)
+        except OverflowError:  # the type cannot say it
+            continue
+        if wrong in actions:
+            with pytest.raises(APIUsageError, match=r"Serial.send: actions must be .*, got "):
+                vecenv.step(array)
+        else:
+            vecenv.step(array)
+            assert vecenv.actions.tolist() == actions
+
+
+def test_each_part_of_an_action_has_its_own_range():
+    class Many(SamplePufferEnv):
+        def __init__(self, buf=None):
+            self.single_observation_space = gymnasium.spaces.Box(low=-1, high=1, shape=(1,))
+            self.single_action_space = gymnasium.spaces.MultiDiscrete([2, 5], start=[0, -1])
+            self.num_agents = 2
+            pufferlib.PufferEnv.__init__(self, buf)
+
+    vecenv = pufferlib.vector.make(Many, backend="Serial")
+    vecenv.reset()
+    for good in ([[1, 3], [0, -1]], np.array([[1, 3], [0, -1]]), np.array([[1, 0], [3, -1]], np.int32).T):
+        vecenv.step(good)
+        assert vecenv.actions.tolist() == [[1, 3], [0, -1]]
+    for bad in ([2, 0], [0, 4], [0, -2]):
+        for dtype in (np.int32, np.int64):
+            with pytest.raises(APIUsageError, match=rf"got \[{bad[0]}, {bad[1]}\] in row 1"):
+                vecenv.step(np.array([[0, 0], bad], dtype))
+
+
 class Continuous(SamplePufferEnv):
     def __init__(self, buf=None):
         self.single_observation_space = gymnasium.spaces.Box(low=-1, high=1, shape=(1,))
@@ -345,6 +382,19 @@ def test_box_actions():
     vecenv.step([[0.5, 1], [0, -1]])
     assert vecenv.actions.dtype == np.float32
     assert vecenv.actions.tolist() == [[0.5, 1.0], [0.0, -1.0]]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_reals_are_checked_for_nan_on_every_call_and_for_bounds_on_the_first(dtype):
+    vecenv = pufferlib.vector.make(Continuous, backend="Serial")
+    vecenv.reset()
+    with pytest.raises(APIUsageError, match=r"the first actions must be in the action space .*, got \[0.0, 2.0\]"):
+        vecenv.step(np.array([[0, 0], [0, 2]], dtype))
+    vecenv.step(np.array([[0, 0], [0, 1]], dtype))
+    vecenv.step(np.array([[0, 0], [0, 2]], dtype))  # a Gaussian policy goes there
+    assert vecenv.actions.tolist() == [[0, 0], [0, 2]]
+    with pytest.raises(APIUsageError, match=r"actions must be numbers, got \[nan, 0.0\] in row 0"):
+        vecenv.step(np.array([[np.nan, 0], [0, 0]], dtype))
 
 
 def test_a_bound_that_float32_cannot_write_exactly():
