@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscr
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 
-__all__ = ["Limits", "bounds_of", "check_keys", "children_of", "dtype_of", "is_variable"]
+__all__ = ["Limits", "bounds_of", "check_keys", "children_of", "dtype_of", "is_variable", "value_bounds"]
 
 Array = npt.NDArray[Any]
 Dtype = np.dtype[Any]
@@ -129,6 +129,40 @@ def bounds_of(space: Any) -> tuple[Array, Array]:
     if isinstance(space, MultiDiscrete):
         return space.start, space.start + space.nvec - 1
     return np.zeros(space.shape, np.int8), np.ones(space.shape, np.int8)
+
+
+def value_bounds(space: Any, limits: Limits, is_padded: bool = False) -> Any:
+    """Lowest and highest number of every array of ``dtype_of``, as ``(low, high)`` in dicts by field.
+
+    An array without elements has None. Where there is room that a sample may leave zero
+    (``is_padded``), zero is within the bounds.
+    """
+    children = children_of(space)
+    if children is not None:
+        return {field: value_bounds(child, limits, is_padded) for _, field, child in children}
+    if isinstance(space, Text):
+        return {"length": (0, space.max_length), "codes": (0, max(map(ord, space.character_set), default=0))}
+    if isinstance(space, Sequence):
+        return {"length": (0, limits.max_length), "items": value_bounds(space.feature_space, limits, True)}
+    if isinstance(space, OneOf):
+        options = {f"f{index}": value_bounds(child, limits, True) for index, child in enumerate(space.spaces)}
+        return {"index": (0, len(options) - 1), **options}
+    if isinstance(space, Graph):
+        return _graph_bounds(space, limits)
+    low, high = bounds_of(space)
+    if low.size == 0:
+        return None
+    lowest, highest = low.min().item(), high.max().item()
+    return (min(lowest, 0), max(highest, 0)) if is_padded else (lowest, highest)
+
+
+def _graph_bounds(space: Graph, limits: Limits) -> dict[str, Any]:
+    bounds = {"num_nodes": (0, limits.max_nodes), "nodes": value_bounds(space.node_space, limits, True)}
+    if space.edge_space is not None:
+        bounds["num_edges"] = (0, limits.max_edges)
+        bounds["edges"] = value_bounds(space.edge_space, limits, True)
+        bounds["edge_links"] = (0, limits.get("max_nodes", "observation", space) - 1)
+    return bounds
 
 
 def check_keys(name: str, space: Space, sample: Any) -> None:

@@ -27,8 +27,9 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any])
     a view of that row and shows the newest observation only; copy it to keep it.
 
     Attributes:
-        emulated: ``observation_dtype`` (of the flat row) and ``emulated_observation_dtype``
-            (structured), as ``pufferlib.pytorch.nativize_dtype`` takes them.
+        emulated: ``observation_dtype`` (of the flat row), ``emulated_observation_dtype``
+            (structured), as ``pufferlib.pytorch.nativize_dtype`` takes them, and
+            ``observation_bounds``, the lowest and highest number of each array, in dicts by field.
         obs_dtype: The structured dtype; ``flat.view(env.obs_dtype)`` restores the fields. The
             dtype of the elements when the space has no fields.
         is_obs_emulated: Whether the observation space is another than the environment's.
@@ -82,10 +83,7 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any])
         self.is_obs_emulated = self._layout.is_emulated
         self.is_atn_emulated = actions.is_emulated
         self.obs_dtype = self._layout.dtype.base
-        self.emulated = {
-            "observation_dtype": np.dtype(self.single_observation_space.dtype),
-            "emulated_observation_dtype": self._layout.dtype,
-        }
+        self.emulated = self._layout.emulated
         self._prepare(self._layout, actions, ActionDecoder(f"{where}.step", actions), num_rows=1)
         set_buffers(self, buf)
         self._first_seed: int | None = seed

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, MultiDiscrete, OneOf
 
-from pufferlib.emulation.dtypes import Limits, check_keys, children_of, dtype_of, is_variable
+from pufferlib.emulation.dtypes import Limits, check_keys, children_of, dtype_of, is_variable, value_bounds
 from pufferlib.emulation.leaf import Leaf
 from pufferlib.emulation.variable import VariableLeaf
 from pufferlib.errors import APIUsageError
@@ -33,6 +33,7 @@ class Layout:
         dtype: Of one row: structured, so that ``flat.view(dtype)`` restores the fields, or, when
             ``space`` has no fields, an element dtype with a shape.
         leaves: In the order of the row.
+        limits: How large its Sequences and Graphs may be.
     """
 
     name: str
@@ -40,6 +41,16 @@ class Layout:
     flat_space: Space
     dtype: Dtype
     leaves: tuple[Leaf, ...]
+    limits: Limits = NO_LIMITS
+
+    @property
+    def emulated(self) -> dict[str, Any]:
+        """What emulated environments tell about their observations (see ``GymnasiumPufferEnv``)."""
+        return {
+            "observation_dtype": np.dtype(self.flat_space.dtype),
+            "emulated_observation_dtype": self.dtype,
+            "observation_bounds": value_bounds(self.space, self.limits),
+        }
 
     @property
     def is_emulated(self) -> bool:
@@ -76,14 +87,14 @@ def observation_layout(space: Space, limits: Limits = NO_LIMITS) -> Layout:
     """
     dtype, leaves = _table("observation", space, limits)
     if isinstance(space, Box):
-        return Layout("observation", space, space, dtype, leaves)
+        return Layout("observation", space, space, dtype, leaves, limits)
     if len({leaf.dtype for leaf in leaves}) == 1 and leaves[0].dtype.names is None:
         low, high = _joint_bounds(leaves)
         element: Any = leaves[0].dtype.type
         flat: Space = Box(low.astype(element), high.astype(element), dtype=element)
     else:
         flat = Box(0, 255, (dtype.itemsize,), np.uint8)
-    return Layout("observation", space, flat, dtype, leaves)
+    return Layout("observation", space, flat, dtype, leaves, limits)
 
 
 def action_layout(space: Space) -> Layout:

@@ -33,8 +33,9 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
     newest observations only.
 
     Attributes:
-        emulated: ``observation_dtype`` (of the flat rows) and ``emulated_observation_dtype``
-            (structured), as ``pufferlib.pytorch.nativize_dtype`` takes them.
+        emulated: ``observation_dtype`` (of the flat rows), ``emulated_observation_dtype``
+            (structured), as ``pufferlib.pytorch.nativize_dtype`` takes them, and
+            ``observation_bounds``, the lowest and highest number of each array, in dicts by field.
         obs_dtype: The structured dtype; ``flat.view(env.obs_dtype)`` restores the fields. The
             dtype of the elements when the space has no fields.
         is_obs_emulated: Whether the observation space is another than the environment's.
@@ -93,10 +94,7 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
         self.is_obs_emulated = self._layout.is_emulated
         self.is_atn_emulated = actions.is_emulated
         self.obs_dtype = self._layout.dtype.base
-        self.emulated = {
-            "observation_dtype": np.dtype(self.single_observation_space.dtype),
-            "emulated_observation_dtype": self._layout.dtype,
-        }
+        self.emulated = self._layout.emulated
         set_buffers(self, buf)
         self._packer = Packer(self._layout)
         self._decoder = ActionDecoder(f"{where}.step", actions)

@@ -250,6 +250,22 @@ def test_fields_of_spaces_that_vary():
     assert bytes(row["goal"]["f1"]["codes"]) == b"x\0"
 
 
+def test_bounds_of_spaces_that_vary_include_what_pads_them():
+    space = Dict({"crew": Sequence(Discrete(3, start=5)), "map": Graph(Box(-2, -1, (2,)), Discrete(3)), "none": BARE})
+    assert observation_layout(space, LIMITS).emulated["observation_bounds"] == {
+        "crew": {"length": (0, 3), "items": (0, 7)},
+        "map": {
+            "num_nodes": (0, 4),
+            "nodes": (-2, 0),
+            "num_edges": (0, 5),
+            "edges": (0, 2),
+            "edge_links": (0, 3),
+        },
+        "none": {"index": (0, 1), "f0": None, "f1": {"length": (0, 4), "codes": (0, 99)}},
+    }
+
+
+BARE = OneOf([Box(0, 1, (0,)), Text(4, charset="abc")])
 NODES = np.zeros((2, 2), np.float32)
 
 

@@ -164,7 +164,17 @@ def test_structured_view_restores_the_fields():
     np.testing.assert_array_equal(view["map"], shown["map"])
     np.testing.assert_array_equal(view["hero"]["f1"], shown["hero"][1])
     assert view["hero"]["f0"] == shown["hero"][0]
-    assert env.emulated == {"observation_dtype": np.uint8, "emulated_observation_dtype": env.obs_dtype}
+    assert env.emulated == {
+        "observation_dtype": np.uint8,
+        "emulated_observation_dtype": env.obs_dtype,
+        "observation_bounds": {
+            "map": (0, 255),
+            "hero": {"f0": (7, 10), "f1": (-1, 1)},
+            "items": (0, 4),
+            "flags": (0, 1),
+            "gold": (0, 1),
+        },
+    }
 
 
 def test_rows_of_a_batch_are_written_in_place():
