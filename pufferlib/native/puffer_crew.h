@@ -16,6 +16,7 @@ typedef struct PufferDesk {
     PufferSignal command;                                   /* the last command; the parent writes it */
     _Alignas(PUFFER_CACHE_LINE) _Atomic uint32_t completed; /* the last command that is finished */
     _Atomic uint32_t outcome;                               /* what the worker has to say of it; 0: nothing */
+    _Atomic uint32_t core;                                  /* where it was seen last, plus 1; 0: never */
     _Atomic uint32_t progress;                              /* which of its environments it is in */
 } PufferDesk;
 
@@ -72,10 +73,53 @@ static inline void puffer_crew_finish(PufferCrew *crew, int32_t worker, uint32_t
     puffer_signal_add(&crew->finished);
 }
 
+#ifdef __linux__
+enum { PUFFER_CORES = 4096, PUFFER_MASK_BITS = 8 * sizeof(unsigned long) };
+
+/* The first core of `allowed` that no worker was seen on, or -1. */
+static inline int32_t puffer_crew_free_core(PufferCrew *crew, int32_t num_workers,
+                                            const unsigned long *allowed) {
+    for (uint32_t core = 0; core < PUFFER_CORES; core++) {
+        if (!(allowed[core / PUFFER_MASK_BITS] >> core % PUFFER_MASK_BITS & 1)) continue;
+        bool taken = false;
+        for (int32_t i = 0; i < num_workers && !taken; i++)
+            taken = puffer_desk_read(&crew->desks[i].core) == core + 1;
+        if (!taken) return (int32_t)core;
+    }
+    return -1;
+}
+
+/* Leave a core that a worker of a lower number was seen on too, if there is one without any. The
+ * scheduler may leave two busy processes on one core for seconds. The worker's affinity is restored at
+ * once, so that it stays what the user made it, and the scheduler may move the worker on. */
+static inline bool puffer_crew_spread(PufferCrew *crew, int32_t worker, int32_t num_workers) {
+    unsigned core = 0;
+    if (syscall(SYS_getcpu, &core, NULL, NULL) != 0) return false;
+    atomic_store_explicit(&crew->desks[worker].core, core + 1, memory_order_relaxed);
+    bool shared = false;
+    for (int32_t i = 0; i < worker; i++) shared |= puffer_desk_read(&crew->desks[i].core) == core + 1;
+    if (!shared) return false;
+    unsigned long allowed[PUFFER_CORES / PUFFER_MASK_BITS] = {0}, only[PUFFER_CORES / PUFFER_MASK_BITS] = {0};
+    long size = syscall(SYS_sched_getaffinity, 0, sizeof allowed, allowed);
+    int32_t target = size > 0 ? puffer_crew_free_core(crew, num_workers, allowed) : -1;
+    if (target < 0) return false;
+    only[target / PUFFER_MASK_BITS] = 1UL << target % PUFFER_MASK_BITS;
+    if (syscall(SYS_sched_setaffinity, 0, size, only) != 0) return false;
+    syscall(SYS_sched_setaffinity, 0, size, allowed);
+    atomic_store_explicit(&crew->desks[worker].core, (uint32_t)target + 1, memory_order_relaxed);
+    return true;
+}
+#else
+static inline bool puffer_crew_spread(PufferCrew *crew, int32_t worker, int32_t num_workers) {
+    return (void)crew, (void)worker, (void)num_workers, false;
+}
+#endif
+
 /* Make the desk of a worker that is gone ready for the next one, which has nothing to do yet. */
 static inline void puffer_desk_clear(PufferDesk *desk) {
     atomic_store(&desk->outcome, 0);
     atomic_store(&desk->progress, 0);
+    atomic_store(&desk->core, 0);
     atomic_store(&desk->command.sleepers, 0);
     atomic_store(&desk->completed, atomic_load(&desk->command.value));
 }

@@ -33,7 +33,12 @@ cdef extern from "puffer_crew.h" nogil:
     PufferWait puffer_crew_wait(
         PufferCrew *crew, const int32_t *workers, int32_t count, int32_t needed,
         PufferPatience *patience, int64_t timeout_ns)
+    bint puffer_crew_spread(PufferCrew *crew, int32_t worker, int32_t num_workers)
     void puffer_crew_finish(PufferCrew *crew, int32_t worker, uint32_t command, uint32_t outcome)
+
+
+cdef enum:
+    COMMANDS_PER_SPREAD = 64  # rarely enough to cost nothing, often enough to mend things at once
 
 
 def crew_bytes(int num_workers):
@@ -255,15 +260,15 @@ cdef class Desk:
     cdef const unsigned char[::1] _memory
     cdef PufferCrew *_crew
     cdef PufferPatience _patience
-    cdef int32_t _worker
-    cdef uint32_t _last
+    cdef int32_t _worker, _num_workers
+    cdef uint32_t _last, _num_commands
 
     def __cinit__(self, const unsigned char[::1] memory, int num_workers, int32_t worker, bint fits, uint32_t last):
         if not 0 <= worker < num_workers:
             raise IndexError(f"worker {worker} of {num_workers}")
         self._crew = find_crew(memory, num_workers)
         self._memory = memory
-        self._worker = worker
+        self._worker, self._num_workers = worker, num_workers
         self._patience = puffer_patience(fits)
         self._last = last
 
@@ -277,6 +282,9 @@ cdef class Desk:
                 outcome = puffer_signal_wait(signal, self._last, &self._patience, deadline - puffer_now_ns())
             if outcome == PUFFER_CHANGED:
                 self._last = puffer_signal_read(signal)
+                self._num_commands += 1
+                if self._num_commands % COMMANDS_PER_SPREAD == 0:
+                    puffer_crew_spread(self._crew, self._worker, self._num_workers)
                 return self._last & PUFFER_OPERATION_MASK
             PyErr_CheckSignals()
             if outcome == PUFFER_TIMED_OUT:
