@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 
 cdef extern from "puffer_crew.h" nogil:
+    enum: PUFFER_OPERATION_BITS
     enum: PUFFER_OPERATION_MASK
     ctypedef enum PufferWait:
         PUFFER_TIMED_OUT
@@ -220,9 +221,13 @@ cdef class Crew:
         """What the worker was told to do last; 0 for nothing."""
         return puffer_signal_read(&self._desk(worker).command) & PUFFER_OPERATION_MASK
 
-    def command_of(self, int32_t worker):
-        """The last command of the worker, as one number."""
-        return puffer_signal_read(&self._desk(worker).command)
+    def num_completed(self, int32_t worker):
+        """How many commands have been completed at the worker's desk, by all its processes; wraps at ``2**30``."""
+        return puffer_desk_read(&self._desk(worker).completed) >> PUFFER_OPERATION_BITS
+
+    def num_commands(self, int32_t worker):
+        """How many commands the worker was given, all its processes together; wraps at ``2**30``."""
+        return puffer_signal_read(&self._desk(worker).command) >> PUFFER_OPERATION_BITS
 
     def progress(self, int32_t worker):
         """Which of its environments the worker is in."""
@@ -237,8 +242,9 @@ cdef class Crew:
         self._desk(worker).outcome = 0
 
     def replace(self, int32_t worker):
-        """Make the desk of a worker whose process has ended ready for the next process."""
+        """Make the desk of a worker whose process has ended ready for the next; the last command of the old one."""
         puffer_desk_clear(self._desk(worker))
+        return puffer_signal_read(&self._desk(worker).command)
 
     cdef PufferDesk *_desk(self, int32_t worker) except NULL:
         if not 0 <= worker < self._num_workers:
@@ -284,11 +290,15 @@ cdef class Desk:
                 self._last = puffer_signal_read(signal)
                 self._num_commands += 1
                 if self._num_commands % COMMANDS_PER_SPREAD == 0:
-                    puffer_crew_spread(self._crew, self._worker, self._num_workers)
+                    self.spread()
                 return self._last & PUFFER_OPERATION_MASK
             PyErr_CheckSignals()
             if outcome == PUFFER_TIMED_OUT:
                 return 0
+
+    def spread(self):
+        """Leave the core if another worker is there and one is free; whether that was done."""
+        return puffer_crew_spread(self._crew, self._worker, self._num_workers)
 
     def finish(self, uint32_t outcome):
         """The command is finished; ``outcome`` says whether a message is to follow, 0 for none."""

@@ -12,7 +12,7 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.base import VectorEnv
 from pufferlib.vector.group import build_env, own_autoreset
-from pufferlib.vector.plan import AUTORESET_MODES, Autoreset, EnvPlan, VectorPlan
+from pufferlib.vector.plan import AUTORESET_MODES, ON_CRASH, Autoreset, EnvPlan, VectorPlan
 from pufferlib.vector.processes import Multiprocessing
 from pufferlib.vector.serial import Serial
 
@@ -32,6 +32,7 @@ OPTIONS = {
     "overwork": False,
     "autoreset": None,
     "timeout_s": 120.0,
+    "on_crash": "raise",
 }
 
 
@@ -65,6 +66,8 @@ def make(
             "disabled"; native environments start their next episodes themselves.
             ``timeout_s``: longest that building, resetting or stepping one environment may take in a
             worker before ``WorkerError``, by default 120.0; None: for ever.
+            ``on_crash``: "raise", or "restart": a worker that fails, dies or takes too long is replaced.
+            The episodes it had are truncated, and an info counts ``worker_restarts``.
 
     Returns:
         A ``VectorEnv``, or with the native backend the ``PufferEnv``.
@@ -96,6 +99,7 @@ def make(
             autoreset=options["autoreset"],
             seed=int(seed),
             timeout_s=options["timeout_s"],
+            on_crash=options["on_crash"],
         )
     )
 
@@ -125,6 +129,8 @@ def _check_options(options: Mapping[str, Any]) -> None:
     timeout_s = options["timeout_s"]
     if timeout_s is not None and not (_is_real(timeout_s) and 0 < timeout_s < math.inf):
         raise APIUsageError(f"{WHERE}: timeout_s must be a number of seconds above 0, or None, got {timeout_s!r}")
+    if options["on_crash"] not in ON_CRASH:
+        raise UnknownNameError.of(WHERE, "on_crash", options["on_crash"], ON_CRASH)
     if options["autoreset"] not in (None, *AUTORESET_MODES):
         raise UnknownNameError.of(WHERE, "autoreset", options["autoreset"], AUTORESET_MODES)
 

@@ -8,18 +8,25 @@ from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.plan import Autoreset, EnvDescription, RowSpec
 
-__all__ = ["CLOSE", "MESSAGE", "PHASES", "RESET", "STEP", "Failed", "NeedMemory", "News", "Ready", "Setup"]
+__all__ = ["CLOSE", "FAILURE", "NEWS", "PHASES", "RESET", "STEP", "Failed", "NeedMemory", "News", "Ready", "Setup"]
 
 # Operations: the low bits of a command.
 RESET, STEP, CLOSE = 1, 2, 3
 PHASES = {RESET: "reset", STEP: "step"}
 
-MESSAGE = 1  # outcome of a command: a message follows through the pipe, News or Failed
+# Outcomes of a command: which message follows through the pipe. 0: none.
+NEWS, FAILURE = 1, 2
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Parent to worker: what to build. ``spec`` is None for the worker that is to find it out."""
+    """Parent to worker: what to build.
+
+    Attributes:
+        spec: What one environment needs; None for the worker that is to find it out.
+        last_command: The last one that was not for this process; 0 unless it replaces another.
+        fits: Whether each worker and the parent has a core of its own.
+    """
 
     worker: int
     num_workers: int
@@ -28,8 +35,8 @@ class Setup:
     autoreset: Autoreset | None
     spec: RowSpec | None
     sys_path: list[str]
-    last_command: int  # the last one that was not for this process
-    fits: bool  # whether each worker and the parent has a core of its own
+    last_command: int
+    fits: bool
     environ: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     folder: str = field(default_factory=os.getcwd)
 

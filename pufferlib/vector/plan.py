@@ -11,9 +11,21 @@ from pufferlib.buffers import HasBuffers, layout
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, joint_space
 
-__all__ = ["AUTORESET_MODES", "Autoreset", "EnvDescription", "EnvPlan", "Layout", "RowSpec", "VectorPlan"]
+__all__ = [
+    "AUTORESET_MODES",
+    "ON_CRASH",
+    "Autoreset",
+    "EnvDescription",
+    "EnvPlan",
+    "Layout",
+    "OnCrash",
+    "RowSpec",
+    "VectorPlan",
+]
 
 Autoreset = Literal["next_step", "same_step", "disabled"]
+OnCrash = Literal["raise", "restart"]
+ON_CRASH: tuple[OnCrash, ...] = ("raise", "restart")
 AUTORESET_MODES: tuple[Autoreset, ...] = ("next_step", "same_step", "disabled")
 
 Layout = dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]
@@ -42,6 +54,7 @@ class VectorPlan:
         autoreset: What follows a finished episode; None leaves it to the kind of environment.
         seed: Seed of the first reset that gives none.
         timeout_s: Longest that building, resetting or stepping one environment may take; None: for ever.
+        on_crash: Whether a worker that fails is replaced, or its failure raised.
     """
 
     envs: tuple[EnvPlan, ...]
@@ -51,6 +64,7 @@ class VectorPlan:
     autoreset: Autoreset | None
     seed: int
     timeout_s: float | None
+    on_crash: OnCrash
 
 
 @dataclass(frozen=True)

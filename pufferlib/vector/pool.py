@@ -1,45 +1,48 @@
 """The worker processes of one vector environment, from their start to their end."""
 
 import contextlib
+import dataclasses
 import multiprocessing.process
 import signal
-import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from multiprocessing import connection, util
 from typing import Any
 
 from pufferlib._native import Crew
 from pufferlib.cpus import usable_cpus
 from pufferlib.env import Infos
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.seeding import env_seed
+from pufferlib.vector.ending import Staff, end_staff
 from pufferlib.vector.failures import Place, error_of, too_late_error, vanished_error
 from pufferlib.vector.launch import WorkerProcess, pickle_envs, start_worker
-from pufferlib.vector.messages import CLOSE, PHASES, RESET, Failed, NeedMemory, News, Ready, Setup
+from pufferlib.vector.messages import PHASES, RESET, STEP, Failed, NeedMemory, News, Ready, Setup
 from pufferlib.vector.plan import EnvDescription, RowSpec, VectorPlan
+from pufferlib.vector.restarts import Restarts
 from pufferlib.vector.shared import SharedBatch
 
 __all__ = ["WorkerPool"]
 
 LOOK_S = 0.1  # how often somebody looks whether the workers still live
-CLOSE_S = 5.0  # time for all environments to close, before their workers are ended by force
+_FOR_EVER_NS = 1 << 62
 
 
-@dataclass
-class _Staff:
-    """Everything that must be ended, even when the pool itself is forgotten."""
+class WorkerFailed(Exception):  # noqa: N818 - never leaves the pool
+    """A worker failed; ``error`` is what to raise because of it."""
 
-    workers: list[WorkerProcess] = field(default_factory=list)
-    crew: Crew | None = None
+    def __init__(self, worker: int, error: PufferError) -> None:
+        super().__init__(worker, error)
+        self.worker, self.error = worker, error
 
 
 class WorkerPool:
     """Processes, pipes and shared memory; commands out, outcomes and failures back.
 
-    A failure of one worker ends them all, and raises.
+    A failure of one worker ends them all and raises, or, with ``on_crash="restart"``, that worker is
+    replaced. Where it was in flight, its replacement is.
 
     Attributes:
         memory: The arrays of all rows, and the signals.
@@ -59,13 +62,16 @@ class WorkerPool:
         self._timeout_ns = _FOR_EVER_NS if plan.timeout_s is None else int(plan.timeout_s * 1e9)
         self._infos: dict[int, Infos] = {}
         self._seeds = [env.seed for env in plan.envs]
-        self._staff = _Staff()
+        self._staff = Staff()
+        self._restarts: Restarts | None = None
         # At exit this runs before multiprocessing waits for processes that wait for us.
-        self._end = util.Finalize(self, _end, args=(self._staff,), exitpriority=10)
+        self._end = util.Finalize(self, end_staff, args=(self._staff,), exitpriority=10)
         try:
             self._start()
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, WorkerFailed):
+                raise error.error from None
             raise
 
     @property
@@ -87,21 +93,31 @@ class WorkerPool:
         self._set_up(0, pickled[0], None)
         needed = self._read_in_time(0)
         assert isinstance(needed, NeedMemory)
-        self.memory = SharedBatch(needed.spec, len(plan.envs), plan.num_workers)
+        self._spec = needed.spec
+        self.memory = self._staff.memory = SharedBatch(needed.spec, len(plan.envs), plan.num_workers)
         self.crew = self._staff.crew = Crew(self.memory.memory, plan.num_workers, self._fits, self._look_s)
-        try:
-            self._hand_memory(0)
-            for worker in workers[1:]:
-                self._set_up(worker, pickled[worker], needed.spec)
-                self._hand_memory(worker)
-        finally:
-            self.memory.close_fd()
+        self._hand_memory(0)
+        for worker in workers[1:]:
+            self._set_up(worker, pickled[worker], needed.spec)
+            self._hand_memory(worker)
         self.description = self._descriptions()
+        if plan.on_crash == "restart":
+            self._restarts = Restarts(self.memory.buffers, plan.num_workers, self.description.autoreset)
+        else:
+            self.memory.close_fd()
 
-    def _set_up(self, worker: int, envs: bytes, spec: RowSpec | None) -> None:
+    def _set_up(self, worker: int, envs: bytes, spec: RowSpec | None, last_command: int = 0) -> None:
         plan = self._plan
         setup = Setup(
-            worker, plan.num_workers, len(plan.envs), envs, plan.autoreset, spec, list(sys.path), 0, self._fits
+            worker=worker,
+            num_workers=plan.num_workers,
+            num_envs=len(plan.envs),
+            envs=envs,
+            autoreset=plan.autoreset,
+            spec=spec,
+            sys_path=list(sys.path),
+            last_command=last_command,
+            fits=self._fits,
         )
         self._tell(worker, lambda: self.processes[worker].conn.send(setup))
 
@@ -113,9 +129,8 @@ class WorkerPool:
     def _tell(self, worker: int, send: Callable[[], None]) -> None:
         try:
             send()
-        except ConnectionError:  # it has ended, and may have left word why
-            while True:
-                self._accept(worker)
+        except ConnectionError:
+            self._hear_the_end(worker)
 
     def _descriptions(self) -> EnvDescription:
         """Wait until all workers are ready; what the environments of all of them are like."""
@@ -139,22 +154,77 @@ class WorkerPool:
         self._seeds = [old if new is None else new for old, new in zip(self._seeds, seeds, strict=True)]
         self.crew.command_all(RESET)
 
+    def remember(self) -> None:
+        """Keep what was seen of the workers that were chosen, as long as that may be needed."""
+        if self._restarts is not None:
+            self._restarts.remember(self.crew.chosen)
+
     def look_after(self) -> None:
-        """Raise WorkerError if a worker in flight has ended, or takes too long."""
+        """See to workers in flight that have ended, or take too long."""
         late = self.crew.find_late(self._timeout_ns)
         sentinels = {self.processes[worker].process.sentinel: worker for worker in self.crew.in_flight}
-        for ended in connection.wait(list(sentinels), 0):
-            while True:
-                self._accept(sentinels[ended])  # type: ignore[index]
-        if late >= 0:
-            raise self._give_up(late)
+        ended = [sentinels[sentinel] for sentinel in connection.wait(list(sentinels), 0)]  # type: ignore[index]
+        for worker in ended:
+            self._attempt(self._hear_the_end, worker)
+        if late >= 0 and late not in ended:
+            self._attempt(self._give_up, late)
 
-    def infos(self, worker: int) -> Infos:
-        """What the environments of ``worker``, which has finished, had to say."""
-        while self.crew.outcome(worker) and worker not in self._infos:
-            self._accept(worker)
-        self.crew.heard(worker)  # whoever was interrupted here may ask again
-        return self._infos.pop(worker, [])
+    def collect(self, workers: Sequence[int]) -> Infos | None:
+        """What the environments of ``workers``, which have finished, had to say; None: wait for a replacement."""
+        for worker in workers:
+            if not self._attempt(self._hear, worker):
+                return None
+        infos: Infos = []
+        for worker in workers:
+            self.crew.heard(worker)  # whoever was interrupted here may ask again
+            infos += self._infos.pop(worker, [])
+            if self._restarts is not None:
+                infos += self._restarts.settle(worker)
+        return infos
+
+    def _attempt(self, find_out: Callable[[int], None], worker: int) -> bool:
+        """Call ``find_out``, which may find that ``worker`` failed, and see to that; whether all is well."""
+        try:
+            find_out(worker)
+        except WorkerFailed as failure:
+            try:
+                self._mend(failure)
+            except BaseException:
+                self.close()
+                raise
+            return False
+        return True
+
+    def _mend(self, failure: WorkerFailed) -> None:
+        """Replace a worker that failed, or raise what it failed of."""
+        worker = failure.worker
+        while True:
+            if self._restarts is None or isinstance(failure.error, APIUsageError):
+                raise failure.error from None
+            self._restarts.admit(worker, failure.error, self.crew)
+            try:
+                self._replace(worker, self._restarts)
+                return
+            except WorkerFailed as again:
+                failure = again
+
+    def _replace(self, worker: int, restarts: Restarts) -> None:
+        """End ``worker``, build its environments in a new process, and start new episodes there."""
+        handle = self.processes[worker]
+        handle.process.kill()
+        handle.end(time.monotonic() + 1.0)
+        self._infos.pop(worker, None)
+        last_command = self.crew.replace(worker)
+        mine = slice(worker * self._envs_per_worker, (worker + 1) * self._envs_per_worker)
+        self._seeds[mine] = [env_seed(seed, restarts.count_of(worker)) for seed in self._seeds[mine]]
+        self.memory.seeds[mine] = self._seeds[mine]
+        plans = zip(self._plan.envs[mine], self._seeds[mine], strict=True)
+        envs = pickle_envs([dataclasses.replace(plan, seed=seed) for plan, seed in plans])
+        self.processes[worker] = start_worker(worker)
+        self._set_up(worker, envs, self._spec, last_command)
+        self._hand_memory(worker)
+        stands_still = self.description.autoreset == "disabled" and restarts.is_lost(worker)
+        self.crew.command_one(worker, STEP if stands_still else RESET)
 
     def abandon(self) -> None:
         """This process is a copy of the one that the workers belong to: forget them."""
@@ -167,18 +237,23 @@ class WorkerPool:
         reports = self._end() if self._end.still_active() else None
         return [error_of(report, f"worker {worker}", worker) for worker, report in reports or ()]
 
-    def _accept(self, worker: int) -> None:
-        """Read one message; infos are kept for later."""
-        message = self._read(worker)
-        if isinstance(message, News):
-            self._infos[worker] = message.infos
+    def _hear(self, worker: int) -> None:
+        """Read the message about the last command, if one is to come."""
+        while self.crew.outcome(worker) and worker not in self._infos:
+            message = self._read(worker)
+            if isinstance(message, News):
+                self._infos[worker] = message.infos
+
+    def _hear_the_end(self, worker: int) -> None:
+        """Read what a worker that has ended may have left to say."""
+        while True:
+            self._read(worker)
 
     def _read(self, worker: int) -> Any:
         """The next message of ``worker``.
 
         Raises:
-            WorkerError: It reports a failure, or has ended without a word.
-            APIUsageError: Its environments break the contract.
+            WorkerFailed: It reports a failure, or has ended without a word.
         """
         handle = self.processes[worker]
         try:
@@ -191,9 +266,7 @@ class WorkerPool:
         if message is not None and not isinstance(message, Failed):
             return message
         place = self._place(worker, message.position if message else None)
-        error = error_of(message, place.text, worker) if message else vanished_error(handle, place)
-        self.close()
-        raise error
+        raise WorkerFailed(worker, error_of(message, place.text, worker) if message else vanished_error(handle, place))
 
     def _read_in_time(self, worker: int) -> Any:
         """The next message of ``worker``, which is building its environments."""
@@ -203,17 +276,16 @@ class WorkerPool:
             if hasattr(self, "crew") and self.crew.progress(worker) != seen:
                 seen, waited_s = self.crew.progress(worker), 0.0
             if self._plan.timeout_s is not None and waited_s > self._plan.timeout_s:
-                raise self._give_up(worker)
+                self._give_up(worker)
         return self._read(worker)
 
-    def _give_up(self, worker: int) -> Exception:
-        """End all workers; what to raise for one that takes too long."""
+    def _give_up(self, worker: int) -> None:
+        """End a worker that takes too long."""
         handle = self.processes[worker]
         assert self._plan.timeout_s is not None
         error = too_late_error(self._place(worker), self._plan.timeout_s, handle.ask_stack())
         handle.process.kill()
-        self.close()
-        return error
+        raise WorkerFailed(worker, error)
 
     def _place(self, worker: int, position: int | None = None) -> Place:
         """Where ``worker`` is, in one of its environments."""
@@ -226,9 +298,6 @@ class WorkerPool:
             agents = self.description.num_agents
             actions = self.memory.buffers["actions"][index * agents : (index + 1) * agents]
         return Place(worker, index, self._seeds[index], phase, actions)
-
-
-_FOR_EVER_NS = 1 << 62
 
 
 @contextlib.contextmanager
@@ -246,45 +315,3 @@ def _uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if came:
             before(*came[0])
-
-
-def _end(staff: _Staff) -> list[tuple[int, Failed]]:
-    """Let the workers close their environments and end; what they report of it."""
-    deadline = time.monotonic() + CLOSE_S
-    reports = []
-    try:
-        for worker, handle in enumerate(staff.workers):
-            if staff.crew is not None:
-                staff.crew.command_one(worker, CLOSE)
-            _close_our_end(handle)
-        for worker, handle in enumerate(staff.workers):
-            reports += [(worker, report) for report in _last_words(handle, deadline)]
-    except BaseException:  # Ctrl-C: not another second
-        for handle in staff.workers:
-            handle.process.kill()
-        raise
-    finally:
-        for handle in staff.workers:
-            handle.end(deadline)
-        staff.workers.clear()
-    return reports
-
-
-def _close_our_end(handle: WorkerProcess) -> None:
-    # OSError: the worker has ended already.
-    with (
-        socket.fromfd(handle.conn.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as pipe,
-        contextlib.suppress(OSError),
-    ):
-        pipe.shutdown(socket.SHUT_WR)
-
-
-def _last_words(handle: WorkerProcess, deadline: float) -> Iterator[Failed]:
-    """Failures among the messages that are still to come; the others are dropped."""
-    while handle.conn in connection.wait([handle.conn, handle.process.sentinel], max(0.0, deadline - time.monotonic())):
-        try:
-            message = handle.conn.recv()
-        except (EOFError, ConnectionError):
-            return
-        if isinstance(message, Failed) and message.phase == "close":
-            yield message

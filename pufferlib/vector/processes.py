@@ -7,7 +7,6 @@ import numpy as np
 
 from pufferlib.buffers import Array, allocate
 from pufferlib.env import Infos
-from pufferlib.errors import PufferError
 from pufferlib.vector.base import Batch, VectorEnv
 from pufferlib.vector.launch import forget_server
 from pufferlib.vector.messages import STEP
@@ -54,17 +53,11 @@ class Multiprocessing(VectorEnv):
         _alive.add(self)
 
     def _reset(self, seeds: list[int | None]) -> None:
-        try:
-            in_flight = len(self._crew.in_flight)
-            self._wait(in_flight, False)
-            if self._crew.choose(in_flight):
-                self._infos()  # of work that nobody will ask for
-            self._pool.reset(seeds)
-        except PufferError:
-            self._next_call = "make"
-            raise
+        self._next(len(self._crew.in_flight), False)  # nobody will ask what became of it
+        self._pool.reset(seeds)
 
     def _send(self, actions: Array) -> None:
+        self._pool.remember()
         if self._copies:
             self._copy["actions"][...] = actions
             self._by_worker["actions"][self._crew.chosen] = self._parts["actions"]
@@ -73,20 +66,22 @@ class Multiprocessing(VectorEnv):
         self._crew.command_chosen(STEP)
 
     def _recv(self) -> tuple[Batch, Infos]:
-        try:
-            self._wait(self._workers_per_batch, self._takes_turns)
-            infos = self._infos() if self._crew.choose(self._workers_per_batch) else []
-        except PufferError:
-            self._next_call = "make"
-            raise
+        infos = self._next(self._workers_per_batch, self._takes_turns)
         return (self._gather() if self._copies else self._blocks[self._crew.first_chosen()]), infos
 
-    def _wait(self, needed: int, in_turn: bool) -> None:
-        while not self._crew.wait(needed, in_turn):
-            self._pool.look_after()
-
-    def _infos(self) -> Infos:
-        return [info for worker in self._crew.chosen for info in self._pool.infos(worker)]
+    def _next(self, needed: int, in_turn: bool) -> Infos:
+        """Wait until ``needed`` workers are finished, and choose them; what they had to say."""
+        try:
+            infos: Infos | None = None
+            while infos is None:
+                while not self._crew.wait(needed, in_turn):
+                    self._pool.look_after()
+                infos = self._pool.collect(self._crew.chosen) if self._crew.choose(needed) else []
+            return infos
+        except BaseException:
+            if self._pool.is_closed:
+                self._next_call = "make"
+            raise
 
     def _gather(self) -> Batch:
         """Copy the rows of the chosen workers together."""

@@ -19,7 +19,7 @@ from pufferlib._native import Desk, progress_at
 from pufferlib.buffers import Buffers
 from pufferlib.env import Infos
 from pufferlib.vector.group import EnvGroup, env_rows
-from pufferlib.vector.messages import CLOSE, MESSAGE, PHASES, STEP, Failed, NeedMemory, News, Ready, Setup
+from pufferlib.vector.messages import CLOSE, FAILURE, NEWS, PHASES, RESET, Failed, NeedMemory, News, Ready, Setup
 from pufferlib.vector.plan import EnvPlan, RowSpec
 from pufferlib.vector.shared import SharedBatch
 
@@ -86,6 +86,8 @@ class _Worker:
         self._spec = setup.spec
         self._first = setup.worker * setup.num_envs // setup.num_workers
         self._group: EnvGroup | None = None
+        self._is_new = setup.last_command != 0
+        self._stands_still = False
 
     def build(self) -> bool:
         """Make the environments; False if that failed and was reported."""
@@ -141,16 +143,18 @@ class _Worker:
                 return True
             try:
                 infos = self._act(operation)
-                news = ForkingPickler.dumps(News(infos)) if infos else None  # some cannot be pickled
+                is_first, self._is_new = self._is_new, False
+                # Now, since some cannot be pickled. The parent waits to hear of a worker that replaces another.
+                news = ForkingPickler.dumps(News(infos)) if infos or is_first else None
             except BaseException as error:
                 report = Failed.of(PHASES[operation], self._progress()[0], error)
-                desk.finish(MESSAGE)
+                desk.finish(FAILURE)
                 self._conn.send(report)
                 return False
             if news is None:
                 desk.finish(0)
             else:
-                desk.finish(MESSAGE)
+                desk.finish(NEWS)
                 self._conn.send_bytes(news)
 
     def close(self) -> None:
@@ -164,7 +168,21 @@ class _Worker:
     def _act(self, operation: int) -> Infos:
         assert self._group is not None
         assert self._memory is not None
-        if operation == STEP:
-            return self._group.step()
-        seeds = self._memory.seeds[self._first : self._first + len(self._group.envs)].tolist()
-        return self._group.reset([None if seed < 0 else seed for seed in seeds])
+        if operation == RESET:
+            self._stands_still = False
+            seeds = self._memory.seeds[self._first : self._first + len(self._group.envs)].tolist()
+            return self._group.reset([None if seed < 0 else seed for seed in seeds])
+        if self._is_new or self._stands_still:  # the episodes ended with another process; autoreset is "disabled"
+            self._stand_still()
+            return []
+        return self._group.step()
+
+    def _stand_still(self) -> None:
+        """Leave the rows as those of episodes that are over."""
+        assert self._memory is not None
+        assert self._spec is not None
+        self._stands_still = True
+        agents = self._spec.num_agents * len(self._group.envs if self._group else ())
+        first = self._first * self._spec.num_agents
+        for name in ("rewards", "terminals", "truncations", "masks"):
+            self._memory.buffers[name][first : first + agents] = 0

@@ -100,6 +100,7 @@ def test_workers_and_batches(plan_of, kwargs, workers, batch):
         ({"timeout_s": 0}, "timeout_s must be a number of seconds above 0, or None, got 0"),
         ({"timeout_s": True}, "timeout_s must be a number of seconds above 0, or None, got True"),
         ({"timeout_s": float("inf")}, "timeout_s must be a number of seconds above 0, or None, got inf"),
+        ({"on_crash": "resart"}, "unknown on_crash 'resart'; did you mean 'restart'"),
         ({"autoreset": "nextstep"}, "unknown autoreset 'nextstep'; did you mean 'next_step'"),
         ({"num_worker": 2}, "unknown keyword 'num_worker'; did you mean 'num_workers'"),
         ({"env_args": 3}, r"env_args must be a list or tuple, got 3 for environment 0; try \[3\]"),

@@ -214,15 +214,15 @@ def test_recv_can_be_called_again_after_ctrl_c(monkeypatch, zero_copy):
         for _ in range(2):
             vecenv.recv()
             vecenv.send([0, 0])
-        infos, asked = vecenv._pool.infos, []
+        hear, asked = vecenv._pool._hear, []
 
         def interrupted(worker):
             asked.append(worker)
             if len(asked) == 2:
                 raise KeyboardInterrupt
-            return infos(worker)
+            hear(worker)
 
-        monkeypatch.setattr(vecenv._pool, "infos", interrupted)
+        monkeypatch.setattr(vecenv._pool, "_hear", interrupted)
         with pytest.raises(KeyboardInterrupt):
             vecenv.recv()
         *_, agent_ids, _ = vecenv.recv()
@@ -318,7 +318,7 @@ def test_a_failing_close_is_reported_and_leaves_nothing():
 
 
 def test_a_worker_that_will_not_end_is_ended(monkeypatch):
-    module = sys.modules["pufferlib.vector.pool"]
+    module = sys.modules["pufferlib.vector.ending"]
     monkeypatch.setattr(module, "CLOSE_S", 0.2)
     vecenv = faulty(on_close=lambda: time.sleep(60))
     pids = [worker.process.pid for worker in vecenv._pool.processes]
