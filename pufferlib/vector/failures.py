@@ -1,6 +1,7 @@
 """What to tell the user about a worker that failed: what, where, with what actions, and what to do."""
 
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from pufferlib.errors import APIUsageError, PufferError, WorkerError
 from pufferlib.vector.launch import WorkerProcess
 from pufferlib.vector.messages import Failed
 
-__all__ = ["Place", "error_of", "too_late_error", "vanished_error"]
+__all__ = ["Place", "envs_text", "error_of", "too_late_error", "vanished_error"]
 
 WHERE = "vector.Multiprocessing"
 DEATH_S = 1.0  # for the system to tell how a process ended
@@ -37,19 +38,26 @@ class Place:
     @property
     def text(self) -> str:
         """The environment, its worker, seed and actions."""
-        text = f"environment {self.index} (worker {self.worker}, seed {self.seed}"
-        if self.actions is not None:
-            text += f", last actions {np.array2string(self.actions, threshold=32, separator=', ')}"
-        return f"{text})"
+        return envs_text(self.worker, self.index, [self.seed], self.actions)
 
 
-def error_of(report: Failed, place: str, worker: int) -> PufferError:
-    """What to raise for a failure that a worker reports."""
+def envs_text(worker: int, first: int, seeds: Sequence[int], actions: Array | None) -> str:
+    """Environments of a worker, from ``first`` on as many as there are seeds, with seeds and actions."""
+    many = len(seeds) > 1
+    text = f"environments {first} to {first + len(seeds) - 1}" if many else f"environment {first}"
+    text += f" (worker {worker}, seed{'s' * many} {', '.join(map(str, seeds))}"
+    if actions is not None:
+        text += f", last actions {np.array2string(actions, threshold=32, separator=', ')}"
+    return f"{text})"
+
+
+def error_of(report: Failed, place: str, worker: int, where: str = WHERE) -> PufferError:
+    """What to raise for a failure that a worker of the backend ``where`` reports."""
     if report.misuse:
         error = APIUsageError(report.message)
         error.add_note(f"In worker {worker}:\n{report.traceback}")
         return error
-    return WorkerError(f"{WHERE}: {report.message}, in {report.phase} of {place}.\n\n{report.traceback}")
+    return WorkerError(f"{where}: {report.message}, in {report.phase} of {place}.\n\n{report.traceback}")
 
 
 def vanished_error(handle: WorkerProcess, place: Place) -> WorkerError:

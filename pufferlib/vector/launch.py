@@ -157,7 +157,7 @@ def pickle_envs(plans: Sequence[EnvPlan]) -> bytes:
         return data
     except Exception as error:
         raise APIUsageError(
-            f"vector.make: Multiprocessing must be able to pickle creators and arguments, got {error}; "
+            f"vector.make: this backend must be able to pickle creators and arguments, got {error}; "
             "create what cannot be sent (files, locks, windows) inside the creator, or use backend=Serial"
         ) from error
     finally:

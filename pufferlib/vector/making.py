@@ -14,6 +14,8 @@ from pufferlib.vector.base import VectorEnv
 from pufferlib.vector.group import build_env, own_autoreset
 from pufferlib.vector.plan import AUTORESET_MODES, ON_CRASH, Autoreset, EnvPlan, VectorPlan
 from pufferlib.vector.processes import Multiprocessing
+from pufferlib.vector.ray_backend import Ray
+from pufferlib.vector.ray_cluster import cluster_cpus
 from pufferlib.vector.serial import Serial
 
 __all__ = ["make"]
@@ -22,6 +24,7 @@ WHERE = "vector.make"
 BACKENDS: dict[str, type[PufferEnv | VectorEnv]] = {
     "Serial": Serial,
     "Multiprocessing": Multiprocessing,
+    "Ray": Ray,
     "PufferEnv": PufferEnv,
     "native": PufferEnv,
 }
@@ -52,7 +55,7 @@ def make(
             (and ``seed``, if it likes), or a list with one for each environment.
         env_args: Positional arguments of the creator; with a list of creators a list of such lists.
         env_kwargs: Keyword arguments of the creator; with a list of creators a list of such dicts.
-        backend: ``Serial``, ``Multiprocessing`` or ``PufferEnv``, or its name. ``PufferEnv`` (or
+        backend: ``Serial``, ``Multiprocessing``, ``Ray`` or ``PufferEnv``, or its name. ``PufferEnv`` (or
             "native") returns the environment itself, which batches in native code.
         num_envs: Environments. With the native backend 1: give the environment its own ``num_envs``.
         seed: Environment i gets ``env_seed(seed, i)``, on every backend.
@@ -206,14 +209,14 @@ def _sizes(kind: type[Any], num_envs: int, options: Mapping[str, Any]) -> tuple[
     if kind is Serial:
         workers, contiguous = num_envs, True  # any batch goes, as long as the batches are alike
     elif workers not in (None, "auto"):
-        _check_workers(workers, num_envs, options["overwork"])
+        _check_workers(kind, workers, num_envs, options["overwork"])
     if batch not in (None, "auto") and batch > num_envs:
         raise APIUsageError(
             f"{WHERE}: batch_size must be at most num_envs, got batch_size={batch}, num_envs={num_envs}"
         )
 
     fixed = workers not in (None, "auto")
-    choices = [workers] if fixed else [w for w in range(min(usable_cpus(), num_envs), 0, -1) if num_envs % w == 0]
+    choices = [workers] if fixed else [w for w in range(min(_cores(kind), num_envs), 0, -1) if num_envs % w == 0]
     for choice in choices:
         batches = _valid_batches(num_envs, num_envs // choice, contiguous)
         if batch is None:
@@ -227,7 +230,11 @@ def _sizes(kind: type[Any], num_envs: int, options: Mapping[str, Any]) -> tuple[
     raise _bad_batch(batch, num_envs, choices[0], contiguous)
 
 
-def _check_workers(workers: int, num_envs: int, overwork: bool) -> None:
+def _cores(kind: type[Any]) -> int:
+    return cluster_cpus() if kind is Ray else usable_cpus()
+
+
+def _check_workers(kind: type[Any], workers: int, num_envs: int, overwork: bool) -> None:
     if num_envs % workers:
         lower, upper = num_envs // workers * workers, -(-num_envs // workers) * workers
         hint = f"try {lower} or {upper}" if lower else f"try {upper}"
@@ -235,10 +242,11 @@ def _check_workers(workers: int, num_envs: int, overwork: bool) -> None:
             f"{WHERE}: num_envs must be a multiple of num_workers, "
             f"got num_envs={num_envs}, num_workers={workers}; {hint}."
         )
-    cores = usable_cpus()
+    cores = _cores(kind)
     if workers > cores and not overwork:
+        owner = " of the Ray cluster" if kind is Ray else ""
         raise APIUsageError(
-            f"{WHERE}: num_workers must be at most the {cores} usable cores, got num_workers={workers}; "
+            f"{WHERE}: num_workers must be at most the {cores} usable cores{owner}, got num_workers={workers}; "
             f"try num_workers={cores}, or overwork=True if you know that it helps"
         )
 

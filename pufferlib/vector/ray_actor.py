@@ -1,0 +1,150 @@
+"""What runs in an actor of Ray: a group of environments, whose arrays are shipped as one.
+
+Imports neither torch nor ray, so that an actor takes few MiB beyond what Ray itself takes.
+"""
+
+import os
+import pickle
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferlib.buffers import Array, Buffers
+from pufferlib.env import Infos
+from pufferlib.vector.group import EnvGroup, env_rows
+from pufferlib.vector.messages import Failed
+from pufferlib.vector.plan import Autoreset, EnvDescription, EnvPlan, RowSpec
+
+__all__ = ["Block", "Bytes", "EnvActor", "Outcome", "Ready"]
+
+Bytes = npt.NDArray[np.uint8]
+
+_T = TypeVar("_T")
+
+_ALIGN = 64
+# In the order of the block. Last observations come last: they are shipped only when an episode has ended.
+_SHIPPED = ("rewards", "terminals", "truncations", "masks", "observations", "final_observations")
+
+
+class Block:
+    """The arrays of one actor's environments, laid out in one piece of memory.
+
+    Args:
+        spec: What one environment needs.
+        num_envs: Environments of the actor.
+    """
+
+    def __init__(self, spec: RowSpec, num_envs: int) -> None:
+        layout = spec.layout(num_envs)
+        self._places = {}
+        end = 0
+        for name in _SHIPPED:
+            shape, dtype = layout[name]
+            self._places[name] = (-(-end // _ALIGN) * _ALIGN, shape, dtype)
+            end = self._places[name][0] + int(np.prod(shape)) * dtype.itemsize
+        self._size, self._size_without_final = end, self._places["final_observations"][0]
+
+    def allocate(self) -> tuple[Bytes, Buffers]:
+        """New memory and the arrays in it; every mask is True."""
+        memory = np.zeros(self._size, np.uint8)
+        arrays = self.arrays(memory)
+        arrays["masks"][:] = True
+        return memory, arrays
+
+    def arrays(self, memory: Bytes) -> Buffers:
+        """The arrays in ``memory``: all, or all but ``final_observations`` if it ends before them."""
+        return {
+            name: np.ndarray(shape, dtype, memory.data, start)
+            for name, (start, shape, dtype) in self._places.items()
+            if start + int(np.prod(shape)) * dtype.itemsize <= len(memory)
+        }
+
+    def shipment(self, memory: Bytes, arrays: Buffers) -> Bytes:
+        """The part of ``memory`` that has news."""
+        ended = arrays["terminals"].any() or arrays["truncations"].any()
+        return memory if ended else memory[: self._size_without_final]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The environments are built."""
+
+    spec: RowSpec
+    description: EnvDescription
+
+
+Outcome = tuple[Bytes, bytes]  # of a reset or step: the block, and the pickled infos if there are any
+
+
+class EnvActor:
+    """Builds environments, resets and steps them; a failure is returned as a ``Failed``, never raised."""
+
+    def __init__(self) -> None:
+        self._group: EnvGroup | None = None
+        self._progress = memoryview(bytearray(4)).cast("I")  # the position of the environment that is worked on
+
+    def place(self) -> str:
+        """Where this actor runs, in words; an answer means that it has found room."""
+        return f"{socket.gethostname()}, process {os.getpid()}"
+
+    def build(self, envs: bytes, autoreset: Autoreset | None, spec: RowSpec | None) -> Ready | Failed:
+        """Make the environments.
+
+        Args:
+            envs: ``tuple[EnvPlan, ...]``, pickled by cloudpickle.
+            autoreset: What follows a finished episode; None takes what suits the environments.
+            spec: What all environments of the batch must agree on; None in the actor that is to find it out.
+        """
+        return self._try("build", lambda: self._build(pickle.loads(envs), autoreset, spec))
+
+    def reset(self, seeds: npt.NDArray[np.int64]) -> Outcome | Failed:
+        """Start new episodes, with one seed per environment; -1 for none."""
+        return self._try("reset", lambda: self._reset(seeds))
+
+    def step(self, actions: Array) -> Outcome | Failed:
+        """Act in every environment: ``actions`` has the rows of all of them."""
+        return self._try("step", lambda: self._step(actions))
+
+    def close(self) -> Failed | None:
+        """Close the environments."""
+        return self._try("close", lambda: self._group.close() if self._group else None)
+
+    def _try(self, phase: str, act: Callable[[], _T]) -> _T | Failed:
+        try:
+            return act()
+        except BaseException as error:
+            return Failed.of(phase, self._progress[0], error)
+
+    def _build(self, plans: tuple[EnvPlan, ...], autoreset: Autoreset | None, spec: RowSpec | None) -> Ready:
+        self._spec, self._first, self._num_envs = spec, plans[0].index, len(plans)
+        self._arrays: Buffers = {}
+        self._group = EnvGroup(plans, autoreset, self._rows, self._progress)
+        self._group.track(self._progress)
+        assert self._spec is not None
+        return Ready(self._spec, self._group.describe())
+
+    def _rows(self, spec: RowSpec, index: int) -> Buffers:
+        self._spec = self._spec or spec
+        self._spec.check_same(spec, index)
+        if not self._arrays:
+            self._block = Block(self._spec, self._num_envs)
+            self._memory, self._arrays = self._block.allocate()
+            shape, dtype = self._spec.layout(self._num_envs)["actions"]
+            self._arrays["actions"] = np.zeros(shape, dtype)
+        return env_rows(self._arrays, spec.num_agents, index - self._first)
+
+    def _reset(self, seeds: npt.NDArray[np.int64]) -> Outcome:
+        assert self._group is not None
+        return self._outcome(self._group.reset([None if seed < 0 else seed for seed in seeds.tolist()]))
+
+    def _step(self, actions: Array) -> Outcome:
+        assert self._group is not None
+        self._arrays["actions"][...] = actions
+        return self._outcome(self._group.step())
+
+    def _outcome(self, infos: Infos) -> Outcome:
+        return self._block.shipment(self._memory, self._arrays), pickle.dumps(infos) if infos else b""

@@ -1,0 +1,83 @@
+"""The backend for many machines: environments in actors of a Ray cluster."""
+
+import numpy as np
+
+from pufferlib.buffers import Array, allocate
+from pufferlib.env import Infos
+from pufferlib.errors import PufferError
+from pufferlib.vector.base import Batch, VectorEnv
+from pufferlib.vector.plan import VectorPlan
+from pufferlib.vector.ray_pool import ActorPool
+
+__all__ = ["Ray"]
+
+
+class Ray(VectorEnv):
+    """Environments in actors of a Ray cluster, several in each, on one machine or many.
+
+    Each step ships one array of actions to an actor and one block of results back. Batches are what
+    they are with ``Multiprocessing``: neighbouring rows in order with ``zero_copy=True``, so that the
+    same actions give the same data in every run, or else whoever is first.
+
+    ``driver_env`` describes the environments; they live in the actors only.
+
+    Raises:
+        BindingMissing: Ray is not installed.
+    """
+
+    def __init__(self, plan: VectorPlan) -> None:
+        self._pool = ActorPool(plan)
+        self._open(plan, self._pool.description, self._pool.description)
+        self._workers_per_batch = plan.batch_size * plan.num_workers // self.num_envs
+        self._rows_per_worker = self.num_agents // plan.num_workers
+        self._takes_turns = plan.zero_copy
+        self._in_flight: list[int] = []  # workers that have a command, the longest-waiting first
+        self._taken: list[int] = []  # the workers of the last batch
+        self._copies = not self._takes_turns and 1 < self._workers_per_batch < plan.num_workers
+        if self._copies:
+            self._copy = allocate(self.single_observation_space, self.single_action_space, self.agents_per_batch)
+
+    def _reset(self, seeds: list[int | None]) -> None:
+        self._wait(self._in_flight, len(self._in_flight))  # for work that nobody will ask for
+        self._pool.reset(seeds)
+        self._in_flight = list(range(len(self._pool.rows)))
+
+    def _send(self, actions: Array) -> None:
+        if self._copies:
+            self._copy["actions"][...] = actions
+        for worker, part in zip(self._taken, np.split(actions, len(self._taken)), strict=True):
+            self._pool.step(worker, part)
+        self._in_flight += self._taken
+
+    def _recv(self) -> tuple[Batch, Infos]:
+        count = self._workers_per_batch
+        taken = sorted(self._wait(self._in_flight[:count] if self._takes_turns else self._in_flight, count))
+        infos = [info for worker in taken for info in self._pool.fetch(worker)]
+        # Only now: after a Ctrl-C before this recv can be called again.
+        self._taken = taken
+        self._in_flight = [worker for worker in self._in_flight if worker not in taken]
+        return self._gather() if self._copies else self._block(), infos
+
+    def _wait(self, workers: list[int], count: int) -> list[int]:
+        try:
+            return self._pool.wait(workers, count)
+        except PufferError:
+            self._next_call = "make"
+            raise
+
+    def _block(self) -> Batch:
+        """The rows of the taken workers, which are neighbours."""
+        start = self._taken[0] * self._rows_per_worker
+        return Batch.block(self._pool.buffers, start, start + self.agents_per_batch)
+
+    def _gather(self) -> Batch:
+        """Copy the rows of the taken workers together."""
+        for name, copy in self._copy.items():
+            np.concatenate([self._pool.rows[worker][name] for worker in self._taken], out=copy)
+        first_ids = np.array(self._taken)[:, None] * self._rows_per_worker
+        return Batch(self._copy, (first_ids + np.arange(self._rows_per_worker)).ravel())
+
+    def _close(self) -> None:
+        errors = self._pool.close()
+        if errors:
+            raise errors[0]

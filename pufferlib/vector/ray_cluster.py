@@ -1,0 +1,98 @@
+"""Which Ray cluster to use: the one that is connected, the user's, or a small one on this machine."""
+
+import importlib
+import logging
+import os
+import socket
+from typing import Any
+
+from pufferlib.cpus import usable_cpus
+from pufferlib.errors import APIUsageError, BindingMissing
+
+__all__ = ["cluster_cpus", "connect", "cpus_per_worker", "describe_room"]
+
+WHERE = "vector.Ray"
+ADDRESS = "RAY_ADDRESS"
+ANSWER_S = 10.0
+# Batches pass through the object store and are gone in milliseconds.
+STORE_BYTES = 1 << 30
+LEAST_STORE_BYTES = 80 << 20  # Ray takes no less
+
+_started: list[str] = []  # addresses of clusters that this process has started
+
+
+def connect() -> Any:
+    """The module ``ray``, connected to a cluster.
+
+    A cluster that somebody else has started is never shut down; the one that is started here ends
+    with this process.
+
+    Raises:
+        BindingMissing: Ray is not installed.
+        APIUsageError: No cluster answers at the address that the user gave.
+    """
+    try:
+        ray: Any = importlib.import_module("ray")
+    except ImportError as error:
+        raise BindingMissing(
+            f"{WHERE}: this backend needs Ray; pip install 'pufferlib[ray]', or use the image puffertank/tank"
+        ) from error
+    if not ray.is_initialized():
+        quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+        address = os.environ.get(ADDRESS)
+        if address:
+            _join(ray, address, quiet)
+        else:
+            ray.init(
+                "local",
+                num_cpus=usable_cpus(),
+                object_store_memory=_store_bytes(),
+                include_dashboard=False,
+                **quiet,
+            )
+            _started.append(_address(ray))
+    return ray
+
+
+def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        if colon:  # Ray itself would try for many minutes
+            socket.create_connection((host.strip("[]"), int(port)), ANSWER_S).close()
+        ray.init(address, **options)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise APIUsageError(
+            f"{WHERE}: a Ray cluster must answer at {ADDRESS}={address}, got {type(error).__name__}: {error}; start "
+            f"one there (ray start --head), or unset {ADDRESS} to use this machine alone"
+        ) from error
+
+
+def _store_bytes() -> int:
+    """Half of the free shared memory, so that Ray need not keep its objects in a file; 1 GiB at most."""
+    try:
+        shm = os.statvfs("/dev/shm")
+    except OSError:
+        return LEAST_STORE_BYTES
+    return min(STORE_BYTES, max(LEAST_STORE_BYTES, shm.f_bavail * shm.f_frsize // 2))
+
+
+def _address(ray: Any) -> str:
+    address: str = ray.get_runtime_context().gcs_address
+    return address
+
+
+def cpus_per_worker(ray: Any) -> int:
+    """CPUs that each worker reserves: none in a cluster that nobody else uses."""
+    return 0 if _address(ray) in _started else 1
+
+
+def cluster_cpus() -> int:
+    """CPUs of the cluster, used or not; at least 1."""
+    return max(1, int(connect().cluster_resources().get("CPU", 0)))
+
+
+def describe_room(ray: Any) -> str:
+    """How many CPUs the cluster has, in words."""
+    nodes = sum(node["Alive"] for node in ray.nodes())
+    total, free = (resources.get("CPU", 0) for resources in (ray.cluster_resources(), ray.available_resources()))
+    return f"{free:g} free of {total:g} CPUs on {nodes} node{'s'[: nodes != 1]}"

@@ -1,0 +1,336 @@
+"""Ray on a cluster of three nodes, each with its own raylet: the same bytes, and no hang whatever is lost."""
+
+import contextlib
+import functools
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cloudpickle
+import gymnasium
+import numpy as np
+import pytest
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.errors import APIUsageError, WorkerError
+from pufferlib.seeding import env_seed
+from pufferlib.vector import ray_pool
+from pufferlib.vector.ray_cluster import cluster_cpus
+from tests.conformance.test_vector_backends import CREATORS, first_difference, play
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'pufferlib[ray]'")
+
+from ray.cluster_utils import Cluster  # noqa: E402 - only now is it known to be there
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.xdist_group("ray"),  # one cluster is enough: pytest -n 2 --dist loadgroup
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("default"),  # Ray's own
+]
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no actor imports pytest
+
+NODES, CPUS = 3, 2
+PATIENCE_S = 120
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Three nodes of two CPUs, whose address is where a user would give it."""
+    nodes = Cluster()
+    for _ in range(NODES):
+        add_node(nodes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ADDRESS", nodes.address)
+        yield nodes
+        ray.shutdown()
+        nodes.shutdown()
+
+
+def add_node(nodes):
+    return nodes.add_node(num_cpus=CPUS, object_store_memory=80 << 20, include_dashboard=False)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(cluster):
+    """Whatever a test does, its actors end, and the cluster has all of its CPUs again."""
+    yield
+    if ray.is_initialized():
+        wait_for(lambda: ray.available_resources().get("CPU") == NODES * CPUS)
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.05)
+
+
+class Scripted(pufferlib.PufferEnv):
+    """Counts its steps; does what the functions say before it is built, resets, steps or closes."""
+
+    def __init__(self, buf=None, seed=0, on_build=None, on_reset=None, on_step=None, on_close=None):
+        if on_build:
+            on_build()
+        self.single_observation_space = gymnasium.spaces.Box(low=-1e6, high=1e6, shape=(1,))
+        self.single_action_space = gymnasium.spaces.Discrete(5)
+        self.num_agents = 1
+        super().__init__(buf)
+        self.on_reset, self.on_step, self.on_close = on_reset, on_step, on_close
+
+    def reset(self, seed=None):
+        if self.on_reset:
+            self.on_reset()
+        self.observations[:] = 0
+        return self.observations, [{"pid": os.getpid(), "node": node_id()}]
+
+    def step(self, actions):
+        infos = (self.on_step() if self.on_step else None) or []
+        self.observations += 1
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def close(self):
+        if self.on_close:
+            self.on_close()
+
+
+def node_id():
+    import ray
+
+    return ray.get_runtime_context().get_node_id()
+
+
+def make(creator=Scripted, num_envs=3, num_workers=3, **kwargs):
+    return pufferlib.vector.make(creator, num_envs=num_envs, num_workers=num_workers, backend="Ray", **kwargs)
+
+
+def faulty(**kwargs):
+    """Three environments in three actors, of which the last does what ``kwargs`` say."""
+    return make([Scripted] * 3, env_kwargs=[{}, {}, kwargs], seed=5)
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def boom():
+    raise ValueError("boom")
+
+
+@functools.cache
+def serial(kind, steps, autoreset):
+    with pufferlib.vector.make(CREATORS[kind], num_envs=6, seed=7, backend="Serial", autoreset=autoreset) as vecenv:
+        return play(vecenv, steps)
+
+
+@pytest.mark.parametrize(
+    ("kind", "autoreset", "layout"),
+    [
+        ("native", None, {"num_workers": 3}),
+        ("gymnasium", "next_step", {"num_workers": 3, "batch_size": 2}),
+        ("gymnasium", "same_step", {"num_workers": 6, "batch_size": 3}),
+        ("pettingzoo", "same_step", {"num_workers": 3, "batch_size": 4, "zero_copy": False}),
+    ],
+)
+def test_same_bytes_as_serial(kind, autoreset, layout):
+    with make(CREATORS[kind], num_envs=6, seed=7, autoreset=autoreset, **layout) as vecenv:
+        got = play(vecenv, 100)
+    assert first_difference(serial(kind, 100, autoreset), got) is None
+
+
+def test_the_actors_spread_over_the_nodes_and_end_with_close():
+    with make(num_envs=6, num_workers=3) as vecenv:
+        infos = vecenv.reset()[1]
+        pids = [info["pid"] for info in infos]
+        assert len({info["node"] for info in infos}) > 1
+        assert pids[::2] == pids[1::2]
+        assert len(set(pids)) == 3
+        assert vecenv.driver_env.num_agents == 1
+    wait_for(lambda: not any(map(is_alive, pids)))
+    assert ray.is_initialized()
+    with pytest.raises(APIUsageError, match="the environments are closed"):
+        vecenv.reset()
+    vecenv.close()
+
+
+def test_the_first_to_finish_come_first(tmp_path):
+    gate = tmp_path / "gate"
+
+    def slow():
+        while not gate.exists():
+            time.sleep(0.01)
+
+    with make([Scripted] * 3, env_kwargs=[{"on_step": slow}, {}, {}], batch_size=1, zero_copy=False) as vecenv:
+        vecenv.async_reset()
+        seen = []
+        for _ in range(20):
+            *_, agent_ids, _ = vecenv.recv()
+            seen += agent_ids.tolist()
+            vecenv.send([0])
+        assert seen.count(0) == 1
+        assert seen.count(1) > 1
+        assert seen.count(2) > 1
+        gate.touch()
+        observations, _ = vecenv.reset()
+        assert observations.tolist() == [[0]]
+
+
+@pytest.mark.parametrize("phase", ["build", "reset", "step"])
+def test_an_environment_that_raises(phase):
+    with pytest.raises(WorkerError) as caught:
+        live_and_die(**{f"on_{phase}": boom})
+    text = str(caught.value)
+    assert text.startswith(f"vector.Ray: ValueError: boom, in {phase} of environment 2 (worker 2, ")
+    assert f"seed {env_seed(5, 2)}" in text
+    assert "in boom" in text
+    assert phase != "step" or "last actions [3]" in text
+
+
+def live_and_die(**kwargs):
+    vecenv = faulty(**kwargs)
+    vecenv.reset()
+    try:
+        vecenv.step([1, 2, 3])
+    finally:
+        with pytest.raises(APIUsageError, match="the workers were ended by an earlier error"):
+            vecenv.recv()
+
+
+def test_an_actor_that_dies():
+    with pytest.raises(WorkerError) as caught:
+        live_and_die(on_step=lambda: os._exit(3))
+    text = str(caught.value)
+    assert f"was lost, in step of environment 2 (worker 2, seed {env_seed(5, 2)}, last actions [3])" in text
+
+
+def test_a_node_that_is_lost(cluster):
+    vecenv = make(num_envs=6, num_workers=3, seed=5)
+    infos = vecenv.reset()[1]
+    victim = next(worker for worker in range(3) if infos[2 * worker]["node"] != cluster.head_node.node_id)
+    lose_node(cluster, infos[2 * victim]["node"])
+    with pytest.raises(WorkerError) as caught:
+        step_for_a_while(vecenv)
+    first = 2 * victim
+    assert f"worker {victim} (" in str(caught.value)
+    assert f"was lost, in step of environments {first} to {first + 1} (worker {victim}, seeds " in str(caught.value)
+    assert "last actions [" in str(caught.value)
+    add_node(cluster)
+
+
+def step_for_a_while(vecenv):
+    """The processes of a lost node live on for a moment."""
+    for _ in range(PATIENCE_S * 20):
+        vecenv.step(np.arange(vecenv.num_agents) % 5)
+        time.sleep(0.05)
+
+
+def lose_node(cluster, node_id):
+    (node,) = (node for node in cluster.worker_nodes if node.node_id == node_id)
+    cluster.remove_node(node, allow_graceful=False)
+
+
+def test_an_environment_that_takes_too_long(monkeypatch):
+    monkeypatch.setattr(ray_pool, "CLOSE_S", 0.5)
+    vecenv = make([Scripted] * 2, 2, 2, env_kwargs=[{}, {"on_step": lambda: time.sleep(600)}], timeout_s=6)
+    vecenv.reset()
+    with pytest.raises(WorkerError, match=r"one step .* may take timeout_s=6 .*environment 1 \(worker 1"):
+        vecenv.step([0, 1])
+
+
+def test_more_workers_than_the_cluster_has_cpus():
+    with pytest.raises(APIUsageError, match="at most the 6 usable cores of the Ray cluster, got num_workers=7"):
+        make(num_envs=7, num_workers=7)
+
+
+def test_a_cluster_whose_cpus_are_taken(monkeypatch):
+    with make(num_envs=4, num_workers=4):
+        monkeypatch.setattr(ray_pool, "ROOM_S", 3.0)
+        with pytest.raises(APIUsageError) as caught:
+            make(num_envs=4, num_workers=4, timeout_s=1)
+    text = str(caught.value)
+    assert "the cluster must have room for 4 workers, a CPU for each, within 3 seconds, got room for " in text
+    assert " free of 6 CPUs on 3 nodes; take fewer workers, or add nodes" in text
+
+
+def test_recv_can_be_called_again_after_ctrl_c(monkeypatch):
+    kwargs = [{"on_step": lambda name=name: [{"name": name}]} for name in "abc"]
+    with make([Scripted] * 3, env_kwargs=kwargs) as vecenv:
+        vecenv.reset()
+        fetch, asked = vecenv._pool.fetch, []
+
+        def interrupted(worker):
+            asked.append(worker)
+            if len(asked) == 2:
+                raise KeyboardInterrupt
+            return fetch(worker)
+
+        monkeypatch.setattr(vecenv._pool, "fetch", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            vecenv.step([0, 0, 0])
+        *_, infos, _, _ = vecenv.recv()
+        assert [info["name"] for info in infos] == list("abc")
+
+
+def test_a_failing_close_is_reported():
+    vecenv = faulty(on_close=boom)
+    with pytest.raises(WorkerError, match="ValueError: boom, in close of worker 2"):
+        vecenv.close()
+
+
+def test_auto_takes_the_cpus_of_the_cluster():
+    assert ray.cluster_resources()["CPU"] == 6
+    assert cluster_cpus() == 6
+
+
+SCRIPT = """
+import gymnasium, pufferlib, pufferlib.vector
+
+class Env(pufferlib.PufferEnv):
+    def __init__(self, buf=None):
+        self.single_observation_space = gymnasium.spaces.Box(low=0, high=1, shape=(1,))
+        self.single_action_space = gymnasium.spaces.Discrete(2)
+        self.num_agents = 1
+        super().__init__(buf)
+
+    def reset(self, seed=None):
+        return self.observations, []
+
+    def step(self, actions):
+        print("the environment prints")
+        return self.observations, self.rewards, self.terminals, self.truncations, []
+
+    def close(self):
+        pass
+
+for _ in range(2):  # the second one forgets to close
+    vecenv = pufferlib.vector.make(Env, num_envs=4, num_workers=4, overwork=True, backend="Ray")
+    vecenv.reset()
+    print(vecenv.step([0, 1, 0, 1])[0].shape)
+    if _ == 0:
+        vecenv.close()
+"""
+
+
+def test_without_a_cluster_one_is_started_and_ends_with_the_script(tmp_path, monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, err) == (0, "(4, 1)\n" * 2, "")
+    wait_for(lambda: not list(raylets_of(process.pid)))
+
+
+def raylets_of(pid):
+    """Processes of the Ray session that process ``pid`` has started, whose name ends in its number."""
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if re.search(rb"/session_[0-9_-]+_%d/" % pid, command.read_bytes()):
+                yield command

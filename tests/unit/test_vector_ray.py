@@ -1,0 +1,112 @@
+"""The parts of the Ray backend that need no Ray; tests/cluster has those that do."""
+
+import pickle
+import socket
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.errors import APIUsageError
+from pufferlib.vector.launch import pickle_envs
+from pufferlib.vector.messages import Failed
+from pufferlib.vector.plan import EnvPlan
+from pufferlib.vector.ray_actor import Block, EnvActor
+
+
+class Counter(pufferlib.PufferEnv):
+    """Two agents; an episode takes three steps."""
+
+    def __init__(self, buf=None):
+        self.single_observation_space = gymnasium.spaces.Box(low=0, high=9, shape=(3,), dtype=np.uint8)
+        self.single_action_space = gymnasium.spaces.Discrete(5)
+        self.num_agents = 2
+        super().__init__(buf)
+
+    def reset(self, seed=None):
+        self.observations[:] = 0
+        return self.observations, []
+
+    def step(self, actions):
+        self.observations += 1
+        self.rewards[:] = actions
+        self.terminals[:] = self.observations[:, 0] == 3
+        if self.terminals.all():
+            self.final_observations[:] = self.observations
+            self.observations[:] = 0
+            return self.observations, self.rewards, self.terminals, self.truncations, [{"n": 1}]
+        return self.observations, self.rewards, self.terminals, self.truncations, []
+
+    def close(self):
+        pass
+
+
+def actor_of(num_envs):
+    actor = EnvActor()
+    ready = actor.build(pickle_envs([EnvPlan(i, Counter, (), {}, i) for i in range(num_envs)]), None, None)
+    return actor, Block(ready.spec, num_envs)
+
+
+def test_without_ray_the_command_that_installs_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(pufferlib.BindingMissing, match=r"needs Ray; pip install 'pufferlib\[ray\]'"):
+        pufferlib.vector.make(Counter, num_envs=2, num_workers=2, backend=pufferlib.vector.Ray)
+
+
+def test_ray_is_loaded_only_when_it_is_used():
+    code = "import sys, pufferlib.vector; pufferlib.vector.Ray; print('ray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("num_envs", [1, 64])
+def test_a_step_ships_one_array_whatever_the_number_of_environments(num_envs):
+    actor, block = actor_of(num_envs)
+    sizes = []
+    for outcome in (actor.reset(np.zeros(num_envs, np.int64)), actor.step(np.ones(2 * num_envs, np.int32))):
+        arrays = []
+        rest = pickle.dumps(outcome, protocol=5, buffer_callback=arrays.append)
+        assert len(arrays) == 1
+        sizes.append(len(rest))
+    rows = block.arrays(outcome[0])
+    assert rows["observations"].shape == (2 * num_envs, 3)
+    assert (rows["rewards"] == 1).all()
+    assert max(sizes) < 500
+
+
+def test_last_observations_are_shipped_only_when_an_episode_ended():
+    actor, block = actor_of(2)
+    actor.reset(np.array([-1, 5]))
+    shipped = [actor.step(np.zeros(4, np.int32)) for _ in range(2)]
+    assert all("final_observations" not in block.arrays(memory) for memory, _ in shipped)
+    memory, infos = actor.step(np.zeros(4, np.int32))
+    assert (block.arrays(memory)["final_observations"] == 3).all()
+    assert block.arrays(memory)["terminals"].all()
+    assert pickle.loads(infos) == [{"n": 1}, {"n": 1}]
+
+
+def test_a_failure_is_shipped_as_a_report():
+    actor, _ = actor_of(3)
+    actor.reset(np.zeros(3, np.int64))
+    for position in (1, 2):
+        actor._group.envs[position].observations = None
+    report = actor.step(np.zeros(6, np.int32))
+    assert isinstance(report, Failed)
+    assert (report.phase, report.position) == ("step", 1)
+
+
+def test_an_address_at_which_nobody_answers(monkeypatch):
+    class Ray:
+        is_initialized = staticmethod(lambda: False)
+
+    monkeypatch.setitem(sys.modules, "ray", Ray)  # the real one would try for many minutes
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(APIUsageError) as caught:
+        pufferlib.vector.make(Counter, num_envs=2, num_workers=2, backend="Ray")
+    assert f"a Ray cluster must answer at RAY_ADDRESS={address}, got ConnectionRefusedError" in str(caught.value)
+    assert "or unset RAY_ADDRESS to use this machine alone" in str(caught.value)
