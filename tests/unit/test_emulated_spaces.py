@@ -20,6 +20,7 @@ from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import pufferlib.vector
 from pufferlib import APIUsageError
 from pufferlib._native import Packer
 from pufferlib.emulation import GymnasiumPufferEnv, Limits, action_layout, observation_layout
@@ -359,3 +360,106 @@ def test_wrappers_take_the_limits():
     assert fields["items"].tolist() == [7, 8, 0]
     with pytest.raises(APIUsageError, match="max_length must be a positive integer, got None"):
         GymnasiumPufferEnv(Crowd())
+
+
+class Recorder(gymnasium.Env):
+    """Shows samples of WORLD and keeps the last action."""
+
+    observation_space = WORLD
+
+    def __init__(self, space):
+        self.action_space = space
+        self.rng = np.random.default_rng(0)
+
+    def reset(self, *, seed=None, options=None):
+        if seed is not None:
+            self.rng = np.random.default_rng(seed)
+            self.observation_space.seed(seed)
+        self.shown = draw(WORLD, self.rng)
+        return self.shown, {}
+
+    def step(self, action):
+        self.action, self.shown = action, draw(WORLD, self.rng)
+        return self.shown, 0.0, False, False, {}
+
+
+def recorder(space, buf=None, seed=0):
+    return GymnasiumPufferEnv(Recorder(space), buf=buf, seed=seed, max_length=3, max_nodes=4, max_edges=5)
+
+
+ACTION_SPACES = [
+    Dict({"a": Box(-1, 1, (2,)), "b": Tuple([Box(0, 5, (), np.float64)])}),
+    Tuple([Box(-1, 1, (2, 1), np.float16)]),
+    Dict({"d": Discrete(3, start=4), "m": MultiDiscrete([2, 5]), "b": MultiBinary(2), "i": Box(-1, 3, (1,), np.int64)}),
+    OneOf([Discrete(2), Tuple([Discrete(3)])]),
+    Box(0, 3, (2,), np.int64),
+    Discrete(4, start=-2),
+    MultiDiscrete([[2, 3], [4, 5]], start=[[1, 1], [1, 1]]),
+]
+
+
+@pytest.mark.parametrize("space", ACTION_SPACES, ids=str)
+def test_actions_of_any_form_arrive_through_a_batch(space):
+    envs = pufferlib.vector.make(recorder, num_envs=2, env_args=[space], backend=pufferlib.vector.Serial)
+    envs.reset(seed=0)
+    rng = np.random.default_rng(0)
+    samples = [draw(space, rng) for _ in range(2)]
+    shape = (2, *envs.single_action_space.shape)
+    flat = np.array([flatten(space, sample) for sample in samples]).reshape(shape)
+    is_integer = envs.action_space.dtype.kind == "i"
+    for sent in [flat, flat.tolist(), *(flat.astype(dtype) for dtype in ([np.int32, np.int64] * is_integer))]:
+        envs.step(sent)
+        for env, sample in zip(envs.envs, samples, strict=True):
+            assert_same(space, env.env.action, sample)
+            assert space.contains(env.env.action)
+    if is_integer:
+        for bad in (flat + 2**32, flat + 0.5, flat + 2**40, (flat + 2**32).tolist()):
+            with pytest.raises(APIUsageError, match="actions must be"):
+                envs.step(bad)
+    envs.close()
+
+
+def test_spaces_that_vary_come_through_processes():
+    batches = []
+    for backend, options in ((pufferlib.vector.Serial, {}), (pufferlib.vector.Multiprocessing, {"num_workers": 1})):
+        envs = pufferlib.vector.make(recorder, num_envs=2, env_args=[Discrete(2)], backend=backend, **options)
+        rows = [envs.reset(seed=3)[0].copy()]
+        rows += [envs.step(np.zeros(2, int))[0].copy() for _ in range(5)]
+        batches.append((np.stack(rows), envs.driver_env.obs_dtype))
+        if backend is pufferlib.vector.Serial:
+            for row, env in zip(rows[-1], envs.envs, strict=True):
+                assert_same(WORLD, restore(WORLD, row.view(env.obs_dtype)[0]), env.env.shown)
+        envs.close()
+    (serial, dtype), (processes, same_dtype) = batches
+    assert dtype == same_dtype
+    np.testing.assert_array_equal(serial, processes)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(spaces, st.integers(0, 2**31))
+def test_torch_sees_what_numpy_does(space, seed):
+    torch = pytest.importorskip("torch")
+    from pufferlib.pytorch import nativize_dtype, nativize_tensor
+
+    layout = observation_layout(space, LIMITS)
+    if layout.dtype.itemsize == 0:
+        return  # nothing to see
+    space.seed(seed)
+    rng = np.random.default_rng(seed)
+    batch = np.zeros((3, *layout.flat_space.shape), layout.flat_space.dtype)
+    packer = Packer(layout)
+    for row in range(3):
+        packer.pack(batch, row, draw(space, rng))
+    native = nativize_tensor(torch.from_numpy(batch), nativize_dtype(layout.emulated))
+    fields = batch.reshape(3, -1).view(layout.dtype.base).reshape(3, *layout.dtype.shape)
+    assert_equal_trees(native, fields)
+
+
+def assert_equal_trees(native, fields):
+    if isinstance(native, dict):
+        assert tuple(native) == fields.dtype.names
+        for name in native:
+            assert_equal_trees(native[name], fields[name])
+    else:
+        assert native.shape == fields.shape
+        np.testing.assert_array_equal(native.numpy(), fields)
