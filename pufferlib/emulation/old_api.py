@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscrete, Sequence, Text, Tuple
-from pettingzoo import ParallelEnv
+from pettingzoo import AECEnv, ParallelEnv
 
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
@@ -24,7 +24,17 @@ PerAgent = dict[Any, Any]
 
 
 def converted(env: Any) -> Any:
-    """``env`` as a Gymnasium or PettingZoo environment if it is an old one, otherwise as it is."""
+    """``env`` as a Gymnasium or PettingZoo environment if it is an old one, otherwise as it is.
+
+    Raises:
+        APIUsageError: A turn-based environment does not say that it can be made parallel.
+    """
+    if isinstance(env, AECEnv) and not env.metadata.get("is_parallelizable"):
+        raise APIUsageError(
+            f"emulation: the metadata of a turn-based environment must have is_parallelizable=True, got {env.metadata} "
+            f"of {env}; set it if the world moves once per round, else pass "
+            "pettingzoo.utils.conversions.turn_based_aec_to_parallel(env), where only the agent to move acts"
+        )
     if isinstance(env, type | gymnasium.Env) or not all(hasattr(env, name) for name in ("reset", "step")):
         return env
     if hasattr(env, "possible_agents"):

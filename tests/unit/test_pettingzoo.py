@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 from pettingzoo import AECEnv, ParallelEnv
+from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 
 from pufferlib import APIUsageError, InvalidAgentError, vector
 from pufferlib.emulation import PettingZooPufferEnv
@@ -257,3 +258,15 @@ def test_turn_based_environments_are_made_parallel():
         assert env.observations.ravel().tolist() == [expected, expected]
     assert env.terminals.all()
     assert env.done
+
+
+def test_turn_based_environments_that_are_not_parallel():
+    env = Turns()
+    env.metadata = {"name": "turns"}
+    with pytest.raises(APIUsageError, match=r"is_parallelizable=True, got .*turn_based_aec_to_parallel\(env\)"):
+        PettingZooPufferEnv(env)
+    emulated = PettingZooPufferEnv(turn_based_aec_to_parallel(env))
+    emulated.reset()
+    for total in range(1, 4):  # one move at a time
+        emulated.step([1, 1])
+        assert emulated.observations.ravel().tolist() == [total, total]
