@@ -78,19 +78,16 @@ def rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
 
 def sync_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
     """What a synchronous step costs, with environments that do nothing, or a known amount."""
-    goals: list[tuple[int, float | None, dict[str, float]]] = [
-        (1, None, {}),
-        (2, 6, {ASYNC: 10}),
-        (4, 10, {}),
-        (8, 20, {}),
-    ]
-    for workers, most, ratios in goals:
-        row = Row(f"sync step, empty env, workers: {workers}", "us", most, ratios)
-        yield row, bench.stepped("empty", workers, workers, [ASYNC, SUBPROC])
+    limit = "as many processes that only hand a byte over"
+    for workers, most in ((1, None), (2, 6.0), (4, 10.0), (8, 20.0)):
+        row = Row(f"sync step, empty env, workers: {workers}", "us", most, {ASYNC: 10} if workers == 2 else {}, limit)
+        calls = bench.stepped("empty", workers, workers, [ASYNC, SUBPROC])
+        yield row, {**calls, LIMIT: functools.partial(bench.ours.ask, "handover", workers, bench.seconds)}
     turns = bench.ours.ask("turns", 20e-6)
-    row = Row("2 workers, 20 us of work each", "us", 28, limit="the work alone, in one process")
+    row = Row("sync step, 20 us of work each, workers: 2", "us", 28, limit="two such processes, with the work")
     calls = bench.stepped("empty", 2, 2, [ASYNC, SUBPROC], turns)
-    yield row, {**calls, LIMIT: lambda: bench.ours.ask("step", "raw", "empty", 1, 0, bench.seconds, turns)}
+    calls["the work alone"] = functools.partial(bench.ours.ask, "step", "raw", "empty", 1, 0, bench.seconds, turns)
+    yield row, {**calls, LIMIT: functools.partial(bench.ours.ask, "handover", 2, bench.seconds, turns)}
     row = Row("worker loop, 64 empty envs, of each", "us", 0.12, {SYNC: 8}, "a Python loop that only calls step")
     calls = bench.stepped("empty", 64, 0, [SYNC, DUMMY], clock="thread_time")
     calls[LIMIT] = lambda: bench.ours.ask("step", "raw", "empty", 64, 0, bench.seconds, 0, "thread_time")

@@ -38,6 +38,8 @@ LAYOUTS = {
     "4 workers, first 3": {"backend": "Multiprocessing", "num_workers": 4, "batch_size": 3, "zero_copy": False},
 }
 OTHERS = [name for name in LAYOUTS if name != "serial"]
+# The rest differ from these in how batches are taken, which the environments of this page go through.
+MOST = ["1 worker", "2 workers", "4 workers", "4 workers, blocks of 2", "4 workers, first 3"]
 FEW = ["2 workers", "4 workers, blocks of 2"]  # for environments that are slow, or slow to start
 
 
@@ -232,10 +234,16 @@ def test_same_bytes_everywhere(kind, autoreset, layout):
     check(kind, layout, STEPS, autoreset)
 
 
-@pytest.mark.parametrize("layout", OTHERS)
+@pytest.mark.parametrize("layout", MOST)
 @pytest.mark.parametrize("name", ocean.names())
 def test_same_bytes_for_every_ocean_environment(name, layout):
     check(name, layout, STEPS)
+
+
+@pytest.mark.parametrize("layout", OTHERS)
+@pytest.mark.parametrize("kind", ["gymnasium", "pettingzoo"])
+def test_finished_games_stand_still_in_the_same_way(kind, layout):
+    check(kind, layout, 60, "disabled")
 
 
 @pytest.mark.parametrize("layout", FEW)
