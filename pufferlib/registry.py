@@ -17,7 +17,7 @@ def list_envs() -> list[str]:
     from pufferlib import ocean
 
     bound = [f"{binding}/{name}" for binding in _bindings() for name in _binding(binding).names()]
-    return sorted(ocean.names()) + sorted(bound)
+    return sorted([*ocean.names(), *ocean.python_names()]) + sorted(bound)
 
 
 def env_creator(name: str) -> Callable[..., Any]:
@@ -39,7 +39,7 @@ def env_creator(name: str) -> Callable[..., Any]:
             raise UnknownNameError.of("pufferlib.env_creator", "environment", name, list_envs())
         creator: Callable[..., Any] = module.env_creator(game)
         return creator
-    if name.removeprefix("puffer_") in ocean.names():
+    if name.removeprefix("puffer_") in (*ocean.names(), *ocean.python_names()):
         return ocean.env_creator(name)
     raise UnknownNameError.of("pufferlib.env_creator", "environment", name, list_envs())
 

@@ -7,6 +7,7 @@ from typing import Any
 import tyro
 from tyro import _errors as rejected  # private, as tyro says itself: its version is pinned, and tests watch this
 
+from pufferlib import ocean
 from pufferlib.cli.errors import UsageError
 from pufferlib.errors import UnknownNameError, nearest
 from pufferlib.ocean.types import env_types
@@ -130,4 +131,6 @@ def _help(base: Config, about: str) -> str:
     ]
     if "/" in base.env_name:
         lines.append(f"  more: python -m pydoc pufferlib.bindings.{base.env_name.partition('/')[0]}")
+    elif base.env_name in ocean.python_names():
+        lines.append(f"  more: python -m pydoc pufferlib.ocean.{base.env_name}")
     return "\n".join(lines)

@@ -4,10 +4,9 @@ import json
 import textwrap
 from typing import Any
 
-from pufferlib import registry
+from pufferlib import ocean, registry
 from pufferlib.cli.arguments import Parser
 from pufferlib.cli.console import say, style
-from pufferlib.ocean.types import env_types
 
 __all__ = ["run"]
 
@@ -29,15 +28,15 @@ def run(argv: list[str]) -> int:
 
 def _entry(name: str) -> dict[str, Any]:
     binding = name.partition("/")[0] if "/" in name else None
-    about = env_types()[name].about if binding is None else ""
+    about = ocean.about(name) if binding is None else ""
     return {"name": name, "source": binding or "ocean", "about": about}
 
 
 def _print(entries: list[dict[str, Any]]) -> None:
-    ocean = [entry for entry in entries if entry["source"] == "ocean"]
-    width = max((len(entry["name"]) for entry in ocean), default=0) + 2
-    say(style(f"ocean, in C: {len(ocean)}", "bold"))
-    for entry in ocean:
+    own = [entry for entry in entries if entry["source"] == "ocean"]
+    width = max((len(entry["name"]) for entry in own), default=0) + 2
+    say(style(f"ocean, in C but for {' and '.join(ocean.python_names())}: {len(own)}", "bold"))
+    for entry in own:
         say(f"  {style(entry['name'].ljust(width), 'accent')}{entry['about']}")
     for source in sorted({entry["source"] for entry in entries} - {"ocean"}):
         names = [entry["name"] for entry in entries if entry["source"] == source]

@@ -2,17 +2,24 @@
 
 Every environment has a class here (``Breakout``, ``Pong``, ...), made on first use from what its C
 file declares. To add one, see docs/add-an-environment.md.
+
+Two are written in Python, because they exist to test emulation: ``spaces`` and ``pymultiagent``.
+Such an environment is a package here with a function ``make(buf=None, seed=0, **keywords)``.
 """
 
 import functools
+import importlib
 import inspect
+import pkgutil
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
+from pufferlib.errors import UnknownNameError
 from pufferlib.ocean.env import OceanEnv, type_of
 from pufferlib.ocean.types import EnvType, env_types
 
-__all__ = ["OceanEnv", "env_creator", "names"]
+__all__ = ["OceanEnv", "about", "env_creator", "names", "python_names"]
 
 
 def names() -> tuple[str, ...]:
@@ -20,13 +27,30 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(env_types()))
 
 
-def env_creator(name: str) -> Callable[..., OceanEnv]:
+@functools.cache
+def python_names() -> tuple[str, ...]:
+    """The names of all environments that are written in Python, sorted."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg))
+
+
+def about(name: str) -> str:
+    """What environment ``name`` is, in one sentence."""
+    if name in python_names():
+        return (_module(name).__doc__ or "").partition("\n")[0]
+    return type_of(name).about
+
+
+def env_creator(name: str) -> Callable[..., Any]:
     """The function that makes environment ``name`` ("breakout" or "puffer_breakout"); picklable.
+
+    It returns an ``OceanEnv``, or an emulated environment if it is written in Python.
 
     Raises:
         UnknownNameError: There is no such environment; the nearest ones are suggested.
     """
     name = name.removeprefix("puffer_")
+    if name in python_names():
+        return functools.partial(_make_python, name)
     type_of(name)
     return functools.partial(OceanEnv, name)
 
@@ -41,6 +65,18 @@ def __getattr__(class_name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*__all__, *(env_type.class_name for env_type in env_types().values())})
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def _make_python(name: str, **kwargs: Any) -> Any:
+    make = _module(name).make
+    known = inspect.signature(make).parameters
+    for keyword in kwargs.keys() - known.keys():
+        raise UnknownNameError.of(f"pufferlib.ocean.{name}", "keyword", keyword, known)
+    return make(**kwargs)
 
 
 def _make_class(env_type: EnvType) -> type[OceanEnv]:

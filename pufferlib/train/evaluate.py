@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pufferlib import registry, vector
+from pufferlib import ocean, registry, vector
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy, State
 from pufferlib.seeding import env_seed
@@ -109,7 +109,7 @@ class _Game:
         kwargs = {**config.env, **({"render_mode": "rgb_array"} if render else {})}
         if env_creator is None:
             env_creator = registry.env_creator(config.env_name)
-            if "/" not in config.env_name:  # Ocean's environments hold many games and report now and then
+            if config.env_name in ocean.names():  # these hold many games and report now and then
                 kwargs.update(num_envs=1, log_interval=1)
         self.env = vector.make(env_creator, env_kwargs=kwargs, backend="Serial", seed=seed, autoreset="same_step")
         self.observations, _ = self.env.reset()

@@ -9,6 +9,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 from pettingzoo import ParallelEnv
 
 import pufferlib
+from pufferlib import ocean
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.testing import check_env
 
@@ -24,7 +25,7 @@ def named():
 
 @pytest.mark.parametrize("name", list(named()))
 def test_named_environment(name):
-    if "/" not in name:
+    if name in ocean.names():
         check_env(functools.partial(pufferlib.env_creator(name), num_envs=3))
         return
     try:

@@ -1,4 +1,4 @@
-"""The contract, over every C environment and the first environment of every binding.
+"""The contract, over every environment of Ocean and the first environment of every binding.
 
 The tests of a binding go through all of its environments.
 """
@@ -13,8 +13,12 @@ import pufferlib.vector
 from pufferlib import ocean, registry
 from pufferlib.testing import check_env
 
-NAMES = [*ocean.names(), *(f"{binding}/{registry._binding(binding).names()[0]}" for binding in registry._bindings())]
-WITHOUT_CHANCE = {"multiagent", "password", "stochastic"}  # the same whatever the seed
+NAMES = [
+    *ocean.names(),
+    *ocean.python_names(),
+    *(f"{binding}/{registry._binding(binding).names()[0]}" for binding in registry._bindings()),
+]
+WITHOUT_CHANCE = {"multiagent", "password", "pymultiagent", "stochastic"}  # the same whatever the seed
 STEPS = 60
 
 

@@ -247,6 +247,12 @@ def test_finished_games_stand_still_in_the_same_way(kind, layout):
 
 
 @pytest.mark.parametrize("layout", FEW)
+@pytest.mark.parametrize("name", ocean.python_names())
+def test_same_bytes_for_every_ocean_environment_in_python(name, layout):
+    check(name, layout, STEPS)
+
+
+@pytest.mark.parametrize("layout", FEW)
 @pytest.mark.parametrize("name", list(some_of_each_binding()))
 def test_same_bytes_for_some_environments_of_every_binding(name, layout):
     check(name, layout, BINDING_STEPS)

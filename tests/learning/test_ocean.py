@@ -17,8 +17,10 @@ pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(900)]
         ("bandit", 300_000, 0.9),
         ("stochastic", 500_000, 0.99),  # 0.957 at random, 0.91 with one action only
         ("password", 300_000, 0.9),
-        ("memory", 500_000, 0.9),
-        ("multiagent", 100_000, 0.9),
+        ("memory", 700_000, 0.9),
+        ("multiagent", 300_000, 0.9),
+        ("pymultiagent", 100_000, 0.9),
+        ("spaces", 200_000, 0.9),
         ("pong", 3_000_000, -10.0),
         ("breakout", 2_000_000, 7.0),
     ],

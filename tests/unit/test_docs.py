@@ -76,7 +76,7 @@ def test_every_page_can_be_reached_from_the_index() -> None:
 
 def test_the_readme_tells_the_environments() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for name in ocean.names():
+    for name in (*ocean.names(), *ocean.python_names()):
         assert f"`{name}`" in text
     assert f"{len(atari.names())} games" in text
 

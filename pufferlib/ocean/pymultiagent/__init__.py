@@ -1,0 +1,101 @@
+"""Two agents that have to do different things, as a PettingZoo environment.
+
+Observation: ``Box(0, 1, (1,), float32)``: 0 for the agent ``1``, 1 for the agent ``2``.
+
+Action: ``Discrete(2)``.
+
+Reward: 1 for agent 1 if it plays 0 and for agent 2 if it plays 1, else 0; ``score`` and ``perf``
+are the reward.
+
+Terminal: after every step, for both.
+
+Source: PufferLib's multiagent. Its agents never leave, so that every second step only resets.
+`multiagent` is the same in C.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box, Discrete
+from pettingzoo import ParallelEnv
+
+from pufferlib.buffers import Array
+from pufferlib.emulation import PettingZooPufferEnv
+
+__all__ = ["PyMultiagent", "make"]
+
+PerAgent = dict[int, Any]
+
+
+class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # pettingzoo has no types
+    """The environment; the page of the module has its rules.
+
+    Args:
+        render_mode: None or "rgb_array".
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "name": "pymultiagent",
+        "render_modes": ["rgb_array"],
+        "render_fps": 4,
+        "is_parallelizable": True,
+    }
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        self.render_mode = render_mode
+        self.possible_agents = [1, 2]
+        self.agents: list[int] = []
+        self._spaces = Box(0, 1, (1,), np.float32), Discrete(2)
+        self._right: dict[int, bool] = {}  # in the last step
+
+    def observation_space(self, agent: int) -> Box:
+        """The same for both."""
+        return self._spaces[0]
+
+    def action_space(self, agent: int) -> Discrete:
+        """The same for both."""
+        return self._spaces[1]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
+        """Both agents are there again."""
+        self.agents = list(self.possible_agents)
+        return self._observations(), {agent: {} for agent in self.agents}
+
+    def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
+        """Judge the actions; the episode is over."""
+        everyone = self.agents
+        self._right = {agent: bool(actions[agent] == agent - 1) for agent in everyone}
+        scores = {agent: float(right) for agent, right in self._right.items()}
+        infos = {
+            agent: {"score": score, "perf": score, "episode_return": score, "episode_length": 1}
+            for agent, score in scores.items()
+        }
+        self.agents = []
+        over, not_cut = dict.fromkeys(everyone, True), dict.fromkeys(everyone, False)
+        return self._observations(), scores, over, not_cut, infos
+
+    def render(self) -> npt.NDArray[np.uint8]:
+        """A picture ``(120, 200, 3)``: each agent's action, full for 1 and a ring for 0.
+
+        Its frame is green if the agent played it in the last step, red if it played the other.
+        """
+        picture = np.full((120, 200, 3), (6, 24, 32), np.uint8)
+        for agent, colour in zip(self.possible_agents, ((0, 187, 187), (232, 140, 48)), strict=True):
+            left = 20 + 90 * (agent - 1)
+            if agent in self._right:
+                picture[20:100, left : left + 70] = (83, 166, 83) if self._right[agent] else (214, 69, 69)
+            picture[26:94, left + 6 : left + 64] = (20, 48, 60)
+            picture[36:84, left + 16 : left + 54] = colour
+            if agent == 1:
+                picture[46:74, left + 26 : left + 44] = (20, 48, 60)
+        return picture
+
+    def _observations(self) -> PerAgent:
+        return {agent: np.array([agent - 1], np.float32) for agent in self.possible_agents}
+
+
+def make(buf: Mapping[str, Array] | None = None, seed: int = 0, render_mode: str | None = None) -> PettingZooPufferEnv:
+    """The environment with flat spaces and fixed rows."""
+    return PettingZooPufferEnv(env=PyMultiagent(render_mode), buf=buf, seed=seed)

@@ -1,0 +1,125 @@
+"""Judge two parts of a structured observation with two parts of a structured action.
+
+Observation: ``{"image": Box(-1, 1, (5, 5), float32), "flat": Box(-1, 1, (5,), int8)}``, random in each
+episode. With ``nested`` the same parts lie deeper: ``{"parts": ({"image": ...}, flat)}``.
+
+Action: ``{"image": Discrete(2), "flat": Discrete(2)}``, nested in the same way.
+
+Reward: 0.5 for each part of the action that is 1 exactly if the sum of that part of the
+observation is above 0; ``score`` and ``perf`` are the reward.
+
+Terminal: after every step.
+
+Source: PufferLib's spaces. There the image is never negative, so that 1 is always right for it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
+
+from pufferlib.buffers import Array
+from pufferlib.emulation import GymnasiumPufferEnv
+
+__all__ = ["Spaces", "make"]
+
+Parts = tuple[Any, Any]  # image and flat
+
+
+class Spaces(gymnasium.Env[Any, Any]):
+    """The environment; the page of the module has its rules.
+
+    Args:
+        nested: Put the parts into a Dict in a Tuple in a Dict.
+        render_mode: None or "rgb_array".
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012  # as Gymnasium declares it
+
+    def __init__(self, nested: bool = False, render_mode: str | None = None) -> None:
+        self.nested, self.render_mode = nested, render_mode
+        self.observation_space = self._join(Box(-1, 1, (5, 5), np.float32), Box(-1, 1, (5,), np.int8))
+        self.action_space = self._join(Discrete(2), Discrete(2))
+        self._shown: Parts = (np.zeros((5, 5), np.float32), np.zeros(5, np.int8))
+        self._right: tuple[bool, bool] | None = None  # in the last step
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Draw another observation."""
+        super().reset(seed=seed)
+        image = self.np_random.uniform(-1, 1, (5, 5)).astype(np.float32)
+        self._shown = image, self.np_random.integers(-1, 2, 5, dtype=np.int8)
+        return self._observation(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Judge the action; the episode is over."""
+        image, flat = self._split(action)
+        self._right = image == _is_positive(self._shown[0]), flat == _is_positive(self._shown[1])
+        score = 0.5 * sum(self._right)
+        info = {"score": score, "perf": score, "episode_return": score, "episode_length": 1}
+        return self._observation(), score, True, False, info
+
+    def render(self) -> npt.NDArray[np.uint8]:
+        """A picture ``(200, 320, 3)``: the parts as cells, orange above 0 and blue below.
+
+        The column at the right end of each part shows its sum, up or down from the middle; the
+        edge of the picture is green beside a part that was judged rightly in the last step, and
+        red beside the other.
+        """
+        picture = np.full((200, 320, 3), _NIGHT, np.uint8)
+        for index, (part, top, rows) in enumerate(zip(self._shown, (10, 155), (5, 1), strict=True)):
+            for cell, value in enumerate(part.flat):
+                y, x = top + cell // 5 * 26, 40 + cell % 5 * 40
+                picture[y : y + 24, x : x + 38] = _colour(float(value))
+            _draw_sum(picture[top : top + rows * 26 - 2, 260:300], float(part.sum()))
+            if self._right is not None:
+                picture[top : top + rows * 26 - 2, :20] = _GREEN if self._right[index] else _RED
+        return picture
+
+    def _observation(self) -> Any:
+        image, flat = (part.copy() for part in self._shown)
+        if self.nested:
+            return {"parts": ({"image": image}, flat)}
+        return {"image": image, "flat": flat}
+
+    def _join(self, image: gymnasium.Space[Any], flat: gymnasium.Space[Any]) -> Dict:
+        if self.nested:
+            return Dict({"parts": Tuple((Dict({"image": image}), flat))})
+        return Dict({"image": image, "flat": flat})
+
+    def _split(self, action: Any) -> Parts:
+        if self.nested:
+            return action["parts"][0]["image"], action["parts"][1]
+        return action["image"], action["flat"]
+
+
+def make(
+    buf: Mapping[str, Array] | None = None, seed: int = 0, nested: bool = False, render_mode: str | None = None
+) -> GymnasiumPufferEnv:
+    """The environment with flat spaces."""
+    return GymnasiumPufferEnv(env=Spaces(nested, render_mode), buf=buf, seed=seed)
+
+
+def _is_positive(part: npt.NDArray[Any]) -> bool:
+    return bool(part.sum() > 0)
+
+
+_NIGHT, _SLATE, _WHITE = (6, 24, 32), (20, 48, 60), (241, 241, 241)
+_ORANGE, _BLUE, _GREEN, _RED = (232, 140, 48), (74, 111, 214), (83, 166, 83), (214, 69, 69)
+
+
+def _colour(value: float) -> npt.NDArray[np.float64]:
+    """Between slate for 0 and orange for 1 or blue for -1."""
+    share = min(abs(value), 1.0)
+    return share * np.array(_ORANGE if value > 0 else _BLUE) + (1 - share) * np.array(_SLATE)
+
+
+def _draw_sum(column: npt.NDArray[np.uint8], value: float) -> None:
+    """Fill ``column`` from its middle, up above 0 and down below; a sum of 5 fills it."""
+    column[:] = _SLATE
+    middle = len(column) // 2
+    reach = round(middle * min(abs(value) / 5, 1.0))
+    column[middle - reach if value > 0 else middle : middle if value > 0 else middle + reach] = _colour(np.sign(value))
+    column[middle - 1 : middle + 1] = _WHITE
