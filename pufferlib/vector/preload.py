@@ -6,8 +6,9 @@ on multiprocessing takes care of that.
 
 import signal
 
+from pufferlib import emulation  # or each worker would load it for itself: 2 MiB and 20 ms
 from pufferlib.vector import worker
 
-__all__ = ["worker"]
+__all__ = ["emulation", "worker"]
 
 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
