@@ -65,7 +65,7 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
     """The tensors inside flat observations: views, no copies, fit for ``torch.compile``.
 
     Memory that was seen before takes half a microsecond: its views are kept until the tensor that
-    owns it goes, or, for arrays of numpy, until 16 others have been seen.
+    owns it goes, or 1024 others have been seen; for arrays of numpy, 16 others.
 
     Args:
         observations: ``(N, numel)`` in the dtype of the flat space, or ``(N, *shape)`` when the
@@ -120,12 +120,13 @@ def _restore(observations: Tensor, dtype: NativeDtype) -> Any:
 
 # What was seen, by address. The views hold the memory, so that an address here cannot come to mean
 # another memory. They do not hold the tensor that owns it, with which the entry goes. Memory of
-# numpy has no owner that torch knows: there the oldest entry makes way for the newest. An entry:
+# numpy has no owner that torch knows: there the oldest entry soon makes way for the newest. An entry:
 # shape, structure, whether the views are inference tensors (autograd refuses those), views, owner.
 _Entry = tuple[torch.Size, NativeDtype, bool, Callable[[], Any], "weakref.ref[Tensor] | None"]
 _seen: dict[int, _Entry] = {}
 _foreign: dict[int, None] = {}  # addresses in _seen without an owner, oldest first
 MAX_FOREIGN = 16
+MAX_SEEN = 1024
 
 
 def _remember(observations: Tensor, dtype: NativeDtype) -> Any:
@@ -141,9 +142,11 @@ def _remember(observations: Tensor, dtype: NativeDtype) -> Any:
     _foreign.pop(address, None)
     if is_foreign:
         _foreign[address] = None
-    if len(_foreign) > MAX_FOREIGN:
-        oldest = next(iter(_foreign))
-        del _foreign[oldest], _seen[oldest]
+    for places, most in ((_foreign, MAX_FOREIGN), (_seen, MAX_SEEN)):
+        if len(places) > most:
+            oldest = next(iter(places))
+            _foreign.pop(oldest, None)
+            del _seen[oldest]
     return views()
 
 

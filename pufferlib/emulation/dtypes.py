@@ -168,6 +168,8 @@ def _graph_bounds(space: Graph, limits: Limits) -> dict[str, Any]:
 def check_keys(name: str, space: Space, sample: Any) -> None:
     """Raise APIUsageError unless ``sample`` has the keys of ``space``, a Dict or Tuple, and no other."""
     keys: list[Any]
+    if isinstance(space, Dict) and isinstance(sample, dict) and sample.keys() == space.spaces.keys():
+        return
     if isinstance(space, Dict):
         keys = list(sample) if isinstance(sample, Mapping) else [type(sample).__name__]
     else:

@@ -39,8 +39,9 @@ def converted(env: Any) -> Any:
         return env
     if hasattr(env, "possible_agents"):
         return env if isinstance(env, ParallelEnv) or hasattr(env, "agent_iter") else PettingZooTruncatedWrapper(env)
-    is_gym = all(hasattr(getattr(env, name, None), "sample") for name in ("observation_space", "action_space"))
-    return GymToGymnasium(env) if is_gym else env
+    is_one = not hasattr(env, "single_observation_space") and not hasattr(env, "num_envs")  # and no vector of them
+    has_spaces = all(hasattr(getattr(env, name, None), "sample") for name in ("observation_space", "action_space"))
+    return GymToGymnasium(env) if is_one and has_spaces else env
 
 
 class GymToGymnasium(gymnasium.Env[Any, Any]):

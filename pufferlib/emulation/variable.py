@@ -118,6 +118,12 @@ class _Fields(_Writer):
         for key, field, writer in self.children:
             writer.write(target[field], index, value[key], is_checked)
 
+    def write_all(self, target: Array, index: Index, values: list[Any], is_checked: bool) -> None:
+        for value in values:
+            check_keys(self.name, self.space, value)
+        for key, field, writer in self.children:
+            writer.write_all(target[field], index, [value[key] for value in values], is_checked)
+
 
 @dataclass(frozen=True)
 class _Text(_Writer):

@@ -205,6 +205,13 @@ def test_emulation_converts_by_itself():
         GymnasiumPufferEnv(Walk)
 
 
+def test_batches_are_no_old_environments():
+    for env in (pufferlib.make("squared", num_envs=1), gymnasium.make_vec("CartPole-v1", num_envs=1)):
+        with pytest.raises(APIUsageError, match=r"env must be a gymnasium.Env, got"):
+            GymnasiumPufferEnv(env)
+        env.close()
+
+
 def test_old_environments_in_a_batch():
     def creator(buf=None, seed=0):
         return GymnasiumPufferEnv(EpisodeStats(GymToGymnasium(Walk())), buf=buf, seed=seed)

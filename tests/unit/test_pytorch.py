@@ -176,6 +176,15 @@ class TestMemorySeenBefore:
         assert len(pufferlib.pytorch._foreign) == pufferlib.pytorch.MAX_FOREIGN
         assert pufferlib.pytorch._foreign.keys() <= pufferlib.pytorch._seen.keys()
 
+    def test_of_one_large_tensor_is_kept_in_part(self):
+        dtype = batch_of(SAME)[2]
+        replay = torch.zeros(3 * pufferlib.pytorch.MAX_SEEN, 8)
+        for row in range(len(replay)):
+            nativize_tensor(replay[row : row + 1], dtype)
+        assert len(pufferlib.pytorch._seen) <= pufferlib.pytorch.MAX_SEEN
+        del replay
+        assert len(pufferlib.pytorch._seen) <= pufferlib.pytorch.MAX_FOREIGN + 8
+
     def test_takes_gradients(self):
         array, _, dtype = batch_of(SAME, rows=4)
         observations = torch.from_numpy(array).clone()
