@@ -4,6 +4,7 @@
 include "ocean/binding.pxi"
 include "emulation/pack.pxi"
 include "emulation/step.pxi"
+include "emulation/agents.pxi"
 include "vector/crew.pxi"
 include "vector/group.pxi"
 include "vector/actions.pxi"

@@ -9,12 +9,12 @@ from gymnasium.spaces import Box
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import aec_to_parallel
 
-from pufferlib._native import Packer
+from pufferlib._native import PettingZooStep
 from pufferlib.buffers import Array, set_buffers
 from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.emulation.construct import wrapped_env
 from pufferlib.emulation.layout import Limits, action_layout, observation_layout
-from pufferlib.errors import APIUsageError, InvalidAgentError
+from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 
 __all__ = ["PettingZooPufferEnv"]
@@ -23,8 +23,10 @@ Agent = Any
 PerAgent = dict[Agent, Any]
 
 
-class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]  # pettingzoo has no types
+class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]  # pettingzoo has no types
     """A PettingZoo environment in, a parallel one with flat spaces and all agents always out.
+
+    ``step``, ``done`` and ``agents`` are compiled (emulation/agents.pxi).
 
     Every agent of ``possible_agents`` has one row of the batch, in that order. An agent that is
     not there has a zero observation, reward 0 and mask False; its action is ignored. Its
@@ -82,7 +84,6 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
         env = wrapped_env(where, (ParallelEnv, AECEnv), env, env_creator, env_args, env_kwargs)
         self.env: ParallelEnv[Agent, Any, Any] = aec_to_parallel(env) if isinstance(env, AECEnv) else env
         self.possible_agents: list[Agent] = _possible_agents(where, self.env)
-        self.agents: list[Agent] = []
         self.metadata = self.env.metadata
         self.render_mode = getattr(self.env, "render_mode", None)
         self._layout = observation_layout(
@@ -95,23 +96,14 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
         self.is_atn_emulated = actions.is_emulated
         self.obs_dtype = self._layout.dtype.base
         self.emulated = self._layout.emulated
+        self._prepare_agents(self._layout, actions, ActionDecoder(f"{where}.step", actions), self.possible_agents)
         set_buffers(self, buf)
-        self._packer = Packer(self._layout)
-        self._decoder = ActionDecoder(f"{where}.step", actions)
-        self._row_of = {agent: row for row, agent in enumerate(self.possible_agents)}
-        self._present: set[Agent] = set()  # the environment's own list after the last step
         self._first_seed: int | None = seed
-        self._is_checked = False
 
     @property
     def num_agents(self) -> int:
         """Number of possible agents, which is the number of rows."""
         return len(self.possible_agents)
-
-    @property
-    def done(self) -> bool:
-        """Whether ``reset`` must come next: before the first episode, and when no agent is left."""
-        return not self.agents
 
     @property
     def driver_env(self) -> "PettingZooPufferEnv":
@@ -134,59 +126,7 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
             seed = self._first_seed if seed is None else seed
             self._first_seed = None
         observations, infos = self.env.reset(seed=seed, options=options)
-        self._clear()
-        for agent, observation in observations.items():
-            self._see(agent, observation)
-            self.masks[self._row_of[agent]] = True
-        self._present = set(self.env.agents)
-        self.agents = [agent for agent in self.possible_agents if agent in self._present]
-        return self._rows(self.observations), infos
-
-    def step(self, actions: Any) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
-        """Act with every living agent once.
-
-        Args:
-            actions: One action per agent by name, or an array with one row per possible agent.
-                Those of absent agents are ignored.
-
-        Returns:
-            Flat observations, rewards, terminations and truncations of every possible agent, and
-            the infos as the environment gave them.
-
-        Raises:
-            APIUsageError: No episode is running, an action is missing or is none, or the
-                environment returned an observation that its space does not have.
-            InvalidAgentError: An agent that is not one of ``possible_agents``.
-        """
-        if self.done:
-            raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
-        living = {agent: self._decoder.decode(action) for agent, action in self._living(actions)}
-        observations, rewards, terminations, truncations, infos = self.env.step(living)
-        present = set(self.env.agents)
-        here = living.keys() | (present - self._present)  # whoever else is reported ended in an earlier step
-        self._present = present
-        self._clear()
-        for agent, observation in observations.items():
-            self._row(agent)  # refuses strangers
-            if agent in here:
-                self._see(agent, observation)
-        for agent in here:
-            row = self._row(agent)
-            truncated = bool(truncations.get(agent, False))
-            vanished = agent not in present and not truncated
-            self.masks[row] = True
-            self.rewards[row] = rewards.get(agent, 0)
-            self.terminals[row] = vanished or terminations.get(agent, False)
-            self.truncations[row] = truncated
-        ended = self.terminals | self.truncations
-        self.agents = [agent for agent in self.possible_agents if agent in here and not ended[self._row_of[agent]]]
-        return (
-            self._rows(self.observations),
-            self._rows(self.rewards.tolist()),
-            self._rows(self.terminals.tolist()),
-            self._rows(self.truncations.tolist()),
-            infos,
-        )
+        return self._begin(observations), infos
 
     def render(self) -> Any:
         """What the wrapped environment renders."""
@@ -204,54 +144,6 @@ class PettingZooPufferEnv(ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]
     def unwrapped(self) -> ParallelEnv[Agent, Any, Any]:
         """The innermost environment."""
         return self.env.unwrapped
-
-    def _living(self, actions: Any) -> list[tuple[Agent, Any]]:
-        """Living agents with their actions."""
-        where = f"{type(self).__name__}.step"
-        if isinstance(actions, Mapping):
-            for agent in actions:
-                self._row(agent)
-            missing = [agent for agent in self.agents if agent not in actions]
-            if missing:
-                raise APIUsageError(f"{where}: expected an action of every living agent, got none of {missing}")
-            return [(agent, actions[agent]) for agent in self.agents]
-        actions = np.asarray(actions)
-        if actions.ndim == 0 or len(actions) != self.num_agents:
-            raise APIUsageError(
-                f"{where}: expected {self.num_agents} rows of actions, one per possible agent, "
-                f"got shape {actions.shape}; absent agents have a row too"
-            )
-        return [(agent, actions[self._row_of[agent]]) for agent in self.agents]
-
-    def _see(self, agent: Agent, observation: Any) -> None:
-        """Write what ``agent`` sees into its row."""
-        row = self._row(agent)
-        try:
-            if not self._is_checked:
-                self._layout.check(observation)
-                self._is_checked = True
-            self._packer.pack(self.observations, row, observation)
-        except APIUsageError as error:
-            error.add_note(f"agent: {agent!r}")
-            raise
-
-    def _row(self, agent: Agent) -> int:
-        try:
-            return self._row_of[agent]
-        except KeyError:
-            raise InvalidAgentError(
-                f"{type(self).__name__}: unknown agent {agent!r}; possible agents: {self.possible_agents}"
-            ) from None
-
-    def _rows(self, values: Sequence[Any] | Array) -> PerAgent:
-        return dict(zip(self.possible_agents, values, strict=True))
-
-    def _clear(self) -> None:
-        self.observations[:] = 0
-        self.rewards[:] = 0
-        self.terminals[:] = False
-        self.truncations[:] = False
-        self.masks[:] = False
 
 
 def _possible_agents(where: str, env: ParallelEnv[Agent, Any, Any]) -> list[Agent]:

@@ -5,6 +5,8 @@ from cpython.dict cimport PyDict_Next
 from cpython.float cimport PyFloat_AsDouble
 from libc.string cimport memset
 
+from collections.abc import Mapping
+
 from pufferlib.errors import InvalidAgentError
 
 cdef extern from "Python.h":
@@ -220,6 +222,7 @@ cdef class GymnasiumStep(EmulatedRows):
 
     def _begin(self, observation):
         """Show the first observation of an episode. Returns the view of the row."""
+        self.is_over = True  # until all is well
         self.check_complete()
         self.show(0, observation, True)
         self.clear_outcome()

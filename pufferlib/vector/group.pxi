@@ -163,7 +163,7 @@ cdef class EmulatedMember(Member):
 
 cdef bint has_own_step(env):
     """Whether ``env`` is emulated and its class has no other ``step`` or ``done`` than ours."""
-    for kind in (GymnasiumStep,):
+    for kind in (GymnasiumStep, PettingZooStep):
         if isinstance(env, kind):
             return type(env).step is kind.step and type(env).done is kind.done
     return False

@@ -116,6 +116,137 @@ def test_absent_agents_are_padded(echo):
     assert not env.terminals.any()
 
 
+class Model:
+    """What PettingZooPufferEnv says of its agents, in plain Python; ``script`` as Arena has it."""
+
+    def __init__(self, script, names, echo):
+        self.script, self.names, self.echo = script, names, echo
+        self.acting = set(script[0])
+        self.listed = set(script[0])
+
+    def step(self, count):
+        """Per agent: reward, terminal, truncation, mask."""
+        told = self.script[count]
+        fate = {**dict.fromkeys(self.names, "dead"), **told} if self.echo else told
+        listed = {name for name, how in fate.items() if how == "alive"}
+        here = self.acting | (listed - self.listed)
+        rows = []
+        for name in self.names:
+            how = fate.get(name, "dead") if name in here else None
+            cut = how == "cut"
+            rows.append((float(count) * (name in here and name in fate), how == "dead", cut, name in here))
+        self.listed = listed
+        self.acting = {name for name, row in zip(self.names, rows, strict=True) if row[3] and not row[1] and not row[2]}
+        return rows
+
+
+@pytest.mark.parametrize("in_rows", [False, True])
+@pytest.mark.parametrize("seed", range(40))
+def test_agents_come_and_go_as_a_plain_model_says(seed, in_rows):
+    random = np.random.default_rng(seed)
+    names = list("cabed")
+    fates = ["alive", "alive", "alive", "dead", "cut", None]
+
+    def scene():
+        some = [names[i] for i in random.permutation(5)]
+        return {name: how for name in some if (how := fates[random.integers(6)])}
+
+    echo = bool(seed % 2)
+    script = [alive(*(scene() or "a")), *[scene() for _ in range(8)]]
+    vecenv = vector.make(
+        functools.partial(
+            PettingZooPufferEnv, env_creator=Arena, env_args=script, env_kwargs={"names": names, "echo": echo}
+        ),
+        backend="Serial",
+        autoreset="disabled",
+    )
+    env, model = vecenv.envs[0], Model(script, names, echo)
+    vecenv.reset()
+    assert env.masks.tolist() == [name in script[0] for name in names]
+    for count in range(1, 9):
+        if env.done:
+            break
+        if in_rows:
+            vecenv.step(np.full(5, 1))
+            returned = None
+        else:
+            *returned, _ = env.step(dict.fromkeys(env.agents, 1))
+        rows = model.step(count)
+        assert set(env.env.got[-1].values()) == {1}
+        for name, got in zip(("rewards", "terminals", "truncations", "masks"), zip(*rows, strict=True), strict=True):
+            assert getattr(env, name).tolist() == list(got), name
+        assert set(env.agents) == model.acting
+        seen = env.observations.view(env.obs_dtype)["xy"][:, 0, 0]
+        told = set(names) if echo else set(script[count])
+        assert seen.tolist() == [
+            10.0 + count if row[3] and name in told else 0 for name, row in zip(names, rows, strict=True)
+        ]
+        if returned:
+            assert [list(dict(zip(names, part, strict=True)).values()) for part in zip(*rows, strict=True)][:3] == [
+                list(per_agent.values()) for per_agent in returned[1:]
+            ]
+    if env.done:  # and stands still
+        last = env.observations.copy()
+        *_, masks = vecenv.step(np.full(5, 1)), vecenv.masks
+        assert not masks.any()
+        assert not env.rewards.any()
+        assert not (env.terminals | env.truncations).any()
+        np.testing.assert_array_equal(env.observations, last)
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step", "disabled"])
+def test_a_step_of_the_users_own_is_called_and_gives_the_same_rows(autoreset):
+    class OwnStep(PettingZooPufferEnv):
+        calls = 0
+
+        def step(self, actions):
+            self.calls += 1
+            return super().step(actions)
+
+    def rows(kind):
+        script = (alive("a", "b", "c"), {"a": "dead", **alive("b", "c")}, alive("b", "c"), {"b": "cut", "c": "dead"})
+        creator = functools.partial(kind, env_creator=Arena, env_args=script)
+        with vector.make(creator, num_envs=2, backend="Serial", autoreset=autoreset) as vecenv:
+            vecenv.reset()
+            seen = []
+            for _ in range(9):
+                outcome = vecenv.step(np.zeros(6, np.int64))
+                seen.append([array.tolist() for array in (*outcome[:4], vecenv.masks)] + [outcome[4]])
+            if kind is OwnStep:
+                assert vecenv.envs[1].calls >= 3
+        return seen
+
+    assert rows(OwnStep) == rows(PettingZooPufferEnv)
+
+
+def test_a_reward_or_observation_that_is_nan_is_refused_and_the_agent_named():
+    env = PettingZooPufferEnv(Arena(*[alive("a", "b")] * 3))
+    env.reset()
+    step, see = env.env.step, env.env.observe
+    env.env.observe = lambda agents: {**see(agents), "b": {"id": 0, "xy": np.float32([0, np.nan])}}
+    with pytest.raises(APIUsageError, match=r"observation\['xy'\] must have numbers, got nan") as error:
+        env.step([0, 0, 0])
+    assert error.value.__notes__ == ["agent: 'b'"]
+    env.env.observe = see
+    env.env.step = lambda actions: [
+        value if i != 1 else {"a": 0.0, "b": np.nan} for i, value in enumerate(step(actions))
+    ]
+    with pytest.raises(APIUsageError, match=r"the reward must be a number, got nan from arena") as error:
+        env.step([0, 0, 0])
+    assert error.value.__notes__ == ["agent: 'b'"]
+
+
+def test_a_failed_reset_starts_no_episode():
+    env = PettingZooPufferEnv(Arena(*[alive("a")] * 3))
+    env.reset()
+    env.env.observe = lambda agents: {"nobody": 0}
+    with pytest.raises(InvalidAgentError):
+        env.reset()
+    assert env.done
+    with pytest.raises(APIUsageError, match="no episode is running"):
+        env.step([0, 0, 0])
+
+
 def test_an_agent_that_vanishes_has_ended():
     env = PettingZooPufferEnv(Arena(alive("a", "b"), alive("b"), alive("b")))
     env.reset()

@@ -1,0 +1,226 @@
+# A step of an emulated PettingZoo environment: one row for each agent that may ever act.
+
+
+cdef class PettingZooStep(EmulatedRows):
+    """``step``, ``done`` and ``agents`` of a parallel PettingZoo environment on its rows."""
+
+    cdef tuple names  # of the agents, by row
+    cdef dict row_of
+    cdef dict views, no_ends  # what step returns if nothing happens; copies are given away
+    cdef list alive  # names of those that act next
+    cdef object listed  # the environment's own list after the last step
+    cdef Py_ssize_t current  # row of the agent that is being worked on, for messages
+    # By row: whether an agent acts next, is in that list, or was reported in this step.
+    cdef bytearray acting_array, listed_array, here_array
+    cdef char *acting
+    cdef char *is_listed
+    cdef char *is_here
+
+    def _prepare_agents(self, layout, actions, decoder, list agents):
+        """``_prepare``, and the agents in the order of their rows."""
+        self._prepare(layout, actions, decoder, len(agents))
+        self.names = tuple(agents)
+        self.row_of = {agent: row for row, agent in enumerate(agents)}
+        self.no_ends = dict.fromkeys(agents, False)
+        self.alive = []
+        self.acting_array, self.listed_array, self.here_array = [bytearray(len(agents)) for _ in range(3)]
+        self.acting, self.is_listed, self.is_here = self.acting_array, self.listed_array, self.here_array
+
+    cdef adopted(self, str name, array):
+        EmulatedRows.adopted(self, name, array)
+        if name == "observations":
+            self.views = dict(zip(self.names, array))
+
+    @property
+    def agents(self):
+        """Those that act in the next step, in the order of ``possible_agents``."""
+        return self.alive
+
+    @property
+    def done(self):
+        """Whether ``reset`` must come next: before the first episode, and when no agent is left."""
+        return self.is_over
+
+    def _row(self, agent):
+        """The row of ``agent``; InvalidAgentError if it is none of ``possible_agents``."""
+        try:
+            return self.row_of[agent]
+        except KeyError:
+            raise InvalidAgentError(
+                f"{type(self).__name__}: unknown agent {agent!r}; possible agents: {list(self.names)}"
+            ) from None
+
+    def _begin(self, observations):
+        """Show the first observations of an episode. Returns one of every agent."""
+        self.is_over = True  # until all is well
+        self.check_complete()
+        self.clear_outcome()
+        memset(self.at(OBSERVATIONS), 0, self.num_rows * self.row_bytes)
+        memset(self.at(MASKS), 0, self.num_rows)
+        try:
+            for agent, observation in observations.items():
+                self.current = self._row(agent)
+                self.show(self.current, observation, True)
+                self.at(MASKS)[self.current] = True
+        except APIUsageError as error:
+            self.name_agent(error)
+            raise
+        self.listed = None
+        self.note_listed()
+        memcpy(self.acting, self.is_listed, self.num_rows)
+        self.note_alive()
+        return self.views.copy()
+
+    cdef int note_listed(self) except -1:
+        """Read who is in the environment's own list of agents."""
+        agents = self.wrapped.agents
+        if agents != self.listed:
+            memset(self.is_listed, 0, self.num_rows)
+            for agent in agents:
+                self.is_listed[<Py_ssize_t>self._row(agent)] = True
+            self.listed = list(agents)
+        return 0
+
+    cdef note_alive(self):
+        self.alive = [self.names[row] for row in range(self.num_rows) if self.acting[row]]
+        self.is_over = not self.alive
+
+    def step(self, actions):
+        """Act with every living agent once.
+
+        Args:
+            actions: One action per agent by name, or an array with one row per possible agent.
+                Those of absent agents are ignored.
+
+        Returns:
+            Flat observations, rewards, terminations and truncations of every possible agent, and
+            the infos as the environment gave them.
+
+        Raises:
+            APIUsageError: The episode has not begun or is over, an action is missing or is none, or the
+                environment returned an observation that its space does not have, or a NaN.
+            InvalidAgentError: An agent that is not one of ``possible_agents``.
+        """
+        cdef Py_ssize_t row
+        if self.is_over:
+            raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
+        infos = self.act(self.actions_by_name(actions) if isinstance(actions, Mapping) else self.actions_by_row(actions))
+        rewards = {self.names[row]: (<float *>self.at(REWARDS))[row] for row in range(self.num_rows)}
+        return self.views.copy(), rewards, self.ends(TERMINALS), self.ends(TRUNCATIONS), infos
+
+    cdef dict ends(self, int place):
+        cdef dict ends = self.no_ends.copy()
+        for row in range(self.num_rows):
+            if self.at(place)[row]:
+                ends[self.names[row]] = True
+        return ends
+
+    cdef dict actions_by_name(self, actions):
+        for agent in actions:
+            self._row(agent)
+        missing = [agent for agent in self.alive if agent not in actions]
+        if missing:
+            raise APIUsageError(
+                f"{type(self).__name__}.step: expected an action of every living agent, got none of {missing}"
+            )
+        return {agent: self.action_of(actions[agent]) for agent in self.alive}
+
+    cdef dict actions_by_row(self, actions):
+        cdef Py_ssize_t row
+        array = np.asarray(actions)
+        if array.ndim == 0 or len(array) != self.num_rows:
+            raise APIUsageError(
+                f"{type(self).__name__}.step: expected {self.num_rows} rows of actions, one per possible agent, "
+                f"got shape {array.shape}; absent agents have a row too"
+            )
+        by_row = array.tolist() if self.low <= self.high and array.ndim == 1 and array.dtype.kind in "iu" else array
+        return {self.names[row]: self.action_of(by_row[row]) for row in range(self.num_rows) if self.acting[row]}
+
+    cdef object act_on_rows(self):
+        cdef Py_ssize_t row
+        cdef dict actions = {}
+        for row in range(self.num_rows):
+            if self.acting[row]:
+                actions[self.names[row]] = self.action_in(row)
+        return self.act(actions)
+
+    cdef object act(self, dict actions):
+        """Step the environment with these actions of living agents. Returns the infos."""
+        cdef Py_ssize_t row
+        outcome = self.step_wrapped(actions)
+        # Whoever is reported without having acted, and not because it is new, ended in an earlier step.
+        memcpy(self.is_here, self.is_listed, self.num_rows)
+        self.note_listed()
+        for row in range(self.num_rows):
+            self.is_here[row] = self.acting[row] or (self.is_listed[row] and not self.is_here[row])
+        memcpy(self.at(MASKS), self.is_here, self.num_rows)
+        self.clear_outcome()
+        try:
+            self.show_agents(as_dict(outcome[0]))
+            self.show_outcome(as_dict(outcome[1]), as_dict(outcome[2]), as_dict(outcome[3]))
+        except APIUsageError as error:
+            self.name_agent(error)
+            raise
+        return outcome[4]
+
+    cdef name_agent(self, error):
+        error.add_note(f"agent: {self.names[self.current]!r}")
+
+    cdef int show_agents(self, dict observations) except -1:
+        """Write what those who are here see; the rows of others are 0."""
+        cdef Py_ssize_t row, place = 0, known = 0
+        cdef PyObject *found
+        for row in range(self.num_rows):
+            found = next_or_get(observations, &place, self.names[row])
+            known += found is not NULL
+            self.current = row
+            if found is not NULL and self.is_here[row]:
+                self.show(row, <object>found, False)
+            else:
+                memset(self.at(OBSERVATIONS) + row * self.row_bytes, 0, self.row_bytes)
+        if known != len(observations):
+            for agent in observations:
+                self._row(agent)  # refuses strangers
+        return 0
+
+    cdef int show_outcome(self, dict rewards, dict terminations, dict truncations) except -1:
+        """Write what happened to those who are here, and note who acts next."""
+        cdef Py_ssize_t row, reward_place = 0, terminated_place = 0, truncated_place = 0
+        cdef PyObject *found
+        cdef bint truncated, terminated, ended, changed = False
+        for row in range(self.num_rows):
+            if self.is_here[row]:
+                self.current, name = row, self.names[row]
+                found = next_or_get(rewards, &reward_place, name)
+                if found is not NULL:
+                    self.write_reward(row, <object>found)
+                found = next_or_get(truncations, &truncated_place, name)
+                truncated = found is not NULL and <object>found
+                found = next_or_get(terminations, &terminated_place, name)
+                terminated = found is not NULL and <object>found
+                terminated = terminated or not (self.is_listed[row] or truncated)  # it vanished
+                self.at(TRUNCATIONS)[row] = truncated
+                self.at(TERMINALS)[row] = terminated
+                ended = terminated or truncated
+            else:
+                ended = True
+            changed = changed or self.acting[row] == ended
+            self.acting[row] = not ended
+        if changed:
+            self.note_alive()
+        return 0
+
+
+cdef dict as_dict(mapping):
+    return <dict>mapping if type(mapping) is dict else dict(mapping)
+
+
+cdef inline PyObject *next_or_get(dict values, Py_ssize_t *place, name) except? NULL:
+    """The value of ``name``; NULL if there is none. Most dicts are in our order, so that it is the next one."""
+    cdef Py_ssize_t ahead = place[0]
+    cdef PyObject *key
+    cdef PyObject *value
+    if PyDict_Next(values, &ahead, &key, &value) and key == <PyObject *>name:
+        place[0] = ahead
+        return value
+    return PyDict_GetItemWithError(values, name)
