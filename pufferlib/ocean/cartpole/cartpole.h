@@ -133,12 +133,14 @@ static inline double cartpole_direction(const Cartpole *env) {
  * library's, and the same on every machine. */
 static inline double cartpole_sin(double angle) {
     const double q = angle * angle;
-    return angle * (1 - q / 6 * (1 - q / 20 * (1 - q / 42 * (1 - q / 72 * (1 - q / 110)))));
+    const double tail = 1.0 / 5040 - q * (1.0 / 362880 - q * (1.0 / 39916800));
+    return angle * (1 - q * (1.0 / 6 - q * (1.0 / 120 - q * tail)));
 }
 
 static inline double cartpole_cos(double angle) {
     const double q = angle * angle;
-    return 1 - q / 2 * (1 - q / 12 * (1 - q / 30 * (1 - q / 56 * (1 - q / 90))));
+    const double tail = 1.0 / 720 - q * (1.0 / 40320 - q * (1.0 / 3628800));
+    return 1 - q * (0.5 - q * (1.0 / 24 - q * tail));
 }
 
 static inline void cartpole_move(Cartpole *env, double direction) {
