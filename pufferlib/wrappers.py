@@ -1,4 +1,7 @@
-"""Small wrappers around Gymnasium and PettingZoo environments, applied before emulation."""
+"""Small wrappers around Gymnasium and PettingZoo environments, applied before emulation.
+
+Those of single environments take one of the old gym API too, and convert it.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, SupportsFloat
@@ -8,7 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box
 from pettingzoo.utils import BaseParallelWrapper
 
-from pufferlib.emulation.old_api import GymToGymnasium, PettingZooTruncatedWrapper
+from pufferlib.emulation.old_api import GymToGymnasium, PettingZooTruncatedWrapper, converted
 from pufferlib.errors import APIUsageError
 
 __all__ = [
@@ -67,7 +70,7 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        super().__init__(env)
+        super().__init__(converted(env))
         self._episode = _Episode()
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
@@ -149,8 +152,8 @@ class ClipAction(gymnasium.ActionWrapper[Any, Any, Any]):
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        super().__init__(env)
-        space = env.action_space
+        super().__init__(converted(env))
+        space = self.env.action_space
         if not isinstance(space, Box) or np.dtype(space.dtype).kind != "f":
             raise APIUsageError(f"ClipAction: expected a Box of reals as action space, got {space}; leave it out")
         self._low, self._high = space.low, space.high
@@ -169,8 +172,8 @@ class ResizeObservation(gymnasium.ObservationWrapper[Any, Any, Any]):
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], downscale: int = 2) -> None:
-        super().__init__(env)
-        space = env.observation_space
+        super().__init__(converted(env))
+        space = self.env.observation_space
         if not isinstance(space, Box) or len(space.shape) not in (2, 3):
             raise APIUsageError(f"ResizeObservation: expected a Box (height, width[, channels]), got {space}")
         if downscale < 1 or any(side % downscale for side in space.shape[:2]):

@@ -33,10 +33,15 @@ boxes = st.builds(
     st.lists(st.integers(0, 3), max_size=2).map(tuple),
     st.sampled_from([np.bool_, np.uint8, np.int16, np.int64, np.float16, np.float32, np.float64]),
 )
+multi_discrete = st.builds(
+    lambda nvec, start: MultiDiscrete([nvec, nvec], start=np.full((2, len(nvec)), start)),
+    st.lists(st.integers(1, 9), min_size=1, max_size=3),
+    st.integers(-5, 5),
+)
 leaves = st.one_of(
     boxes,
     st.builds(lambda n, start: Discrete(n, start=start), st.integers(1, 2**40), st.integers(-5, 5)),
-    st.builds(lambda nvec: MultiDiscrete([nvec, nvec]), st.lists(st.integers(1, 9), min_size=1, max_size=3)),
+    multi_discrete,
     st.builds(MultiBinary, st.integers(1, 4)),
     st.builds(
         lambda length, charset: Text(length, min_length=0, charset=charset),
@@ -173,7 +178,7 @@ def test_round_trip_of_any_observation(space, seed):
 
 finite = st.one_of(
     st.builds(lambda n, start: Discrete(n, start=start), st.integers(1, 2**31 - 6), st.integers(-5, 5)),
-    st.builds(lambda nvec: MultiDiscrete([nvec, nvec]), st.lists(st.integers(1, 9), min_size=1, max_size=3)),
+    multi_discrete,
     st.builds(MultiBinary, st.integers(1, 4)),
     st.builds(lambda low, dtype: Box(low, 7, (2, 1), dtype), st.integers(0, 7), st.sampled_from([np.int8, np.uint64])),
 )

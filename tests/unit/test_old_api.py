@@ -11,7 +11,14 @@ from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscr
 
 import pufferlib
 import pufferlib.vector
-from pufferlib import APIUsageError, EpisodeStats, GymToGymnasium, PettingZooTruncatedWrapper
+from pufferlib import (
+    APIUsageError,
+    ClipAction,
+    EpisodeStats,
+    GymToGymnasium,
+    PettingZooTruncatedWrapper,
+    ResizeObservation,
+)
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.emulation.old_api import new_space
 
@@ -214,7 +221,7 @@ def test_batches_are_no_old_environments():
 
 def test_old_environments_in_a_batch():
     def creator(buf=None, seed=0):
-        return GymnasiumPufferEnv(EpisodeStats(GymToGymnasium(Walk())), buf=buf, seed=seed)
+        return GymnasiumPufferEnv(EpisodeStats(Walk()), buf=buf, seed=seed)
 
     for maker in (creator, functools.partial(GymnasiumPufferEnv, env_creator=Walk)):
         envs = pufferlib.vector.make(maker, num_envs=2, backend=pufferlib.vector.Serial)
@@ -271,3 +278,13 @@ def test_emulation_converts_old_pettingzoo_by_itself():
     assert (env.terminals.tolist(), env.agents) == ([False, True], ["a"])
     env.step(np.zeros(2, np.int32))
     assert (env.masks.tolist(), env.done) == ([True, False], True)
+
+
+def test_our_wrappers_convert():
+    class Steer(Walk):
+        observation_space = Old(low=np.zeros((4, 4)), high=np.ones((4, 4)), shape=(4, 4), dtype=np.float32)
+        action_space = BOX
+
+    assert ResizeObservation(Steer()).observation_space.shape == (2, 2)
+    assert ClipAction(Steer()).action([-1, 0.5, 2]).tolist() == [0, 0.5, 1]
+    assert EpisodeStats(Steer()).unwrapped.env.length == 3
