@@ -106,6 +106,38 @@ def step(
         vecenv.close()
 
 
+def native(name: str, num_envs: int, threads: int, seconds: float, clock: str = "perf_counter") -> float:
+    """Microseconds of one step of ``num_envs`` games in C."""
+    from pufferlib import ocean
+
+    several = {"num_threads": threads} if threads > 1 else {}
+    env = ocean.env_creator(f"puffer_{name}")(num_envs=num_envs, **several)
+    env.reset()
+    step = functools.partial(env.step, np.zeros_like(env.actions))
+    us = sides.us_per_call(step, seconds, getattr(time, clock))
+    env.close()
+    return us
+
+
+def dispatch(seconds: float) -> float:
+    """Microseconds that it costs to have a helper step one of two games, instead of stepping both oneself."""
+    from pufferlib import _native
+    from pufferlib.ocean import env as ocean_env
+
+    batch, added = ocean_env.OceanBatch, []
+    for _ in range(5):
+        alone = native("cartpole", 2, 1, seconds / 10)
+        ocean_env.OceanBatch = functools.partial(_native.OceanBatch, helper_ns=0)  # no step is too short to share
+        added.append(native("cartpole", 2, 2, seconds / 10) - alone)
+        ocean_env.OceanBatch = batch
+    return statistics.median(added)
+
+
+def games_for(name: str, us: float) -> int:
+    """The least power of two of games whose step takes one thread this long."""
+    return next(games for games in (1 << k for k in range(30)) if native(name, games, 1, 0.02, "thread_time") >= us)
+
+
 def emulation(space: str, seconds: float) -> float:
     """Microseconds that emulation adds to a step: the median of differences taken in turns."""
     from pufferlib.emulation import GymnasiumPufferEnv
@@ -263,7 +295,10 @@ def import_time() -> float:
     return float(seconds) + 1000 * (loads_torch == "True")
 
 
-CASES = (step, handover, emulation, crowd, nativize, turns, idle, worker_memory, start, import_time)
+CASES = (
+    *(step, handover, turns, native, dispatch, games_for, emulation, crowd, nativize),
+    *(idle, worker_memory, start, import_time),
+)
 
 if __name__ == "__main__":
     sides.serve({case.__name__: case for case in CASES})

@@ -72,6 +72,7 @@ def rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
     """Every row, and how its contestants are measured."""
     yield from sync_rows(bench)
     yield from env_rows(bench)
+    yield from native_rows(bench)
     yield from emulation_rows(bench)
     yield from process_rows(bench)
 
@@ -100,14 +101,30 @@ def env_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
     row = Row("CartPole-v1, 128 envs, 2 workers", "us", ratios={SERIAL: 1.7, SYNC: 2.5}, limit=limit)
     calls = bench.stepped("cartpole", 128, 2, [SYNC, DUMMY])
     calls[SERIAL] = lambda: bench.ours.ask("step", "puffer", "cartpole", 128, 0, bench.seconds)
-    yield row, {**calls, LIMIT: lambda: on_two_cores(bench, "cartpole", 128)}
-    raw = "bare environments, one process"
+    yield row, {**calls, LIMIT: lambda: on_two_cores(bench, "step", "raw", "cartpole", 64, 0, bench.seconds)}
     raw = "bare environments, one process"
     row = Row("Atari breakout, 8 envs, 2 workers", "us", ratios={raw: 1.9}, limit=limit)
     calls = bench.stepped("atari", 8, 2, [SYNC, ASYNC])
     calls.pop(PUFFER, None)  # it cannot load our binding
     calls[raw] = lambda: bench.ours.ask("step", "raw", "atari", 8, 0, bench.seconds)
-    yield row, {**calls, LIMIT: lambda: on_two_cores(bench, "atari", 8)}
+    yield row, {**calls, LIMIT: lambda: on_two_cores(bench, "step", "raw", "atari", 4, 0, bench.seconds)}
+
+
+def native_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """Environments in C, and the threads that share their steps."""
+    row = Row("native pool: call of 1 game of squared", "us", 0.3)
+    yield row, bench.contestants("native", "squared", 1, 1, bench.seconds, "thread_time")
+    row = Row("native pool: dispatch to a helper", "us", 0.7)
+    yield row, {OURS: functools.partial(bench.ours.ask, "dispatch", bench.seconds)}
+    games = bench.ours.ask("games_for", "cartpole", 50)
+    one, limit = "one thread", "two processes, each with half of the games"
+    row = Row(f"native pool: 2 threads, {games} games of cartpole", "us", ratios={one: 1.8}, limit=limit)
+    calls: dict[str, Measure] = {
+        OURS: functools.partial(bench.ours.ask, "native", "cartpole", games, 2, bench.seconds),
+        one: functools.partial(bench.ours.ask, "native", "cartpole", games, 1, bench.seconds),
+        LIMIT: functools.partial(on_two_cores, bench, "native", "cartpole", games // 2, 1, bench.seconds),
+    }
+    yield row, calls
 
 
 def emulation_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
@@ -143,11 +160,11 @@ def per(number: int, call: Measure) -> float | None:
     return None if figure is None else figure / number
 
 
-def on_two_cores(bench: Bench, kind: str, num_envs: int) -> float | None:
-    """Microseconds of a step of bare environments, half of them in each of two processes."""
+def on_two_cores(bench: Bench, case: str, *args: Any) -> float | None:
+    """The slower of two processes that measure the same at the same time."""
     sides = (bench.ours, bench.second)
     for side in sides:
-        side.post("step", "raw", kind, num_envs // 2, 0, bench.seconds)
+        side.post(case, *args)
     figures = [side.answer() for side in sides]
     return None if None in figures else max(figures)
 

@@ -118,7 +118,8 @@ def main() -> None:
         pythons["peer"] = options.peer_python
     names = options.names or list(ocean.names())
     for name in names:
-        ocean.env_creator(name)  # an unknown name ends here, with a suggestion
+        if name not in ocean.names():
+            parser.error(f"{name} is no environment in C; those are {', '.join(ocean.names())}")
     before = machine()
     rows = compare(names, pythons, options.repeats, options.seconds)
     print(table(rows))
