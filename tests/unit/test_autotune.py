@@ -111,8 +111,8 @@ def test_the_memory_of_an_environment_is_measured():
 def test_a_native_environment_is_tried_as_one_batch():
     creator = pufferlib.env_creator("squared")
     configs = vector.autotune(creator, **QUICK, env_kwargs={"num_envs": 3, "log_interval": 5})
-    native = next(config for config in configs if config.kwargs["backend"] == "native")
-    assert native.kwargs["env_kwargs"] == {"num_envs": 6, "log_interval": 5}
+    natives = [config.kwargs["env_kwargs"] for config in configs if config.kwargs["backend"] == "native"]
+    assert {"num_envs": 6, "log_interval": 5} in natives
     assert configs[0].profile.is_native
     assert {played(creator, config) for config in configs} == {6}
 
