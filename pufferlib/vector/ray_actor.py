@@ -109,6 +109,31 @@ class EnvActor:
         """Act in every environment: ``actions`` has the rows of all of them."""
         return self._try("step", lambda: self._step(actions))
 
+    def resume(
+        self,
+        envs: bytes,
+        autoreset: Autoreset | None,
+        spec: RowSpec,
+        seeds: npt.NDArray[np.int64],
+        last_observations: Array | None,
+    ) -> Outcome | Failed:
+        """Take the place of an actor that was lost: ``build``, then ``reset``.
+
+        Args:
+            envs: As for ``build``.
+            autoreset: As for ``build``.
+            spec: As for ``build``.
+            seeds: As for ``reset``.
+            last_observations: Of the episodes that were lost, if nothing is to follow them.
+        """
+        ready = self.build(envs, autoreset, spec)
+        if isinstance(ready, Failed):
+            return ready
+        if last_observations is None:
+            return self.reset(seeds)
+        self._arrays["observations"][...] = last_observations
+        return self.step(self._arrays["actions"])
+
     def close(self) -> Failed | None:
         """Close the environments."""
         return self._try("close", lambda: self._group.close() if self._group else None)

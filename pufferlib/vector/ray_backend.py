@@ -4,7 +4,6 @@ import numpy as np
 
 from pufferlib.buffers import Array, allocate
 from pufferlib.env import Infos
-from pufferlib.errors import PufferError
 from pufferlib.vector.base import Batch, VectorEnv
 from pufferlib.vector.plan import VectorPlan
 from pufferlib.vector.ray_pool import ActorPool
@@ -38,7 +37,7 @@ class Ray(VectorEnv):
             self._copy = allocate(self.single_observation_space, self.single_action_space, self.agents_per_batch)
 
     def _reset(self, seeds: list[int | None]) -> None:
-        self._wait(self._in_flight, len(self._in_flight))  # for work that nobody will ask for
+        self._collect(self._in_flight, len(self._in_flight))  # nobody will ask what became of it
         self._pool.reset(seeds)
         self._in_flight = list(range(len(self._pool.rows)))
 
@@ -51,18 +50,20 @@ class Ray(VectorEnv):
 
     def _recv(self) -> tuple[Batch, Infos]:
         count = self._workers_per_batch
-        taken = sorted(self._wait(self._in_flight[:count] if self._takes_turns else self._in_flight, count))
-        infos = [info for worker in taken for info in self._pool.fetch(worker)]
+        taken, infos = self._collect(self._in_flight[:count] if self._takes_turns else self._in_flight, count)
         # Only now: after a Ctrl-C before this recv can be called again.
         self._taken = taken
         self._in_flight = [worker for worker in self._in_flight if worker not in taken]
         return self._gather() if self._copies else self._block(), infos
 
-    def _wait(self, workers: list[int], count: int) -> list[int]:
+    def _collect(self, workers: list[int], count: int) -> tuple[list[int], Infos]:
+        """Wait for ``count`` of ``workers``, and fetch what they did; which ones, and what they had to say."""
         try:
-            return self._pool.wait(workers, count)
-        except PufferError:
-            self._next_call = "make"
+            taken = sorted(self._pool.wait(workers, count))
+            return taken, [info for worker in taken for info in self._pool.fetch(worker)]
+        except BaseException:
+            if self._pool.is_closed:
+                self._next_call = "make"
             raise
 
     def _block(self) -> Batch:

@@ -1,18 +1,35 @@
 """What must be known to go on after a worker has failed: how often, with which seeds, and what was lost."""
 
+from typing import Protocol
+
 import numpy as np
 
-from pufferlib._native import Crew
 from pufferlib.buffers import Buffers
 from pufferlib.env import Infos
 from pufferlib.errors import PufferError, WorkerError
 from pufferlib.vector.messages import FAILURE, STEP
 from pufferlib.vector.plan import Autoreset
 
-__all__ = ["Restarts"]
+__all__ = ["Ledger", "Restarts"]
 
 MAX_FAILURES = 3  # of one worker, without a step in between
 _NUMBERS = 1 << 30  # commands are counted modulo this
+
+
+class Ledger(Protocol):
+    """Knows what each worker was told to do, and how far it came."""
+
+    def num_commands(self, worker: int) -> int:
+        """Commands that the worker was given."""
+
+    def num_completed(self, worker: int) -> int:
+        """The number of the last one that came to an end."""
+
+    def operation(self, worker: int) -> int:
+        """What the last one was."""
+
+    def outcome(self, worker: int) -> int:
+        """How the last one that came to an end did so."""
 
 
 class Restarts:
@@ -49,13 +66,13 @@ class Restarts:
                 self._buffers["truncations"][rows] = False
                 self._marked.discard(worker)
 
-    def admit(self, worker: int, error: PufferError, crew: Crew) -> None:
+    def admit(self, worker: int, error: PufferError, ledger: Ledger) -> None:
         """Count a failure of ``worker``.
 
         Raises:
             WorkerError: It failed too often without a step in between.
         """
-        completed = crew.num_completed(worker) - (crew.outcome(worker) == FAILURE)
+        completed = ledger.num_completed(worker) - (ledger.outcome(worker) == FAILURE)
         steps = (completed - self._completed[worker]) % _NUMBERS
         self._failures[worker] = 1 if 0 < steps < _NUMBERS // 2 else self._failures[worker] + 1
         if self._failures[worker] == MAX_FAILURES:
@@ -65,9 +82,9 @@ class Restarts:
             ) from None
         self._counts[worker] += 1
         # The replacement finishes one command more before it can step: its first reset.
-        self._completed[worker] = crew.num_commands(worker) + 1
+        self._completed[worker] = ledger.num_commands(worker) + 1
         self._errors[worker] = str(error).partition("\n")[0]
-        if crew.operation(worker) == STEP:
+        if ledger.operation(worker) == STEP:
             self._lost.add(worker)
 
     @property

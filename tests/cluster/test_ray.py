@@ -16,6 +16,7 @@ import pytest
 
 import pufferlib
 import pufferlib.vector
+from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.seeding import env_seed
 from pufferlib.vector import ray_pool
@@ -68,6 +69,22 @@ def wait_for(condition):
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
         time.sleep(0.05)
+
+
+class Fragile(gymnasium.Env):
+    """Shows random numbers; action 4 is too much for it."""
+
+    observation_space = gymnasium.spaces.Box(0, 1, (3,), np.float64)
+    action_space = gymnasium.spaces.Discrete(5)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.np_random.random(3), {}
+
+    def step(self, action):
+        if action == 4:
+            raise ValueError("boom")
+        return self.np_random.random(3), float(action), self.np_random.random() < 0.2, False, {}
 
 
 class Scripted(pufferlib.PufferEnv):
@@ -214,7 +231,7 @@ def test_a_node_that_is_lost(cluster):
     vecenv = make(num_envs=6, num_workers=3, seed=5)
     infos = vecenv.reset()[1]
     victim = next(worker for worker in range(3) if infos[2 * worker]["node"] != cluster.head_node.node_id)
-    lose_node(cluster, infos[2 * victim]["node"])
+    lose_node(cluster, infos[2 * victim]["node"], orderly=True)
     with pytest.raises(WorkerError) as caught:
         step_for_a_while(vecenv)
     first = 2 * victim
@@ -231,9 +248,70 @@ def step_for_a_while(vecenv):
         time.sleep(0.05)
 
 
-def lose_node(cluster, node_id):
+def lose_node(cluster, node_id, orderly):
     (node,) = (node for node in cluster.worker_nodes if node.node_id == node_id)
-    cluster.remove_node(node, allow_graceful=False)
+    cluster.remove_node(node, allow_graceful=orderly)
+
+
+def test_lost_environments_are_rebuilt_on_another_node(cluster):
+    vecenv = make(num_envs=6, num_workers=3, seed=5, on_crash="restart")
+    observations, infos = vecenv.reset()
+    victim = next(worker for worker in range(3) if infos[2 * worker]["node"] != cluster.head_node.node_id)
+    lost, others = slice(2 * victim, 2 * victim + 2), [row for row in range(6) if row // 2 != victim]
+    lost_node = infos[2 * victim]["node"]
+    lose_node(cluster, lost_node, orderly=False)
+    infos, seen = [], None
+    while not infos:
+        seen = observations.copy()
+        observations, rewards, terminals, truncations, infos = vecenv.step([1] * 6)
+    assert truncations.nonzero()[0].tolist() == list(range(6))[lost]
+    assert not terminals.any()
+    assert not rewards.any()
+    assert (observations[lost] == 0).all()
+    assert (observations[others] == seen[others] + 1).all()
+    assert (vecenv.final_observations[lost] == seen[lost]).all()
+    *starts, restart = infos
+    assert restart["worker_restarts"] >= 1
+    assert f"of environments {2 * victim} to {2 * victim + 1} (worker {victim}, seeds " in restart["worker_error"]
+    assert len(starts) == 2
+    assert all(start["node"] != lost_node for start in starts)
+    for step in range(1, 4):
+        observations, _, _, truncations, infos = vecenv.step([1] * 6)
+        assert (observations[lost] == step).all()
+        assert not truncations.any()
+        assert infos == []
+    vecenv.close()
+    add_node(cluster)
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step", "disabled"])
+def test_a_restart_is_what_it_is_with_multiprocessing(autoreset):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=Fragile)
+    options = {"num_envs": 4, "num_workers": 2, "seed": 3, "autoreset": autoreset, "on_crash": "restart"}
+    seen = {}
+    for backend in ("Multiprocessing", "Ray"):
+        with pufferlib.vector.make(creator, **options, backend=backend, overwork=True) as vecenv:
+            rows = [vecenv.reset()[0].copy()]
+            for step in range(12):
+                *arrays, infos = vecenv.step([4 if step == 3 else 1, 1, 1, 4 if step == 7 else 2])
+                rows += [array.copy() for array in (*arrays, vecenv.masks)]
+                # Those that were lost, and with same_step all that ended.
+                ended = vecenv.truncations | (vecenv.terminals & (autoreset == "same_step"))
+                rows.append(np.where(ended[:, None], vecenv.final_observations, 0))
+                restarts = [info for info in infos if "worker_restarts" in info]
+                rows.append([info["worker_restarts"] for info in restarts])
+                assert step != 3 or rows[-1] == [1]
+                assert all("ValueError: boom, in step of environment" in info["worker_error"] for info in restarts)
+        seen[backend] = rows
+    for expected, got in zip(*seen.values(), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_an_actor_that_fails_again_and_again_is_given_up():
+    vecenv = make([Scripted] * 2, 2, 2, env_kwargs=[{}, {"on_step": boom}], on_crash="restart")
+    vecenv.reset()
+    with pytest.raises(WorkerError, match="Worker 1 failed 3 times without finishing a step in between"):
+        step_for_a_while(vecenv)
 
 
 def test_an_environment_that_takes_too_long(monkeypatch):
