@@ -191,7 +191,7 @@ cdef class EmulatedRows(Rows):
             if len(<tuple>outcome) != 5:
                 raise APIUsageError(
                     f"emulation: step must return observation, reward, terminated, truncated and info, got {len(outcome)} "
-                    f"values from {self.wrapped}; an environment of the old gym API must be converted first"
+                    f"values from {self.wrapped}; convert one of the old gym API with pufferlib.GymToGymnasium"
                 )
         return <tuple>outcome
 

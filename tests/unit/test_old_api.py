@@ -288,3 +288,22 @@ def test_our_wrappers_convert():
     assert ResizeObservation(Steer()).observation_space.shape == (2, 2)
     assert ClipAction(Steer()).action([-1, 0.5, 2]).tolist() == [0, 0.5, 1]
     assert EpisodeStats(Steer()).unwrapped.env.length == 3
+
+
+def test_gymnasium_environments_with_the_old_step_are_told_how():
+    class Half(gymnasium.Env):
+        observation_space = action_space = Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return 0, {}
+
+        def step(self, action):
+            return 0, 1.0, True, {}
+
+    env = GymnasiumPufferEnv(Half())
+    env.reset()
+    with pytest.raises(APIUsageError, match=r"step must return .* got 4 values.*pufferlib.GymToGymnasium"):
+        env.step(0)
+    env = GymnasiumPufferEnv(GymToGymnasium(Half()))
+    env.reset()
+    assert env.step(0)[1:4] == (1, True, False)
