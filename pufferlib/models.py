@@ -2,18 +2,17 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import torch
-from gymnasium.spaces import Box
 from torch import Tensor, nn
 
 from pufferlib.distributions import Gaussian, action_distribution
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.pytorch import NativeDtype, nativize_dtype, nativize_tensor
+from pufferlib.features import Features
 
 __all__ = ["Default", "LSTMWrapper", "NatureCNN", "Policy", "State", "layer_init", "make_policy"]
 
@@ -206,34 +205,6 @@ class LSTMWrapper(Policy):
         return self.decode_actions(torch.stack(outputs))
 
 
-class Features(nn.Module):
-    """Any observation as one row of floats; integers are scaled by the largest value of their space.
-
-    Args:
-        env: The environment that describes one agent's observation, emulated or not.
-
-    Attributes:
-        size: Floats per row.
-    """
-
-    def __init__(self, env: PufferEnv) -> None:
-        super().__init__()
-        space: Box = env.single_observation_space
-        self._structure = _structure(env)
-        self._scale = 1.0
-        if self._structure is None and np.issubdtype(space.dtype, np.integer):
-            self._scale = 1 / max(1, abs(int(space.low.min())), abs(int(space.high.max())))
-        self.size: int = self(torch.from_numpy(np.zeros((1, *space.shape), space.dtype))).shape[1]
-
-    def forward(self, observations: Tensor) -> Tensor:
-        """``(rows, *shape)`` in the dtype of the space to float32 ``(rows, size)``."""
-        if self._structure is None:
-            flat = observations.reshape(len(observations), -1).float()
-            return flat if self._scale == 1 else flat * self._scale
-        leaves = _leaves(nativize_tensor(observations, self._structure))
-        return torch.cat([leaf.reshape(len(leaf), -1) for leaf in leaves], -1)
-
-
 def make_policy(
     env: PufferEnv, name: str = "Default", hidden_size: int = 128, num_layers: int = 2, recurrent: bool = False
 ) -> Policy:
@@ -262,18 +233,3 @@ def layer_init(layer: Layer, std: float = math.sqrt(2), bias_const: float = 0.0)
     if layer.bias is not None:
         nn.init.constant_(layer.bias, bias_const)
     return layer
-
-
-def _structure(env: PufferEnv) -> NativeDtype | None:
-    """The layout of an emulated Dict or Tuple observation; None where the array is the observation."""
-    dtype = nativize_dtype(env.emulated) if env.emulated else None
-    return dtype if isinstance(dtype, dict) else None
-
-
-def _leaves(tree: Any) -> Iterator[Tensor]:
-    """The tensors of a nested observation as floats, bytes scaled to [0, 1]."""
-    if isinstance(tree, dict):
-        for value in tree.values():
-            yield from _leaves(value)
-    else:
-        yield tree.float() * (1 / 255) if tree.dtype == torch.uint8 else tree.float()

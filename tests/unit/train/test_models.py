@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.models import Default, LSTMWrapper, NatureCNN, make_policy
@@ -41,35 +41,6 @@ def test_the_first_policy_is_close_to_uniform():
     policy = Default(Described(VECTOR, Discrete(4)))
     params, _ = policy.forward_eval(torch.rand(20, 6))
     assert params.softmax(-1).sub(0.25).abs().max() < 0.02
-
-
-def test_integers_are_scaled_by_their_space():
-    policy = Default(Described(Box(0, 255, (2, 2), np.uint8), Discrete(2)))
-    assert policy.features(torch.tensor([[[0, 51], [102, 255]]], dtype=torch.uint8)).tolist() == [
-        pytest.approx([0.0, 0.2, 0.4, 1.0])
-    ]
-    small = Default(Described(Box(-4, 2, (2,), np.int8), Discrete(2)))
-    assert small.features(torch.tensor([[-4, 2]], dtype=torch.int8)).tolist() == [[-1.0, 0.5]]
-
-
-def test_structured_observations_reach_the_network_as_their_leaves():
-    import gymnasium
-
-    from pufferlib.emulation import GymnasiumPufferEnv
-
-    class Structured(gymnasium.Env):
-        observation_space = Dict({"image": Box(0, 255, (2,), np.uint8), "number": Box(-1, 1, (1,), np.float32)})
-        action_space = Discrete(2)
-
-        def reset(self, seed=None, options=None):
-            return {"image": np.array([51, 255], np.uint8), "number": np.array([-0.5], np.float32)}, {}
-
-    env = GymnasiumPufferEnv(Structured())
-    observation, _ = env.reset()
-    policy = Default(env)
-    features = policy.features(torch.from_numpy(np.array(observation)[None]))
-    assert sorted(features[0].tolist()) == pytest.approx([-0.5, 0.2, 1.0])
-    assert policy.features.size == 3
 
 
 def test_nature_cnn_reads_images_only():
