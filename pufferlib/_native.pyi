@@ -9,10 +9,20 @@ import numpy.typing as npt
 
 from pufferlib.emulation.layout import Layout
 
+MAX_THREADS: int
+
 def ocean_types() -> list[dict[str, Any]]: ...
 
 class OceanBatch:
-    def __init__(self, index: int, num_games: int, values: Sequence[float], log_interval: int) -> None: ...
+    def __init__(
+        self,
+        index: int,
+        num_games: int,
+        values: Sequence[float],
+        log_interval: int,
+        num_threads: int = 1,
+        helper_ns: int = ...,
+    ) -> None: ...
     @property
     def spec(self) -> dict[str, Any]: ...
     def bind(

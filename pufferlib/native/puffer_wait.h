@@ -27,6 +27,8 @@
 
 enum { PUFFER_CACHE_LINE = 64 };
 
+#define PUFFER_FOREVER_NS (INT64_C(3600) * 1000000000) /* a wait without end, for those who wait again */
+
 /* A number to wait for, on a cache line of its own. */
 typedef struct PufferSignal {
     _Alignas(PUFFER_CACHE_LINE) _Atomic uint32_t value;
@@ -108,6 +110,12 @@ static inline void puffer_signal_set(PufferSignal *signal, uint32_t value) {
 /* Add one to the number, which several sides may do, and wake whoever sleeps until it changes. */
 static inline void puffer_signal_add(PufferSignal *signal) {
     atomic_fetch_add(&signal->value, 1);
+    if (atomic_load(&signal->sleepers) != 0) puffer_wake(signal);
+}
+
+/* Take `amount` off the number, which several sides may do. Whoever sleeps is woken when it is 0. */
+static inline void puffer_signal_subtract(PufferSignal *signal, uint32_t amount) {
+    if (atomic_fetch_sub(&signal->value, amount) != amount) return;
     if (atomic_load(&signal->sleepers) != 0) puffer_wake(signal);
 }
 

@@ -1,14 +1,33 @@
 # The C environments, seen from Python: what each type declares, and OceanBatch, which runs games of one type.
 # Everything that reaches C is checked here.
 
+import os
+
+cimport cython
 from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_IsContiguous, PyBuffer_Release,
     PyObject_CheckBuffer, PyObject_GetBuffer,
 )
+from cpython.exc cimport PyErr_CheckSignals
 from libc.string cimport memmove
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
 
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, PufferError
+
+
+cdef extern from "puffer_pool.h" nogil:
+    enum:
+        PUFFER_MAX_THREADS
+        PUFFER_HELPER_NS
+        PUFFER_STOPPED
+    ctypedef struct PufferTask:
+        void (*work)(void *context, int32_t begin, int32_t end) noexcept nogil
+        void *context
+        bint (*stop)(void *owner) noexcept nogil
+        void *owner
+        int32_t num_items, threads, helper_ns
+    int puffer_pool_prepare(int32_t threads)
+    int puffer_pool_run(PufferTask *task)
 
 
 cdef extern from "puffer_batch.h" nogil:
@@ -79,6 +98,8 @@ cdef enum:
     ACTIONS = 2  # place of the actions among the bound arrays
     MAX_PARAMETERS = 64
 
+MAX_THREADS = PUFFER_MAX_THREADS
+
 
 cdef list _sizes(const int32_t *sizes):
     return [sizes[i] for i in range(puffer_num_dims(sizes))]
@@ -113,6 +134,25 @@ def ocean_types():
     return types
 
 
+cdef void _reset_games(void *batch, int32_t begin, int32_t end) noexcept nogil:
+    (<PufferBatch *>batch).type.reset(<PufferBatch *>batch, begin, end)
+
+
+cdef void _step_games(void *batch, int32_t begin, int32_t end) noexcept nogil:
+    (<PufferBatch *>batch).type.step(<PufferBatch *>batch, begin, end)
+
+
+cdef bint _is_interrupted(void *owner) noexcept with gil:
+    # Runs the handlers of the signals that came meanwhile, as Python does between two lines.
+    try:
+        PyErr_CheckSignals()
+    except BaseException as error:
+        (<OceanBatch>owner).interruption = error
+        return True
+    return False
+
+
+@cython.final
 cdef class OceanBatch:
     """Games of one C environment and the arrays that they read and write.
 
@@ -121,17 +161,23 @@ cdef class OceanBatch:
         num_games: How many.
         values: A float for each parameter, in the order and range of its table.
         log_interval: Steps between two reports.
+        num_threads: That may work on a step at once.
+        helper_ns: Work, in ns, that makes one more of them worth while; 0 calls all of them, always.
     """
 
     cdef PufferBatch batch
+    cdef PufferTask resetting, stepping
     cdef str where
     cdef Py_buffer views[7]
     cdef int num_views
     cdef bint ready  # reset was called
     cdef bint busy  # a thread is stepping, without the GIL
+    cdef object interruption  # what a signal raised in a reset or step
+    cdef bint interrupted  # the games stand where that left them
     cdef int64_t log_interval, steps
 
-    def __cinit__(self, int index, int32_t num_games, values, int64_t log_interval):
+    def __cinit__(self, int index, int32_t num_games, values, int64_t log_interval,
+                  int32_t num_threads=1, int32_t helper_ns=PUFFER_HELPER_NS):
         cdef const PufferEnvType *kind
         cdef double[MAX_PARAMETERS] numbers
         cdef const char *problem
@@ -156,6 +202,45 @@ cdef class OceanBatch:
             raise APIUsageError(f"{self.where}: {sentence}, got {', '.join(got)}")
         if self.batch.games is NULL:
             raise MemoryError(f"{self.where}: no memory for {num_games} games")
+        if not 1 <= num_threads <= PUFFER_MAX_THREADS or helper_ns < 0:
+            raise APIUsageError(
+                f"OceanBatch: num_threads must be from 1 to {PUFFER_MAX_THREADS} and helper_ns at least 0, "
+                f"got {num_threads} and {helper_ns}"
+            )
+        self._describe(&self.resetting, _reset_games, num_threads, helper_ns)
+        self._describe(&self.stepping, _step_games, num_threads, helper_ns)
+        self._check_helpers(puffer_pool_prepare(num_threads))
+
+    cdef void _describe(self, PufferTask *task, void (*work)(void *, int32_t, int32_t) noexcept nogil,
+                        int32_t num_threads, int32_t helper_ns) noexcept:
+        task.work = work
+        task.context = &self.batch
+        task.stop = _is_interrupted
+        task.owner = <void *>self
+        task.num_items = self.batch.num_games
+        task.threads = num_threads
+        task.helper_ns = helper_ns
+
+    cdef int _check_helpers(self, int error) except -1:
+        if error:
+            raise PufferError(
+                f"{self.where}: num_threads={self.stepping.threads} needs {self.stepping.threads - 1} helper threads, "
+                f"and one could not be started ({os.strerror(error)}); choose a smaller num_threads, or raise the "
+                "limits of this process or container on threads and memory"
+            )
+        return 0
+
+    cdef int _run(self, PufferTask *task) except -1:
+        cdef int outcome
+        with nogil:
+            outcome = puffer_pool_run(task)
+        if outcome == 0:
+            return 0
+        self.ready, self.interrupted = False, True
+        error, self.interruption = self.interruption, None
+        if outcome == PUFFER_STOPPED:
+            raise error
+        return self._check_helpers(outcome)
 
     def __dealloc__(self):
         self._release()
@@ -224,6 +309,11 @@ cdef class OceanBatch:
             raise APIUsageError(f"{self.where}.{method}: another thread is stepping this environment")
         return 0
 
+    cdef _not_ready(self, str method):
+        self._check(method)
+        why = "the last call was interrupted half-way" if self.interrupted else "no episode has begun"
+        return APIUsageError(f"{self.where}.{method}: {why}; call reset first")
+
     def reset(self, seeds=None):
         """Begin new episodes and new statistics; ``seeds`` has an int for each game, None goes on."""
         cdef int32_t i
@@ -233,24 +323,22 @@ cdef class OceanBatch:
             if seeds is not None:
                 for i, seed in zip(range(self.batch.num_games), seeds, strict=True):
                     puffer_seed(&puffer_game(&self.batch, i).rng, <uint64_t>seed)
-            with nogil:
-                self.batch.type.reset(&self.batch, 0, self.batch.num_games)
+            self._run(&self.resetting)
         finally:
             self.busy = False
+        self.interrupted = False
         self.steps = 0
         self.ready = True
 
     def step(self, actions):
         """Act in every game once. True when a report is due."""
         if not self.ready or self.batch.games is NULL or self.busy:
-            self._check("step")
-            raise APIUsageError(f"{self.where}.step: no episode has begun; call reset first")
+            raise self._not_ready("step")
         self.busy = True  # before the actions are read, which may run code of theirs
         try:
             if actions is not <object>self.views[ACTIONS].obj:
                 self._take_actions(actions)
-            with nogil:
-                self.batch.type.step(&self.batch, 0, self.batch.num_games)
+            self._run(&self.stepping)
         finally:
             self.busy = False
         self.steps += 1
@@ -329,7 +417,7 @@ cdef class OceanBatch:
         cdef PufferCanvas canvas
         self._check("render")
         if not self.ready:
-            raise APIUsageError(f"{self.where}.render: no episode has begun; call reset first")
+            raise self._not_ready("render")
         if not 0 <= index < self.batch.num_games:
             raise APIUsageError(
                 f"{self.where}.render: env_index must be at least 0 and below {self.batch.num_games}, got {index}")

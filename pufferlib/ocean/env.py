@@ -1,14 +1,15 @@
 """OceanEnv: the one class that serves every C environment."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
-from pufferlib._native import OceanBatch
+from pufferlib._native import MAX_THREADS, OceanBatch
 from pufferlib.buffers import Array
+from pufferlib.cpus import usable_cpus
 from pufferlib.env import Infos, PufferEnv, Stepped
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean.types import EnvType, env_types
@@ -33,6 +34,9 @@ class OceanEnv(PufferEnv):
         render_mode: None or "rgb_array"; ``render`` works with both.
         log_interval: Steps between two reports on the episodes that finished.
         buf: Arrays to write into, C-contiguous; None allocates new ones.
+        num_threads: Threads that share a step, the caller's included; "auto" is one per usable core.
+            More than there are usable cores are as many as these, and short steps, which are done
+            before another thread has heard of them, use fewer. The data are the same for any number.
         **params: Keywords of the environment; ``help(pufferlib.ocean.Pong)`` lists Pong's.
 
     Raises:
@@ -51,6 +55,7 @@ class OceanEnv(PufferEnv):
         render_mode: str | None = None,
         log_interval: int = 128,
         buf: Mapping[str, Array] | None = None,
+        num_threads: int | Literal["auto"] = 1,
         **params: Any,
     ) -> None:
         env_type = type_of(name)
@@ -64,7 +69,8 @@ class OceanEnv(PufferEnv):
             )
         self.name = name
         self.render_mode = render_mode
-        self._batch = OceanBatch(env_type.index, num_envs, env_type.numbers(params), log_interval)
+        threads = _checked_threads(where, num_threads)
+        self._batch = OceanBatch(env_type.index, num_envs, env_type.numbers(params), log_interval, threads)
         spec = self._batch.spec
         self.single_observation_space = _observation_space(spec)
         self.single_action_space = _action_space(spec)
@@ -152,6 +158,16 @@ def _checked_seed(where: str, seed: object) -> int:
 def _check_count(where: str, name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2**31:
         raise APIUsageError(f"{where}: {name} must be an int >= 1, got {value!r}")
+
+
+def _checked_threads(where: str, num_threads: object) -> int:
+    """How many threads may really work at once."""
+    cores = min(usable_cpus(), MAX_THREADS)
+    if num_threads == "auto":
+        return cores
+    if isinstance(num_threads, bool) or not isinstance(num_threads, int | np.integer) or num_threads < 1:
+        raise APIUsageError(f'{where}: num_threads must be an int >= 1 or "auto", got {num_threads!r}')
+    return min(int(num_threads), cores)
 
 
 def _observation_space(spec: Mapping[str, Any]) -> Box:

@@ -1,0 +1,225 @@
+"""A step that several threads share: the same bytes, no matter how many; and what can come in between."""
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import pufferlib
+from pufferlib import _native, ocean
+from pufferlib.ocean import env as ocean_env
+
+every_env = pytest.mark.parametrize("name", ocean.names())
+needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
+
+
+@pytest.fixture
+def many_threads(monkeypatch):
+    """As many threads as are asked for, whatever the machine has, and all of them in every step."""
+    monkeypatch.setattr(ocean_env, "usable_cpus", lambda: 8)
+    monkeypatch.setattr(ocean_env, "OceanBatch", functools.partial(_native.OceanBatch, helper_ns=0))
+
+
+def play(name, num_threads, steps, num_envs=64, **kwargs):
+    """The bytes of all that is returned in ``steps`` steps after a reset, and the reports."""
+    env = ocean.OceanEnv(name, num_envs=num_envs, seed=3, num_threads=num_threads, **kwargs)
+    env.action_space.seed(0)
+    actions = [env.action_space.sample() for _ in range(100)]
+    seen = [env.reset()[0].tobytes()]
+    for step in range(steps):
+        *arrays, infos = env.step(actions[step % 100])
+        seen.append(b"".join(array.tobytes() for array in (*arrays, env.masks, env.final_observations)))
+        seen.append(repr(infos))
+    env.close()
+    return seen
+
+
+def run_script(script):
+    """What a program prints that has a process of its own, where everything may be changed."""
+    alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # numpy's own threads would be counted
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, env=alone)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+# ---- The same bytes -------------------------------------------------------------------------------
+
+
+@every_env
+@pytest.mark.usefixtures("many_threads")
+def test_any_number_of_threads_gives_the_same_bytes(name):
+    expected = play(name, 1, 1000)
+    for num_threads in range(2, 9):
+        assert play(name, num_threads, 1000) == expected, f"{num_threads} threads give other bytes than one"
+
+
+@pytest.mark.parametrize("num_envs", [1, 2, 3, 5, 17, 33, 1000])
+@pytest.mark.usefixtures("many_threads")
+def test_every_game_is_stepped_once_however_they_are_dealt_out(num_envs):
+    expected = play("squared", 1, 20, num_envs)
+    for num_threads in (2, 3, 8):
+        assert play("squared", num_threads, 20, num_envs) == expected
+
+
+@pytest.mark.usefixtures("many_threads")
+def test_two_python_threads_step_two_environments_at_once():
+    expected, seen = play("breakout", 1, 300), {}
+
+    def run(key):
+        seen[key] = play("breakout", 4, 300)
+
+    threads = [threading.Thread(target=run, args=(key,)) for key in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [seen[key] == expected for key in range(3)] == [True] * 3
+
+
+# ---- The threads themselves ---------------------------------------------------------------------
+
+COUNTING = """
+import functools, os
+from pufferlib import _native, ocean
+from pufferlib.ocean import env as ocean_env
+
+ocean_env.usable_cpus = lambda: 8
+ocean_env.OceanBatch = functools.partial(_native.OceanBatch, helper_ns=0)
+before = len(os.listdir("/proc/self/task"))
+
+def threads():
+    return len(os.listdir("/proc/self/task")) - before
+"""
+
+
+@needs_proc
+def test_helpers_are_shared_and_never_more_than_the_widest_step_needs():
+    script = COUNTING + "\n".join(
+        [
+            "ocean.Squared(num_envs=64)",
+            "print(threads())",
+            "envs = [ocean.Squared(num_envs=64, num_threads=n) for n in (3, 2, 3)]",
+            "for env in envs:",
+            "    env.reset()",
+            "    env.step(env.actions)",
+            "print(threads())",
+            "envs.append(ocean.Pong(num_envs=64, num_threads=5))",
+            "for _ in range(1000):",
+            "    ocean.Squared(num_threads=5).close()",
+            "print(threads())",
+        ]
+    )
+    assert run_script(script).split() == ["0", "2", "4"]
+
+
+@needs_proc
+def test_no_more_threads_than_usable_cores():
+    script = COUNTING + "\n".join(
+        [
+            "ocean_env.usable_cpus = lambda: 3",
+            "for count in (100, 'auto', 2):",
+            "    env = ocean.Squared(num_envs=64, num_threads=count)",
+            "    env.reset()",
+            "    print(threads())",
+        ]
+    )
+    assert run_script(script).split() == ["2", "2", "2"]
+
+
+@needs_proc
+def test_helpers_do_part_of_the_work_and_take_no_signals():
+    script = COUNTING + "\n".join(
+        [
+            "env = ocean.Breakout(num_envs=20000, num_threads=2)",
+            "env.reset()",
+            "old = set(os.listdir('/proc/self/task'))",
+            "[helper] = [t for t in old if 'SigBlk:' in (s := open(f'/proc/self/task/{t}/status').read())",
+            "            and bin(int(s.split('SigBlk:')[1].split()[0], 16)).count('1') > 50]",
+            "used = 0",
+            "while used < 5:",  # ticks of 10 ms
+            "    env.step(env.actions)",
+            "    used = int(open(f'/proc/self/task/{helper}/stat').read().split()[13])",
+            "print('done')",
+        ]
+    )
+    assert run_script(script) == "done\n"
+
+
+@needs_proc
+def test_a_forked_child_has_helpers_of_its_own():
+    script = COUNTING + "\n".join(
+        [
+            "env = ocean.Breakout(num_envs=64, num_threads=4, seed=1)",
+            "def play():",
+            "    seen = env.reset(seed=1)[0].tobytes()",
+            "    for _ in range(100):",
+            "        seen += env.step(env.actions)[0].tobytes()",
+            "    return seen",
+            "expected = play()",
+            "child = os.fork()",
+            "if child == 0:",
+            "    os._exit(threads() if play() == expected else 99)",
+            "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), play() == expected, threads())",
+        ]
+    )
+    assert run_script(script) == "3 True 3\n"
+
+
+def test_a_helper_that_cannot_be_started_is_a_sentence():
+    script = COUNTING + "\n".join(
+        [
+            "import pufferlib, resource",
+            "ocean_env.usable_cpus = lambda: 200",
+            "pages = int(open('/proc/self/statm').read().split()[0])",
+            "limit = pages * resource.getpagesize() + 2**28",
+            "resource.setrlimit(resource.RLIMIT_AS, (limit, limit))",
+            "try:",
+            "    ocean.Squared(num_envs=64, num_threads='auto')",
+            "except pufferlib.PufferError as error:",
+            "    print(error)",
+        ]
+    )
+    assert run_script(script).startswith(
+        "Squared: num_threads=200 needs 199 helper threads, and one could not be started ("
+    )
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, "two", None, True])
+def test_a_wrong_number_of_threads_is_refused(wrong):
+    with pytest.raises(pufferlib.APIUsageError, match='Squared: num_threads must be an int >= 1 or "auto", got'):
+        ocean.Squared(num_threads=wrong)
+
+
+# ---- Ctrl-C ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
+@pytest.mark.parametrize("num_threads", [1, 2])
+@pytest.mark.usefixtures("many_threads")
+def test_a_long_step_can_be_interrupted(num_threads):
+    """Without the question between chunks the step would end before the exception, and the next one would work."""
+    env = ocean.Breakout(num_envs=100_000, num_threads=num_threads, frameskip=1000, balls=1000)
+    env.reset()
+    actions = env.actions
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            env.step(actions)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    for call in (lambda: env.step(actions), env.render):
+        with pytest.raises(pufferlib.APIUsageError, match="the last call was interrupted half-way; call reset first"):
+            call()
+    env.reset()
+    env.render()
+    env.close()
