@@ -20,6 +20,7 @@ class OceanBatch:
         num_games: int,
         values: Sequence[float],
         log_interval: int,
+        autoreset: str = "same_step",
         num_threads: int = 1,
         helper_ns: int = ...,
     ) -> None: ...

@@ -1,6 +1,6 @@
 """PufferEnv: the contract that every environment meets, one step for all of its agents at once."""
 
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +10,14 @@ from pufferlib.buffers import Array, BufferSource, set_buffers
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, check_native_spaces, joint_space
 
-__all__ = ["Infos", "PufferEnv", "Received", "Stepped"]
+__all__ = ["AUTORESET_MODES", "Autoreset", "Infos", "PufferEnv", "Received", "Stepped"]
 
 Infos = list[dict[str, Any]]
 Stepped = tuple[Array, Array, Array, Array, Infos]
 Received = tuple[Array, Array, Array, Array, Infos, npt.NDArray[np.int64], Array]
+
+Autoreset = Literal["next_step", "same_step", "disabled"]
+AUTORESET_MODES: tuple[Autoreset, ...] = ("next_step", "same_step", "disabled")
 
 BEFORE_SUPER = ("single_observation_space", "single_action_space", "num_agents")
 
@@ -50,8 +53,10 @@ class PufferEnv:
     masks: npt.NDArray[np.bool_]
 
     # What follows a finished episode: "same_step" shows the next one's first observation at once
-    # and keeps the last one in final_observations; "next_step" spends a step on the reset.
-    autoreset: ClassVar[str] = "same_step"
+    # and keeps the last one in final_observations; "next_step" spends a step on the reset; with
+    # "disabled" a game that is over stands still until reset. An environment that knows several
+    # takes `autoreset` as a keyword, which vector.make then passes on.
+    autoreset: Autoreset = "same_step"
 
     def __init__(self, buf: BufferSource = None) -> None:
         where = type(self).__name__

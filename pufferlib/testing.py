@@ -6,7 +6,9 @@ def test_my_env():
     check_env(MyEnv)
 """
 
+import inspect
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import allocate, layout
+from pufferlib.env import AUTORESET_MODES
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.spaces import check_native_spaces, joint_space
 
@@ -33,11 +36,12 @@ def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
     That is: spaces and arrays fit each other; arrays given as ``buf`` are adopted and always
     written in place; what ``reset`` and ``step`` return shows those arrays; observations stay in
     their space and rewards finite; absent agents have reward 0 and no ends; infos are dicts; and
-    the same seed and actions give the same bytes again.
+    the same seed and actions give the same bytes again. What follows the end of an episode must be
+    what ``autoreset`` says; of an environment that takes it as a keyword, every mode is played.
 
     Args:
         env: A ``PufferEnv`` or emulated environment, or a class or function that makes one; only
-            with the latter is ``buf`` tested, and ``close`` called.
+            with the latter are ``buf`` and the modes tested, and ``close`` called.
         seed: Of the environment and of the actions.
         steps: To play, twice.
 
@@ -57,6 +61,8 @@ def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
         _check_running(adopting, seed, steps)
     finally:
         adopting.close()
+    for mode in AUTORESET_MODES if _takes(env, "autoreset") else ():
+        _check_mode(env, mode, seed, steps)
 
 
 def _check_running(env: Any, seed: int, steps: int) -> None:
@@ -69,6 +75,62 @@ def _check_running(env: Any, seed: int, steps: int) -> None:
                 raise _broken(
                     env, f"the same seed must give the same {name}, got others in step {index}", "draw only from seed"
                 )
+
+    if not env.emulated:  # of those the loop around them resets
+        _check_ends(env, first)
+
+
+def _takes(creator: Callable[..., Any], keyword: str) -> bool:
+    try:
+        return keyword in inspect.signature(creator).parameters
+    except (TypeError, ValueError):  # written in C: it does not say
+        return False
+
+
+def _check_mode(creator: Callable[..., Any], mode: str, seed: int, steps: int) -> None:
+    env = creator(autoreset=mode)
+    try:
+        if env.autoreset != mode:
+            raise _broken(
+                env, f"autoreset must be {mode!r} when asked for, got {env.autoreset!r}", "set self.autoreset"
+            )
+        _check_running(env, seed, steps)
+    finally:
+        env.close()
+
+
+def _check_ends(env: Any, played: list[Step]) -> None:
+    """What comes after the end of a game, which is when all of its agents end at once."""
+    games = getattr(env, "num_envs", 1)
+    games = games if env.num_agents % games == 0 else 1
+    over = np.zeros(games, bool)
+    for before, after in pairwise(played[1:]):  # the first has no ends
+        ended = (before["terminals"] | before["truncations"]).reshape(games, -1).all(axis=1)
+        over = ended | (over & (env.autoreset == "disabled"))
+        rows = np.repeat(over, env.num_agents // games)
+        if env.autoreset != "same_step" and rows.any():
+            _check_pause(
+                env,
+                {name: array[rows] for name, array in before.items()},
+                {name: array[rows] for name, array in after.items()},
+            )
+
+
+def _check_pause(env: Any, before: Step, after: Step) -> None:
+    quiet = ["rewards", "terminals", "truncations", *(["masks"] if env.autoreset == "disabled" else [])]
+    for name in quiet:
+        if after[name].any():
+            raise _broken(
+                env,
+                f"with autoreset {env.autoreset!r} {name} must be 0 in the step after the end, got {after[name]}",
+                "leave the rows of a game that is over alone",
+            )
+    if env.autoreset == "disabled" and before["observations"].tobytes() != after["observations"].tobytes():
+        raise _broken(
+            env,
+            "with autoreset 'disabled' a game that is over must keep its last observation, got another",
+            "leave its rows alone",
+        )
 
 
 def _check_spaces(env: Any) -> None:

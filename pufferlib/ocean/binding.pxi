@@ -33,6 +33,10 @@ cdef extern from "puffer_pool.h" nogil:
 cdef extern from "puffer_batch.h" nogil:
     enum: PUFFER_MAX_METRICS
     enum: PUFFER_BOX
+    ctypedef enum PufferAutoreset:
+        PUFFER_SAME_STEP
+        PUFFER_NEXT_STEP
+        PUFFER_DISABLED
     ctypedef struct PufferParameter:
         const char *name
         int type
@@ -58,6 +62,7 @@ cdef extern from "puffer_batch.h" nogil:
     ctypedef struct PufferBatch:
         const PufferEnvType *type
         PufferSpec spec
+        PufferAutoreset autoreset
         int32_t num_games
         size_t observation_bytes
         char *games
@@ -99,6 +104,8 @@ cdef enum:
     MAX_PARAMETERS = 64
 
 MAX_THREADS = PUFFER_MAX_THREADS
+
+cdef dict AUTORESETS = {"same_step": PUFFER_SAME_STEP, "next_step": PUFFER_NEXT_STEP, "disabled": PUFFER_DISABLED}
 
 
 cdef list _sizes(const int32_t *sizes):
@@ -161,6 +168,7 @@ cdef class OceanBatch:
         num_games: How many.
         values: A float for each parameter, in the order and range of its table.
         log_interval: Steps between two reports.
+        autoreset: What follows the end of an episode: "same_step", "next_step" or "disabled".
         num_threads: That may work on a step at once.
         helper_ns: Work, in ns, that makes one more of them worth while; 0 calls all of them, always.
     """
@@ -177,7 +185,7 @@ cdef class OceanBatch:
     cdef int64_t log_interval, steps
 
     def __cinit__(self, int index, int32_t num_games, values, int64_t log_interval,
-                  int32_t num_threads=1, int32_t helper_ns=PUFFER_HELPER_NS):
+                  str autoreset="same_step", int32_t num_threads=1, int32_t helper_ns=PUFFER_HELPER_NS):
         cdef const PufferEnvType *kind
         cdef double[MAX_PARAMETERS] numbers
         cdef const char *problem
@@ -207,6 +215,7 @@ cdef class OceanBatch:
                 f"OceanBatch: num_threads must be from 1 to {PUFFER_MAX_THREADS} and helper_ns at least 0, "
                 f"got {num_threads} and {helper_ns}"
             )
+        self.batch.autoreset = AUTORESETS[autoreset]
         self._describe(&self.resetting, _reset_games, num_threads, helper_ns)
         self._describe(&self.stepping, _step_games, num_threads, helper_ns)
         self._check_helpers(puffer_pool_prepare(num_threads))

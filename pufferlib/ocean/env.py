@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from pufferlib._native import MAX_THREADS, OceanBatch
 from pufferlib.buffers import Array
 from pufferlib.cpus import usable_cpus
-from pufferlib.env import Infos, PufferEnv, Stepped
+from pufferlib.env import AUTORESET_MODES, Autoreset, Infos, PufferEnv, Stepped
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean.types import EnvType, env_types
 from pufferlib.seeding import env_seed
@@ -22,10 +22,9 @@ __all__ = ["OceanEnv", "type_of"]
 class OceanEnv(PufferEnv):
     """``num_envs`` games of one C environment, stepped together.
 
-    The next episode begins in the step that ends one (``autoreset = "same_step"``); the last
-    observation stays in ``final_observations``. The arrays that ``reset`` and ``step`` return are
-    the env's own and change with the next step: copy what you keep, and do not write into
-    ``observations``, because a step may draw only what has changed.
+    The arrays that ``reset`` and ``step`` return are the env's own and change with the next step:
+    copy what you keep, and do not write into ``observations``, because a step may draw only what
+    has changed.
 
     Args:
         name: One of ``pufferlib.ocean.names()``.
@@ -37,6 +36,10 @@ class OceanEnv(PufferEnv):
         num_threads: Threads that share a step, the caller's included; "auto" is one per usable core.
             More than there are usable cores are as many as these, and short steps, which are done
             before another thread has heard of them, use fewer. The data are the same for any number.
+        autoreset: What follows the end of a game's episode. "same_step": its row shows the next one's
+            first observation at once, and ``final_observations`` keeps the last one. "next_step":
+            the step after it begins the next one, ignores the action and has reward 0. "disabled":
+            the game stands still until ``reset``, with reward 0, no ends and mask False.
         **params: Keywords of the environment; ``help(pufferlib.ocean.Pong)`` lists Pong's.
 
     Raises:
@@ -56,6 +59,7 @@ class OceanEnv(PufferEnv):
         log_interval: int = 128,
         buf: Mapping[str, Array] | None = None,
         num_threads: int | Literal["auto"] = 1,
+        autoreset: Autoreset = "same_step",
         **params: Any,
     ) -> None:
         env_type = type_of(name)
@@ -69,8 +73,12 @@ class OceanEnv(PufferEnv):
             )
         self.name = name
         self.render_mode = render_mode
+        if autoreset not in AUTORESET_MODES:
+            raise UnknownNameError.of(where, "autoreset", autoreset, AUTORESET_MODES)
+        self.autoreset = autoreset
         threads = _checked_threads(where, num_threads)
-        self._batch = OceanBatch(env_type.index, num_envs, env_type.numbers(params), log_interval, threads)
+        values = env_type.numbers(params)
+        self._batch = OceanBatch(env_type.index, num_envs, values, log_interval, autoreset, threads)
         spec = self._batch.spec
         self.single_observation_space = _observation_space(spec)
         self.single_action_space = _action_space(spec)

@@ -44,11 +44,14 @@ static inline void puffer_set_parameter(char *game, const PufferParameter *param
 static inline void puffer_batch_destroy(PufferBatch *batch) {
     free(batch->games);
     free(batch->logs);
+    free(batch->over);
     batch->games = NULL;
     batch->logs = NULL;
+    batch->over = NULL;
 }
 
 /* Allocate `num_games` games with these parameter values, one for each row of the table and in its range.
+ * `autoreset` is "same_step" and may be changed before a reset.
  * Returns NULL, or a sentence about parameters that do not fit together; `batch->games` is NULL when there
  * is no memory or such a sentence. */
 static inline const char *puffer_batch_create(PufferBatch *batch, const PufferEnvType *type,
@@ -58,7 +61,8 @@ static inline const char *puffer_batch_create(PufferBatch *batch, const PufferEn
     batch->num_games = num_games;
     batch->games = calloc((size_t)num_games, type->size);
     batch->logs = calloc((size_t)num_games, sizeof(PufferLog));
-    if (batch->games == NULL || batch->logs == NULL) {
+    batch->over = calloc((size_t)num_games, sizeof(bool));
+    if (batch->games == NULL || batch->logs == NULL || batch->over == NULL) {
         puffer_batch_destroy(batch);
         return NULL;
     }

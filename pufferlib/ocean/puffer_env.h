@@ -13,10 +13,11 @@
  *
  * and PUFFER_ENV(Pong, pong) in pong.c, which turns them into the `PufferEnvType` that Python finds.
  *
- * Rules. The loop clears rewards and flags before a step and calls reset after an episode: a step never
- * resets itself. An observation row keeps its content from step to step, so that a step may write only what
- * changed; a reset writes all of it. Every action value means something: clamp it or take it for "do
- * nothing". All randomness comes from `game.rng`. No globals, no allocation, no output.
+ * Rules. The loop clears rewards and flags before a step and calls reset after an episode, when the mode of
+ * the batch says so: a step never resets itself. An observation row keeps its content from step to step, so
+ * that a step may write only what changed; a reset writes all of it. Every action value means something:
+ * clamp it or take it for "do nothing". All randomness comes from `game.rng`. No globals, no allocation, no
+ * output.
  */
 #ifndef PUFFER_ENV_H
 #define PUFFER_ENV_H
@@ -152,6 +153,14 @@ typedef enum {
     PUFFER_TRUNCATED,  /* a limit from outside cut it off: what follows would have been worth something */
 } PufferOutcome;
 
+/* What follows the end of an episode. */
+typedef enum {
+    PUFFER_SAME_STEP, /* the row shows the next episode at once, final_observations keeps the last observation
+                       */
+    PUFFER_NEXT_STEP, /* the next step begins the next episode, whatever its action */
+    PUFFER_DISABLED,  /* the game stands still until it is reset */
+} PufferAutoreset;
+
 /* ---- The batch ---------------------------------------------------------------------------------- */
 
 typedef struct PufferBatch PufferBatch;
@@ -181,9 +190,11 @@ typedef struct {
 struct PufferBatch {
     const PufferEnvType *type;
     PufferSpec spec; /* the same for every game */
+    PufferAutoreset autoreset;
     int32_t num_games;
     size_t observation_bytes; /* of one game */
     char *games;
+    bool *over;      /* [num_games]; episodes that ended and are not followed by another yet */
     PufferLog *logs; /* [num_games]; apart from the games, to keep what a step touches small */
     char *observations, *final_observations;
     char *actions;
@@ -215,6 +226,7 @@ PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, i
                                       void (*reset)(void *game)) {
     const size_t agents = (size_t)batch->spec.agents;
     puffer_clear_outcome(batch, begin, end);
+    memset(batch->over + begin, false, (size_t)(end - begin) * sizeof(bool));
     memset(batch->logs + begin, 0, (size_t)(end - begin) * sizeof(PufferLog));
     memset(batch->masks + (size_t)begin * agents, true, (size_t)(end - begin) * agents * sizeof(bool));
     for (int32_t i = begin; i < end; i++) {
@@ -223,7 +235,8 @@ PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, i
     }
 }
 
-/* Raise the flags of game `index`, count its episode and keep its last observation. */
+/* Raise the flags of game `index`, count its episode and, before the row shows another, keep its last
+ * observation. */
 static inline void puffer_end_episode(const PufferBatch *batch, int32_t index, PufferOutcome outcome) {
     PufferGame *game = puffer_game(batch, index);
     PufferLog *log = &batch->logs[index];
@@ -237,8 +250,17 @@ static inline void puffer_end_episode(const PufferBatch *batch, int32_t index, P
     log->episode_return += game->episode_return / (float)agents;
     log->episode_length += (float)game->episode_length;
     log->episodes++;
+    if (batch->autoreset != PUFFER_SAME_STEP) return;
     memcpy(batch->final_observations + (size_t)index * batch->observation_bytes, game->observations,
            batch->observation_bytes);
+}
+
+/* A step of a game that is under way. */
+PUFFER_INLINE PufferOutcome puffer_play(PufferGame *game, int32_t agents, PufferOutcome (*step)(void *game)) {
+    game->episode_length++;
+    PufferOutcome outcome = step(game);
+    for (int32_t agent = 0; agent < agents; agent++) game->episode_return += game->rewards[agent];
+    return outcome;
 }
 
 PUFFER_INLINE void puffer_step_range(const PufferBatch *batch, int32_t begin, int32_t end, size_t size,
@@ -247,12 +269,29 @@ PUFFER_INLINE void puffer_step_range(const PufferBatch *batch, int32_t begin, in
     char *at = batch->games + (size_t)begin * size;
     for (int32_t i = begin; i < end; i++, at += size) {
         PufferGame *game = (PufferGame *)at;
-        game->episode_length++;
-        PufferOutcome outcome = step(game);
-        for (int32_t agent = 0; agent < agents; agent++) game->episode_return += game->rewards[agent];
+        PufferOutcome outcome = puffer_play(game, agents, step);
         if (outcome != PUFFER_RUNNING) {
             puffer_end_episode(batch, i, outcome);
             puffer_begin_episode(game, reset);
+        }
+    }
+}
+
+/* The same where the end of an episode and the beginning of the next are not in one step. */
+PUFFER_INLINE void puffer_step_pausing(const PufferBatch *batch, int32_t begin, int32_t end, size_t size,
+                                       PufferOutcome (*step)(void *game), void (*reset)(void *game)) {
+    const int32_t agents = batch->spec.agents;
+    for (int32_t i = begin; i < end; i++) {
+        PufferGame *game = (PufferGame *)(batch->games + (size_t)i * size);
+        if (!batch->over[i]) {
+            PufferOutcome outcome = puffer_play(game, agents, step);
+            batch->over[i] = outcome != PUFFER_RUNNING;
+            if (batch->over[i]) puffer_end_episode(batch, i, outcome);
+        } else if (batch->autoreset == PUFFER_NEXT_STEP) {
+            batch->over[i] = false;
+            puffer_begin_episode(game, reset);
+        } else {
+            memset(game->masks, false, (size_t)agents * sizeof(bool));
         }
     }
 }
@@ -261,7 +300,9 @@ PUFFER_INLINE void puffer_step_range(const PufferBatch *batch, int32_t begin, in
 PUFFER_INLINE void puffer_step_games(const PufferBatch *batch, int32_t begin, int32_t end, size_t size,
                                      PufferOutcome (*step)(void *game), void (*reset)(void *game)) {
     puffer_clear_outcome(batch, begin, end);
-    if (batch->spec.agents == 1) {
+    if (batch->autoreset != PUFFER_SAME_STEP) {
+        puffer_step_pausing(batch, begin, end, size, step, reset);
+    } else if (batch->spec.agents == 1) {
         puffer_step_range(batch, begin, end, size, 1, step, reset);
     } else {
         puffer_step_range(batch, begin, end, size, batch->spec.agents, step, reset);

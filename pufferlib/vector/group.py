@@ -123,13 +123,13 @@ def own_autoreset(env: PufferEnv, asked: Autoreset | None) -> Any:
     if asked not in (None, env.autoreset):
         raise APIUsageError(
             f"vector.make: autoreset must be {env.autoreset!r}, which {type(env).__name__} does by itself, "
-            f"got {asked!r}; leave it out for native environments"
+            f"got {asked!r}; leave it out, or let the environment take autoreset as a keyword"
         )
     return env.autoreset
 
 
-def build_env(plan: EnvPlan, buf: Any) -> Any:
-    """Call the creator of ``plan`` with ``buf``, and with ``seed`` if it names that parameter.
+def build_env(plan: EnvPlan, buf: Any, autoreset: Autoreset | None) -> Any:
+    """Call the creator of ``plan`` with ``buf``, and with ``seed`` and ``autoreset`` if it names them.
 
     Raises:
         APIUsageError: The creator takes no ``buf``, or makes something else than a PufferEnv.
@@ -138,6 +138,8 @@ def build_env(plan: EnvPlan, buf: Any) -> Any:
     kwargs = dict(plan.kwargs)
     if "seed" in named:
         kwargs.setdefault("seed", plan.seed)
+    if "autoreset" in named and autoreset is not None:
+        kwargs.setdefault("autoreset", autoreset)
     if "buf" not in named and not any_keyword:
         raise _no_buf(plan)
     try:
@@ -160,7 +162,7 @@ def _member(plan: EnvPlan, autoreset: Autoreset | None, memory: Memory) -> Membe
         adopted.append(memory(RowSpec.of(env), plan.index))
         return adopted[-1]
 
-    env = build_env(plan, rows)
+    env = build_env(plan, rows, autoreset)
     if not adopted:
         raise APIUsageError(
             f"vector.make: environment {plan.index} ({type(env).__name__}) ignores the arrays it is given; "

@@ -66,7 +66,7 @@ def make(
             whoever is first, copied together.
             ``overwork``: allow more workers than usable cores.
             ``autoreset``: "next_step" (default of emulated environments), "same_step" or
-            "disabled"; native environments start their next episodes themselves.
+            "disabled"; native environments that take the keyword get it, others have their own.
             ``timeout_s``: longest that building, resetting or stepping one environment may take in a
             worker before ``WorkerError``, by default 120.0; None: for ever.
             ``on_crash``: "raise", or "restart": a worker that fails, dies or takes too long is replaced.
@@ -193,7 +193,7 @@ def _native(envs: tuple[EnvPlan, ...], autoreset: Autoreset | None) -> PufferEnv
             f"{WHERE}: num_envs must be 1 with the native backend, got num_envs={len(envs)}; give the environment "
             f'its own, env_kwargs={{"num_envs": {len(envs)}}}, or choose another backend'
         )
-    env = build_env(envs[0], None)
+    env = build_env(envs[0], None, autoreset)
     if not isinstance(env, PufferEnv) or env.emulated:
         raise APIUsageError(
             f"{WHERE}: the native backend needs a PufferEnv that batches by itself, got {type(env).__name__}; "

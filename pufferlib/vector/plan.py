@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import HasBuffers, layout
+from pufferlib.env import AUTORESET_MODES, Autoreset
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, joint_space
 
@@ -23,10 +24,8 @@ __all__ = [
     "VectorPlan",
 ]
 
-Autoreset = Literal["next_step", "same_step", "disabled"]
 OnCrash = Literal["raise", "restart"]
 ON_CRASH: tuple[OnCrash, ...] = ("raise", "restart")
-AUTORESET_MODES: tuple[Autoreset, ...] = ("next_step", "same_step", "disabled")
 
 Layout = dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]
 

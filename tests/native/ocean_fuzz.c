@@ -146,6 +146,7 @@ int main(int count, char **arguments) {
     for (int round = 0; round < rounds; round++) {
         PufferBatch batch;
         create(&batch, &rng);
+        batch.autoreset = (PufferAutoreset)puffer_random_below(&rng, 3);
         bind(&batch);
         play(&batch, &rng, round);
         destroy(&batch);

@@ -139,3 +139,73 @@ def test_emulated_infos():
 
     with pytest.raises(ContractError, match=r"GymnasiumPufferEnv: the info must be a dict, got \[\]; return"):
         check_env(GymnasiumPufferEnv(Lists()))
+
+
+class Modes(Good):
+    """Knows all modes; the first agent's game ends in every fifth step of its own."""
+
+    def __init__(self, buf=None, autoreset="same_step"):
+        super().__init__(buf)
+        self.num_envs, self.autoreset = 3, autoreset
+
+    def reset(self, seed=None):
+        self.clock, self.masks[:] = 0, True
+        return super().reset(seed)
+
+    def step(self, actions):
+        last = self.observations[0].copy()
+        over, mode = self.clock == 5, self.autoreset
+        result = super().step(actions)
+        self.terminals[0] = False
+        if over and mode == "disabled":
+            self.observations[0], self.rewards[0], self.masks[0] = last, 0, False
+            return result
+        if over and mode == "next_step":
+            self.rewards[0] = 0
+        self.clock = 0 if over else self.clock + 1
+        self.terminals[0] = self.clock == 5
+        return result
+
+
+class PaysForResets(Modes):
+    def step(self, actions):
+        result = super().step(actions)
+        self.rewards[0] += self.autoreset == "next_step" and self.clock == 0
+        return result
+
+
+class MovesOn(Modes):
+    def step(self, actions):
+        result = super().step(actions)
+        self.observations[0] = self.rewards[1] / 3
+        return result
+
+
+class StaysPresent(Modes):
+    def step(self, actions):
+        result = super().step(actions)
+        self.masks[0] = True
+        return result
+
+
+class HasItsOwn(Modes):
+    def __init__(self, buf=None, autoreset="same_step"):
+        super().__init__(buf)
+
+
+def test_every_mode_that_an_environment_knows_is_played():
+    check_env(Modes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (PaysForResets, "with autoreset 'next_step' rewards must be 0 in the step after the end"),
+        (MovesOn, "with autoreset 'disabled' a game that is over must keep its last observation"),
+        (StaysPresent, "with autoreset 'disabled' masks must be 0 in the step after the end"),
+        (HasItsOwn, "autoreset must be 'next_step' when asked for, got 'same_step'"),
+    ],
+)
+def test_a_mode_that_is_not_kept_is_told(kind, message):
+    with pytest.raises(ContractError, match=message):
+        check_env(kind)
