@@ -8,11 +8,14 @@ from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Discrete
+from pettingzoo import AECEnv
 from pettingzoo.utils import BaseParallelWrapper
+from pettingzoo.utils.conversions import aec_to_parallel
 
 from pufferlib.emulation.old_api import GymToGymnasium, PettingZooTruncatedWrapper, converted
 from pufferlib.errors import APIUsageError
+from pufferlib.spaces import Space
 
 __all__ = [
     "ClipAction",
@@ -20,6 +23,7 @@ __all__ = [
     "GymToGymnasium",
     "MeanOverAgents",
     "MultiagentEpisodeStats",
+    "PadAgents",
     "PettingZooTruncatedWrapper",
     "ResizeObservation",
 ]
@@ -142,6 +146,93 @@ def _means(infos: Mapping[Any, Mapping[str, Any]]) -> Info:
             values.setdefault(key, []).append(float(value))
     means: Info = {key: sum(numbers) / len(numbers) for key, numbers in values.items()}
     return {**means, "n": n} if n else means
+
+
+class PadAgents(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
+    """Gives all agents the same spaces: the smallest that have room for those of every agent.
+
+    Observations, Boxes of one dtype and number of axes, are filled up with zeros at the end of each
+    axis. Of a Box of actions an agent gets the part that it has a place for. Of several Discrete
+    spaces the largest is taken; an action that an agent does not have counts as its first.
+
+    Args:
+        env: Parallel, or turn-based (AEC) if it can be made parallel.
+
+    Raises:
+        APIUsageError: Agents see or do things of different kinds.
+    """
+
+    def __init__(self, env: Any) -> None:
+        env = converted(env)
+        super().__init__(aec_to_parallel(env) if isinstance(env, AECEnv) else env)
+        agents = self.env.possible_agents
+        self._observations = _common_space("observation", [self.env.observation_space(agent) for agent in agents])
+        self._actions = _common_space("action", [self.env.action_space(agent) for agent in agents])
+
+    def observation_space(self, agent: Any) -> Space:
+        """What every agent sees."""
+        return self._observations
+
+    def action_space(self, agent: Any) -> Space:
+        """What every agent does."""
+        return self._actions
+
+    def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:
+        """Start an episode. Returns padded observations and the infos."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        return self._padded(observations), infos
+
+    def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
+        """Act once. Returns what the environment does, observations padded."""
+        own = {agent: _own_part(self.env.action_space(agent), action) for agent, action in actions.items()}
+        observations, *rest = self.env.step(own)
+        rewards, terminations, truncations, infos = rest
+        return self._padded(observations), rewards, terminations, truncations, infos
+
+    def _padded(self, observations: PerAgent) -> PerAgent:
+        space = self._observations
+        if not isinstance(space, Box):
+            return observations
+        return {agent: _padded_array(value, space.shape) for agent, value in observations.items()}
+
+
+def _common_space(kind: str, spaces: list[Space]) -> Space:
+    """The smallest space with room for all of ``spaces``."""
+    first = spaces[0]
+    if all(space == first for space in spaces):
+        return first
+    boxes = [space for space in spaces if isinstance(space, Box)]
+    if len(boxes) == len(spaces) and len({(len(box.shape), box.dtype) for box in boxes}) == 1:
+        shape = tuple(max(sides) for sides in zip(*(box.shape for box in boxes), strict=True))
+        low = np.minimum.reduce([_padded_array(box.low, shape) for box in boxes])
+        high = np.maximum.reduce([_padded_array(box.high, shape) for box in boxes])
+        return Box(low, high, dtype=low.dtype.type)
+    discrete = [space for space in spaces if isinstance(space, Discrete)]
+    if kind == "action" and len(discrete) == len(spaces) and len({int(space.start) for space in discrete}) == 1:
+        return max(discrete, key=lambda space: int(space.n))
+    raise APIUsageError(
+        f"PadAgents: {kind} spaces must be Boxes of one dtype and number of axes"
+        f"{', or Discrete from one start' if kind == 'action' else ''}, got {', '.join(map(str, spaces))}; "
+        "bring them closer together in a wrapper"
+    )
+
+
+def _padded_array(value: Any, shape: tuple[int, ...]) -> Any:
+    value = np.asarray(value)
+    if value.shape == shape:
+        return value
+    padded = np.zeros(shape, value.dtype)
+    padded[tuple(map(slice, value.shape))] = value
+    return padded
+
+
+def _own_part(space: Space, action: Any) -> Any:
+    """``action`` of the common space as one of ``space``."""
+    if isinstance(space, Discrete):
+        return action if space.start <= action < space.start + space.n else int(space.start)
+    if isinstance(space, Box):
+        return action[tuple(map(slice, space.shape))]
+    return action
 
 
 class ClipAction(gymnasium.ActionWrapper[Any, Any, Any]):

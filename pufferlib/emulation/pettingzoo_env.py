@@ -162,6 +162,6 @@ def _common_space(where: str, name: str, env: ParallelEnv[Agent, Any, Any]) -> S
         if space_of(agent) != space:
             raise APIUsageError(
                 f"{where}: all agents must have the same {name} space, got {space} for {first!r} "
-                f"and {space_of(agent)} for {agent!r}; pad the smaller one in a wrapper"
+                f"and {space_of(agent)} for {agent!r}; wrap it in pufferlib.wrappers.PadAgents"
             )
     return space

@@ -8,7 +8,14 @@ from pettingzoo import ParallelEnv
 
 from pufferlib import APIUsageError, vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
-from pufferlib.wrappers import ClipAction, EpisodeStats, MeanOverAgents, MultiagentEpisodeStats, ResizeObservation
+from pufferlib.wrappers import (
+    ClipAction,
+    EpisodeStats,
+    MeanOverAgents,
+    MultiagentEpisodeStats,
+    PadAgents,
+    ResizeObservation,
+)
 
 
 class Scripted(gymnasium.Env):
@@ -209,3 +216,73 @@ def test_means_of_zero_reach_the_batch():
     assert batch.step([0, 0])[4] == []
     assert batch.step([0, 0])[4][0]["score"] == 0
     batch.close()
+
+
+class Unequal(ParallelEnv):
+    """Two agents with other spaces; keeps the actions it got."""
+
+    metadata = {"name": "unequal"}  # noqa: RUF012
+    possible_agents = ("small", "large")
+
+    def __init__(self, observations, actions):
+        self.observations = dict(zip(self.possible_agents, observations, strict=True))
+        self.actions = dict(zip(self.possible_agents, actions, strict=True))
+
+    def observation_space(self, agent):
+        return self.observations[agent]
+
+    def action_space(self, agent):
+        return self.actions[agent]
+
+    def reset(self, seed=None, options=None):
+        self.agents = list(self.possible_agents)
+        return {agent: space.high for agent, space in self.observations.items()}, {}
+
+    def step(self, actions):
+        self.got = actions
+        everyone = dict.fromkeys
+        return self.reset()[0], everyone(self.agents, 0), everyone(self.agents, False), everyone(self.agents, False), {}
+
+
+def test_pad_agents():
+    env = PadAgents(Unequal([Box(1, 2, (1, 2)), Box(-1, 1, (3, 1))], [Discrete(2), Discrete(4)]))
+    low, high = [[0, 0], [-1, 0], [-1, 0]], [[2, 2], [1, 0], [1, 0]]
+    low[0] = [-1, 0]
+    assert env.observation_space("small") == env.observation_space("large")
+    assert env.observation_space("small") == Box(np.array(low, np.float32), np.array(high, np.float32))
+    emulated = PettingZooPufferEnv(env)
+    emulated.reset()
+    assert emulated.observations.tolist() == [[[2, 2], [0, 0], [0, 0]], [[1, 0], [1, 0], [1, 0]]]
+    for sent, got in (([1, 3], [1, 3]), ([3, 2], [0, 2])):
+        emulated.step(sent)
+        assert list(env.env.got.values()) == got
+
+
+def test_pad_agents_with_real_actions():
+    space = Box(0, 1, (2,))
+    env = PadAgents(Unequal([space, space], [Box(-1, 1, (1,)), Box(-2, 2, (3,))]))
+    assert env.observation_space("small") is space
+    emulated = PettingZooPufferEnv(env)
+    emulated.reset()
+    emulated.step(np.array([[1, 0, 0], [2, 1, -2]], np.float32))
+    assert [action.tolist() for action in env.env.got.values()] == [[1], [2, 1, -2]]
+
+
+@pytest.mark.parametrize(
+    ("observations", "actions", "message"),
+    [
+        ([Box(0, 1, (2,)), Box(0, 1, (2, 2))], [Discrete(2)] * 2, "observation spaces must be Boxes of one dtype"),
+        ([Discrete(2), Discrete(3)], [Discrete(2)] * 2, "observation spaces must be Boxes"),
+        (
+            [Box(0, 1, (2,))] * 2,
+            [Discrete(2), Discrete(2, start=1)],
+            "action spaces must be .* Discrete from one start",
+        ),
+        ([Box(0, 1, (2,))] * 2, [Discrete(2), Box(0, 1)], "action spaces must be Boxes"),
+    ],
+)
+def test_agents_that_cannot_be_padded(observations, actions, message):
+    with pytest.raises(APIUsageError, match=message):
+        PadAgents(Unequal(observations, actions))
+    with pytest.raises(APIUsageError, match=r"all agents must have the same .*PadAgents"):
+        PettingZooPufferEnv(Unequal(observations, actions))
