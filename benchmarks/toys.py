@@ -59,6 +59,14 @@ class Still(gymnasium.Env[Any, Any]):
         return self._sample, 1.0, False, False, {}
 
 
+class Empty(Still):
+    """Does nothing at all, not even a loop of no turns, which takes as long as the rest of a step."""
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """The sample again."""
+        return self._sample, 1.0, False, False, {}
+
+
 class Crowd:
     """A PettingZoo environment whose agents all see the same for ever."""
 
@@ -95,7 +103,7 @@ class Crowd:
 def make(kind: str, turns: int = 0) -> gymnasium.Env[Any, Any]:
     """The environment ``kind``: "empty", "cartpole" or "atari"."""
     if kind == "empty":
-        return Still(turns=turns)
+        return Still(turns=turns) if turns else Empty()
     if kind == "cartpole":
         return gymnasium.make("CartPole-v1")
     from pufferlib.bindings.atari.game import make_game

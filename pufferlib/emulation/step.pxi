@@ -175,13 +175,24 @@ cdef class EmulatedRows(Rows):
         return self.packer.write(self.at(OBSERVATIONS) + row * self.row_bytes, observation, is_first)
 
     cdef inline int write_reward(self, Py_ssize_t row, reward) except -1:
-        cdef double number = real_of(reward)
+        cdef double number = <double>reward if type(reward) is float else self.real_of(reward)
         if number != number:
-            raise APIUsageError(
-                f"emulation: the reward must be a number, got {reward!r} from {self.wrapped}; look for a division by zero"
-            )
+            raise self.no_reward(reward)
         (<float *>self.at(REWARDS))[row] = <float>number
         return 0
+
+    cdef double real_of(self, reward) except? -1:
+        """A number of any kind, or an array of one."""
+        try:
+            return PyFloat_AsDouble(reward.item() if isinstance(reward, ndarray) else reward)
+        except (TypeError, ValueError):
+            raise self.no_reward(reward) from None
+
+    cdef object no_reward(self, reward):
+        return APIUsageError(
+            f"emulation: the reward must be a number, got {reward!r} from {self.wrapped}; "
+            "return a float, and look for a division by zero if it is nan"
+        )
 
     cdef inline tuple step_wrapped(self, action):
         """The five values that the environment's ``step`` returns."""
@@ -194,15 +205,6 @@ cdef class EmulatedRows(Rows):
                     f"values from {self.wrapped}; convert one of the old gym API with pufferlib.GymToGymnasium"
                 )
         return <tuple>outcome
-
-
-cdef inline double real_of(value) except? -1:
-    """A number of any kind, or an array of one."""
-    if type(value) is float:
-        return <double>value
-    if isinstance(value, ndarray) and value.ndim:
-        value = value.item()
-    return PyFloat_AsDouble(value)
 
 
 cdef class GymnasiumStep(EmulatedRows):

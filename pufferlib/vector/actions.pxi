@@ -10,50 +10,48 @@ cdef fused Real:
 
 
 cdef class ActionRows:
-    """Holds the actions of a batch, copied from plain arrays of numbers that fit.
+    """Checks the actions of a batch and copies them, in one pass if they are a plain array of numbers that fit.
+
+    A subclass has ``_convert``, which does the same with anything else, or says what is wrong.
 
     Args:
-        low: The least that each number may be: a C-contiguous array of int32 or float32.
-        high: The most.
+        low: The least that each number may be: a C-contiguous array. One pass is for those of
+            int32 and float32.
+        high: The most, likewise.
     """
 
-    cdef readonly object array
-    cdef object low, high
-    cdef bint is_real
+    cdef object array, low, high
+    cdef bint is_real, is_known
+    cdef readonly bint seen_one  # after which reals may be out of bounds, though not NaN
 
     def __init__(self, low, high):
         self.low, self.high = low, high
         self.array = np.zeros_like(low)
         self.is_real = low.dtype == np.float32
-        if not (low.flags.c_contiguous and high.flags.c_contiguous and low.shape == high.shape):
-            raise APIUsageError(f"ActionRows: expected contiguous bounds of one shape, got {low.shape} and {high.shape}")
-        if not low.dtype == high.dtype == (np.float32 if self.is_real else np.int32):
-            raise APIUsageError(f"ActionRows: expected bounds of int32 or float32, got {low.dtype} and {high.dtype}")
+        self.is_known = heads_are_readable and (self.is_real or low.dtype == np.int32)
+        if not (low.flags.c_contiguous and high.flags.c_contiguous and low.shape == high.shape and low.dtype == high.dtype):
+            raise APIUsageError(f"ActionRows: expected contiguous bounds alike, got {low!r:.80} and {high!r:.80}")
 
-    def take(self, actions, bint bounded):
-        """Copy ``actions`` into ``array``, int32 or int64, or for reals float32 or float64.
+    def __call__(self, actions):
+        """``actions`` as an array of the shape and dtype of the bounds, overwritten by the next call."""
+        fitting = self.array if self.is_known and self.take(actions) else self._convert(actions)
+        self.seen_one = True
+        return fitting
 
-        Args:
-            actions: Anything.
-            bounded: Whether reals must be within the bounds; integers must always.
-
-        Returns:
-            False if it is another kind of array, or a number is NaN or out of bounds; then
-            ``array`` means nothing.
-        """
-        if type(actions) is not ndarray or not heads_are_readable:
+    cdef bint take(self, actions):
+        """Copy an array of int32 or int64, or for reals float32 or float64; False if it is another or does not fit."""
+        if type(actions) is not ndarray:
             return False
-        source = <ArrayHead *><PyObject *>actions
-        target = <ArrayHead *><PyObject *>self.array
+        source, target = head_of(actions), head_of(self.array)
         if not same_shape(source, target) or not is_native(source.dtype):
             return False
         if source.dtype.scalar_type == <PyObject *>(float64_type if self.is_real else int64_type):
             if self.is_real:
-                return take_reals(<double *>source.data, target, head_of(self.low), head_of(self.high), bounded)
+                return take_reals(<double *>source.data, target, head_of(self.low), head_of(self.high), self.seen_one)
             return take_integers(<int64_t *>source.data, target, head_of(self.low), head_of(self.high))
         if source.dtype.scalar_type == target.dtype.scalar_type:
             if self.is_real:
-                return take_reals(<float *>source.data, target, head_of(self.low), head_of(self.high), bounded)
+                return take_reals(<float *>source.data, target, head_of(self.low), head_of(self.high), self.seen_one)
             return take_integers(<int32_t *>source.data, target, head_of(self.low), head_of(self.high))
         return False
 
@@ -95,9 +93,9 @@ cdef bint take_integers(
 
 
 cdef bint take_reals(
-    const Real *source, const ArrayHead *array, const ArrayHead *low, const ArrayHead *high, bint bounded
+    const Real *source, const ArrayHead *array, const ArrayHead *low, const ArrayHead *high, bint unbounded
 ) noexcept nogil:
-    """Copy, rounded; False if any is NaN, or ``bounded`` and out of bounds."""
+    """Copy, rounded; False if any is NaN, or out of bounds unless ``unbounded``."""
     cdef float *target = <float *>array.data
     cdef const float *least = <const float *>low.data
     cdef const float *most = <const float *>high.data
@@ -109,4 +107,4 @@ cdef bint take_reals(
         nan |= number != number
         outside |= (number < least[i]) | (number > most[i])
         target[i] = number
-    return not (nan or (bounded and outside))
+    return not nan and (unbounded or not outside)

@@ -13,16 +13,21 @@ from pufferlib.spaces import Space, action_layout
 __all__ = ["ActionCheck"]
 
 
-class ActionCheck:
+class ActionCheck(ActionRows):
     """Checks the actions of a batch on every call; the bounds of reals only on the first.
 
     Samples of a Gaussian policy leave any bounds sooner or later, so after a first batch that
-    shows that bounds were thought of, reals need only be numbers.
+    shows that bounds were thought of, reals need only be numbers. Called with actions, it returns
+    them as an array ``(rows, *action_shape)`` of the space's dtype, overwritten by the next call.
 
     Args:
         where: The call whose actions these are, for messages.
         space: Action space of one agent.
         rows: Agents in a batch.
+
+    Raises:
+        APIUsageError: When called: wrong shape, floats for integer actions, NaN, integers or first
+            reals out of bounds.
     """
 
     def __init__(self, where: str, space: Space, rows: int) -> None:
@@ -30,36 +35,14 @@ class ActionCheck:
         self._where, self._space, self._dtype = where, space, np.dtype(dtype)
         self._shape = (rows, *row_shape)
         self._kinds = "biu" if self._dtype.kind in "iu" else "biuf"
-        self._low, self._high = (np.broadcast_to(bound, self._shape) for bound in _bounds(space))
-        self._rows = self._fast_rows()
-        self._seen_one = False
-
-    def _fast_rows(self) -> ActionRows | None:
-        """Takes the arrays that most callers give, if the actions are of a type that it knows."""
+        low, high = (np.broadcast_to(bound, self._shape) for bound in _bounds(space))
         if self._dtype == np.int32:
             limits = np.iinfo(np.int32)
-            low, high = (np.clip(bound, limits.min, limits.max) for bound in (self._low, self._high))
-        elif self._dtype == np.float32:
-            low, high = self._low, self._high
-        else:
-            return None
-        return ActionRows(low.astype(self._dtype, order="C"), high.astype(self._dtype, order="C"))
+            low, high = (np.clip(bound, limits.min, limits.max) for bound in (low, high))
+        self._low, self._high = (np.array(bound, self._dtype, order="C") for bound in (low, high))
+        super().__init__(self._low, self._high)
 
-    def __call__(self, actions: Any) -> Array:
-        """``actions`` as an array ``(rows, *action_shape)`` of the space's dtype, overwritten by the next call.
-
-        Raises:
-            APIUsageError: Wrong shape, floats for integer actions, NaN, integers or first reals out
-                of bounds.
-        """
-        if self._rows is not None and self._rows.take(actions, not self._seen_one):
-            self._seen_one = True
-            return self._rows.array
-        array = self._plain_array(actions)
-        self._seen_one = True
-        return array
-
-    def _plain_array(self, actions: Any) -> Array:
+    def _convert(self, actions: Any) -> Array:
         array = np.asarray(actions)
         if array.shape != self._shape:
             raise APIUsageError(
@@ -78,7 +61,7 @@ class ActionCheck:
 
     def _check_bounds(self, array: Array) -> None:
         is_real = self._dtype.kind == "f"
-        if is_real and self._seen_one:
+        if is_real and self.seen_one:
             fits, expected = ~np.isnan(array), "actions must be numbers"
         else:
             fits = (array >= self._low) & (array <= self._high)

@@ -36,6 +36,7 @@ class Serial(VectorEnv):
         self._open(plan, self.envs[0], self._groups[0].describe())
         rows = self.agents_per_batch
         self._batches = [Batch.block(self._buffers, b * rows, (b + 1) * rows) for b in range(len(self._groups))]
+        self._actions = [batch.buffers["actions"] for batch in self._batches]
         self._infos: list[Infos] = [[] for _ in self._groups]
         self._turn = 0
 
@@ -53,9 +54,10 @@ class Serial(VectorEnv):
         self._turn = 0
 
     def _send(self, actions: Array) -> None:
-        self._batches[self._turn].buffers["actions"][...] = actions
-        self._infos[self._turn] = self._groups[self._turn].step()
-        self._turn = (self._turn + 1) % len(self._groups)
+        turn = self._turn
+        self._actions[turn][...] = actions
+        self._infos[turn] = self._groups[turn].step()
+        self._turn = (turn + 1) % len(self._groups)
 
     def _recv(self) -> tuple[Batch, Infos]:
         return self._batches[self._turn], self._infos[self._turn]

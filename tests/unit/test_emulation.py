@@ -450,9 +450,9 @@ class TestOutcome:
         with pytest.raises(APIUsageError, match=r"the reward must be a number, got .*nan.* from <Returns"):
             self.step(nan, False, False, {})
 
-    @pytest.mark.parametrize("reward", [None, "1", [1.0, 2.0]])
+    @pytest.mark.parametrize("reward", [None, "1", [1.0, 2.0], np.zeros(2), np.zeros(0)])
     def test_what_is_no_number_is_no_reward(self, reward):
-        with pytest.raises(TypeError):
+        with pytest.raises(APIUsageError, match=r"the reward must be a number, got .* from <Returns"):
             self.step(reward, False, False, {})
 
     @pytest.mark.parametrize("outcome", [(0.0, False, {}), (0.0, False, False, {}, 1)])
