@@ -258,11 +258,19 @@ def test_same_bytes_for_some_environments_of_every_binding(name, layout):
     check(name, layout, BINDING_STEPS)
 
 
+@pytest.mark.parametrize("autoreset", ["next_step", "disabled"])
 @pytest.mark.parametrize("name", ocean.names())
-def test_games_of_one_native_environment_play_as_environments_of_one_game(name):
-    env = pufferlib.vector.make(pufferlib.env_creator(name), env_kwargs={"num_envs": NUM_ENVS}, seed=SEED)
+def test_same_bytes_for_every_ocean_environment_in_every_mode(name, autoreset):
+    check(name, "4 workers, first 3", STEPS, autoreset)
+
+
+@pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
+@pytest.mark.parametrize("name", ocean.names())
+def test_games_of_one_native_environment_play_as_environments_of_one_game(name, autoreset):
+    creator, kwargs = pufferlib.env_creator(name), {"num_envs": NUM_ENVS}
+    env = pufferlib.vector.make(creator, env_kwargs=kwargs, seed=SEED, autoreset=autoreset)
     try:
-        assert first_difference(reference(name, STEPS), play(env, STEPS)) is None
+        assert first_difference(reference(name, STEPS, autoreset), play(env, STEPS)) is None
     finally:
         env.close()
 
