@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
 from pufferlib.errors import APIUsageError
 
 __all__ = ["NativeDtype", "NativeLeaf", "flattened_tensor_size", "nativize_dtype", "nativize_tensor"]
 
-tracing_state = torch._C._get_tracing_state  # of torch.jit.trace, which must see views being made
+# Where views must be made anew: torch.jit.trace watches how, dual tensors carry more than memory.
+tracing_state = torch._C._get_tracing_state
 
 # (dtype, shape, first element, number of elements); the first element counts those of this dtype
 NativeLeaf = tuple[torch.dtype, tuple[int, ...], int, int]
@@ -78,7 +80,12 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
     Raises:
         APIUsageError: The observations were converted to another dtype before.
     """
-    if type(observations) is not Tensor or is_dynamo_compiling() or tracing_state() is not None:
+    if (
+        type(observations) is not Tensor
+        or is_dynamo_compiling()
+        or tracing_state() is not None
+        or forward_ad._current_level >= 0
+    ):
         return _restore(observations, dtype)
     try:
         shape, structure, is_inference, views, _ = _seen[observations.data_ptr()]
@@ -146,14 +153,15 @@ def _remember(observations: Tensor, dtype: NativeDtype) -> Any:
         if len(places) > most:
             oldest = next(iter(places))
             _foreign.pop(oldest, None)
-            del _seen[oldest]
+            _seen.pop(oldest, None)
     return views()
 
 
 def _forget(address: int, owner: "weakref.ref[Tensor]") -> None:
     """Drop the views of memory whose owner is gone, unless they have another owner by now."""
-    if address in _seen and _seen[address][-1] is owner:
-        del _seen[address]
+    seen = _seen.get(address)
+    if seen is not None and seen[-1] is owner:
+        _seen.pop(address, None)
 
 
 def _copier(tree: Any) -> Callable[[], Any]:

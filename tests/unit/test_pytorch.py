@@ -2,6 +2,7 @@
 
 import shutil
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,10 @@ from pufferlib._native import Packer
 from pufferlib.emulation import Limits, observation_layout
 
 torch = pytest.importorskip("torch")
+from torch.autograd import forward_ad  # noqa: E402
+
 import pufferlib.pytorch  # noqa: E402
+from pufferlib.models import Default  # noqa: E402
 from pufferlib.pytorch import flattened_tensor_size, nativize_dtype, nativize_tensor  # noqa: E402
 
 MIXED = Dict(
@@ -193,6 +197,20 @@ class TestMemorySeenBefore:
         nativize_tensor(observations, dtype)["a"].sum().backward()
         assert observations.grad.sum() == 4 * 4
 
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch uses what it deprecates
+    def test_takes_gradients_of_every_kind(self):
+        array, _, dtype = batch_of(SAME, rows=4)
+        observations, ones = torch.from_numpy(array), torch.ones(array.shape)
+        nativize_tensor(observations, dtype)
+
+        def total(x):
+            return nativize_tensor(x, dtype)["a"].sum()
+
+        assert torch.func.grad(total)(observations).sum() == 4 * 4
+        assert torch.func.jvp(total, (observations,), (ones,))[1] == 4 * 4
+        with forward_ad.dual_level():
+            assert forward_ad.unpack_dual(total(forward_ad.make_dual(observations, ones))).tangent == 4 * 4
+
     def test_changed_before_backward_is_noticed(self):
         array, _, dtype = batch_of(SAME, rows=4)
         observations = torch.from_numpy(array).clone()
@@ -242,6 +260,19 @@ class TestMemorySeenBefore:
         nativize_tensor(observations, dtype)
         traced = torch.jit.trace(lambda x: nativize_tensor(x, dtype)["a"], observations)
         assert not traced(torch.zeros_like(observations)).any()
+
+
+def test_a_policy_on_structures_is_one_graph():
+    array, _, _ = batch_of(MIXED)
+    layout = observation_layout(MIXED)
+    env = SimpleNamespace(
+        single_observation_space=layout.flat_space, single_action_space=Discrete(3), emulated=layout.emulated
+    )
+    policy = Default(env, hidden_size=8)
+    observations = torch.from_numpy(array)
+    params, values = policy.forward_eval(observations)
+    compiled = torch.compile(policy.forward_eval, fullgraph=True, backend="aot_eager")(observations)
+    torch.testing.assert_close(compiled, (params, values))
 
 
 @pytest.mark.slow
