@@ -35,9 +35,10 @@ def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
 
     That is: spaces and arrays fit each other; arrays given as ``buf`` are adopted and always
     written in place; what ``reset`` and ``step`` return shows those arrays; observations stay in
-    their space and rewards finite; absent agents have reward 0 and no ends; infos are dicts; and
-    the same seed and actions give the same bytes again. What follows the end of an episode must be
-    what ``autoreset`` says; of an environment that takes it as a keyword, every mode is played.
+    their space and rewards finite; absent agents have reward 0 and no ends (with "same_step" an
+    agent may leave in the step that ends it, and what it earned there counts); infos are dicts;
+    and the same seed and actions give the same bytes again. What follows the end of an episode must
+    be what ``autoreset`` says; of an environment that takes it as a keyword, every mode is played.
 
     Args:
         env: A ``PufferEnv`` or emulated environment, or a class or function that makes one; only
@@ -170,6 +171,7 @@ def _play(env: Any, seed: int, steps: int) -> Iterator[Step]:
     arrays = {name: getattr(env, name) for name in OUTCOMES}
     actions = joint_space(env.single_action_space, env.num_agents)
     actions.seed(seed)
+    acted = np.zeros(env.num_agents, bool)
     for index in range(steps + 1):
         if index == 0 or env.done:
             observations, infos = env.reset(seed=None if index else seed)
@@ -177,16 +179,19 @@ def _play(env: Any, seed: int, steps: int) -> Iterator[Step]:
         else:
             *values, infos = env.step(actions.sample())
             returned = dict(zip(OUTCOMES, values, strict=False))
-        _check_result(env, arrays, returned, infos)
+        _check_result(env, arrays, returned, infos, arrays["masks"] | acted)
+        acted = arrays["masks"] & (not env.emulated and env.autoreset == "same_step")
         meaningful = {"masks", *returned}  # after a reset nobody looks at rewards and ends
         yield {name: arrays[name].copy() for name in meaningful}
 
 
-def _check_result(env: Any, arrays: Step, returned: dict[str, Any], infos: Any) -> None:
+def _check_result(
+    env: Any, arrays: Step, returned: dict[str, Any], infos: Any, involved: npt.NDArray[np.bool_]
+) -> None:
     for name, array in arrays.items():
         if getattr(env, name) is not array:
             raise _broken(env, f"{name} must stay the same array, got another", f"write in place: self.{name}[:] = ...")
-    _check_values(env, arrays)
+    _check_values(env, arrays, involved)
     if env.emulated:  # returns one row, or dicts of rows
         if not isinstance(infos, dict):
             raise _broken(env, f"the info must be a dict, got {infos!r}", "return {} when there is nothing to say")
@@ -198,10 +203,9 @@ def _check_result(env: Any, arrays: Step, returned: dict[str, Any], infos: Any) 
         raise _broken(env, f"infos must be a list of dicts, got {infos!r}", "return [] when there is nothing to say")
 
 
-def _check_values(env: Any, arrays: Step) -> None:
+def _check_values(env: Any, arrays: Step, involved: npt.NDArray[np.bool_]) -> None:
     space: Box = env.single_observation_space
-    present = arrays["masks"]
-    seen = arrays["observations"][present]
+    seen = arrays["observations"][arrays["masks"]]
     inside = (seen >= space.low) & (seen <= space.high)
     if not inside.all():
         worst = seen[~inside].ravel()[0]
@@ -209,7 +213,7 @@ def _check_values(env: Any, arrays: Step) -> None:
     if not np.isfinite(arrays["rewards"]).all():
         raise _broken(env, f"rewards must be finite, got {arrays['rewards']}", "look for a division by zero")
     for name in ("rewards", "terminals", "truncations"):
-        if arrays[name][~present].any():
+        if arrays[name][~involved].any():
             raise _broken(
                 env, f"{name} of absent agents must be 0, got {arrays[name]}", "clear the rows of masked agents"
             )

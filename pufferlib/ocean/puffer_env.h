@@ -142,11 +142,12 @@ typedef struct {
     bool *truncations;   /* the same */
     bool *masks;         /* [agents], true at first; a reset writes all of them where players may be absent */
     PufferRng rng;
-    float episode_return;   /* summed over the agents; the loop keeps it and the length */
+    float episode_return;   /* summed over the agents; the loop keeps it and what follows */
     int32_t episode_length; /* steps, this one included */
+    int32_t present;        /* agents that were there when the episode began */
 } PufferGame;
 
-/* How a step ends. The loop sets the flags of all the game's players and begins the next episode. */
+/* How a step ends. The loop sets the flags of the players that are there and begins the next episode. */
 typedef enum {
     PUFFER_RUNNING,
     PUFFER_TERMINATED, /* the task is over: what follows is worth nothing */
@@ -216,10 +217,12 @@ static inline void puffer_clear_outcome(const PufferBatch *batch, int32_t begin,
 }
 
 /* Begin an episode. `reset` is a constant where this is inlined, and is inlined in turn. */
-PUFFER_INLINE void puffer_begin_episode(PufferGame *game, void (*reset)(void *game)) {
+PUFFER_INLINE void puffer_begin_episode(PufferGame *game, int32_t agents, void (*reset)(void *game)) {
     game->episode_return = 0;
     game->episode_length = 0;
     reset(game);
+    game->present = 0;
+    for (int32_t agent = 0; agent < agents; agent++) game->present += game->masks[agent];
 }
 
 PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, int32_t end, size_t size,
@@ -231,23 +234,23 @@ PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, i
     memset(batch->masks + (size_t)begin * agents, true, (size_t)(end - begin) * agents * sizeof(bool));
     for (int32_t i = begin; i < end; i++) {
         PufferGame *game = (PufferGame *)(batch->games + (size_t)i * size);
-        puffer_begin_episode(game, reset);
+        puffer_begin_episode(game, (int32_t)agents, reset);
     }
 }
 
-/* Raise the flags of game `index`, count its episode and, before the row shows another, keep its last
- * observation. */
+/* Raise the flags of the agents that are in game `index`, count its episode and, before the row shows
+ * another, keep its last observation. */
 static inline void puffer_end_episode(const PufferBatch *batch, int32_t index, PufferOutcome outcome) {
     PufferGame *game = puffer_game(batch, index);
     PufferLog *log = &batch->logs[index];
     size_t agents = (size_t)batch->spec.agents;
     bool *flags = outcome == PUFFER_TERMINATED ? game->terminals : game->truncations;
-    memset(flags, true, agents * sizeof(bool));
+    memcpy(flags, game->masks, agents * sizeof(bool));
     for (int32_t i = 0; i < batch->type->num_metrics; i++) {
         const char *metric = (const char *)game + batch->type->metrics[i].offset;
         log->metrics[i] += *(const float *)metric;
     }
-    log->episode_return += game->episode_return / (float)agents;
+    log->episode_return += game->episode_return / (float)(game->present > 0 ? game->present : 1);
     log->episode_length += (float)game->episode_length;
     log->episodes++;
     if (batch->autoreset != PUFFER_SAME_STEP) return;
@@ -272,7 +275,7 @@ PUFFER_INLINE void puffer_step_range(const PufferBatch *batch, int32_t begin, in
         PufferOutcome outcome = puffer_play(game, agents, step);
         if (outcome != PUFFER_RUNNING) {
             puffer_end_episode(batch, i, outcome);
-            puffer_begin_episode(game, reset);
+            puffer_begin_episode(game, agents, reset);
         }
     }
 }
@@ -289,7 +292,7 @@ PUFFER_INLINE void puffer_step_pausing(const PufferBatch *batch, int32_t begin, 
             if (batch->over[i]) puffer_end_episode(batch, i, outcome);
         } else if (batch->autoreset == PUFFER_NEXT_STEP) {
             batch->over[i] = false;
-            puffer_begin_episode(game, reset);
+            puffer_begin_episode(game, agents, reset);
         } else {
             memset(game->masks, false, (size_t)agents * sizeof(bool));
         }

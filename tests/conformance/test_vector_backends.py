@@ -126,6 +126,7 @@ class Race(ParallelEnv):
 
 CREATORS = {
     "native": Walkers,
+    "absent agents": functools.partial(ocean.OceanEnv, "multiagent", num_envs=2, players=4, absence=0.5),
     "gymnasium": functools.partial(GymnasiumPufferEnv, env_creator=Coins),
     "gymnasium cartpole": functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"]),
     "pettingzoo": functools.partial(PettingZooPufferEnv, env_creator=Race),
@@ -226,6 +227,8 @@ def check(name, layout, steps, autoreset=None):
     ("kind", "autoreset"),
     [
         ("native", None),
+        ("absent agents", "same_step"),
+        ("absent agents", "next_step"),
         ("gymnasium cartpole", "next_step"),
         *((k, m) for k in ("gymnasium", "pettingzoo") for m in ("next_step", "same_step")),
     ],

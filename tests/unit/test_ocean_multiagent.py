@@ -1,9 +1,12 @@
 """The rules of multiagent."""
 
+import functools
+
 import numpy as np
 import pytest
 
 from pufferlib import ocean
+from pufferlib.testing import check_env
 
 
 @pytest.mark.parametrize(
@@ -46,3 +49,44 @@ def test_more_players_alternate():
     infos = env.step(np.zeros(10, int))[4]
     assert env.rewards.tolist() == [1, 0, 1, 0, 1] * 2
     assert infos[0]["score"] == pytest.approx(0.6)
+
+
+def start_with_absent(num_envs=200, players=4, absence=0.5, **kwargs):
+    env = ocean.Multiagent(num_envs=num_envs, players=players, absence=absence, **kwargs)
+    observations, _ = env.reset()
+    return env, observations, env.masks.reshape(num_envs, players)
+
+
+def test_some_agents_sit_out_an_episode_but_never_all():
+    env, observations, masks = start_with_absent()
+    seen = []
+    for _ in range(20):
+        np.testing.assert_array_equal(observations[:, 0], [0, 1, 0, 1] * 200 * env.masks)
+        seen.append(masks.copy())
+        env.step(np.zeros(800, int))
+    assert np.all([episode.any(axis=1).all() for episode in seen])
+    # One of four is certain, each of the others there half the time.
+    np.testing.assert_allclose(np.mean(seen, axis=(0, 1)), 0.25 + 0.75 * 0.5, atol=0.05)
+    assert not np.array_equal(seen[0], seen[1])
+
+
+def test_with_full_absence_only_one_is_there():
+    _, _, masks = start_with_absent(absence=1)
+    assert (masks.sum(axis=1) == 1).all()
+    np.testing.assert_allclose(masks.mean(axis=0), 0.25, atol=0.1)
+
+
+def test_the_absent_earn_nothing_end_nothing_and_do_not_count():
+    env, _, _ = start_with_absent(log_interval=1)
+    for _ in range(5):
+        present = env.masks.copy()
+        _, rewards, terminals, truncations, infos = env.step([0, 1, 0, 1] * 200)
+        np.testing.assert_array_equal(rewards, present)
+        np.testing.assert_array_equal(terminals, present)
+        assert not truncations.any()
+        assert infos[0]["score"] == infos[0]["perf"] == infos[0]["episode_return"] == 1
+
+
+@pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
+def test_absent_agents_meet_the_contract(autoreset):
+    check_env(functools.partial(ocean.Multiagent, num_envs=5, players=4, absence=0.5, autoreset=autoreset))

@@ -1,8 +1,11 @@
 /* Multiagent: agents that have to do different things: the first plays 0, the second 1, and so on by turns.
  *
+ * With `absence`, each agent sits out an episode with that chance, but never all of them: its mask is False,
+ * its row 0, and what it plays is ignored.
+ *
  * Observation  float[1]: the action to play, 0 or 1.
  * Actions      Discrete(2); anything else is wrong.
- * Rewards      1 for each agent whose action is right, 0 otherwise.
+ * Rewards      1 for each agent that is there and whose action is right, 0 otherwise.
  * Ends         terminal after every step, for all.
  * Source       PufferLib's multiagent, which is two agents in Python, every second step only a reset.
  *              `pymultiagent` is the same in Python.
@@ -12,27 +15,29 @@
 
 #include "puffer_env.h"
 
-enum { MULTIAGENT_DRAWN = 8, MULTIAGENT_OTHER = 2 };
+enum { MULTIAGENT_DRAWN = 8 };
+enum { MULTIAGENT_ABSENT, MULTIAGENT_ZERO, MULTIAGENT_ONE, MULTIAGENT_OTHER };
 
 typedef struct {
     PufferGame game;
     /* parameters */
     int32_t players;
+    float absence;
     /* metrics */
     float score, perf;
     /* what the first agents played last, for the picture */
     int8_t played[MULTIAGENT_DRAWN];
-    bool has_played;
 } Multiagent;
 
 static const char multiagent_about[] = "Agents that see who they are, and have to play different actions.";
 
 static const PufferParameter multiagent_parameters[] = {
     PUFFER_PARAMETER(Multiagent, players, 2, 2, 1024, "agents of a game"),
+    PUFFER_PARAMETER(Multiagent, absence, 0, 0, 1, "chance of an agent to sit out an episode"),
 };
 
 static const PufferMetric multiagent_metrics[] = {
-    PUFFER_METRIC(Multiagent, score, "share of the agents whose action is right"),
+    PUFFER_METRIC(Multiagent, score, "share of the agents there whose action is right"),
     PUFFER_METRIC(Multiagent, perf, "the same"),
 };
 
@@ -52,28 +57,42 @@ static inline const char *multiagent_spec(const Multiagent *env, PufferSpec *spe
     return NULL;
 }
 
+/* Who is there in this episode. */
+static inline void multiagent_invite(Multiagent *env) {
+    const uint32_t limit = (uint32_t)(env->absence * 65536);
+    const int32_t certain = puffer_random_below(&env->game.rng, env->players);
+    for (int32_t agent = 0; agent < env->players; agent++) {
+        env->game.masks[agent] = agent == certain || puffer_random(&env->game.rng) >> 16 >= limit;
+    }
+}
+
 static inline void multiagent_reset(Multiagent *env) {
     float *observations = env->game.observations;
-    for (int32_t agent = 0; agent < env->players; agent++) observations[agent] = (float)(agent % 2);
+    if (env->absence > 0) multiagent_invite(env);
+    for (int32_t agent = 0; agent < env->players; agent++) {
+        observations[agent] = (float)(agent % 2 && env->game.masks[agent]);
+    }
 }
 
 static inline void multiagent_remember(Multiagent *env, const int32_t *actions) {
     for (int32_t agent = 0; agent < MULTIAGENT_DRAWN && agent < env->players; agent++) {
-        env->played[agent] = (int8_t)(actions[agent] == 0 ? 0 : actions[agent] == 1 ? 1 : MULTIAGENT_OTHER);
+        const uint32_t action = (uint32_t)actions[agent]; /* a negative one is large */
+        const int8_t played = action < 2 ? (int8_t)(MULTIAGENT_ZERO + action) : MULTIAGENT_OTHER;
+        env->played[agent] = env->game.masks[agent] ? played : MULTIAGENT_ABSENT;
     }
-    env->has_played = true;
 }
 
 static inline PufferOutcome multiagent_step(Multiagent *env) {
     const int32_t *actions = env->game.actions;
-    int32_t right = 0;
+    int32_t right = 0, present = 0;
     for (int32_t agent = 0; agent < env->players; agent++) {
-        const bool good = actions[agent] == agent % 2;
+        const bool good = env->game.masks[agent] && actions[agent] == agent % 2;
         env->game.rewards[agent] = good;
         right += good;
+        present += env->game.masks[agent];
     }
     multiagent_remember(env, actions);
-    env->score = env->perf = (float)right / (float)env->players;
+    env->score = env->perf = (float)right / (float)present;
     return PUFFER_TERMINATED;
 }
 

@@ -1,5 +1,5 @@
-/* Multiagent, drawn: the first agents as discs with the action that each should play, and below what it
- * played last, green if right, red if wrong. */
+/* Multiagent, drawn: the first agents as discs with the action that each should play, dark if it is not
+ * there, and below what it played last, green if right, red if wrong. */
 #ifndef MULTIAGENT_RENDER_H
 #define MULTIAGENT_RENDER_H
 
@@ -8,16 +8,18 @@
 
 static inline void multiagent_draw_agent(const Multiagent *env, PufferCanvas *canvas, int32_t agent,
                                          int32_t x, int32_t radius) {
-    const int32_t played = env->played[agent], scale = radius / 6 > 0 ? radius / 6 : 1;
-    const int32_t left = x - 5 * scale / 2, up = 7 * scale / 2;
-    const char *const names[] = {"0", "1", "-"};
-    draw_disc(canvas, x, 84, radius, agent % 2 == 0 ? DRAW_CYAN : DRAW_ORANGE);
-    draw_text(canvas, left, 84 - up, scale, DRAW_NIGHT, names[agent % 2]);
+    static const char *const names[] = {
+        [MULTIAGENT_ZERO] = "0", [MULTIAGENT_ONE] = "1", [MULTIAGENT_OTHER] = "-"};
+    const int32_t played = env->played[agent], right = MULTIAGENT_ZERO + agent % 2;
+    const int32_t scale = radius / 6 > 0 ? radius / 6 : 1, left = x - 5 * scale / 2, up = 7 * scale / 2;
+    const uint32_t colour = agent % 2 == 0 ? DRAW_CYAN : DRAW_ORANGE;
+    draw_disc(canvas, x, 84, radius, env->game.masks[agent] ? colour : DRAW_SLATE);
+    draw_text(canvas, left, 84 - up, scale, DRAW_NIGHT, names[right]);
     draw_rectangle(canvas, x - radius, 176 - radius, 2 * radius, 2 * radius,
-                   !env->has_played      ? DRAW_SLATE
-                   : played == agent % 2 ? DRAW_GREEN
-                                         : DRAW_RED);
-    if (env->has_played) draw_text(canvas, left, 176 - up, scale, DRAW_WHITE, names[played]);
+                   played == MULTIAGENT_ABSENT ? DRAW_SLATE
+                   : played == right           ? DRAW_GREEN
+                                               : DRAW_RED);
+    if (played != MULTIAGENT_ABSENT) draw_text(canvas, left, 176 - up, scale, DRAW_WHITE, names[played]);
 }
 
 static inline void multiagent_draw(const Multiagent *env, PufferCanvas *canvas) {
