@@ -19,16 +19,24 @@ CLOSE_S = 5.0  # time for all environments to close, before their workers are en
 
 @dataclass
 class Staff:
-    """Everything that must be let go of, even when the pool that has it is forgotten."""
+    """Everything that must be let go of, even when the pool that has it is forgotten.
+
+    Attributes:
+        workers: The processes.
+        crew: Tells them to end; None before there is any.
+        memory: Shared with them.
+        waits: Whether they are given time to close their environments.
+    """
 
     workers: list[WorkerProcess] = field(default_factory=list)
     crew: Crew | None = None
     memory: SharedBatch | None = None
+    waits: bool = True
 
 
 def end_staff(staff: Staff) -> list[tuple[int, Failed]]:
     """Let the workers close their environments and end; what they report of it."""
-    deadline = time.monotonic() + CLOSE_S
+    deadline = time.monotonic() + (CLOSE_S if staff.waits else 0.0)
     reports = []
     try:
         for worker, handle in enumerate(staff.workers):

@@ -1,13 +1,10 @@
 """The worker processes of one vector environment, from their start to their end."""
 
-import contextlib
 import dataclasses
 import multiprocessing.process
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import connection, util
 from typing import Any
 
@@ -18,6 +15,7 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.ending import Staff, end_staff
 from pufferlib.vector.failures import Place, error_of, too_late_error, vanished_error
+from pufferlib.vector.interrupts import uninterrupted
 from pufferlib.vector.launch import WorkerProcess, pickle_envs, start_worker
 from pufferlib.vector.messages import PHASES, RESET, STEP, Failed, NeedMemory, News, Ready, Setup
 from pufferlib.vector.plan import EnvDescription, RowSpec, VectorPlan
@@ -69,6 +67,7 @@ class WorkerPool:
         try:
             self._start()
         except BaseException as error:
+            self._staff.waits = isinstance(error, Exception)  # not after Ctrl-C
             self.close()
             if isinstance(error, WorkerFailed):
                 raise error.error from None
@@ -171,28 +170,30 @@ class WorkerPool:
 
     def collect(self, workers: Sequence[int]) -> Infos | None:
         """What the environments of ``workers``, which have finished, had to say; None: wait for a replacement."""
-        for worker in workers:
-            if not self._attempt(self._hear, worker):
-                return None
         infos: Infos = []
-        for worker in workers:
-            self.crew.heard(worker)  # whoever was interrupted here may ask again
-            infos += self._infos.pop(worker, [])
-            if self._restarts is not None:
-                infos += self._restarts.settle(worker)
+        with uninterrupted():  # or we would wait again for what we have heard
+            for worker in workers:
+                if not self._attempt(self._hear, worker):
+                    return None
+            for worker in workers:
+                self.crew.heard(worker)
+                infos += self._infos.pop(worker, [])
+                if self._restarts is not None:
+                    infos += self._restarts.settle(worker)
         return infos
 
     def _attempt(self, find_out: Callable[[int], None], worker: int) -> bool:
         """Call ``find_out``, which may find that ``worker`` failed, and see to that; whether all is well."""
-        try:
-            find_out(worker)
-        except WorkerFailed as failure:
+        with uninterrupted():
             try:
-                self._mend(failure)
-            except BaseException:
-                self.close()
-                raise
-            return False
+                find_out(worker)
+            except WorkerFailed as failure:
+                try:
+                    self._mend(failure)
+                except BaseException:
+                    self.close()
+                    raise
+                return False
         return True
 
     def _mend(self, failure: WorkerFailed) -> None:
@@ -240,7 +241,7 @@ class WorkerPool:
     def _hear(self, worker: int) -> None:
         """Read the message about the last command, if one is to come."""
         while self.crew.outcome(worker) and worker not in self._infos:
-            message = self._read(worker)
+            message = self._read_in_time(worker)
             if isinstance(message, News):
                 self._infos[worker] = message.infos
 
@@ -259,7 +260,7 @@ class WorkerPool:
         try:
             if handle.conn not in connection.wait([handle.conn, handle.process.sentinel]):
                 raise EOFError
-            with _uninterrupted():
+            with uninterrupted():
                 message = handle.conn.recv()
         except (EOFError, ConnectionError):
             message = None
@@ -298,20 +299,3 @@ class WorkerPool:
             agents = self.description.num_agents
             actions = self.memory.buffers["actions"][index * agents : (index + 1) * agents]
         return Place(worker, index, self._seeds[index], phase, actions)
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Put a Ctrl-C off until the end: half a message would make nonsense of all that follow it."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-    came: list[tuple[int, Any]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if came:
-            before(*came[0])

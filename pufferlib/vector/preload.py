@@ -1,7 +1,7 @@
 """What the server that workers are forked from loads; never import it elsewhere.
 
-The server begins with Ctrl-C blocked, so that a Ctrl-C while it loads this does not end it. From here
-on multiprocessing takes care of that.
+The server begins with Ctrl-C blocked, so that a Ctrl-C while it loads this does not end it; here one
+that has come is forgotten. From here on multiprocessing takes care of that.
 """
 
 import signal
@@ -11,4 +11,6 @@ from pufferlib.vector import worker
 
 __all__ = ["emulation", "worker"]
 
+_before = signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+signal.signal(signal.SIGINT, _before)
