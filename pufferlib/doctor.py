@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from pufferlib.cgroups import control_groups, words_of
 from pufferlib.cpus import usable_cpus
 
 __all__ = ["Finding", "examine", "usable"]
@@ -256,23 +257,11 @@ def _extra(extra: str, requirements: list[Requirement], modules: dict[str, str])
 
 
 def _memory_limits(root: Path) -> Iterator[int]:
-    """The limit of every cgroup from this process's up to the root, of version 1 or 2, in bytes."""
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        base = root / "sys/fs/cgroup" / ("memory" if controllers else "")
-        file = "memory.limit_in_bytes" if controllers else "memory.max"
-        folder = base / path.lstrip("/")
-        for parent in (folder, *folder.parents):
-            if parent.is_relative_to(base) and (parent / file).is_file():
-                text = (parent / file).read_text().strip()
-                if text != "max" and int(text) < NO_LIMIT_BYTES:
-                    yield int(text)
+    """The memory limit of every control group of this process, in bytes."""
+    for group in control_groups("memory", root):
+        words = words_of(group.folder / ("memory.limit_in_bytes" if group.version == 1 else "memory.max"))
+        if words and words[0] != "max" and int(words[0]) < NO_LIMIT_BYTES:
+            yield int(words[0])
 
 
 def _torch_cuda() -> tuple[str | None, bool]:

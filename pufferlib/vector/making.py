@@ -12,7 +12,7 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.base import VectorEnv
 from pufferlib.vector.group import build_env, own_autoreset
-from pufferlib.vector.plan import AUTORESET_MODES, ON_CRASH, Autoreset, EnvPlan, VectorPlan
+from pufferlib.vector.plan import AUTORESET_MODES, ON_CRASH, EnvPlan, VectorPlan
 from pufferlib.vector.processes import Multiprocessing
 from pufferlib.vector.ray_backend import Ray
 from pufferlib.vector.ray_cluster import cluster_cpus
@@ -91,7 +91,7 @@ def make(
     _check_options(options)
     envs = _env_plans(env_creator_or_creators, env_args, env_kwargs, int(num_envs), int(seed))
     if kind is PufferEnv:
-        return _native(envs, options["autoreset"])
+        return _native(envs, options)
     num_workers, batch_size = _sizes(kind, len(envs), options)
     return kind(
         VectorPlan(
@@ -187,19 +187,25 @@ def _check_length(name: str, values: object, num_envs: int) -> None:
         )
 
 
-def _native(envs: tuple[EnvPlan, ...], autoreset: Autoreset | None) -> PufferEnv:
+def _native(envs: tuple[EnvPlan, ...], options: Mapping[str, Any]) -> PufferEnv:
+    for name in ("num_workers", "batch_size"):
+        if options[name] not in (None, "auto", 1):
+            raise APIUsageError(
+                f"{WHERE}: {name} must be left out with the native backend, which is one environment in this process, "
+                f"got {name}={options[name]}; choose backend=pufferlib.vector.Multiprocessing, or another"
+            )
     if len(envs) != 1:
         raise APIUsageError(
             f"{WHERE}: num_envs must be 1 with the native backend, got num_envs={len(envs)}; give the environment "
             f'its own, env_kwargs={{"num_envs": {len(envs)}}}, or choose another backend'
         )
-    env = build_env(envs[0], None, autoreset)
+    env = build_env(envs[0], None, options["autoreset"])
     if not isinstance(env, PufferEnv) or env.emulated:
         raise APIUsageError(
             f"{WHERE}: the native backend needs a PufferEnv that batches by itself, got {type(env).__name__}; "
             "choose backend=pufferlib.vector.Serial or Multiprocessing"
         )
-    own_autoreset(env, autoreset)
+    own_autoreset(env, options["autoreset"])
     return env
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from pufferlib import cpus
+from pufferlib.cpus import usable_cpus
 
 
 @pytest.fixture
@@ -12,15 +12,13 @@ def machine(tmp_path, monkeypatch):
     """A machine with 8 cores whose control groups are files that the test writes."""
 
     def build(membership, files):
-        (tmp_path / "membership").write_text(membership)
-        for name, text in files.items():
+        files = {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
+        for name, text in {"proc/self/cgroup": membership, **files}.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
-        return cpus.usable_cpus()
+        return usable_cpus(tmp_path)
 
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    monkeypatch.setattr(cpus, "_MEMBERSHIP", tmp_path / "membership")
-    monkeypatch.setattr(cpus, "_CGROUPS", tmp_path)
     return build
 
 
@@ -41,6 +39,5 @@ def test_quota(machine, membership, files, expected):
     assert machine(membership, files) == expected
 
 
-def test_without_control_groups(monkeypatch, tmp_path):
-    monkeypatch.setattr(cpus, "_MEMBERSHIP", tmp_path / "none")
-    assert cpus.usable_cpus() == len(os.sched_getaffinity(0))
+def test_without_control_groups(tmp_path):
+    assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))

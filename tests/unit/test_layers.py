@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FLOORS = {
-    **dict.fromkeys(("cpus", "errors", "spaces", "seeding", "_native", ""), 0),
+    **dict.fromkeys(("cgroups", "cpus", "errors", "spaces", "seeding", "_native", ""), 0),
     **dict.fromkeys(("buffers", "env", "emulation", "ocean"), 1),
     **dict.fromkeys(("vector", "envpool", "registry", "testing", "wrappers", "bindings"), 2),
     **dict.fromkeys(("distributions", "features", "models", "pytorch", "render"), 3),

@@ -175,6 +175,14 @@ def test_native_takes_one_environment():
         pufferlib.vector.make(Env, num_envs=4)
 
 
+@pytest.mark.parametrize("option", ["num_workers", "batch_size"])
+def test_native_has_no_workers_and_no_part_batches(option):
+    for value in (None, 1, "auto"):
+        assert pufferlib.vector.make(Env, **{option: value}).num_agents == 1
+    with pytest.raises(APIUsageError, match=f"{option} must be left out with the native backend, .* got {option}=2; "):
+        pufferlib.vector.make(Env, **{option: 2})
+
+
 def test_native_keeps_its_own_autoreset():
     assert pufferlib.vector.make(Env, autoreset="same_step").autoreset == "same_step"
     with pytest.raises(APIUsageError, match="autoreset must be 'same_step', which Env does by itself, got 'disabled'"):
