@@ -6,6 +6,7 @@ Imports no torch, so that a worker takes a few MiB and starts in milliseconds.
 import contextlib
 import faulthandler
 import fcntl
+import gc
 import multiprocessing
 import os
 import pickle
@@ -36,6 +37,7 @@ def main(conn: Connection, stacks: Connection) -> None:
         conn: The parent is at the other end, and closes it when the worker is to end.
         stacks: Takes the Python stack as text when the process crashes or is asked for it.
     """
+    gc.freeze()  # else the first collection would copy every page that is shared with the process server
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     os.set_blocking(stacks.fileno(), False)
     faulthandler.enable(stacks.fileno())

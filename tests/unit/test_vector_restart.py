@@ -84,11 +84,11 @@ SEEDS = [env_seed(5, index) for index in range(4)]
         (RAISE, "ValueError: boom, in step of environment 2 "),
         (EXIT, "ended with exit code 3, in step of environment 2 "),
         (KILL, "ended with signal SIGKILL, in step of environment 2 "),
-        (SLEEP, "one step of an environment may take timeout_s=5 seconds, got more in environment 2 "),
+        (SLEEP, "one step of an environment may take timeout_s=6 seconds, got more in environment 2 "),
     ],
 )
 def test_a_worker_that_fails_is_replaced(command, cause):
-    with make(timeout_s=5.0) as vecenv:
+    with make(timeout_s=6.0) as vecenv:
         vecenv.reset()
         for _ in range(3):
             vecenv.step([GO_ON] * 4)
