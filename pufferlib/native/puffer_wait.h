@@ -87,7 +87,7 @@ static inline PufferWait puffer_sleep(PufferSignal *signal, uint32_t last, int64
     return errno == EINTR ? PUFFER_INTERRUPTED : errno == ETIMEDOUT ? PUFFER_TIMED_OUT : PUFFER_CHANGED;
 #else
     struct timespec nap = {0, ns < 100000 ? ns : 100000};
-    (void)last;
+    (void)signal, (void)last;
     return nanosleep(&nap, NULL) ? PUFFER_INTERRUPTED : PUFFER_TIMED_OUT;
 #endif
 }
