@@ -22,6 +22,7 @@ typedef struct PufferDesk {
 
 typedef struct PufferCrew {
     PufferSignal finished; /* how many commands the workers have finished together */
+    _Alignas(PUFFER_CACHE_LINE) _Atomic uint32_t core; /* the parent's, plus 1; 0: of no concern */
     PufferDesk desks[];
 } PufferCrew;
 
@@ -76,44 +77,54 @@ static inline void puffer_crew_finish(PufferCrew *crew, int32_t worker, uint32_t
 #ifdef __linux__
 enum { PUFFER_CORES = 4096, PUFFER_MASK_BITS = 8 * sizeof(unsigned long) };
 
-/* The first core of `allowed` that no worker was seen on, or -1. */
-static inline int32_t puffer_crew_free_core(PufferCrew *crew, int32_t num_workers,
-                                            const unsigned long *allowed) {
-    for (uint32_t core = 0; core < PUFFER_CORES; core++) {
-        if (!(allowed[core / PUFFER_MASK_BITS] >> core % PUFFER_MASK_BITS & 1)) continue;
-        bool taken = false;
-        for (int32_t i = 0; i < num_workers && !taken; i++)
-            taken = puffer_desk_read(&crew->desks[i].core) == core + 1;
-        if (!taken) return (int32_t)core;
-    }
-    return -1;
+/* The core that the caller is on, plus 1; 0 if the system does not say. */
+static inline uint32_t puffer_core(void) {
+    unsigned core = 0;
+    return syscall(SYS_getcpu, &core, NULL, NULL) == 0 ? core + 1 : 0;
 }
 
-/* Leave a core that a worker of a lower number was seen on too, if there is one without any. The
- * scheduler may leave two busy processes on one core for seconds. The worker's affinity is restored at
- * once, so that it stays what the user made it, and the scheduler may move the worker on. */
+/* Whether the parent or one of the first `num_workers` was seen on a core. */
+static inline bool puffer_crew_is_on(PufferCrew *crew, int32_t num_workers, uint32_t core) {
+    bool found = puffer_desk_read(&crew->core) == core;
+    for (int32_t i = 0; i < num_workers; i++) found |= puffer_desk_read(&crew->desks[i].core) == core;
+    return found;
+}
+
+/* Leave a core that the parent or a worker of a lower number was seen on too, if there is one that nobody
+ * was seen on. The scheduler may leave two busy processes on one core for seconds. The worker's affinity is
+ * restored at once, so that it stays what the user made it, and the scheduler may move the worker on. */
 static inline bool puffer_crew_spread(PufferCrew *crew, int32_t worker, int32_t num_workers) {
-    unsigned core = 0;
-    if (syscall(SYS_getcpu, &core, NULL, NULL) != 0) return false;
-    atomic_store_explicit(&crew->desks[worker].core, core + 1, memory_order_relaxed);
-    bool shared = false;
-    for (int32_t i = 0; i < worker; i++) shared |= puffer_desk_read(&crew->desks[i].core) == core + 1;
-    if (!shared) return false;
+    uint32_t core = puffer_core();
+    atomic_store_explicit(&crew->desks[worker].core, core, memory_order_relaxed);
+    if (core == 0 || !puffer_crew_is_on(crew, worker, core)) return false;
     unsigned long allowed[PUFFER_CORES / PUFFER_MASK_BITS] = {0}, only[PUFFER_CORES / PUFFER_MASK_BITS] = {0};
     long size = syscall(SYS_sched_getaffinity, 0, sizeof allowed, allowed);
-    int32_t target = size > 0 ? puffer_crew_free_core(crew, num_workers, allowed) : -1;
-    if (target < 0) return false;
-    only[target / PUFFER_MASK_BITS] = 1UL << target % PUFFER_MASK_BITS;
-    if (syscall(SYS_sched_setaffinity, 0, size, only) != 0) return false;
-    syscall(SYS_sched_setaffinity, 0, size, allowed);
-    atomic_store_explicit(&crew->desks[worker].core, (uint32_t)target + 1, memory_order_relaxed);
-    return true;
+    for (uint32_t target = 0; size > 0 && target < PUFFER_CORES; target++) {
+        unsigned long bit = 1UL << target % PUFFER_MASK_BITS;
+        if (!(allowed[target / PUFFER_MASK_BITS] & bit) || puffer_crew_is_on(crew, num_workers, target + 1))
+            continue;
+        only[target / PUFFER_MASK_BITS] = bit;
+        if (syscall(SYS_sched_setaffinity, 0, size, only) != 0) return false;
+        syscall(SYS_sched_setaffinity, 0, size, allowed);
+        atomic_store_explicit(&crew->desks[worker].core, target + 1, memory_order_relaxed);
+        return true;
+    }
+    return false;
 }
 #else
+static inline uint32_t puffer_core(void) {
+    return 0;
+}
+
 static inline bool puffer_crew_spread(PufferCrew *crew, int32_t worker, int32_t num_workers) {
     return (void)crew, (void)worker, (void)num_workers, false;
 }
 #endif
+
+/* Tell the workers where the parent is, so that they leave its core. */
+static inline void puffer_crew_settle(PufferCrew *crew) {
+    atomic_store_explicit(&crew->core, puffer_core(), memory_order_relaxed);
+}
 
 /* Make the desk of a worker that is gone ready for the next one, which has nothing to do yet. */
 static inline void puffer_desk_clear(PufferDesk *desk) {

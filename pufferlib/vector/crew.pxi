@@ -6,6 +6,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 
 cdef extern from "puffer_crew.h" nogil:
+    enum: PUFFER_CACHE_LINE
     enum: PUFFER_OPERATION_BITS
     enum: PUFFER_OPERATION_MASK
     ctypedef enum PufferWait:
@@ -34,6 +35,7 @@ cdef extern from "puffer_crew.h" nogil:
     PufferWait puffer_crew_wait(
         PufferCrew *crew, const int32_t *workers, int32_t count, int32_t needed,
         PufferPatience *patience, int64_t timeout_ns)
+    void puffer_crew_settle(PufferCrew *crew)
     bint puffer_crew_spread(PufferCrew *crew, int32_t worker, int32_t num_workers)
     void puffer_crew_finish(PufferCrew *crew, int32_t worker, uint32_t command, uint32_t outcome)
 
@@ -56,7 +58,7 @@ def progress_at(int worker):
 cdef PufferCrew *find_crew(const unsigned char[::1] memory, int num_workers) except NULL:
     if memory.shape[0] < <Py_ssize_t>(sizeof(PufferCrew) + num_workers * sizeof(PufferDesk)):
         raise ValueError(f"{num_workers} workers need {crew_bytes(num_workers)} bytes, got {memory.shape[0]}")
-    if <size_t>&memory[0] % sizeof(PufferCrew):
+    if <size_t>&memory[0] % PUFFER_CACHE_LINE:
         raise ValueError("the memory of signals must begin at a cache line")
     return <PufferCrew *>&memory[0]
 
@@ -83,12 +85,15 @@ cdef class Crew:
     cdef int64_t *_waited_ns
     cdef uint64_t *_seen
     cdef int64_t _look_ns, _last_look
+    cdef uint32_t _num_commands
+    cdef bint _fits
 
     def __cinit__(self, const unsigned char[::1] memory, int num_workers, bint fits, double look_s):
         self._crew = find_crew(memory, num_workers)
         self._memory = memory
         self._num_workers = num_workers
         self._patience = puffer_patience(fits)
+        self._fits = fits
         self._look_ns = <int64_t>(look_s * 1e9)
         self._in_flight = <int32_t *>PyMem_Calloc(num_workers, sizeof(int32_t))
         self._chosen = <int32_t *>PyMem_Calloc(num_workers, sizeof(int32_t))
@@ -135,6 +140,9 @@ cdef class Crew:
             self._in_flight[kept + k] = self._chosen[k]
         puffer_crew_command(self._crew, self._chosen, self._num_chosen, operation)
         self._num_chosen = 0
+        self._num_commands += 1
+        if self._fits and self._num_commands % COMMANDS_PER_SPREAD == 0:
+            puffer_crew_settle(self._crew)
 
     def command_one(self, int32_t worker, uint32_t operation):
         """Give one worker of those in flight another command."""
@@ -297,7 +305,7 @@ cdef class Desk:
                 return 0
 
     def spread(self):
-        """Leave the core if another worker is there and one is free; whether that was done."""
+        """Leave the core if the parent or another worker is there and one is free; whether that was done."""
         return puffer_crew_spread(self._crew, self._worker, self._num_workers)
 
     def finish(self, uint32_t outcome):

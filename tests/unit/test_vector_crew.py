@@ -79,7 +79,7 @@ def test_only_a_worker_that_stays_in_one_environment_is_late(memory):
 
 
 def test_workers_and_memory_are_checked(memory):
-    with pytest.raises(ValueError, match="3 workers need 448 bytes, got 320"):
+    with pytest.raises(ValueError, match="3 workers need 512 bytes, got 384"):
         Crew(memory[: crew_bytes(2)], 3, False, 0.1)
     with pytest.raises(IndexError, match="worker 2 of 2"):
         Desk(memory, 2, 2, False, 0)
