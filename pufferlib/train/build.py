@@ -5,11 +5,14 @@ from typing import Any
 import torch
 
 from pufferlib import registry, vector
+from pufferlib.cpus import usable_cpus
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy, make_policy
 from pufferlib.train.config import Config, TrainConfig
 
-__all__ = ["build_optimizer", "build_policy", "build_vecenv", "pick_device"]
+__all__ = ["build_optimizer", "build_policy", "build_vecenv", "pick_device", "pick_num_threads"]
+
+PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
 
 
 def build_vecenv(config: Config) -> Any:
@@ -26,6 +29,7 @@ def build_vecenv(config: Config) -> Any:
         options["autoreset"] = "same_step"
     if vec.backend == "Multiprocessing":
         options.update(num_workers=vec.num_workers or "auto", zero_copy=vec.zero_copy, overwork=vec.overwork)
+        options.update(timeout_s=vec.timeout_s or None, on_crash=vec.on_crash)
         options.update({} if vec.batch_size is None else {"batch_size": vec.batch_size})
     return vector.make(
         registry.env_creator(config.env_name),
@@ -35,6 +39,20 @@ def build_vecenv(config: Config) -> Any:
         seed=config.train.seed,
         **options,
     )
+
+
+def pick_num_threads(config: TrainConfig, policy: Policy) -> int:
+    """CPU threads of torch while learning: ``num_threads``, or else what suits the size of the network.
+
+    Threads wait for each other in every operation. Where operations take milliseconds, as in
+    NatureCNN, that costs little even when other processes keep a thread from its core; where they take
+    microseconds, one late thread holds up all the others, and learning becomes many times slower. The
+    choice depends on the network and the machine alone, not on the load: results may depend on it.
+    """
+    if config.num_threads is not None:
+        return config.num_threads
+    size = sum(parameter.numel() for parameter in policy.parameters())
+    return usable_cpus() if size >= PARAMETERS_FOR_THREADS else 1
 
 
 def build_policy(config: Config, vecenv: Any) -> Policy:

@@ -26,6 +26,9 @@ class VecConfig:
         batch_size: Environments per batch; fewer than num_envs lets the others run meanwhile.
         zero_copy: Batches are slices of the shared memory, never copies.
         overwork: Allow more workers than there are cores.
+        timeout_s: Longest that building, resetting or stepping one environment may take in a worker;
+            0 is for ever.
+        on_crash: What follows the end of a worker: "raise" an error, or "restart" its environments.
     """
 
     backend: str = "native"
@@ -34,6 +37,8 @@ class VecConfig:
     batch_size: int | None = None
     zero_copy: bool = True
     overwork: bool = False
+    timeout_s: float = 120.0
+    on_crash: str = "raise"
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,8 @@ class TrainConfig:
     Attributes:
         seed: Seed of the environments, the network and the sampling.
         device: A torch device; "auto" is CUDA where there is a GPU, else the CPU.
-        num_threads: CPU threads of torch while learning; unset: one per usable core.
+        num_threads: CPU threads of torch while learning; unset: one per usable core for networks of
+            half a million parameters or more, and one for smaller ones.
         act_threads: The same while acting: one, because a step's batch is small, and the other
             cores belong to the environments.
         total_timesteps: Agent-steps of the whole run.

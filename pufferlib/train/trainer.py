@@ -11,13 +11,12 @@ from typing import Any
 
 import torch
 
-from pufferlib.cpus import usable_cpus
 from pufferlib.errors import PufferError
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
 from pufferlib.train.advantage import generalized_advantage
-from pufferlib.train.build import build_optimizer, build_policy, build_vecenv, pick_device
+from pufferlib.train.build import build_optimizer, build_policy, build_vecenv, pick_device, pick_num_threads
 from pufferlib.train.config import Config
 from pufferlib.train.loggers import Logger
 from pufferlib.train.rollout import Collector, Rollout
@@ -59,6 +58,7 @@ class Trainer:
         self.vecenv = build_vecenv(config) if vecenv is None else vecenv
         try:
             self.policy = build_policy(config, self.vecenv) if policy is None else policy.to(self.device)
+            self.num_threads = pick_num_threads(settings, self.policy)
             self.optimizer = build_optimizer(settings, self.policy)
             self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, settings.minibatch_size, self.device)
             self.generator = torch.Generator(self.device).manual_seed(settings.seed)
@@ -103,7 +103,7 @@ class Trainer:
         start = time.perf_counter()
         torch.set_num_threads(settings.act_threads)
         self.collector.collect()
-        torch.set_num_threads(settings.num_threads or usable_cpus())
+        torch.set_num_threads(self.num_threads)
         collected = time.perf_counter()
         rollout = self.rollout
         steps = int(rollout.masks.sum())

@@ -48,6 +48,9 @@ def test_nature_cnn_reads_images_only():
     params, _ = policy.forward_eval(torch.zeros(2, 4, 84, 84, dtype=torch.uint8))
     assert params.shape == (2, 6)
     assert sum(parameter.numel() for parameter in policy.convolutions.parameters()) == 77_984
+    images = torch.randint(0, 256, (2, 4, 84, 84), dtype=torch.uint8)
+    plain = policy.encoder(policy.convolutions(images.float().contiguous() / 255))
+    assert torch.allclose(policy.encode_observations(images), plain, atol=1e-5)
     with pytest.raises(APIUsageError, match="NatureCNN: observations must be uint8 images"):
         NatureCNN(Described(VECTOR, Discrete(6)))
 

@@ -14,6 +14,7 @@ from pettingzoo import ParallelEnv
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.train.build import build_vecenv
 from pufferlib.train.config import load_config
 from pufferlib.train.loggers import JsonlLogger
 from pufferlib.train.trainer import Trainer
@@ -293,6 +294,22 @@ def test_learns_what_pays(make_trainer, target_env, hide):
     make_trainer(overrides, [recorder], target_env(32, hide=hide)).train()
     assert recorder.lines[0]["environment/score"] < 1.7  # of 4; a third of it by chance
     assert recorder.lines[-1]["environment/score"] > 3.9
+
+
+def test_only_large_networks_learn_with_many_threads(make_trainer, monkeypatch):
+    monkeypatch.setattr("pufferlib.train.build.usable_cpus", lambda: 7)
+    unset = {"train.num_threads": None}
+    assert make_trainer(unset).num_threads == 1
+    assert make_trainer({**unset, "policy.hidden_size": 1024}).num_threads == 7
+    assert make_trainer({"train.num_threads": 3, "policy.hidden_size": 1024}).num_threads == 3
+
+
+def test_workers_get_their_deadline_and_what_follows_a_crash(monkeypatch):
+    asked = []
+    monkeypatch.setattr("pufferlib.vector.make", lambda *_, **options: asked.append(options))
+    for overrides in ({}, {"vec.timeout_s": 0, "vec.on_crash": "restart"}):
+        build_vecenv(load_config("squared", {"vec.backend": "Multiprocessing", **overrides}))
+    assert [(options["timeout_s"], options["on_crash"]) for options in asked] == [(120.0, "raise"), (None, "restart")]
 
 
 def test_acting_and_learning_have_their_own_threads(make_trainer, target_env):
