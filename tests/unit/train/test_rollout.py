@@ -1,10 +1,16 @@
+import functools
+
+import gymnasium
 import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 
+from pufferlib import vector
+from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy
+from pufferlib.train.advantage import generalized_advantage
 from pufferlib.train.config import TrainConfig
 from pufferlib.train.rollout import Collector, Rollout
 
@@ -113,6 +119,34 @@ def test_a_cut_off_episode_is_worth_what_would_have_followed():
     both = {(0, 2)}
     rollout, _ = collected(Scripted(2, truncated=both, terminal=both))
     assert rollout.rewards[:, 0].tolist() == [1, 2, 3]  # lost all the same
+
+
+class Clock(gymnasium.Env):
+    """Shows how many steps the episode has had, pays 1 for each, and is cut off after three."""
+
+    observation_space, action_space = Box(0, 9, (1,), np.float32), Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.age = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.age += 1
+        return np.full(1, self.age, np.float32), 1.0, False, self.age == 3, {}
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_environments_bring_the_last_observation_of_an_episode_cut_off(backend):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=Clock)
+    with vector.make(creator, backend=backend, num_envs=2, autoreset="same_step") as vecenv:
+        rollout, _ = collected(vecenv, horizon=4)
+    assert rollout.observations[:, 0, 0].tolist() == [0, 1, 2, 0]
+    assert rollout.rewards[:, 0].tolist() == [1, 1, 1 + 0.5 * 3, 1]  # 3 is what the policy makes of the last one, 3
+    assert rollout.values[:, 0].tolist() == [0, 1, 2, 0, 1]
+    assert rollout.episode_ends[:, 0].tolist() == [False, False, True, False]
+    # by hand, gamma 0.5, lambda 1: A_2 = 2.5 - 2, A_1 = 1 + 0.5 * 2 - 1 + 0.5 * A_2, A_0 = 1 + 0.5 * 1 - 0 + 0.5 * A_1
+    advantages = generalized_advantage(rollout.rewards, rollout.values, rollout.episode_ends, 0.5, 1.0)
+    assert advantages[:3, 0].tolist() == [2.125, 1.25, 0.5]
 
 
 def test_rewards_are_scaled_then_clipped_and_by_default_neither():
