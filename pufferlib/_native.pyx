@@ -3,6 +3,7 @@
 
 include "ocean/binding.pxi"
 include "emulation/pack.pxi"
+include "emulation/unpack.pxi"
 include "emulation/step.pxi"
 include "emulation/agents.pxi"
 include "vector/crew.pxi"

@@ -1,17 +1,15 @@
 """Actions on their way from the learner's flat array to the environment's own space."""
 
-import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Dict, Discrete, Tuple
+from gymnasium.spaces import Box, Discrete
 
 from pufferlib._native import ActionReader
 from pufferlib.emulation.layout import Layout
 from pufferlib.errors import APIUsageError
-from pufferlib.spaces import Space
+from pufferlib.spaces import action_layout as flat_layout
 
 __all__ = ["ActionDecoder"]
 
@@ -24,6 +22,9 @@ class ActionDecoder:
     Args:
         where: The method that messages name.
         layout: Of the actions.
+
+    Attributes:
+        reader: Makes actions of flat ones that need no check.
     """
 
     def __init__(self, where: str, layout: Layout) -> None:
@@ -36,7 +37,8 @@ class ActionDecoder:
         if isinstance(layout.space, Discrete):
             self._low = int(layout.space.start)
             self._high = self._low + int(layout.space.n) - 1
-        self._reader = None if isinstance(layout.flat_space, Box) else ActionReader(layout)
+        self.reader = ActionReader(layout, np.dtype(flat_layout(layout.flat_space)[1]))
+        self._is_box = isinstance(layout.flat_space, Box)
         self._is_checked = False
 
     def decode(self, action: Any) -> Any:
@@ -46,15 +48,15 @@ class ActionDecoder:
         buffer the next step overwrites.
 
         Raises:
-            APIUsageError: Another shape or kind of number, an integer out of range, or a first
-                action outside its Box.
+            APIUsageError: Another shape or kind of number, NaN, an integer out of range, or a
+                first action outside its Box.
         """
-        if self._reader is None:
+        if self._is_box:
             return self._decode_box(action)
         if type(action) is int and self._low <= action <= self._high:
             return action
         array = self._array(action, "iu", "integers")
-        return self._reader.read(array.ravel().tolist())
+        return self.reader.read(array.ravel().tolist())
 
     def _decode_box(self, action: Any) -> Any:
         space: Any = self._layout.flat_space
@@ -69,15 +71,7 @@ class ActionDecoder:
                     "wrap the environment with pufferlib.wrappers.ClipAction to have actions clipped"
                 )
             self._is_checked = True
-        if not self._layout.is_emulated:
-            return array.astype(space.dtype).reshape(space.shape)
-        flat, leaves = array.ravel(), self._layout.leaves
-        stops = itertools.accumulate(leaf.count for leaf in leaves)
-        arrays = (
-            flat[stop - leaf.count : stop].astype(leaf.dtype).reshape(leaf.shape)
-            for leaf, stop in zip(leaves, stops, strict=True)
-        )
-        return _nested(self._layout.space, arrays)
+        return self.reader.read_array(np.ascontiguousarray(array, self.reader.flat_dtype))
 
     def _array(self, action: Any, kinds: str, noun: str) -> Any:
         array = np.asarray(action)
@@ -87,12 +81,3 @@ class ActionDecoder:
                 f"got {array.dtype} of shape {array.shape}; choose actions from {self._layout.flat_space}"
             )
         return array
-
-
-def _nested(space: Space, arrays: Iterator[Array]) -> Any:
-    """The sample of ``space``, Dicts and Tuples of Boxes, that has ``arrays`` as its leaves."""
-    if isinstance(space, Dict):
-        return {key: _nested(child, arrays) for key, child in space.spaces.items()}
-    if isinstance(space, Tuple):
-        return tuple(_nested(child, arrays) for child in space.spaces)
-    return next(arrays)

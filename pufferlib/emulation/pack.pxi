@@ -1,4 +1,4 @@
-# Nested values to flat rows and back, walking a table of leaves (emulation/layout.py).
+# Nested values to flat rows, walking a table of leaves (emulation/layout.py).
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
@@ -10,7 +10,7 @@ from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint16_t
 from libc.string cimport memcpy
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, OneOf, Tuple
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
 from pufferlib.errors import APIUsageError
 
@@ -313,59 +313,3 @@ cdef bint holds_nan(const void *numbers, int real_bytes, Py_ssize_t count) noexc
         for i in range(count):
             found |= (halves[i] & 0x7FFF) > 0x7C00
     return found
-
-
-cdef class ActionReader:
-    """Turns flat integer actions into what an environment takes.
-
-    A Discrete gives a Python int (numpy's integers slow environments down), MultiDiscrete,
-    MultiBinary and Box a fresh array, Dict and Tuple their like, OneOf the pair of the index and
-    the action of that option.
-
-    Args:
-        layout: The ``Layout`` of the actions; its leaves are discrete.
-    """
-
-    cdef object _space
-    cdef tuple _leaves
-    cdef list _low
-    cdef list _high
-
-    def __cinit__(self, layout):
-        self._space = layout.space
-        self._leaves = tuple([leaf for leaf in layout.leaves for _ in range(leaf.count)])
-        self._low = [int(low) for leaf in layout.leaves for low in leaf.bounds[0].ravel()]
-        self._high = [int(high) for leaf in layout.leaves for high in leaf.bounds[1].ravel()]
-
-    def read(self, list values):
-        """The nested action of ``values``, the integers of all leaves in their order.
-
-        Raises:
-            APIUsageError: Too few or too many values, or one out of its range.
-        """
-        cdef Py_ssize_t i
-        if len(values) != len(self._low):
-            raise APIUsageError(f"emulation: an action must have {len(self._low)} integers, got {len(values)}")
-        for i in range(len(self._low)):
-            if not self._low[i] <= values[i] <= self._high[i]:
-                raise APIUsageError(
-                    f"emulation: {self._leaves[i].name} must be in {self._low[i]} to {self._high[i]}, "
-                    f"got {values[i]}; choose actions from the action space"
-                )
-        return build_action(self._space, iter(values))
-
-
-cdef object build_action(space, values):
-    if isinstance(space, Discrete):
-        return next(values)
-    if isinstance(space, Dict):
-        return {key: build_action(child, values) for key, child in space.spaces.items()}
-    if isinstance(space, Tuple):
-        return tuple([build_action(child, values) for child in space.spaces])
-    if isinstance(space, OneOf):
-        choice = next(values)
-        options = [build_action(child, values) for child in space.spaces]
-        return choice, options[choice]
-    array = np.empty(space.shape, space.dtype)
-    array.flat = [next(values) for _ in range(array.size)]
-    return array

@@ -107,11 +107,11 @@ cdef class EmulatedRows(Rows):
 
     cdef object wrapped
     cdef object layout
-    cdef object decoder
     cdef Packer packer
-    cdef list action_rows
+    cdef object decoder
+    cdef ActionReader reader
+    cdef list action_rows  # None if their type is as it should be, and they are read in place
     cdef int64_t low, high  # of a Discrete action; low > high for any other
-    cdef bint int32_actions
     cdef bint checked  # the first observation
     cdef bint replaced  # step or done
     cdef bint is_over  # reset must come next
@@ -123,7 +123,7 @@ cdef class EmulatedRows(Rows):
         """Tell the layouts of observations and actions, once, before the arrays are set."""
         self.layout = layout
         self.packer = Packer(layout)
-        self.decoder = decoder
+        self.decoder, self.reader = decoder, decoder.reader
         self.num_rows = num_rows
         self.row_bytes = layout.dtype.itemsize
         self.low, self.high = 0, -1
@@ -144,8 +144,8 @@ cdef class EmulatedRows(Rows):
     cdef adopted(self, str name, array):
         """Called when an array was adopted."""
         if name == "actions":
-            self.int32_actions = array.dtype == np.int32
-            self.action_rows = [array[row, ...] for row in range(self.num_rows)]
+            as_expected = array.dtype == self.reader.flat_dtype and array.nbytes == self.num_rows * self.reader.row_bytes
+            self.action_rows = None if as_expected else [array[row, ...] for row in range(self.num_rows)]
 
     cdef object act_on_rows(self):
         """Step with the actions that stand in the rows. Returns the info."""
@@ -153,18 +153,26 @@ cdef class EmulatedRows(Rows):
 
     cdef inline object action_in(self, Py_ssize_t row):
         """The action in a row as the environment takes it."""
-        cdef int32_t number
-        if self.low > self.high or not self.int32_actions:
+        if self.action_rows is not None:
             return self.decoder.decode(self.action_rows[row])
-        number = (<int32_t *>self.at(ROW_ACTIONS))[row]
+        if self.low > self.high:
+            return self.reader.read_row(self.at(ROW_ACTIONS) + row * self.reader.row_bytes)
+        cdef int32_t number = (<int32_t *>self.at(ROW_ACTIONS))[row]
         return number if self.low <= number <= self.high else self.decoder.decode(number)
 
-    cdef inline object action_of(self, value):
+    cdef object action_of(self, value):
         """An action as the environment takes it, given any way a caller may."""
         cdef int overflow = 0
-        if type(value) is int and self.low <= self.high:
-            if self.low <= PyLong_AsLongLongAndOverflow(value, &overflow) <= self.high and not overflow:
-                return value
+        cdef int64_t number
+        if self.low <= self.high:
+            if type(value) is int:
+                number = PyLong_AsLongLongAndOverflow(value, &overflow)
+                if not overflow and self.low <= number <= self.high:
+                    return value
+            elif type(value) is int64_type and heads_are_readable:
+                number = (<const Int64 *><PyObject *>value).number
+                if self.low <= number <= self.high:
+                    return number
         return self.decoder.decode(value)
 
     cdef inline int show(self, Py_ssize_t row, observation, bint is_first) except -1:

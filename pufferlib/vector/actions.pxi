@@ -56,10 +56,6 @@ cdef class ActionRows:
         return False
 
 
-cdef inline ArrayHead *head_of(array):
-    return <ArrayHead *><PyObject *>array
-
-
 cdef inline Py_ssize_t size_of(const ArrayHead *head) noexcept nogil:
     cdef Py_ssize_t size = 1
     for axis in range(head.ndim):

@@ -1,5 +1,6 @@
 """Emulation: what goes in comes out again, and what does not fit is refused with a sentence."""
 
+import functools
 import pickle
 
 import gymnasium
@@ -9,7 +10,7 @@ from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscr
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pufferlib import APIUsageError
+from pufferlib import APIUsageError, vector
 from pufferlib._native import Packer
 from pufferlib.emulation import GymnasiumPufferEnv, action_layout, observation_layout
 
@@ -272,6 +273,52 @@ class TestActions:
 
     def test_a_bound_that_float32_cannot_write_exactly(self):
         assert self.sent(Box(-0.7, 0.7, (2,)), [-0.7, 0.7]).tolist() == np.float32([-0.7, 0.7]).tolist()
+
+    def test_nan_is_refused_on_every_call(self):
+        space = Dict({"a": Box(-1, 1, (2,)), "b": Box(-1, 1, (1,), np.float64)})
+        for kind, size in ((space, 3), (Box(-1, 1, (2,)), 2)):
+            env = GymnasiumPufferEnv(Replay(Discrete(2), kind))
+            env.reset()
+            env.step(np.full(size, 0.5))
+            with pytest.raises(APIUsageError, match=r"actions must be numbers, got \[.*nan"):
+                env.step(np.full(size, np.nan))
+
+    @pytest.mark.parametrize(
+        "space",
+        [
+            Discrete(5, start=-2),
+            Box(-1, 1, (2, 3)),
+            Box(-1, 1, (2,), np.float64),
+            Box(0, 255, (4,), np.uint8),
+            MultiDiscrete([3, 4], start=[-1, 5]),
+            MultiBinary((2, 2)),
+            Dict({"a": Box(-1, 1, (2,)), "b": Tuple([Box(-1, 1, (), np.float64), Box(-1, 1, (1,), np.float16)])}),
+            Dict({"a": Discrete(3), "b": Box(-300, 300, (2, 2), np.int16), "c": Box(0, 200, (3,), np.uint8)}),
+            Tuple([MultiDiscrete([5, 6]), OneOf([Discrete(3), MultiBinary(2), Dict({"x": Discrete(7)})])]),
+        ],
+        ids=str,
+    )
+    def test_a_row_of_a_batch_gives_what_step_gives(self, space):
+        creator = functools.partial(GymnasiumPufferEnv, env_creator=lambda: Replay(Discrete(2), space, length=99))
+        vecenv = vector.make(lambda buf: creator(buf=buf), num_envs=2, backend="Serial")
+        alone = [creator(), creator()]
+        flat = vecenv.single_action_space
+        flat.seed(0)
+        vecenv.reset()
+        for env in alone:
+            env.reset()
+        for _ in range(20):
+            actions = [flat.sample() for _ in alone]
+            vecenv.step(np.array(actions))
+            for env, action in zip(alone, actions, strict=True):
+                env.step(action)
+        for env, other in zip(vecenv.envs, alone, strict=True):
+            for got, want in zip(env.env.actions, other.env.actions, strict=True):
+                assert space.contains(got)
+                assert repr(got) == repr(want)
+        kept = [repr(action) for action in vecenv.envs[0].env.actions]
+        vecenv.actions[...] = flat.sample()  # whoever keeps an action keeps its numbers
+        assert [repr(action) for action in vecenv.envs[0].env.actions] == kept
 
     def test_box_is_copied_and_converted(self):
         action = np.array([0.5, -0.5])

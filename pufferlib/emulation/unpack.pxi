@@ -1,0 +1,161 @@
+# Flat actions to what environments take, walking a tree of their space.
+
+from gymnasium.spaces import Dict, OneOf, Tuple
+
+cdef enum ActionKind:
+    AN_INTEGER, INTEGERS, AS_IT_IS, MAPPING, SEQUENCE, CHOICE
+
+
+cdef class ActionNode:
+    """How numbers at neighbouring places of a flat action become an action of one space.
+
+    Args:
+        space: Of the action.
+        flat_dtype: Of the flat action.
+    """
+
+    cdef ActionKind kind
+    cdef Py_ssize_t count  # of its numbers
+    cdef Py_ssize_t item_bytes  # of one of them in the flat action
+    cdef tuple keys, children
+    cdef object template  # an array of the action's shape
+    cdef object dtype  # of the action, if the template has another
+
+    def __cinit__(self, space, flat_dtype):
+        self.item_bytes = flat_dtype.itemsize
+        self.count = 1
+        if isinstance(space, Discrete):
+            self.kind = AN_INTEGER
+        elif isinstance(space, (Dict, Tuple, OneOf)):
+            self.kind = MAPPING if isinstance(space, Dict) else SEQUENCE if isinstance(space, Tuple) else CHOICE
+            inside = space.spaces.values() if self.kind == MAPPING else space.spaces
+            self.keys = tuple(space.spaces) if self.kind == MAPPING else ()
+            self.children = tuple([ActionNode(child, flat_dtype) for child in inside])
+            self.count = sum([(<ActionNode>child).count for child in self.children]) + (self.kind == CHOICE)
+        else:
+            self.kind = AS_IT_IS if flat_dtype.kind == "f" or flat_dtype == space.dtype else INTEGERS
+            self.template = np.zeros(space.shape, flat_dtype if self.kind == AS_IT_IS else space.dtype)
+            self.dtype = space.dtype if self.template.dtype != space.dtype else None
+            self.count = self.template.size
+
+    cdef object build(self, const char *numbers):
+        if self.kind == AN_INTEGER:
+            return (<const int32_t *>numbers)[0]
+        if self.template is not None:
+            return self.build_array(numbers)
+        if self.kind == CHOICE:
+            return self.build_choice(<const int32_t *>numbers)
+        parts = []
+        for child in self.children:
+            parts.append((<ActionNode>child).build(numbers))
+            numbers += (<ActionNode>child).count * self.item_bytes
+        return dict(zip(self.keys, parts)) if self.kind == MAPPING else tuple(parts)
+
+    cdef object build_array(self, const char *numbers):
+        cdef Py_ssize_t i
+        array = self.template.copy()
+        if self.kind == AS_IT_IS:
+            memcpy(head_of(array).data, numbers, self.count * self.item_bytes)
+            return array if self.dtype is None else array.astype(self.dtype)
+        for i in range(self.count):
+            write_integer(head_of(array).data, i, array.itemsize, (<const int32_t *>numbers)[i])
+        return array
+
+    cdef object build_choice(self, const int32_t *numbers):
+        """The index of an option and its action; the numbers of the others do nothing."""
+        cdef Py_ssize_t i, start = 1
+        for i in range(numbers[0]):
+            start += (<ActionNode>self.children[i]).count
+        return numbers[0], (<ActionNode>self.children[numbers[0]]).build(<const char *>(numbers + start))
+
+
+cdef inline ArrayHead *head_of(array):
+    return <ArrayHead *><PyObject *>array
+
+
+cdef inline void write_integer(char *array, Py_ssize_t place, int itemsize, int32_t number) noexcept:
+    """Write a number that fits, signed or not."""
+    if itemsize == 1:
+        array[place] = <char>number
+    elif itemsize == 2:
+        (<uint16_t *>array)[place] = <uint16_t>number
+    elif itemsize == 4:
+        (<int32_t *>array)[place] = number
+    else:
+        (<int64_t *>array)[place] = number
+
+
+cdef class ActionReader:
+    """Turns flat actions into what an environment takes.
+
+    A Discrete gives a Python int (numpy's integers slow environments down), MultiDiscrete,
+    MultiBinary and Box a fresh array, Dict and Tuple their like, OneOf the pair of the index and
+    the action of that option.
+
+    Args:
+        layout: The ``Layout`` of the actions.
+        flat_dtype: Of the flat actions: int32, or that of a Box.
+    """
+
+    cdef ActionNode root
+    cdef tuple leaves  # of every number
+    cdef object low, high
+    cdef list bounds  # pairs of them
+    cdef readonly object flat_dtype
+    cdef Py_ssize_t row_bytes
+    cdef bint is_real, is_int32
+
+    def __cinit__(self, layout, flat_dtype):
+        self.flat_dtype = flat_dtype
+        self.is_int32 = flat_dtype == np.int32
+        self.is_real = flat_dtype.kind == "f"
+        self.root = ActionNode(layout.space, flat_dtype)
+        self.row_bytes = self.root.count * flat_dtype.itemsize
+        self.leaves = tuple([leaf for leaf in layout.leaves for _ in range(leaf.count)])
+        bounds = [leaf.bounds for leaf in layout.leaves]
+        self.low, self.high = (
+            np.concatenate([side[place].ravel() for side in bounds]).astype(flat_dtype) for place in range(2)
+        )
+        self.bounds = list(zip(self.low.tolist(), self.high.tolist()))
+
+    def read(self, list values):
+        """The action of ``values``, the integers of all leaves in their order.
+
+        Raises:
+            APIUsageError: Too few or too many values, or one out of its range.
+        """
+        if len(values) != self.root.count:
+            raise APIUsageError(f"emulation: an action must have {self.root.count} integers, got {len(values)}")
+        for place, (low, high) in enumerate(self.bounds):
+            if not low <= values[place] <= high:
+                raise APIUsageError(
+                    f"emulation: {self.leaves[place].name} must be in {low} to {high}, got {values[place]}; "
+                    "choose actions from the action space"
+                )
+        return self.read_array(np.array(values, self.flat_dtype))
+
+    def read_array(self, array):
+        """The action of an array of ``flat_dtype``, whose integers are known to be in range.
+
+        Raises:
+            APIUsageError: It is too short or long, or not contiguous, or holds NaN.
+        """
+        if array.dtype != self.flat_dtype or array.nbytes != self.row_bytes or not array.flags.c_contiguous:
+            raise APIUsageError(
+                f"emulation: an action must be {self.root.count} contiguous {self.flat_dtype}, "
+                f"got {array.dtype} of shape {array.shape}"
+            )
+        if self.is_real and holds_nan(head_of(array).data, self.root.item_bytes, self.root.count):
+            raise APIUsageError(f"emulation: actions must be numbers, got {array.tolist()}; look at the policy")
+        return self.root.build(head_of(array).data)
+
+    cdef object read_row(self, const char *row):
+        """The action of a row of the batch, in which reals were checked before."""
+        cdef Py_ssize_t i
+        if self.is_int32:
+            numbers = <const int32_t *>row
+            low, high = <const int32_t *>head_of(self.low).data, <const int32_t *>head_of(self.high).data
+            for i in range(self.root.count):
+                if not low[i] <= numbers[i] <= high[i]:
+                    return self.read([numbers[i] for i in range(self.root.count)])  # says what is wrong
+        return self.root.build(row)
