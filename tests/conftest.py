@@ -3,5 +3,21 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 # Last, so that it never hides an installed package.
 sys.path.append(str(Path(__file__).parents[1]))
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config, log):
+    """With ``-n``, give all tests of the Ray cluster to one worker: starting one is slow, and it fills the machine."""
+    if config.getvalue("dist") != "load":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "cluster" if nodeid.startswith("tests/cluster/") else nodeid
+
+    return Scheduling(config, log)

@@ -6,9 +6,10 @@ Imports neither torch nor ray, so that an actor takes few MiB beyond what Ray it
 import os
 import pickle
 import socket
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from pufferlib.vector.group import EnvGroup, env_rows
 from pufferlib.vector.messages import Failed
 from pufferlib.vector.plan import Autoreset, EnvDescription, EnvPlan, RowSpec
 
-__all__ = ["Block", "Bytes", "EnvActor", "Outcome", "Ready"]
+__all__ = ["Block", "Bytes", "EnvActor", "Outcome", "Ready", "actor_class"]
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -78,6 +79,32 @@ class Ready:
 
 
 Outcome = tuple[Bytes, bytes]  # of a reset or step: the block, and the pickled infos if there are any
+
+
+def actor_class() -> type[Any]:
+    """The class of the actors, to be started by ``ray.remote``; ``call("step", ...)`` is ``EnvActor.step(...)``.
+
+    Being local to a function it is sent by value, and so runs before the actor imports pufferlib. For
+    Ray puts the caller's folder before everything else on an actor's path, also where the caller looks
+    there last or not at all (``PYTHONSAFEPATH``), because it has sources of what is installed.
+    """
+    folder = os.getcwd()
+    entries = [os.path.abspath(entry) for entry in sys.path]
+    comes_first = entries[:1] == [folder]
+    first, last = [folder] * comes_first, [folder] * (folder in entries and not comes_first)
+
+    class Actor:
+        def __init__(self) -> None:
+            import importlib
+            import sys
+
+            sys.path[:] = [*first, *(entry for entry in sys.path if entry != folder), *last]
+            self.actor = importlib.import_module("pufferlib.vector.ray_actor").EnvActor()
+
+        def call(self, method: str, *args: Any) -> Any:
+            return getattr(self.actor, method)(*args)
+
+    return Actor
 
 
 class EnvActor:

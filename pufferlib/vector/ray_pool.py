@@ -19,7 +19,7 @@ from pufferlib.vector.group import env_rows
 from pufferlib.vector.launch import pickle_envs
 from pufferlib.vector.messages import STEP, Failed
 from pufferlib.vector.plan import EnvDescription, VectorPlan
-from pufferlib.vector.ray_actor import Block, EnvActor, Ready
+from pufferlib.vector.ray_actor import Block, Ready, actor_class
 from pufferlib.vector.ray_cluster import connect, cpus_per_worker, describe_room
 from pufferlib.vector.restarts import Restarts
 
@@ -83,7 +83,7 @@ class ActorPool:
     def _start_actors(self) -> None:
         """Start every actor, and wait until the cluster has found room for it."""
         options = {"num_cpus": cpus_per_worker(self._ray), "scheduling_strategy": "SPREAD"}
-        self._kind = self._ray.remote(EnvActor).options(**options)
+        self._kind = self._ray.remote(actor_class()).options(**options)
         workers = range(self._plan.num_workers)
         for worker in workers:
             self._actors.append(self._kind.remote())
@@ -179,7 +179,7 @@ class ActorPool:
             return []
         self.is_closed = True
         there = [worker for worker in self._places if self._place(worker)]
-        refs = {self._actors[worker].close.remote(): worker for worker in there}
+        refs = {self._actors[worker].call.remote("close"): worker for worker in there}
         closed = self._ray.wait(list(refs), num_returns=len(refs), timeout=CLOSE_S)[0] if refs else []
         reports = zip(closed, self._get_all(closed), strict=True)
         for actor in self._actors:
@@ -191,7 +191,7 @@ class ActorPool:
         self._results.pop(worker, None)
         limit_s = 0.0 if phase == "place" else self._timeout_s * self._envs_per_worker
         limit_s += self._room_s if phase in ("place", "resume") else 0.0
-        ref = getattr(self._actors[worker], phase).remote(*args)
+        ref = self._actors[worker].call.remote(phase, *args)
         self._calls[worker] = _Call(phase, ref, time.monotonic() + limit_s)
         self._commands[worker] += 1
         return ref
@@ -242,7 +242,7 @@ class ActorPool:
         """End the actor of ``worker``, and let a new one build its environments and start new episodes."""
         self._ray.kill(self._actors[worker])
         self._actors[worker] = self._kind.remote()
-        self._places[worker] = self._actors[worker].place.remote()
+        self._places[worker] = self._actors[worker].call.remote("place")
         mine = self._envs_of(worker)
         self._seeds[mine] = [env_seed(seed, restarts.count_of(worker)) for seed in self._seeds[mine]]
         stands_still = self.description.autoreset == "disabled" and restarts.is_lost(worker)

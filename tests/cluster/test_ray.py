@@ -29,7 +29,6 @@ from ray.cluster_utils import Cluster  # noqa: E402 - only now is it known to be
 
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.xdist_group("ray"),  # one cluster is enough: pytest -n 2 --dist loadgroup
     pytest.mark.timeout(300),
     pytest.mark.filterwarnings("default"),  # Ray's own
 ]

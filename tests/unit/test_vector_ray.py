@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 
+import cloudpickle
 import gymnasium
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.vector.launch import pickle_envs
 from pufferlib.vector.messages import Failed
 from pufferlib.vector.plan import EnvPlan
-from pufferlib.vector.ray_actor import Block, EnvActor
+from pufferlib.vector.ray_actor import Block, EnvActor, actor_class
 
 
 class Counter(pufferlib.PufferEnv):
@@ -96,6 +97,25 @@ def test_a_failure_is_shipped_as_a_report():
     report = actor.step(np.zeros(6, np.int32))
     assert isinstance(report, Failed)
     assert (report.phase, report.position) == ("step", 1)
+
+
+@pytest.mark.parametrize(("place", "expected"), [(None, []), (0, [0]), (1, [-1])])
+def test_an_actor_imports_from_its_caller_s_folder_where_the_caller_does(tmp_path, monkeypatch, place, expected):
+    folder, path = str(tmp_path), [entry for entry in sys.path if entry]
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", path if place is None else [*path[:place], "", *path[place:]])
+    code = f"""if True:
+        import pickle, sys
+        actor_class = pickle.load(sys.stdin.buffer)
+        assert "pufferlib" not in sys.modules
+        sys.path.insert(0, {folder!r})  # as Ray does
+        actor = actor_class().actor
+        places = [i for i, entry in enumerate(sys.path) if entry == {folder!r}]
+        print(type(actor).__name__, [i - len(sys.path) if i else 0 for i in places])
+        """
+    data = cloudpickle.dumps(actor_class())
+    done = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, cwd="/")
+    assert (done.stdout.decode(), done.stderr) == (f"EnvActor {expected}\n", b"")
 
 
 def test_an_address_at_which_nobody_answers(monkeypatch):
