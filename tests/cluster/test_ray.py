@@ -315,9 +315,9 @@ def test_an_actor_that_fails_again_and_again_is_given_up():
 
 def test_an_environment_that_takes_too_long(monkeypatch):
     monkeypatch.setattr(ray_pool, "CLOSE_S", 0.5)
-    vecenv = make([Scripted] * 2, 2, 2, env_kwargs=[{}, {"on_step": lambda: time.sleep(600)}], timeout_s=6)
+    vecenv = make([Scripted] * 2, 2, 2, env_kwargs=[{}, {"on_step": lambda: time.sleep(600)}], timeout_s=12)
     vecenv.reset()
-    with pytest.raises(WorkerError, match=r"one step .* may take timeout_s=6 .*environment 1 \(worker 1"):
+    with pytest.raises(WorkerError, match=r"one step .* may take timeout_s=12 .*environment 1 \(worker 1"):
         vecenv.step([0, 1])
 
 
