@@ -182,8 +182,13 @@ cdef class Packer:
     cdef inline object find(self, Py_ssize_t position, sample):
         """The value of a leaf inside ``sample``."""
         cdef PyObject *found
+        cdef tuple path = <tuple>self._paths[position]
+        if len(path) == 1 and type(sample) is dict:  # by far the most common
+            found = PyDict_GetItemWithError(sample, path[0])
+            if found is not NULL:
+                return <object>found
         value = sample
-        for key in <tuple>self._paths[position]:
+        for key in path:
             if type(value) is dict:
                 found = PyDict_GetItemWithError(value, key)
                 if found is NULL:
