@@ -2,11 +2,12 @@
  *
  * A PufferTask is work that comes again and again, like the step of a batch: many items that do not
  * depend on one another. The caller works too. How many helpers it calls follows from how long an item
- * has taken so far, because a small step is done before a helper has heard of it. The items are dealt
- * out in chunks, a few for each thread, by a counter: whoever takes a number above zero owns that
- * chunk, and the job cannot end before it is done. So a helper that comes late finds nothing to take,
- * or a chunk of the next job, and is right in both cases; it reads nothing of a job before it owns a
- * part of it.
+ * has taken so far, because a small step is done before a helper has heard of it. Each thread is dealt
+ * a share, the same one every time, so that its items stay in the cache of its core; whoever is done
+ * takes from the shares of others. A share is a few chunks and a counter: whoever takes a number above
+ * zero from it owns that chunk, and the job cannot end before it is done. So a helper that comes late
+ * finds nothing to take, or a chunk of the next job, and is right in both cases; it reads nothing of a
+ * job before it owns a part of it.
  *
  * There is one job with helpers at a time. A second thread that comes meanwhile works alone, which is
  * what it would do on a machine whose cores are busy anyway.
@@ -51,24 +52,30 @@ typedef struct PufferTask {
     double item_ns;
 } PufferTask;
 
-/* What is shared out right now. `task`, `begin`, `chunk` and `num_chunks` may be read by owners of a chunk.
- */
-typedef struct PufferJob {
+/* Items [begin, end), in chunks. Only the owner of a chunk, of whatever share, may read the plain numbers. */
+typedef struct PufferShare {
     _Alignas(PUFFER_CACHE_LINE) _Atomic int64_t chunks_left; /* below 1: none */
+    int32_t begin, end, num_chunks;
+} PufferShare;
+
+/* What is being worked on; the same holds for `task` and `chunk`. */
+typedef struct PufferJob {
     const PufferTask *task;
-    int32_t begin, chunk, num_chunks;
-    _Atomic int cpu; /* where the caller was; -1: unknown */
+    int32_t chunk;              /* items */
+    _Atomic int32_t num_shares; /* all others are empty */
+    _Atomic int cpu;            /* where the caller was; -1: unknown */
 } PufferJob;
 
 static struct {
-    PufferJob job;
-    PufferSignal unfinished; /* chunks of the job */
-    PufferSignal calls[PUFFER_MAX_THREADS - 1];
-    _Atomic bool is_taken; /* by the thread whose job it is; it guards what follows */
+    _Alignas(PUFFER_CACHE_LINE) PufferJob job;
+    PufferSignal unfinished;                /* chunks of the job */
+    PufferShare shares[PUFFER_MAX_THREADS]; /* the first is the caller's */
+    PufferSignal calls[PUFFER_MAX_THREADS]; /* to the helper whose share that is */
+    _Atomic bool is_taken;                  /* by the thread whose job it is; it guards what follows */
     bool minds_forks;
-    int32_t num_helpers;
-    int64_t last_ns; /* when the last job ended */
-} puffer_pool;
+    int32_t num_threads; /* with one caller; helpers are those from 1 on */
+    int64_t last_ns;     /* when the last job ended */
+} puffer_pool = {.num_threads = 1};
 
 /* ---- Helpers --------------------------------------------------------------------------------- */
 
@@ -94,21 +101,24 @@ static void puffer_leave_cpu(int cpu) {
 #endif
 }
 
-/* Take a chunk of the job. False when none is left. */
-static inline bool puffer_take_chunk(PufferJob *job, int32_t *begin, int32_t *end) {
-    int64_t left = atomic_fetch_sub(&job->chunks_left, 1);
+/* Take a chunk of a share. False when none is left. */
+static inline bool puffer_take_chunk(PufferShare *share, const PufferJob *job, int32_t *begin, int32_t *end) {
+    if (atomic_load_explicit(&share->chunks_left, memory_order_relaxed) <= 0) return false;
+    int64_t left = atomic_fetch_sub(&share->chunks_left, 1);
     if (left <= 0) return false;
-    int64_t first = job->begin + (job->num_chunks - left) * job->chunk;
+    int64_t first = share->begin + (share->num_chunks - left) * job->chunk;
     int64_t after = first + job->chunk;
     *begin = (int32_t)first;
-    *end = after < job->task->num_items ? (int32_t)after : job->task->num_items;
+    *end = after < share->end ? (int32_t)after : share->end;
     return true;
 }
 
-/* The life of a helper, which ends with the process; `call` is its own signal. */
-static void *puffer_help(void *call) {
+/* The life of a helper, which ends with the process; it is given its share. */
+static void *puffer_help(void *own) {
     PufferPatience patience = puffer_patience(true);
     PufferJob *job = &puffer_pool.job;
+    const int32_t place = (int32_t)((PufferShare *)own - puffer_pool.shares);
+    PufferSignal *call = &puffer_pool.calls[place];
     uint32_t last = 0;
     for (;;) {
         uint32_t done = 0;
@@ -116,9 +126,13 @@ static void *puffer_help(void *call) {
         puffer_signal_wait(call, last, &patience, PUFFER_FOREVER_NS);
         last = puffer_signal_read(call);
         puffer_leave_cpu(atomic_load_explicit(&job->cpu, memory_order_relaxed));
-        while (puffer_take_chunk(job, &begin, &end)) {
-            job->task->work(job->task->context, begin, end);
-            done++;
+        int32_t count = atomic_load_explicit(&job->num_shares, memory_order_relaxed);
+        for (int32_t i = 0; i < count; i++) {
+            PufferShare *share = &puffer_pool.shares[(place + i) % count];
+            while (puffer_take_chunk(share, job, &begin, &end)) {
+                job->task->work(job->task->context, begin, end);
+                done++;
+            }
         }
         if (done > 0) puffer_signal_subtract(&puffer_pool.unfinished, done);
     }
@@ -127,32 +141,32 @@ static void *puffer_help(void *call) {
 
 /* In the child of a fork, where no helper is left. */
 static void puffer_forget_helpers(void) {
-    for (int32_t i = 0; i < puffer_pool.num_helpers; i++) {
+    for (int32_t i = 0; i < puffer_pool.num_threads; i++) {
         atomic_store(&puffer_pool.calls[i].value, 0);
         atomic_store(&puffer_pool.calls[i].sleepers, 0);
+        atomic_store(&puffer_pool.shares[i].chunks_left, 0);
     }
     atomic_store(&puffer_pool.unfinished.sleepers, 0);
-    atomic_store(&puffer_pool.job.chunks_left, 0);
-    puffer_pool.num_helpers = 0;
+    puffer_pool.num_threads = 1;
     atomic_store(&puffer_pool.is_taken, false);
 }
 
-/* Have helpers for `threads` threads; the pool is taken. Returns 0 or an errno. Signals to the process are
- * for the threads that it has started itself. */
+/* Have the helpers that `threads` threads need; the pool is taken. Returns 0 or an errno. Signals to the
+ * process are for the threads that it has started itself. */
 static int puffer_start_helpers(int32_t threads) {
-    if (puffer_pool.num_helpers >= threads - 1) return 0;
+    if (puffer_pool.num_threads >= threads) return 0;
     sigset_t all, before;
     int error = 0;
     if (!puffer_pool.minds_forks) error = pthread_atfork(NULL, NULL, puffer_forget_helpers);
     puffer_pool.minds_forks = error == 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (error == 0 && puffer_pool.num_helpers < threads - 1) {
+    while (error == 0 && puffer_pool.num_threads < threads) {
         pthread_t thread;
-        error = pthread_create(&thread, NULL, puffer_help, &puffer_pool.calls[puffer_pool.num_helpers]);
+        error = pthread_create(&thread, NULL, puffer_help, &puffer_pool.shares[puffer_pool.num_threads]);
         if (error != 0) break;
         pthread_detach(thread);
-        puffer_pool.num_helpers++;
+        puffer_pool.num_threads++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
@@ -185,46 +199,73 @@ static void puffer_learn(PufferTask *task, int64_t ns, int32_t items) {
     task->is_short = work_ns < PUFFER_CHUNK_NS && (task->threads == 1 || work_ns < 2.0 * task->helper_ns);
 }
 
-/* Deal out the items from `begin` on. */
-static void puffer_deal(PufferJob *job, const PufferTask *task, int32_t begin, int32_t width) {
-    int64_t items = task->num_items - begin;
-    double most = task->item_ns * (double)items / PUFFER_CHUNK_NS + 1;
+/* Items of a chunk, when `items` are dealt out to `width` threads. */
+static int32_t puffer_chunk(const PufferTask *task, int32_t items, int32_t width) {
     int64_t chunks = width > 1 ? (int64_t)width * PUFFER_CHUNKS_PER_THREAD : 1;
+    double most = task->item_ns * items / PUFFER_CHUNK_NS + 1;
     if ((double)chunks < most) chunks = most < (double)items ? (int64_t)most : items;
-    if (chunks > items) chunks = items;
-    job->task = task;
-    job->begin = begin;
-    job->chunk = chunks > 0 ? (int32_t)((items + chunks - 1) / chunks) : 0;
-    job->num_chunks = chunks > 0 ? (int32_t)((items + job->chunk - 1) / job->chunk) : 0;
+    return chunks < items ? (int32_t)((items + chunks - 1) / chunks) : 1;
 }
 
-/* Call `count` helpers. Those that sleep stay asleep unless their share of `share_ns` is worth the waking, or
- * the next job is so near that they will be awake for it. */
-static void puffer_call_helpers(int32_t count, double share_ns, const PufferTask *task) {
-    bool wakes = share_ns >= (double)task->helper_ns * PUFFER_WAKE_FACTOR ||
-                 puffer_now_ns() - puffer_pool.last_ns < PUFFER_YIELD_NS;
-    for (int32_t i = 0; i < count; i++) {
-        PufferSignal *call = &puffer_pool.calls[i];
-        if (wakes || atomic_load(&call->sleepers) == 0) puffer_signal_add(call);
-    }
+/* Deal items [begin, end) to a share. What else the job needs is set already. Returns the chunks. */
+static int32_t puffer_deal(PufferShare *share, int32_t chunk, int32_t begin, int32_t end) {
+    share->begin = begin;
+    share->end = end;
+    share->num_chunks = (int32_t)(((int64_t)end - begin + chunk - 1) / chunk);
+    return share->num_chunks;
 }
 
-/* Work on the job until no chunk is left, or until `stop` says so. Returns the chunks done. */
-static uint32_t puffer_work_along(PufferJob *job, PufferTask *task, bool *is_stopped) {
-    int64_t start = puffer_now_ns(), now = start, asked = start;
+/* Work on a share until nothing is left of it, or until `stop` says so. Returns the chunks done. */
+static uint32_t puffer_work_along(PufferShare *share, const PufferJob *job, PufferTask *task, int64_t *asked,
+                                  bool *is_stopped) {
+    int64_t start = puffer_now_ns(), now = start;
     int32_t begin, end, items = 0;
     uint32_t chunks = 0;
-    while (!*is_stopped && puffer_take_chunk(job, &begin, &end)) {
+    while (!*is_stopped && puffer_take_chunk(share, job, &begin, &end)) {
         task->work(task->context, begin, end);
         items += end - begin;
         chunks++;
         now = puffer_now_ns();
-        if (now - asked < PUFFER_STOP_NS || task->stop == NULL) continue;
+        if (now - *asked < PUFFER_STOP_NS || task->stop == NULL) continue;
         *is_stopped = task->stop(task->owner);
-        asked = now;
+        *asked = now;
     }
     puffer_learn(task, now - start, items);
     return chunks;
+}
+
+/* How many of `width` threads to share with: helpers that sleep stay asleep unless their part is worth the
+ * waking, or the last job is so near that they will be awake for the next one. The pool is taken. */
+static int32_t puffer_awake(const PufferTask *task, int32_t items, int32_t width) {
+    double part_ns = task->item_ns * items / width;
+    if (part_ns >= (double)task->helper_ns * PUFFER_WAKE_FACTOR) return width;
+    int64_t now = puffer_now_ns(), last = puffer_pool.last_ns;
+    puffer_pool.last_ns = now;
+    if (now - last < PUFFER_YIELD_NS) return width;
+    int32_t awake = 1;
+    while (awake < width && atomic_load(&puffer_pool.calls[awake].sleepers) == 0) awake++;
+    return awake;
+}
+
+/* Deal the items from `begin` on out to `width` threads, and call the helpers among them. */
+static void puffer_begin_job(PufferTask *task, int32_t begin, int32_t width) {
+    PufferJob *job = &puffer_pool.job;
+    int64_t items = task->num_items - begin;
+    int32_t chunks = 0;
+    job->task = task;
+    job->chunk = puffer_chunk(task, (int32_t)items, width);
+    for (int32_t i = 0; i < width; i++) {
+        int32_t from = begin + (int32_t)(items * i / width), to = begin + (int32_t)(items * (i + 1) / width);
+        chunks += puffer_deal(&puffer_pool.shares[i], job->chunk, from, to);
+    }
+    atomic_store_explicit(&puffer_pool.unfinished.value, (uint32_t)chunks, memory_order_relaxed);
+    atomic_store_explicit(&job->num_shares, width, memory_order_relaxed);
+    atomic_store_explicit(&job->cpu, puffer_current_cpu(), memory_order_relaxed);
+    for (int32_t i = 0; i < width; i++) {
+        PufferShare *share = &puffer_pool.shares[i];
+        atomic_store_explicit(&share->chunks_left, share->num_chunks, memory_order_release);
+    }
+    for (int32_t i = 1; i < width; i++) puffer_signal_add(&puffer_pool.calls[i]);
 }
 
 /* Wait until the helpers have finished the chunks that they took, which they are most likely working on. */
@@ -237,18 +278,18 @@ static void puffer_await_helpers(double chunk_ns) {
     }
 }
 
-/* Share the items from `begin` on out among `width` threads; the pool is taken, its helpers are there. */
+/* Share the items from `begin` on among `width` threads; the pool is taken, its helpers are there. */
 static bool puffer_run_wide(PufferTask *task, int32_t begin, int32_t width) {
     PufferJob *job = &puffer_pool.job;
     bool is_stopped = false;
-    puffer_deal(job, task, begin, width);
-    atomic_store_explicit(&job->cpu, puffer_current_cpu(), memory_order_relaxed);
-    atomic_store_explicit(&puffer_pool.unfinished.value, (uint32_t)job->num_chunks, memory_order_relaxed);
-    atomic_store_explicit(&job->chunks_left, job->num_chunks, memory_order_release);
-    puffer_call_helpers(width - 1, task->item_ns * (task->num_items - begin) / width, task);
-    uint32_t done = puffer_work_along(job, task, &is_stopped);
-    if (is_stopped) {
-        int64_t dropped = atomic_exchange(&job->chunks_left, 0);
+    uint32_t done = 0;
+    puffer_begin_job(task, begin, width);
+    int64_t asked = puffer_now_ns();
+    for (int32_t i = 0; i < width && !is_stopped; i++) {
+        done += puffer_work_along(&puffer_pool.shares[i], job, task, &asked, &is_stopped);
+    }
+    for (int32_t i = 0; i < width && is_stopped; i++) {
+        int64_t dropped = atomic_exchange(&puffer_pool.shares[i].chunks_left, 0);
         if (dropped > 0) done += (uint32_t)dropped;
     }
     puffer_signal_subtract(&puffer_pool.unfinished, done);
@@ -258,11 +299,13 @@ static bool puffer_run_wide(PufferTask *task, int32_t begin, int32_t width) {
 }
 
 static bool puffer_run_alone(PufferTask *task, int32_t begin) {
-    PufferJob job = {0};
+    PufferJob job = {.task = task, .chunk = puffer_chunk(task, task->num_items - begin, 1)};
+    PufferShare share = {0};
+    int64_t asked = puffer_now_ns();
     bool is_stopped = false;
-    puffer_deal(&job, task, begin, 1);
-    atomic_store_explicit(&job.chunks_left, job.num_chunks, memory_order_relaxed);
-    puffer_work_along(&job, task, &is_stopped);
+    puffer_deal(&share, job.chunk, begin, task->num_items);
+    atomic_store_explicit(&share.chunks_left, share.num_chunks, memory_order_relaxed);
+    puffer_work_along(&share, &job, task, &asked, &is_stopped);
     return is_stopped;
 }
 
@@ -285,14 +328,18 @@ static int32_t puffer_width(const PufferTask *task, int32_t items) {
 
 static int puffer_run_measured(PufferTask *task) {
     int32_t begin = task->item_ns == 0 ? puffer_probe(task) : 0;
-    int32_t width = puffer_width(task, task->num_items - begin);
+    int32_t items = task->num_items - begin, width = puffer_width(task, items);
     if (width < 2 || atomic_exchange(&puffer_pool.is_taken, true)) {
         return puffer_run_alone(task, begin) ? PUFFER_STOPPED : 0;
     }
-    int outcome = puffer_start_helpers(task->threads);
-    if (outcome == 0 && puffer_run_wide(task, begin, width)) outcome = PUFFER_STOPPED;
+    int error = puffer_start_helpers(task->threads);
+    bool is_stopped = false;
+    if (error == 0) {
+        width = puffer_awake(task, items, width);
+        is_stopped = width < 2 ? puffer_run_alone(task, begin) : puffer_run_wide(task, begin, width);
+    }
     atomic_store(&puffer_pool.is_taken, false);
-    return outcome;
+    return is_stopped ? PUFFER_STOPPED : error;
 }
 
 /* Do all items of the task. Returns 0; PUFFER_STOPPED if `stop` said so, when nobody works on it any more but
