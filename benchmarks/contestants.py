@@ -19,6 +19,9 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+
 import sides
 import toys
 

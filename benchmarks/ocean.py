@@ -16,8 +16,12 @@ import os
 import statistics
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+
 from report import RESULTS, machine, write
 from sides import Side, serve
 

@@ -6,6 +6,7 @@ python benchmarks/train.py pong --seconds 30 --set train.num_threads=1
 
 import argparse
 import statistics
+import sys
 import tempfile
 import time
 import tomllib
@@ -13,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from report import machine, write
 
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.trainer import Trainer
+
+sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+
+from report import machine, write
 
 WARM_UP = 3  # updates
 
