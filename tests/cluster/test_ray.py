@@ -186,13 +186,13 @@ def test_the_first_to_finish_come_first(tmp_path):
     with make([Scripted] * 3, env_kwargs=[{"on_step": slow}, {}, {}], batch_size=1, zero_copy=False) as vecenv:
         vecenv.async_reset()
         seen = []
-        for _ in range(20):
+        deadline = time.monotonic() + PATIENCE_S
+        while 0 not in seen or min(seen.count(1), seen.count(2)) < 3:  # an actor may be late, none is waited for
+            assert time.monotonic() < deadline, seen
             *_, agent_ids, _ = vecenv.recv()
             seen += agent_ids.tolist()
             vecenv.send([0])
         assert seen.count(0) == 1
-        assert seen.count(1) > 1
-        assert seen.count(2) > 1
         gate.touch()
         observations, _ = vecenv.reset()
         assert observations.tolist() == [[0]]
