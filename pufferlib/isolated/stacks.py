@@ -1,0 +1,60 @@
+"""Where the virtual environments of isolated stacks are, and how pufferlib is imported in them."""
+
+import os
+from pathlib import Path
+
+import pufferlib
+from pufferlib import _native
+
+__all__ = ["IMAGE_FOLDER", "bootstrap", "find_interpreter", "stack_folders", "user_folder"]
+
+#: Where the images keep their stacks.
+IMAGE_FOLDER = Path("/opt/stacks")
+
+# The stack has none of our packages installed. This serves the three modules that may lie apart from
+# each other (in an editable installation), by the paths that the parent knows; the rest of the
+# package is found beside the first.
+_BOOTSTRAP = """
+import importlib.abc, importlib.util, sys
+class Finder(importlib.abc.MetaPathFinder):
+    files = {files!r}
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.files:
+            return None
+        file = self.files[name]
+        folders = [file.rpartition("/")[0]] if file.endswith("/__init__.py") else None
+        return importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
+sys.meta_path.insert(0, Finder())
+from pufferlib.isolated.host import main
+main(int(sys.argv[1]))
+"""
+
+
+def user_folder() -> Path:
+    """Where ``puffer install`` puts stacks: ``$XDG_DATA_HOME/pufferlib/stacks``, by default in ~/.local/share."""
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "pufferlib" / "stacks"
+
+
+def stack_folders(stack: str) -> tuple[Path, ...]:
+    """The folders in which the stack is looked for, the first choice first."""
+    return (user_folder() / stack, IMAGE_FOLDER / stack)
+
+
+def find_interpreter(stack: str) -> Path | None:
+    """The Python of the stack, or None where it is not installed."""
+    candidates = (folder / "bin" / "python" for folder in stack_folders(stack))
+    return next((path for path in candidates if path.exists()), None)
+
+
+def bootstrap() -> str:
+    """Python code that runs ``host.main`` on this pufferlib, in an interpreter that does not have it."""
+    from importlib.util import find_spec
+
+    bindings = find_spec("pufferlib.bindings")
+    files = {
+        "pufferlib": pufferlib.__file__,
+        "pufferlib._native": _native.__file__,
+        "pufferlib.bindings": bindings.origin if bindings else None,
+    }
+    return _BOOTSTRAP.format(files={name: file for name, file in files.items() if file})

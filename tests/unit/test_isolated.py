@@ -1,0 +1,187 @@
+"""Environments in the interpreter of another virtual environment, one that does not have pufferlib."""
+
+import gc
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pufferlib
+from pufferlib import vector
+from pufferlib.errors import APIUsageError, WorkerError
+from pufferlib.isolated import IsolatedEnv, find_interpreter
+
+NEEDED = ("numpy", "gymnasium", "pettingzoo", "cloudpickle", "farama_notifications", "typing_extensions")
+
+ENTRIES = """
+import os, signal, sys, time
+import numpy as np
+import pufferlib
+from pufferlib.errors import APIUsageError
+
+def squared(num_envs=4, **options):
+    return pufferlib.make("squared", num_envs=num_envs, **options)
+
+def wrong():
+    raise APIUsageError("toy: size must be >= 1, got 0")
+
+class Toy:
+    def __new__(cls, trouble):
+        env = squared()
+        def step(actions, original=env.step):
+            if trouble == "raise":
+                raise ZeroDivisionError("by design")
+            if trouble == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if trouble == "sleep":
+                time.sleep(600)
+            return original(actions)
+        env.step = step
+        return env
+"""
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory):
+    """A virtual environment with the hard dependencies and the toy entries, and without pufferlib."""
+    folder = tmp_path_factory.mktemp("stacks") / "toy"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
+    for name in NEEDED:
+        file = Path(importlib.import_module(name).__file__)
+        source = file.parent if file.name == "__init__.py" else file
+        for path in (source, *source.parent.glob(f"{source.name}.libs")):
+            (site / path.name).symlink_to(path)
+    (site / "toy_entries.py").write_text(ENTRIES)
+    return folder
+
+
+def python(stack):
+    return stack / "bin" / "python"
+
+
+@pytest.fixture
+def make(stack):
+    made = []
+
+    def make(entry="squared", buf=None, timeout_s=100.0, **options):
+        made.append(IsolatedEnv("toy", python(stack), f"toy_entries:{entry}", options, buf, timeout_s))
+        return made[-1]
+
+    yield make
+    for env in made:
+        env.close()
+
+
+def play(env, steps=50):
+    rng = np.random.default_rng(0)
+    bytes_seen = [env.reset(seed=3)[0].tobytes()]
+    for _ in range(steps):
+        actions = rng.integers(env.single_action_space.n, size=env.num_agents)
+        *arrays, _ = env.step(actions)
+        bytes_seen += [array.tobytes() for array in (*arrays, env.final_observations, env.masks)]
+    return bytes_seen
+
+
+def test_the_stack_lacks_pufferlib(stack):
+    done = subprocess.run([python(stack), "-I", "-c", "import pufferlib"], capture_output=True, text=True)
+    assert "No module named 'pufferlib'" in done.stderr
+
+
+def test_plays_like_the_same_environment_in_this_process(make):
+    env = make(num_envs=4)
+    assert env.metadata == pufferlib.make("squared", num_envs=4).metadata
+    assert play(env) == play(pufferlib.make("squared", num_envs=4))
+
+
+def test_works_in_worker_processes(stack):
+    def creator(buf=None, seed=0):
+        return IsolatedEnv("toy", python(stack), "toy_entries:squared", {"num_envs": 2}, buf, 100.0)
+
+    rng = np.random.default_rng(0)
+    squared = pufferlib.env_creator("squared")
+    with (
+        vector.make(creator, num_envs=2, num_workers=2, backend="Multiprocessing") as envs,
+        vector.make(squared, env_kwargs={"num_envs": 2}, num_envs=2, backend="Serial") as expected,
+    ):
+        assert np.array_equal(envs.reset(seed=1)[0], expected.reset(seed=1)[0])
+        for _ in range(20):
+            actions = rng.integers(5, size=4)
+            assert np.array_equal(envs.step(actions)[0], expected.step(actions)[0])
+
+
+def test_renders(make):
+    env = make(render_mode="rgb_array")
+    env.reset(seed=0)
+    assert env.render().ndim == 3
+    assert make().render() is None
+
+
+def test_an_error_of_the_environment_comes_with_its_traceback_and_ends_the_process(make):
+    env = make("Toy", trouble="raise")
+    env.reset()
+    with pytest.raises(WorkerError, match=r"toy: ZeroDivisionError: by design, in step(.|\n)*toy_entries.py"):
+        env.step(np.zeros(4, int))
+    assert env._process.poll() is not None
+    with pytest.raises(APIUsageError, match="closed; make another"):
+        env.step(np.zeros(4, int))
+
+
+def test_misuse_keeps_its_kind(make):
+    with pytest.raises(APIUsageError, match="toy: size must be >= 1, got 0"):
+        make("wrong")
+
+
+def test_a_killed_process_is_named_with_its_signal(make):
+    env = make("Toy", trouble="kill")
+    env.reset()
+    with pytest.raises(WorkerError, match=r"ended with signal SIGKILL, in step"):
+        env.step(np.zeros(4, int))
+
+
+def test_a_step_that_never_ends_meets_its_deadline(make):
+    env = make("Toy", trouble="sleep", timeout_s=20.0)
+    env.reset()
+    env._timeout_s = 0.5
+    with pytest.raises(WorkerError, match=r"one step may take timeout_s=0.5 seconds"):
+        env.step(np.zeros(4, int))
+    assert env._process.returncode == -signal.SIGKILL
+
+
+def test_actions_are_checked_before_they_are_sent(make):
+    env = make()
+    with pytest.raises(APIUsageError, match="not reset yet"):
+        env.step(np.zeros(4, int))
+    env.reset()
+    with pytest.raises(APIUsageError, match="action space"):
+        env.step(np.full(4, 99))
+    env.step(np.zeros(4, int))
+
+
+def test_closing_twice_or_forgetting_leaves_no_process_and_no_file(make, stack):
+    before = set(os.listdir("/proc/self/fd"))
+    env = make()
+    process = env._process
+    env.close()
+    env.close()
+    assert process.returncode == 0
+    forgotten = IsolatedEnv("toy", python(stack), "toy_entries:squared", {}, None, 100.0)
+    process = forgotten._process
+    del forgotten
+    gc.collect()
+    assert process.returncode == 0
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_stack_is_found_in_the_users_data_folder_first(monkeypatch, tmp_path, stack):
+    assert find_interpreter("no_such_stack") is None
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    (tmp_path / "pufferlib" / "stacks").mkdir(parents=True)
+    (tmp_path / "pufferlib" / "stacks" / "toy").symlink_to(stack)
+    assert find_interpreter("toy") == tmp_path / "pufferlib" / "stacks" / "toy" / "bin" / "python"
