@@ -1,6 +1,8 @@
-"""Third-party environments: one module or package each, found by name and loaded on first use.
+"""Third-party environments: one package each, found by name and loaded on first use.
 
 A binding defines ``names()``, the environments it offers, without importing what it wraps, and
 ``env_creator(name)``, which returns a picklable function ``(buf=None, seed=0, **options)``
-that makes one, as a PufferEnv or as a wrapper of ``pufferlib.emulation``.
+that makes one, as a PufferEnv or as a wrapper of ``pufferlib.emulation``. Its ``binding.toml``
+holds the facts (packages, versions, licence); ``docs/add-a-binding.md`` tells the rest. Modules
+with a leading underscore are shared by the bindings.
 """

@@ -1,8 +1,10 @@
 """Policies: networks that turn observations into action distributions and value estimates."""
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
+from types import ModuleType
 from typing import TypeVar
 
 import numpy as np
@@ -209,9 +211,22 @@ class LSTMWrapper(Policy):
 
 
 def make_policy(
-    env: PufferEnv, name: str = "Default", hidden_size: int = 128, num_layers: int = 2, recurrent: bool = False
+    env: PufferEnv,
+    name: str = "Default",
+    hidden_size: int = 128,
+    num_layers: int = 2,
+    recurrent: bool = False,
+    more: ModuleType | None = None,
 ) -> Policy:
     """The policy called ``name`` for the spaces of ``env``, with an LSTM if ``recurrent``.
+
+    Args:
+        env: The environment that describes one agent's spaces.
+        name: A policy of this module, or one that ``more`` exports.
+        hidden_size: Width of the hidden layers.
+        num_layers: Hidden layers of "Default".
+        recurrent: Put an LSTM between the encoder and the decoder.
+        more: The policies of a binding: classes that take ``(env, hidden_size)``, listed in ``__all__``.
 
     Raises:
         UnknownNameError: There is no such policy.
@@ -220,6 +235,7 @@ def make_policy(
     policies: dict[str, Callable[[], Policy]] = {
         "Default": lambda: Default(env, hidden_size, num_layers),
         "NatureCNN": lambda: NatureCNN(env, hidden_size),
+        **{own: functools.partial(getattr(more, own), env, hidden_size) for own in getattr(more, "__all__", ())},
     }
     if name not in policies:
         raise UnknownNameError.of("make_policy", "policy", name, policies)

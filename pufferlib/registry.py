@@ -4,12 +4,13 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 from pufferlib.errors import UnknownNameError
 
-__all__ = ["env_creator", "list_envs", "make"]
+__all__ = ["env_creator", "list_envs", "make", "policies"]
 
 
 def list_envs() -> list[str]:
@@ -34,10 +35,10 @@ def env_creator(name: str) -> Callable[..., Any]:
 
     binding, _, game = name.partition("/")
     if game and binding in _bindings():
-        module = _binding(binding)
-        if game not in module.names():
-            raise UnknownNameError.of("pufferlib.env_creator", "environment", name, list_envs())
-        creator: Callable[..., Any] = module.env_creator(game)
+        try:
+            creator: Callable[..., Any] = _binding(binding).env_creator(game)
+        except UnknownNameError:
+            raise UnknownNameError.of("pufferlib.env_creator", "environment", name, list_envs()) from None
         return creator
     if name.removeprefix("puffer_") in (*ocean.names(), *ocean.python_names()):
         return ocean.env_creator(name)
@@ -57,10 +58,19 @@ def make(name: str, **kwargs: Any) -> Any:
     return env_creator(name)(**kwargs)
 
 
+def policies(env_name: str) -> ModuleType | None:
+    """The module of policies that the environment's binding brings, if it does; loading it loads torch."""
+    binding, _, game = env_name.partition("/")
+    if not game or binding not in _bindings() or find_spec(f"pufferlib.bindings.{binding}.policy") is None:
+        return None
+    return importlib.import_module(f"pufferlib.bindings.{binding}.policy")
+
+
 @functools.cache
 def _bindings() -> tuple[str, ...]:
     package = importlib.import_module("pufferlib.bindings")
-    return tuple(module.name for module in pkgutil.iter_modules(package.__path__))
+    names = (module.name for module in pkgutil.iter_modules(package.__path__))
+    return tuple(name for name in names if not name.startswith("_"))
 
 
 def _binding(name: str) -> ModuleType:

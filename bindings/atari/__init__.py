@@ -16,14 +16,10 @@ Sources: Mnih et al. 2015, https://doi.org/10.1038/nature14236 (preprocessing); 
 https://doi.org/10.1613/jair.5699 (sticky actions, whole games).
 """
 
-import functools
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from pufferlib.buffers import Array
-from pufferlib.emulation import GymnasiumPufferEnv
-from pufferlib.errors import BindingMissing, UnknownNameError
+from .._creating import creator
 
 __all__ = ["env_creator", "names"]
 
@@ -48,28 +44,10 @@ def names() -> tuple[str, ...]:
     return tuple(_GAMES.split())
 
 
-def env_creator(name: str) -> Callable[..., GymnasiumPufferEnv]:
+def env_creator(name: str) -> Callable[..., Any]:
     """A picklable function ``(buf=None, seed=0, **options)`` that starts the game ``name``.
 
     Raises:
         UnknownNameError: No game has this name; the nearest ones are suggested.
     """
-    if name not in names():
-        raise UnknownNameError.of("pufferlib.bindings.atari", "game", name, names())
-    return functools.partial(_create, name)
-
-
-def _create(game: str, buf: Mapping[str, Array] | None = None, seed: int = 0, **options: Any) -> GymnasiumPufferEnv:
-    try:
-        from .game import AtariGame, make_game
-    except ModuleNotFoundError as error:
-        if error.name not in ("ale_py", "cv2"):
-            raise
-        raise BindingMissing(
-            f"atari/{game}: needs the package {error.name}, which is not installed; "
-            "run: pip install 'pufferlib[atari]', or use the image, which has it: ./scripts/tank shell"
-        ) from error
-    known = (inspect.signature(AtariGame).parameters.keys() - {"game"}) | {"episodic_life", "reward_clip"}
-    for option in options.keys() - known:
-        raise UnknownNameError.of(f"atari/{game}", "option", option, known)
-    return GymnasiumPufferEnv(env=make_game(game, **options), buf=buf, seed=seed)
+    return creator(__name__, name, names(), options_of=("AtariGame",))

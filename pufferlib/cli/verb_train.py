@@ -58,8 +58,10 @@ def _base(name: str, resumed: Run | None, wants_help: bool) -> Config:
         raise UsageError(
             f"{PROG}: name an environment first, for example: puffer train breakout; puffer list shows all"
         )
-    if name.removeprefix("puffer_") not in registry.list_envs():
-        raise UnknownNameError.of(PROG, "environment", name, registry.list_envs())
+    try:
+        registry.env_creator(name)  # knows short names too
+    except UnknownNameError:
+        raise UnknownNameError.of(PROG, "environment", name, registry.list_envs()) from None
     return load_config(name)
 
 

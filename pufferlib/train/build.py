@@ -61,7 +61,12 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
         torch.manual_seed(config.train.seed)
         settings = config.policy
         policy = make_policy(
-            vecenv.driver_env, settings.name, settings.hidden_size, settings.num_layers, settings.recurrent
+            vecenv.driver_env,
+            settings.name,
+            settings.hidden_size,
+            settings.num_layers,
+            settings.recurrent,
+            registry.policies(config.env_name),
         )
     return policy.to(pick_device(config.train.device))
 

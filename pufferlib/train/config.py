@@ -46,7 +46,8 @@ class PolicyConfig:
     """The network.
 
     Attributes:
-        name: A policy of ``pufferlib.models``: "Default" or "NatureCNN".
+        name: A policy of the environment's binding (its module ``policy``), or of ``pufferlib.models``:
+            "Default" or "NatureCNN".
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         recurrent: Put an LSTM between the encoder and the decoder.
@@ -182,7 +183,7 @@ def load_config(env_name: str, overrides: Mapping[str, Any] | None = None) -> Co
     """The settings for an environment: ``default.toml``, then its own file, then ``overrides``.
 
     Args:
-        env_name: "breakout" reads ``config/ocean/breakout.toml``, "atari/pong" ``config/atari.toml``;
+        env_name: "breakout" reads ``config/ocean/breakout.toml``, "atari/pong" ``bindings/atari/train.toml``;
             an environment without a file gets the defaults.
         overrides: Dotted keys, as ``{"train.learning_rate": 3e-4}``.
 
@@ -193,7 +194,8 @@ def load_config(env_name: str, overrides: Mapping[str, Any] | None = None) -> Co
     env_name = env_name.removeprefix("puffer_")
     binding, _, game = env_name.partition("/")
     folder = resources.files("pufferlib") / "config"
-    own = folder / f"{binding}.toml" if game else folder / "ocean" / f"{env_name}.toml"
+    bindings = resources.files("pufferlib.bindings")
+    own = bindings / binding / "train.toml" if game else folder / "ocean" / f"{env_name}.toml"
     files = [folder / "default.toml", *([own] if own.is_file() else [])]
     sources = [(file.name, _parse(file.name, file.read_text("utf-8"))) for file in files]
     return _build(env_name, [*sources, ("overrides", _nest(overrides or {}))])

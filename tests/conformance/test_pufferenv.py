@@ -1,4 +1,4 @@
-"""Every environment that has a name meets the contract, and so do emulated ones of any kind."""
+"""Every environment of Ocean meets the contract, and so do emulated ones of any kind."""
 
 import functools
 
@@ -14,24 +14,14 @@ from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.testing import check_env
 
 
-def named():
-    """Every name; of the games of one binding only the first is quick enough to test always."""
-    bindings = set()
-    for name in pufferlib.list_envs():
-        binding, _, game = name.partition("/")
-        yield pytest.param(name, marks=[pytest.mark.slow] if game and binding in bindings else [])
-        bindings.add(binding)
+@pytest.mark.parametrize("name", ocean.names())
+def test_ocean_environment(name):
+    check_env(functools.partial(pufferlib.env_creator(name), num_envs=3))
 
 
-@pytest.mark.parametrize("name", list(named()))
-def test_named_environment(name):
-    if name in ocean.names():
-        check_env(functools.partial(pufferlib.env_creator(name), num_envs=3))
-        return
-    try:
-        check_env(pufferlib.env_creator(name), steps=20)
-    except pufferlib.BindingMissing as error:
-        pytest.skip(str(error))
+@pytest.mark.parametrize("name", ocean.python_names())
+def test_python_environment(name):
+    check_env(pufferlib.env_creator(name), steps=20)
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0"])

@@ -1,7 +1,4 @@
-"""The contract, over every environment of Ocean and the first environment of every binding.
-
-The tests of a binding go through all of its environments.
-"""
+"""The contract, over every environment of Ocean; test_bindings.py is its sister for the bindings."""
 
 from typing import Any
 
@@ -10,14 +7,10 @@ import pytest
 
 import pufferlib
 import pufferlib.vector
-from pufferlib import ocean, registry
+from pufferlib import ocean
 from pufferlib.testing import check_env
 
-NAMES = [
-    *ocean.names(),
-    *ocean.python_names(),
-    *(f"{binding}/{registry._binding(binding).names()[0]}" for binding in registry._bindings()),
-]
+NAMES = [*ocean.names(), *ocean.python_names()]
 WITHOUT_CHANCE = {"multiagent", "password", "pymultiagent", "stochastic"}  # the same whatever the seed
 STEPS = 60
 

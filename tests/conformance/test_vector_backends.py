@@ -133,11 +133,10 @@ CREATORS = {
 }
 
 
-def some_of_each_binding():
-    """Three names of every binding, spread over all that it has."""
-    for binding in registry._bindings():
-        games = registry._binding(binding).names()
-        yield from (f"{binding}/{game}" for game in games[:: -(-len(games) // 3)])
+def some_games():
+    """Three games of Atari, spread over all. Every binding is compared in two layouts by test_bindings.py."""
+    games = registry._binding("atari").names()
+    yield from (f"atari/{game}" for game in games[:: -(-len(games) // 3)])
 
 
 class Trajectory(NamedTuple):
@@ -256,8 +255,8 @@ def test_same_bytes_for_every_ocean_environment_in_python(name, layout):
 
 
 @pytest.mark.parametrize("layout", FEW)
-@pytest.mark.parametrize("name", list(some_of_each_binding()))
-def test_same_bytes_for_some_environments_of_every_binding(name, layout):
+@pytest.mark.parametrize("name", list(some_games()))
+def test_same_bytes_for_some_environments_of_a_binding(name, layout):
     check(name, layout, BINDING_STEPS)
 
 

@@ -21,6 +21,10 @@ FILES = [
 ]
 
 
+def is_policy(inside):
+    return inside.parts[0] == "bindings" and inside.name == "policy.py"
+
+
 def part(dotted):
     """The part of pufferlib that a dotted name belongs to; "" for the package itself."""
     return [*dotted.split("."), ""][1]
@@ -38,6 +42,8 @@ def imports(path):
 @pytest.mark.parametrize(("path", "inside"), FILES, ids=lambda value: str(value))
 def test_floors(path, inside):
     own = "" if inside.parts == ("__init__.py",) else inside.parts[0].removesuffix(".py")
+    if is_policy(inside):
+        own = "models"  # a binding's policy module is a part of that, which the trainer loads by name
     assert own in FLOORS, f"put {own} on a floor"
     names = set(imports(path))
     if own:  # pufferlib/__init__.py names everything, and loads it on first use
@@ -46,7 +52,13 @@ def test_floors(path, inside):
         assert not higher, f"{own} is on floor {FLOORS[own]} and imports {higher}"
     if FLOORS[own] < 3:
         assert not {name.partition(".")[0] for name in names} & HEAVY
-    if own != "bindings":
-        assert not any(name.startswith("pufferlib.bindings.") for name in names), (
-            "only the registry loads bindings, by name"
-        )
+    assert not any(name.startswith("pufferlib.bindings.") for name in names), "only the registry loads bindings"
+
+
+@pytest.mark.parametrize("inside", [inside for _, inside in FILES if inside.parts[0] == "bindings"], ids=str)
+def test_a_binding_uses_no_other_binding_and_leaves_its_policy_to_the_trainer(inside):
+    for node in ast.walk(ast.parse((ROOT / inside).read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == len(inside.parts) - 1:  # from the folder of all bindings
+            assert (node.module or node.names[0].name).startswith("_")
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            assert "policy" not in (node.module, *(alias.name for alias in node.names))

@@ -3,6 +3,8 @@
 import pickle
 import subprocess
 import sys
+import types
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import pufferlib
 from pufferlib import registry
 from pufferlib.bindings import atari
+from pufferlib.bindings._facts import all_facts
 
 
 def test_list_envs_names_ocean_first_then_the_bindings() -> None:
@@ -86,12 +89,10 @@ def test_ocean_names_load_no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_listing_loads_no_package_behind_a_binding() -> None:
-    code = (
-        "import sys, pufferlib; pufferlib.list_envs();"
-        "print(*({'ale_py', 'cv2', 'torch', 'pygame'} & sys.modules.keys()))"
-    )
+    code = "import sys, pufferlib; pufferlib.list_envs(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
+    behind = {module for facts in all_facts().values() for module in facts.modules} - {"gymnasium", "pettingzoo"}
+    assert {"torch", "pygame", "cv2", *behind} & {*done.stdout.split()} == set()
 
 
 def test_every_module_of_the_package_is_a_binding() -> None:
@@ -102,8 +103,40 @@ def test_every_module_of_the_package_is_a_binding() -> None:
 @pytest.mark.parametrize("binding", registry._bindings())
 def test_a_binding_offers_names_and_creators(binding: str) -> None:
     module = registry._binding(binding)
+    assert binding in all_facts(), "every binding has a binding.toml"
     names = module.names()
     assert isinstance(names, tuple)
     assert list(names) == sorted(set(names))
     assert callable(module.env_creator(names[0]))
+    facts = all_facts()[binding]
+    assert {facts.example, *facts.conformance} <= set(names)
+    with pytest.raises(pufferlib.UnknownNameError):
+        module.env_creator("qqqqqq")
     assert module.__doc__
+
+
+def test_a_policy_of_the_binding_comes_before_those_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="the train extra is not installed")
+    from pufferlib.models import Default, make_policy
+
+    class Wide(Default):
+        pass
+
+    module = types.ModuleType("pufferlib.bindings.atari.policy")
+    vars(module).update(__all__=["Default", "Wide"], Default=Wide, Wide=Wide)
+    module.__spec__ = ModuleSpec(module.__name__, None)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    found = registry.policies("atari/pong")
+    assert found is module
+    env = pufferlib.make("squared")
+    for name in found.__all__:
+        policy = make_policy(env, name, hidden_size=32, more=found)
+        assert type(policy) is Wide
+        assert policy.hidden_size == 32
+        assert isinstance(policy, torch.nn.Module)
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["squared", "atari/pong", "qqqqqq/pong"])
+def test_an_environment_without_a_policy_of_its_own_has_none(name: str) -> None:
+    assert registry.policies(name) is None

@@ -206,7 +206,7 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_unknown_game_gets_the_nearest() -> None:
-    with pytest.raises(pufferlib.UnknownNameError, match="unknown game 'brekout'; did you mean 'breakout'"):
+    with pytest.raises(pufferlib.UnknownNameError, match="unknown environment 'brekout'; did you mean 'breakout'"):
         atari.env_creator("brekout")
 
 

@@ -1,0 +1,58 @@
+"""When what a binding wraps is not here: one sentence that names the command which brings it."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+from pufferlib.errors import BindingMissing
+
+from ._facts import Facts
+
+__all__ = ["explain_missing"]
+
+_LIBRARY = re.compile(r"(lib[\w.+-]*?\.so[.\d]*): cannot open shared object file")
+
+
+@contextlib.contextmanager
+def explain_missing(facts: Facts, where: str) -> Iterator[None]:
+    """Turn what a missing module or system library raises into ``BindingMissing``.
+
+    Args:
+        facts: Of the binding.
+        where: The environment that was asked for, for the message: "atari/pong".
+
+    Raises:
+        BindingMissing: In the block, a module of another package was not found, or the system lacks a
+            library that a module needs.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module in ("", "pufferlib"):
+            raise
+        raise BindingMissing(f"{where}: needs the package {module}, which is not installed; {_way(facts)}") from error
+    except (ImportError, OSError) as error:
+        library = _LIBRARY.search(str(error))
+        if library is None:
+            raise
+        packages = " ".join(_providers(facts, library[1])) or f"the package that has {library[1]}"
+        raise BindingMissing(
+            f"{where}: needs the system library {library[1]}, which is not there; "
+            f"run: sudo apt-get install {packages}, or use the image {_image(facts)}, which has it"
+        ) from error
+
+
+def _way(facts: Facts) -> str:
+    if facts.unavailable:
+        return facts.unavailable
+    return f"run: {facts.command}, or use the image {_image(facts)}, which has it: ./scripts/tank shell"
+
+
+def _image(facts: Facts) -> str:
+    return "tank" if facts.common else "tank-full"
+
+
+def _providers(facts: Facts, library: str) -> list[str]:
+    """The Debian packages whose reason names the library; all that the binding needs where none does."""
+    return [name for name, why in facts.apt.items() if library in why] or list(facts.apt)

@@ -1,0 +1,213 @@
+"""What every binding promises, over the environments that its binding.toml lists under ``conformance``.
+
+A binding whose package is not installed is skipped. In the image that has them all, TANK_BINDINGS=all
+makes that a failure.
+"""
+
+import gc
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.bindings._facts import Facts, all_facts
+from pufferlib.testing import ContractError, check_env
+
+CASES = [
+    pytest.param(facts, f"{facts.name}/{name}", id=f"{facts.name}/{name}")
+    for facts in all_facts().values()
+    for name in facts.conformance
+]
+STEPS = 60
+LONG_RUN = 10_000  # agent-steps
+RESETS = 20
+GROWTH_BYTES = 32 << 20  # over RESETS: what leaks in every reset would fill this with 1.6 MiB each
+Arrays = list[npt.NDArray[Any]]
+
+pytestmark = [pytest.mark.parametrize(("facts", "name"), CASES), pytest.mark.timeout(600)]
+
+
+@pytest.fixture(autouse=True)
+def _installed(facts: Facts) -> None:
+    absent = [module for module in facts.modules if importlib.util.find_spec(module.partition(".")[0]) is None]
+    if absent and os.environ.get("TANK_BINDINGS") == "all":
+        pytest.fail(f"{facts.name}: {', '.join(absent)} must be installed here, and is not")
+    if absent:
+        pytest.skip(f"{', '.join(absent)} is not installed; {facts.command}")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def make(name: str, num_envs: int, backend: str = "Serial", **options: Any) -> Any:
+    return pufferlib.vector.make(pufferlib.env_creator(name), num_envs=num_envs, backend=backend, seed=3, **options)
+
+
+def played(envs: Any, seed: int, steps: int = STEPS, actions: int = 0) -> Arrays:
+    """Copies of all that a batch shows from a reset on; ``actions`` seeds what is done."""
+    envs.action_space.seed(actions)
+    seen = [envs.reset(seed=seed)[0].copy()]
+    for _ in range(steps):
+        seen += [array.copy() for array in envs.step(envs.action_space.sample())[:4]]
+    return seen
+
+
+def equal(first: Arrays, second: Arrays) -> bool:
+    return all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
+
+
+def test_it_meets_the_contract(facts: Facts, name: str, folder: Path) -> None:
+    try:
+        check_env(pufferlib.env_creator(name), steps=STEPS)
+    except ContractError as error:
+        if not facts.seeding or "the same seed must give" not in str(error):
+            raise
+    assert contents(folder) == set()
+
+
+def test_a_seed_decides_and_workers_change_nothing(facts: Facts, name: str, folder: Path) -> None:
+    with make(name, 2) as envs:
+        first = played(envs, seed=5)
+        again, other = played(envs, seed=5), played(envs, seed=6)
+    with make(name, 2, "Multiprocessing", num_workers=2, overwork=True, timeout_s=300) as envs:
+        elsewhere = played(envs, seed=5)
+    if not facts.seeding:
+        assert equal(first, again), "the same seed after other play must give the same trajectory"
+        assert equal(first, elsewhere), "worker processes must give the bytes that Serial gives"
+    assert equal(first, other) == (name.partition("/")[2] in facts.deterministic), "another seed, another trajectory"
+    assert contents(folder) == set()
+
+
+def test_what_it_shows_fits_the_spaces_of_its_game(facts: Facts, name: str, folder: Path) -> None:
+    env = pufferlib.make(name, seed=1)
+    try:
+        inner = getattr(env, "env", None) if env.emulated else None
+        if inner is None:
+            pytest.skip("its spaces are the library's own, which check_env has looked at")
+        check = check_gymnasium if isinstance(inner, gymnasium.Env) else check_pettingzoo
+        check(inner)
+    finally:
+        env.close()
+
+
+def check_gymnasium(env: Any) -> None:
+    env.action_space.seed(1)
+    observation, info = env.reset(seed=1)
+    for _ in range(STEPS):
+        assert env.observation_space.contains(observation), f"{observation} is not in {env.observation_space}"
+        assert isinstance(info, dict)
+        observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        assert np.isfinite(float(reward))
+        if terminated or truncated:
+            observation, info = env.reset()
+
+
+def check_pettingzoo(env: Any) -> None:
+    observations, _ = env.reset(seed=1)
+    for agent in env.possible_agents:
+        env.action_space(agent).seed(1)
+    for _ in range(STEPS):
+        for agent, observation in observations.items():
+            space = env.observation_space(agent)
+            assert space.contains(observation), f"{agent}: {observation} is not in {space}"
+        observations, rewards, *_ = env.step({agent: env.action_space(agent).sample() for agent in env.agents})
+        assert all(np.isfinite(float(reward)) for reward in rewards.values())
+        if not env.agents:
+            observations, _ = env.reset()
+
+
+def test_render_gives_a_picture(facts: Facts, name: str, folder: Path) -> None:
+    env = pufferlib.make(name)
+    modes = (getattr(env, "metadata", None) or {}).get("render_modes", ())
+    env.close()
+    if "rgb_array" not in modes:
+        pytest.skip("its metadata says that it draws no pictures")
+    env = pufferlib.make(name, render_mode="rgb_array")
+    try:
+        env.reset(seed=0)  # type: ignore[attr-defined]
+        picture = env.render()  # type: ignore[attr-defined]
+    finally:
+        env.close()
+    assert picture.dtype == np.uint8
+    assert picture.ndim == 3
+    assert picture.shape[2] == 3
+    assert picture.any()
+    assert contents(folder) == set()
+
+
+@pytest.mark.slow
+def test_a_long_run_leaks_nothing(facts: Facts, name: str, folder: Path) -> None:
+    with make(name, 2) as envs:  # loads what is loaded once
+        played(envs, seed=1, steps=2)
+    before = processes(), open_files()
+    with make(name, 2) as envs:
+        space = envs.single_observation_space
+        for index, (observations, rewards, masks) in enumerate(steps(envs)):
+            assert np.isfinite(rewards).all()
+            if index % 50 == 0:
+                shown = observations[masks]
+                assert ((shown >= space.low) & (shown <= space.high)).all()
+        check_memory(envs)
+    gc.collect()
+    assert processes() <= before[0], "close must end the processes it started"
+    assert open_files() <= before[1], "close must close its files"
+    assert contents(folder) == set(), "nothing is written into the working folder"
+
+
+def steps(envs: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """LONG_RUN agent-steps of random play, with a reset in the middle of an episode every now and then."""
+    envs.action_space.seed(2)
+    count = -(-LONG_RUN // envs.num_agents)
+    for index in range(count):
+        if index % (count // 4) == 0:
+            envs.reset(seed=index)
+        observations, rewards, *_ = envs.step(envs.action_space.sample())
+        yield observations, rewards, envs.masks
+
+
+def check_memory(envs: Any) -> None:
+    """RSS must not grow with resets; a first few may still fill caches."""
+    sizes = []
+    for resets in (5, RESETS):
+        for index in range(resets):
+            envs.reset(seed=index)
+            for _ in range(5):
+                envs.step(envs.action_space.sample())
+        gc.collect()
+        sizes.append(resident_bytes())
+    assert sizes[1] - sizes[0] < GROWTH_BYTES, f"{RESETS} resets took {(sizes[1] - sizes[0]) >> 20} MiB"
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def processes() -> set[int]:
+    """The children of this process."""
+    return {int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()}
+
+
+def open_files() -> set[tuple[str, str]]:
+    found = set()
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            found.add((entry, os.readlink(f"/proc/self/fd/{entry}")))
+        except OSError:  # that of the listing itself
+            continue
+    return found
+
+
+def contents(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
