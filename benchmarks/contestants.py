@@ -81,7 +81,11 @@ def open_vecenv(library: str, kind: str, num_envs: int, workers: int, turns: int
     if library in ("dummy", "subproc"):
         from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
-        return Sb3((DummyVecEnv if library == "dummy" else SubprocVecEnv)([creator] * num_envs))
+        if library == "dummy":
+            return Sb3(DummyVecEnv([creator] * num_envs))
+        return Sb3(
+            SubprocVecEnv([creator] * num_envs, start_method="fork")
+        )  # else each loads torch: seconds, each time
     import pufferlib.vector
     from pufferlib.emulation import GymnasiumPufferEnv
 
@@ -120,6 +124,15 @@ def native(name: str, num_envs: int, threads: int, seconds: float, clock: str = 
     us = sides.us_per_call(step, seconds, getattr(time, clock))
     env.close()
     return us
+
+
+def envpool(num_envs: int, threads: int, seconds: float, clock: str) -> float:
+    """Microseconds of one step of ``num_envs`` games of EnvPool's CartPole-v1."""
+    import envpool as library
+
+    env = library.make("CartPole-v1", env_type="gymnasium", num_envs=num_envs, num_threads=threads, seed=0)
+    env.reset()
+    return sides.us_per_call(functools.partial(env.step, np.zeros(num_envs, np.int32)), seconds, getattr(time, clock))
 
 
 def dispatch(seconds: float) -> float:
@@ -299,7 +312,7 @@ def import_time() -> float:
 
 
 CASES = (
-    *(step, handover, turns, native, dispatch, games_for, emulation, crowd, nativize),
+    *(step, handover, turns, native, envpool, dispatch, games_for, emulation, crowd, nativize),
     *(idle, worker_memory, start, import_time),
 )
 

@@ -2,30 +2,35 @@
 
     python benchmarks/engine.py                            # ours, Gymnasium, and Stable-Baselines3 if it is there
     python benchmarks/engine.py --peer-python PATH         # and PufferLib 3.0.0; see benchmarks/requirements.txt
-    python benchmarks/engine.py --quick --only CartPole    # to see that it works
+    python benchmarks/engine.py --only CartPole nativize   # some rows
+    python benchmarks/engine.py --quick                    # to see that it works
 
 The contestants are measured in turns, in processes of their own, and all figures are medians over
 the rounds; those of one round make a ratio. The last column but one is a limit that was measured in
-the same run: what the machine would give without any layer. Also writes benchmarks/results/engine.json.
+the same run: what the machine would give without any layer. A row is printed as soon as it is measured, and has
+as many rounds as its share of the time allows, at least 3. Also writes benchmarks/results/engine.json.
 """
 
 import argparse
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from report import LIMIT, OURS, RESULTS, Row, machine, table, write
+from report import HEADER, LIMIT, OURS, RESULTS, Row, line, machine, write
 from sides import Side
 
 SCRIPT = str(Path(__file__).with_name("contestants.py"))
 SYNC, ASYNC, SERIAL, PUFFER = "SyncVectorEnv", "AsyncVectorEnv", "our Serial", "PufferLib 3.0.0"
 DUMMY, SUBPROC = "SB3 DummyVecEnv", "SB3 SubprocVecEnv"
+ENVPOOL = "EnvPool"
 LIBRARIES = {SYNC: "sync", ASYNC: "async", DUMMY: "dummy", SUBPROC: "subproc"}
+LEAST_ROUNDS = 3
 
 Measure = Callable[[], Any]
 
@@ -36,7 +41,7 @@ class Bench:
     Attributes:
         ours: Our package and Gymnasium.
         second: The same once more, to use a second core.
-        peer: PufferLib 3.0.0; None if there is none.
+        peer: PufferLib 3.0.0, Stable-Baselines3 and EnvPool; None if there is none.
         seconds: Of one measurement.
         idle_s: Seconds to be idle.
     """
@@ -127,6 +132,12 @@ def native_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
         LIMIT: functools.partial(on_two_cores, bench, "native", "cartpole", games // 2, 1, bench.seconds),
     }
     yield row, calls
+    for what, clock in (("", "perf_counter"), (", of CPU", "process_time")):
+        row = Row(f"CartPole in C, a step of one of 1024 games, 2 threads{what}", "us")
+        calls = {OURS: functools.partial(bench.ours.ask, "native", "cartpole", 1024, 2, bench.seconds, clock)}
+        if bench.peer:
+            calls[ENVPOOL] = functools.partial(bench.peer.ask, "envpool", 1024, 2, bench.seconds, clock)
+        yield row, {name: functools.partial(per, 1024, call) for name, call in calls.items()}
 
 
 def emulation_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
@@ -146,7 +157,7 @@ def emulation_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
 
 def process_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
     """What workers cost that do nothing."""
-    yield Row("CPU of an idle vectorized env, over 10 s", "s", 0.05), bench.contestants("idle", "puffer", bench.idle_s)
+    yield Row("CPU of an idle vectorized env, per 10 s", "s", 0.05), bench.contestants("idle", "puffer", bench.idle_s)
     row = Row("memory of a worker that is not shared", "MiB", 8)
     others: dict[str, Measure] = {ASYNC: lambda: bench.ours.ask("worker_memory", "async")}
     yield row, {**bench.contestants("worker_memory", "puffer"), **others}
@@ -171,9 +182,13 @@ def on_two_cores(bench: Bench, case: str, *args: Any) -> float | None:
     return None if None in figures else max(figures)
 
 
-def fill(row: Row, calls: dict[str, Measure], rounds: int) -> None:
-    """Measure the contestants of a row in turns; those that fail are left out."""
-    for _ in range(rounds):
+def fill(row: Row, calls: dict[str, Measure], rounds: int, seconds: float) -> None:
+    """Measure the contestants of a row in turns for about ``seconds``; those that fail are left out."""
+    start = time.monotonic()
+    for done in range(rounds):
+        elapsed = time.monotonic() - start
+        if done >= LEAST_ROUNDS and elapsed * (done + 1) / done > seconds:
+            break
         for name, call in list(calls.items()):
             figure = call()
             if figure is None:
@@ -185,32 +200,40 @@ def fill(row: Row, calls: dict[str, Measure], rounds: int) -> None:
         row.skipped = "could not be measured; the error is above"
 
 
+def measure(bench: Bench, chosen: Sequence[str], rounds: int, minutes: float) -> list[Row]:
+    """Measure the rows that have one of the ``chosen`` in their names, and print each when it is done."""
+    end = time.monotonic() + 60 * minutes
+    todo = [pair for pair in rows(bench) if any(part.lower() in pair[0].what.lower() for part in chosen)]
+    print(HEADER, flush=True)
+    for index, (row, calls) in enumerate(todo):
+        left = max(0.0, end - time.monotonic())
+        print(f"{index + 1} of {len(todo)}, {left:.0f} s left: {row.what}", file=sys.stderr, flush=True)
+        fill(row, calls, rounds, left / (len(todo) - index))
+        print(line(row), flush=True)
+    return [row for row, _ in todo]
+
+
 def main() -> None:
     """Parse the command line, measure, print the table and write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer-python", help="interpreter of an environment that has PufferLib 3.0.0")
-    parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--seconds", type=float, default=0.3, help="of one measurement")
+    parser.add_argument("--minutes", type=float, default=4, help="for all rows together, about")
+    parser.add_argument("--rounds", type=int, default=11, help="of a row, at most")
+    parser.add_argument("--seconds", type=float, default=0.2, help="of one measurement")
     parser.add_argument("--json", type=Path, default=RESULTS / "engine.json", help="file to write the figures to")
-    parser.add_argument("--only", default="", help="part of the names of rows")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
     parser.add_argument("--quick", action="store_true", help="two short rounds: only to see that it works")
     options = parser.parse_args()
-    rounds, seconds, idle_s = (2, 0.03, 0.5) if options.quick else (options.rounds, options.seconds, 10.0)
+    rounds, seconds, idle_s = (2, 0.03, 0.5) if options.quick else (options.rounds, options.seconds, 4.0)
     before = machine()
     bench = Bench(options.peer_python, seconds, idle_s)
-    done = []
     try:
-        for row, calls in rows(bench):
-            if options.only.lower() in row.what.lower():
-                print(row.what, file=sys.stderr, flush=True)
-                fill(row, calls, rounds)
-                done.append(row)
+        done = measure(bench, options.only, rounds, options.minutes)
     finally:
         bench.close()
-    print(table(done))
     after = os.getloadavg()[0]
     print(f"load {before['load_1min']:.1f} before, {after:.1f} after, {before['cpus']} CPUs")
-    settings = {"rounds": rounds, "seconds": seconds, "idle_s": idle_s}
+    settings = {"minutes": options.minutes, "rounds": rounds, "seconds": seconds, "idle_s": idle_s}
     write(options.json, {"machine": before, "settings": settings, "rows": [row.as_dict() for row in done]})
 
 

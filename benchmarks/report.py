@@ -85,18 +85,15 @@ class Row:
         return {**vars(self), "medians": medians, "measured_ratios": ratios, "is_reached": self.is_reached()}
 
 
-def table(rows: list[Row]) -> str:
-    """The rows as a Markdown table: median and best of ours, ratios to the others, the limit."""
-    lines = ["| what | goal | measured (best) | others, and how many times ours | limit | reached |", "|---" * 6 + "|"]
-    for row in rows:
-        if OURS not in row.figures:
-            lines.append(f"| {row.what} | {row.goal()} | {row.skipped or 'not measured'} | | | |")
-            continue
-        ours = f"{row.median(OURS):.3g} {row.unit} ({min(row.figures[OURS]):.3g})"
-        others = [name for name in row.figures if name not in (OURS, LIMIT)]
-        against = "; ".join(f"{name} {row.median(name):.3g}: {row.ratio(name):.3g} x" for name in others)
-        limit = f"{row.median(LIMIT):.3g}: {row.limit}" if LIMIT in row.figures else ""
-        lines.append(
-            f"| {row.what} | {row.goal()} | {ours} | {against} | {limit} | {'yes' if row.is_reached() else 'NO'} |"
-        )
-    return "\n".join(lines)
+HEADER = "| what | goal | measured (best) | others, and how many times ours | limit | reached |\n" + "|---" * 6 + "|"
+
+
+def line(row: Row) -> str:
+    """The row in a Markdown table under ``HEADER``: median and best of ours, ratios to the others, the limit."""
+    if OURS not in row.figures:
+        return f"| {row.what} | {row.goal()} | {row.skipped or 'not measured'} | | | |"
+    ours = f"{row.median(OURS):.3g} {row.unit} ({min(row.figures[OURS]):.3g})"
+    others = [name for name in row.figures if name not in (OURS, LIMIT)]
+    against = "; ".join(f"{name} {row.median(name):.3g}: {row.ratio(name):.3g} x" for name in others)
+    limit = f"{row.median(LIMIT):.3g}: {row.limit}" if LIMIT in row.figures else ""
+    return f"| {row.what} | {row.goal()} | {ours} | {against} | {limit} | {'yes' if row.is_reached() else 'NO'} |"

@@ -43,11 +43,20 @@ def test_a_goal_is_reached_only_with_all_of_its_ratios(report):
     assert not row.is_reached()
 
 
+@pytest.mark.parametrize(("rounds", "seconds", "expected"), [(11, 0, 3), (2, 0, 2), (11, 1000, 11)])
+def test_a_row_has_as_many_rounds_as_its_time_allows(report, monkeypatch, rounds, seconds, expected):
+    monkeypatch.syspath_prepend(FOLDER)
+    engine = runpy.run_path(str(FOLDER / "engine.py"))
+    row = report["Row"]("a step", "us")
+    engine["fill"](row, {"ours": lambda: 1.0, "theirs": lambda: 2.0, "absent": lambda: None}, rounds, seconds)
+    assert row.figures == {"ours": [1.0] * expected, "theirs": [2.0] * expected}
+
+
 def test_the_table_says_what_was_measured_and_what_was_not(report):
     measured = report["Row"](
         "a step", "us", 6, {"theirs": 10}, "the floor", {"ours": [5.0], "theirs": [60.0], "limit": [2.0]}
     )
     skipped = report["Row"]("a game", "us", skipped="could not be measured")
-    lines = report["table"]([measured, skipped]).splitlines()
-    assert lines[2] == "| a step | <= 6, theirs >= 10 x | 5 us (5) | theirs 60: 12 x | 2: the floor | yes |"
-    assert lines[3] == "| a game |  | could not be measured | | | |"
+    expected = "| a step | <= 6, theirs >= 10 x | 5 us (5) | theirs 60: 12 x | 2: the floor | yes |"
+    assert report["line"](measured) == expected
+    assert report["line"](skipped) == "| a game |  | could not be measured | | | |"
