@@ -15,7 +15,7 @@ from pufferlib.errors import APIUsageError
 
 __all__ = ["NativeDtype", "NativeLeaf", "flattened_tensor_size", "nativize_dtype", "nativize_tensor"]
 
-# Where views must be made anew: torch.jit.trace watches how, dual tensors carry more than memory.
+# Not None while torch.jit.trace watches how views are made. Dual tensors carry more than memory.
 tracing_state = torch._C._get_tracing_state
 
 # (dtype, shape, first element, number of elements); the first element counts those of this dtype
@@ -80,22 +80,17 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
     Raises:
         APIUsageError: The observations were converted to another dtype before.
     """
-    if (
-        type(observations) is not Tensor
-        or is_dynamo_compiling()
-        or tracing_state() is not None
-        or forward_ad._current_level >= 0
-    ):
+    if type(observations) is not Tensor or is_dynamo_compiling() or forward_ad._current_level >= 0:
         return _restore(observations, dtype)
     try:
-        shape, structure, is_inference, views, _ = _seen[observations.data_ptr()]
+        structure, is_inference, views_of, _ = _seen[observations.data_ptr()]
+        views = views_of[observations.shape]
     except KeyError:
         return _remember(observations, dtype)
     except RuntimeError:  # inside torch.func: no memory of its own
         return _restore(observations, dtype)
     if (
         structure is dtype
-        and shape == observations.shape
         and observations.is_contiguous()
         and not observations.requires_grad
         and (not is_inference or observations.is_inference())
@@ -128,8 +123,10 @@ def _restore(observations: Tensor, dtype: NativeDtype) -> Any:
 # What was seen, by address. The views hold the memory, so that an address here cannot come to mean
 # another memory. They do not hold the tensor that owns it, with which the entry goes. Memory of
 # numpy has no owner that torch knows: there the oldest entry soon makes way for the newest. An entry:
-# shape, structure, whether the views are inference tensors (autograd refuses those), views, owner.
-_Entry = tuple[torch.Size, NativeDtype, bool, Callable[[], Any], "weakref.ref[Tensor] | None"]
+# structure, whether the views are inference tensors (autograd refuses those), views by the one shape
+# that was seen, owner. By shape, because while torch.jit.trace watches a shape holds tensors, which
+# equal no key: so those observations are never taken for seen, and nothing else needs to ask.
+_Entry = tuple[NativeDtype, bool, dict[torch.Size, Callable[[], Any]], "weakref.ref[Tensor] | None"]
 _seen: dict[int, _Entry] = {}
 _foreign: dict[int, None] = {}  # addresses in _seen without an owner, oldest first
 MAX_FOREIGN = 16
@@ -139,13 +136,14 @@ MAX_SEEN = 1024
 def _remember(observations: Tensor, dtype: NativeDtype) -> Any:
     """``nativize_tensor``, kept for the next time if that is safe."""
     address = observations.data_ptr()
-    if address == 0 or observations.requires_grad or not observations.is_contiguous():
+    is_plain = observations.is_contiguous() and not observations.requires_grad
+    if address == 0 or not is_plain or tracing_state() is not None:
         return _restore(observations, dtype)
     views = _copier(_restore(observations.detach(), dtype))  # views of observations would hold the owner
     owner = observations if observations._base is None else observations._base
     is_foreign = owner is observations and not observations.untyped_storage().resizable()
     reference = None if is_foreign else weakref.ref(owner, functools.partial(_forget, address))
-    _seen[address] = (observations.shape, dtype, observations.is_inference(), views, reference)
+    _seen[address] = (dtype, observations.is_inference(), {observations.shape: views}, reference)
     _foreign.pop(address, None)
     if is_foreign:
         _foreign[address] = None
