@@ -17,6 +17,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text()
 INSTRUCTIONS = re.sub(r"\\\n", " ", re.sub(r"(?m)^\s*#.*\n", "", DOCKERFILE)).splitlines()
 FINAL = ("runtime", "tank", "test", "dev")
 LOCKS = sorted((ROOT / "docker" / "locks").glob("*.txt"))
+ALL_LOCKS = [*LOCKS, *sorted((ROOT / "bindings").glob("*/*.txt"))]
 APT_LISTS = sorted((ROOT / "docker" / "apt").glob("*.txt"))
 SCRIPTS = sorted(
     path
@@ -125,38 +126,81 @@ def test_nothing_is_sent_to_the_engine_by_default() -> None:
         assert any(source == name or source.startswith(f"{name}/") for name in allowed), source
 
 
-@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", ALL_LOCKS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_locks_pin_with_hashes_and_name_no_host(path: Path) -> None:
     text = path.read_text()
     assert "://" not in text
     blocks = re.split(r"(?m)^(?=[a-z0-9])", text)[1:]
-    assert blocks
+    assert blocks or path not in LOCKS  # a binding may need nothing of its own
     for block in blocks:
         assert re.match(r"[a-z0-9.-]+==\S+", block), block
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", block), block
 
 
 def test_locks_agree_with_pyproject() -> None:
-    done = subprocess.run([sys.executable, ROOT / "scripts/lock", "--check"], capture_output=True, text=True)
+    done = lock(ROOT, "--check")
     assert done.returncode == 0, done.stderr
 
 
-def test_a_version_changed_only_in_pyproject_is_noticed(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "docker" / "locks", tmp_path / "docker" / "locks")
-    (tmp_path / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts" / "lock", tmp_path / "scripts")
-    changed = (ROOT / "pyproject.toml").read_text().replace("ale-py==", "ale-py>=")
-    (tmp_path / "pyproject.toml").write_text(changed)
-    done = subprocess.run([sys.executable, tmp_path / "scripts/lock", "--check"], capture_output=True, text=True)
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """What scripts/lock reads, where it may be changed."""
+    for part in ("docker/locks", "scripts/lib", "bindings", "pufferlib/errors.py", "scripts/lock", "pyproject.toml"):
+        target = tmp_path / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / part, target)
+    return tmp_path
+
+
+def lock(root: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, root / "scripts/lock", *arguments], capture_output=True, text=True)
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_version_changed_only_in_pyproject_is_noticed(copied: Path) -> None:
+    edit(copied / "pyproject.toml", "torch==", "torch>=")
+    done = lock(copied, "--check")
     assert done.returncode == 1
-    assert done.stderr == (
-        "lock: error: docker/locks: envs.txt, tools.txt not made from today's pyproject.toml; run scripts/lock\n"
+    assert done.stderr.startswith("lock: error: docker/locks/torch-cpu.txt, docker/locks/torch-cuda.txt, ")
+    assert done.stderr.endswith(": not made from today's pyproject.toml and binding.toml; run scripts/lock\n")
+
+
+def test_a_version_changed_only_in_a_binding_is_noticed(copied: Path) -> None:
+    edit(copied / "bindings/atari/binding.toml", "ale-py==", "ale-py==9")
+    done = lock(copied, "--check")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "lock: error: pyproject.toml: not the extras of today's binding.toml files; run scripts/lock --extras\n",
+    )
+    done = lock(copied, "--extras")
+    assert (done.returncode, done.stdout) == (0, "lock: pyproject.toml, extras of the bindings\n")
+    assert '\natari = ["ale-py==9' in (copied / "pyproject.toml").read_text()
+    assert "bindings/atari/lock.txt" in lock(copied, "--check").stderr
+
+
+def test_two_versions_of_one_package_are_noticed(copied: Path) -> None:
+    edit(copied / "bindings/atari/lock.txt", "ale-py==", "ale-py==9")
+    assert "the locks hold two versions of ale-py" in lock(copied, "--check").stderr
+
+
+def test_a_mistake_in_a_binding_toml_is_a_sentence(copied: Path) -> None:
+    edit(copied / "bindings/atari/binding.toml", "licence", "license")
+    assert lock(copied, "--check").stderr == (
+        "lock: error: atari/binding.toml: unknown key 'license'; did you mean 'licence'?\n"
     )
 
 
 def test_locks_hold_every_version_that_an_extra_pins() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    locked = {name: version.split("+")[0] for path in LOCKS for name, version in packages(path).items()}
+    locked = {name: version.split("+")[0] for path in ALL_LOCKS for name, version in packages(path).items()}
     for requirement in (requirement for extra in extras.values() for requirement in extra if "==" in requirement):
         name, version = requirement.split("==")
         assert locked[name] == version

@@ -1,0 +1,153 @@
+"""What scripts/lock makes of bindings/*/binding.toml: the extras of pyproject.toml and a lock per binding.
+
+bindings/NAME/lock.txt holds everything that the binding needs beyond the hard dependencies of pufferlib, and
+build.txt what compiles its sources. All are cut from the one resolution of the images' locks, in which the
+stale metadata of packages is corrected. The bindings of an isolated stack are resolved apart, whole.
+"""
+
+import hashlib
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from resolver import PLATFORM, PYTHON_VERSION, ROOT, LockError, locked_versions, package_name, resolve
+
+BINDINGS = ROOT / "bindings"
+MARKERS = ("# The extras of the bindings, made by scripts/lock from bindings/*/binding.toml:", "# end of the bindings")
+
+
+def load_facts() -> dict[str, Any]:
+    """Return the facts of every binding, by name, as bindings/_facts.py reads them."""
+    sys.path.insert(0, str(ROOT))  # it uses pufferlib.errors, which needs no installation
+    spec = importlib.util.spec_from_file_location("binding_facts", BINDINGS / "_facts.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there
+    spec.loader.exec_module(module)
+    try:
+        facts: dict[str, Any] = module.all_facts(BINDINGS)
+    except ValueError as error:
+        raise LockError(str(error)) from error
+    return facts
+
+
+def rendered_extras(facts: dict[str, Any]) -> str:
+    """Return the extras as they stand between the two markers."""
+    lines = [f"{name} = {json.dumps(list(entry.requires))}" for name, entry in facts.items() if entry.extra]
+    common = ",".join(name for name, entry in facts.items() if entry.common)
+    return "\n".join([*lines, f'common = ["pufferlib[{common}]"]', ""])
+
+
+def with_extras(pyproject: str, facts: dict[str, Any]) -> str:
+    """Return the text of pyproject.toml with today's extras."""
+    start, end = (re.escape(marker) for marker in MARKERS)
+    pattern = rf"(?ms)(^{start}\n).*?(^{end}$)"
+    text, count = re.subn(pattern, lambda match: match[1] + rendered_extras(facts) + match[2], pyproject)
+    if count != 1:
+        raise LockError(f"pyproject.toml: expected once {MARKERS[0]!r} and then {MARKERS[1]!r}, got them {count} times")
+    return text
+
+
+def shared(facts: dict[str, Any]) -> list[Any]:
+    """Return the bindings that live in one environment with everything else."""
+    return [entry for entry in facts.values() if not entry.isolated and not entry.unavailable]
+
+
+def stacks(facts: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return the isolated bindings, by stack."""
+    found: dict[str, list[Any]] = {}
+    for entry in facts.values():
+        if entry.isolated and not entry.unavailable:
+            found.setdefault(entry.isolated, []).append(entry)
+    return found
+
+
+def wanted(entries: Iterable[Any]) -> list[str]:
+    """Return all that these bindings ask for, also to be built."""
+    return [requirement for entry in entries for requirement in (*entry.requires, *entry.build)]
+
+
+def corrections(facts: dict[str, Any]) -> str:
+    """Return the uv.toml that corrects stale metadata."""
+    tables = []
+    for entry in facts.values():
+        for package, truth in entry.metadata.items():
+            tables.append(
+                f"[[dependency-metadata]]\nname = {json.dumps(package)}\nversion = {json.dumps(truth.version)}\n"
+                f'requires-dist = {json.dumps(list(truth.requires))}\nrequires-python = ">={PYTHON_VERSION}"\n'
+            )
+    return "\n".join(dict.fromkeys(tables))
+
+
+def fingerprint(entry: Any, core: list[str]) -> str:
+    """Return a hash of everything that the binding's locks were made from."""
+    metadata = [f"{name} {truth.version} {truth.requires}" for name, truth in entry.metadata.items()]
+    parts = [PYTHON_VERSION, PLATFORM, entry.isolated, *core, *entry.requires, "build", *entry.build, *metadata]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def lock_bindings(folder: Path, facts: dict[str, Any], pins: str, core: list[str]) -> dict[Path, str]:
+    """Return the text of every binding's locks, by file.
+
+    Args:
+        folder: For scratch files.
+        facts: Of all bindings.
+        pins: The one resolution.
+        core: The hard dependencies of pufferlib.
+    """
+    config = folder / "uv.toml"
+    config.write_text(corrections(facts))
+    constraints = folder / "binding-constraints.txt"
+    constraints.write_text(pins)
+    below = locked_versions(resolve(core, "--constraints", constraints))
+    locks: dict[Path, str] = {}
+    for entry in shared(facts):
+        locks.update(_cut(entry, core, config, constraints, below))
+    for stack, entries in stacks(facts).items():
+        stack_pins = folder / f"{stack}.txt"
+        stack_pins.write_text(resolve([*core, *wanted(entries)], "--config-file", config, build=True))
+        for entry in entries:
+            locks.update(_cut(entry, core, config, stack_pins, (), whole=True))
+    return locks
+
+
+def _cut(
+    entry: Any, core: list[str], config: Path, constraints: Path, below: Iterable[str], whole: bool = False
+) -> dict[Path, str]:
+    head = f"# Made by scripts/lock from binding.toml\n# inputs sha256:{fingerprint(entry, core)}\n"
+    options = ["--generate-hashes", "--config-file", config, "--constraints", constraints]
+    options += [f"--no-emit-package={name}" for name in below]
+    wanted = [*(core if whole else ()), *entry.requires]
+    locks = {"lock.txt": resolve(wanted, *options, build=True) if wanted else ""}
+    if entry.build:
+        locks["build.txt"] = resolve(list(entry.build), *options)
+    return {BINDINGS / entry.name / name: head + text for name, text in locks.items()}
+
+
+def stale_bindings(facts: dict[str, Any], core: list[str]) -> list[str]:
+    """Return the locks that were not made from today's binding.toml files, without a network."""
+    stale = []
+    for entry in (*shared(facts), *(entry for entries in stacks(facts).values() for entry in entries)):
+        for name in ("lock.txt", *(["build.txt"] if entry.build else [])):
+            path = BINDINGS / entry.name / name
+            if not path.exists() or f"sha256:{fingerprint(entry, core)}\n" not in path.read_text():
+                stale.append(str(path.relative_to(ROOT)))
+    return stale
+
+
+def disagreements(facts: dict[str, Any], locks: Iterable[Path]) -> list[str]:
+    """Return the packages that two locks of one environment hold in two versions."""
+    paths = [*locks, *(BINDINGS / entry.name / "lock.txt" for entry in shared(facts))]
+    found: dict[str, dict[str, Path]] = {}
+    for path in paths:
+        for name, version in locked_versions(path.read_text()).items():
+            found.setdefault(name, {})[version.partition("+")[0]] = path
+    return [f"{name} {' and '.join(versions)}" for name, versions in found.items() if len(versions) > 1]
+
+
+def pinned_names(facts: dict[str, Any]) -> list[str]:
+    """Return the packages that bindings pin."""
+    return sorted({package_name(pin) for entry in facts.values() for pin in entry.requires})

@@ -1,0 +1,60 @@
+"""The resolver that scripts/lock asks, and the words that its modules share."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+WHEELS = ROOT / "docker" / "wheels" / "cpu"
+PYTHON_VERSION = "3.11"
+PLATFORM = "x86_64-manylinux_2_28"
+
+
+class LockError(Exception):
+    """What went wrong and what to do, as one sentence."""
+
+
+def package_name(requirement: str) -> str:
+    """Return the normalised name that a requirement or a locked line starts with."""
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    if match is None:
+        raise LockError(f"cannot read the requirement {requirement!r}; expected name==version")
+    return re.sub(r"[-_.]+", "-", match[0]).lower()
+
+
+def locked_versions(lock: str) -> dict[str, str]:
+    """Return the packages of a lock with their versions."""
+    return dict(re.findall(r"(?m)^([a-z0-9][a-z0-9.-]*)==(\S+)", lock))
+
+
+def find_uv() -> str:
+    """Return the path of uv."""
+    uv = shutil.which("uv", path=f"{ROOT / '.venv' / 'bin'}:{Path(sys.executable).parent}") or shutil.which("uv")
+    if uv is None:
+        raise LockError("uv is not installed; try: pip install 'pufferlib[lock]' (or: pip install uv)")
+    return uv
+
+
+def resolve(wanted: list[str], *options: str | Path, cuda: bool = False, build: bool = False) -> str:
+    """Run the resolver and return its pins.
+
+    Where a CPU wheel of torch lies in the wheel folder that one is locked; otherwise the resolver looks
+    in torch's own index of CPU wheels.
+
+    Args:
+        wanted: Requirements.
+        options: More arguments of uv.
+        cuda: Take the builds of torch for CUDA.
+        build: Ask sources that do not say what they need, by running their setup.py.
+    """
+    local = any(WHEELS.glob("*.whl"))
+    torch = [] if cuda else ["--find-links", WHEELS] if local else ["--torch-backend", "cpu"]
+    command = [find_uv(), "pip", "compile", "-", "--quiet", "--no-header", "--no-annotate"]
+    command += ["--python-version", PYTHON_VERSION, "--python-platform", PLATFORM, *torch, *options]
+    command += [] if build else ["--no-build"]
+    done = subprocess.run(command, input="\n".join(wanted), text=True, capture_output=True)
+    if done.returncode:
+        raise LockError(f"uv could not resolve the requirements; check the network and the versions:\n{done.stderr}")
+    return done.stdout
