@@ -33,13 +33,15 @@ class Features(nn.Module):
 
     Args:
         env: The environment that describes one agent's observation, emulated or not.
+        leave_out: A field of a Dict observation that something else reads.
 
     Attributes:
         size: Floats per row.
     """
 
-    def __init__(self, env: PufferEnv) -> None:
+    def __init__(self, env: PufferEnv, leave_out: str | None = None) -> None:
         super().__init__()
+        self._leave_out = leave_out
         space: Box = env.single_observation_space
         self._structure = _structure(env)
         bounds: Any = (space.low.min().item(), space.high.max().item()) if space.low.size else None
@@ -60,7 +62,10 @@ class Features(nn.Module):
         return rows[0] if len(rows) == 1 else torch.cat(rows, -1)
 
     def _nativize(self, observations: Tensor) -> Any:
-        return observations if self._structure is None else nativize_tensor(observations, self._structure)
+        if self._structure is None:
+            return observations
+        fields = nativize_tensor(observations, self._structure)
+        return {name: value for name, value in fields.items() if name != self._leave_out}
 
 
 class _Labels(nn.Module):

@@ -15,8 +15,9 @@ from pufferlib.distributions import Gaussian, action_distribution
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.features import Features
+from pufferlib.pytorch import nativize_dtype, nativize_tensor
 
-__all__ = ["Default", "LSTMWrapper", "NatureCNN", "Policy", "State", "layer_init", "make_policy"]
+__all__ = ["Default", "LSTMWrapper", "MixedCNN", "NatureCNN", "Policy", "State", "layer_init", "make_policy"]
 
 State = dict[str, Tensor]
 Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
@@ -124,25 +125,73 @@ class NatureCNN(Policy):
                 f"NatureCNN: observations must be uint8 images (channels, height, width), got {space}; "
                 "use policy.name = 'Default'"
             )
-        self.convolutions = nn.Sequential(
-            layer_init(nn.Conv2d(space.shape[0], 32, 8, stride=4)),
-            nn.ReLU(inplace=True),
-            layer_init(nn.Conv2d(32, 64, 4, stride=2)),
-            nn.ReLU(inplace=True),
-            layer_init(nn.Conv2d(64, 64, 3, stride=1)),
-            nn.ReLU(inplace=True),
-            nn.Flatten(),
-        )
-        # Channels last is the layout that the convolutions work in: a fifth faster on a CPU, more on a GPU.
-        self.convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch forgot it
-        flat = self.convolutions(torch.zeros(1, *space.shape)).shape[1]
+        self.convolutions, flat = _nature_convolutions(space.shape)
         self.encoder = nn.Sequential(layer_init(nn.Linear(flat, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
         """See ``Policy``."""
-        images = observations.to(torch.float32, memory_format=torch.channels_last) * (1 / 255)
-        hidden: Tensor = self.encoder(self.convolutions(images))
+        hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations)))
         return hidden
+
+
+class MixedCNN(Policy):
+    """``NatureCNN`` for a picture among other things: these join it after the convolutions.
+
+    Args:
+        env: Its observations are a Dict or Tuple; exactly one field is a uint8 image ``(channels, height, width)``.
+        hidden_size: Width of what the picture becomes, and of the layer that joins all.
+    """
+
+    def __init__(self, env: PufferEnv, hidden_size: int = 512) -> None:
+        super().__init__(env, hidden_size)
+        structure = nativize_dtype(env.emulated) if env.emulated else None
+        fields = structure if isinstance(structure, dict) else {}
+        images = {name: leaf[1] for name, leaf in fields.items() if not isinstance(leaf, dict) and _is_image(leaf)}
+        if structure is None or len(images) != 1:
+            raise APIUsageError(
+                "MixedCNN: observations must be a Dict or Tuple with one uint8 image (channels, height, width), got "
+                f"{len(images)} images in {structure or env.single_observation_space}; use policy.name = 'Default'"
+            )
+        self._structure = structure
+        ((self._image, shape),) = images.items()
+        self.convolutions, flat = _nature_convolutions(shape)
+        self.picture = nn.Sequential(layer_init(nn.Linear(flat, hidden_size)), nn.ReLU(inplace=True))
+        self.others = Features(env, leave_out=self._image) if len(fields) > 1 else None
+        width = hidden_size + (self.others.size if self.others else 0)
+        self.encoder = nn.Sequential(layer_init(nn.Linear(width, hidden_size)), nn.ReLU(inplace=True))
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """See ``Policy``."""
+        images = nativize_tensor(observations, self._structure)[self._image]
+        parts = [self.picture(self.convolutions(_scaled_images(images)))]
+        if self.others is not None:
+            parts.append(self.others(observations))
+        hidden: Tensor = self.encoder(torch.cat(parts, -1))
+        return hidden
+
+
+def _is_image(leaf: tuple[torch.dtype, tuple[int, ...], int, int]) -> bool:
+    return leaf[0] == torch.uint8 and len(leaf[1]) == 3
+
+
+def _nature_convolutions(shape: tuple[int, ...]) -> tuple[nn.Sequential, int]:
+    """The convolutions of Mnih et al. (2015) for images of ``shape``, and how many floats they make of one."""
+    convolutions = nn.Sequential(
+        layer_init(nn.Conv2d(shape[0], 32, 8, stride=4)),
+        nn.ReLU(inplace=True),
+        layer_init(nn.Conv2d(32, 64, 4, stride=2)),
+        nn.ReLU(inplace=True),
+        layer_init(nn.Conv2d(64, 64, 3, stride=1)),
+        nn.ReLU(inplace=True),
+        nn.Flatten(),
+    )
+    # Channels last is the layout that the convolutions work in: a fifth faster on a CPU, more on a GPU.
+    convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch forgot it
+    return convolutions, convolutions(torch.zeros(1, *shape)).shape[1]
+
+
+def _scaled_images(images: Tensor) -> Tensor:
+    return images.to(torch.float32, memory_format=torch.channels_last) * (1 / 255)
 
 
 class LSTMWrapper(Policy):
@@ -235,6 +284,7 @@ def make_policy(
     policies: dict[str, Callable[[], Policy]] = {
         "Default": lambda: Default(env, hidden_size, num_layers),
         "NatureCNN": lambda: NatureCNN(env, hidden_size),
+        "MixedCNN": lambda: MixedCNN(env, hidden_size),
         **{own: functools.partial(getattr(more, own), env, hidden_size) for own in getattr(more, "__all__", ())},
     }
     if name not in policies:

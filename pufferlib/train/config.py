@@ -47,7 +47,7 @@ class PolicyConfig:
 
     Attributes:
         name: A policy of the environment's binding (its module ``policy``), or of ``pufferlib.models``:
-            "Default" or "NatureCNN".
+            "Default", "NatureCNN" or "MixedCNN".
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         recurrent: Put an LSTM between the encoder and the decoder.

@@ -1,10 +1,12 @@
+import gymnasium
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
+from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.models import Default, LSTMWrapper, NatureCNN, make_policy
+from pufferlib.models import Default, LSTMWrapper, MixedCNN, NatureCNN, make_policy
 
 
 class Described:
@@ -53,6 +55,41 @@ def test_nature_cnn_reads_images_only():
     assert torch.allclose(policy.encode_observations(images), plain, atol=1e-5)
     with pytest.raises(APIUsageError, match="NatureCNN: observations must be uint8 images"):
         NatureCNN(Described(VECTOR, Discrete(6)))
+
+
+class PictureAndNumbers(gymnasium.Env):
+    """Shows a random picture and, unless it is alone, two numbers and a label."""
+
+    action_space = Discrete(3)
+
+    def __init__(self, alone=False):
+        others = {} if alone else {"numbers": Box(0, 1, (2,), np.float32), "label": Discrete(4)}
+        self.observation_space = Dict({"screen": Box(0, 255, (3, 36, 40), np.uint8), **others})
+
+    def reset(self, *, seed=None, options=None):
+        self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_mixed_cnn_reads_the_picture_and_everything_beside_it(alone):
+    env = GymnasiumPufferEnv(PictureAndNumbers(alone))
+    policy = make_policy(env, "MixedCNN", hidden_size=16)
+    row = torch.as_tensor(env.reset(seed=1)[0].copy())[None]
+    before = policy.encode_observations(row)
+    for field in env.env.observation_space:
+        changed = row.numpy().copy()
+        changed.view(env.obs_dtype)[field] = 0  # whatever it was, it was something else
+        assert not torch.equal(policy.encode_observations(torch.as_tensor(changed)), before)
+    params, values = policy.forward_eval(row)
+    assert params.shape == (1, 3)
+    (params.sum() + values.sum()).backward()
+    assert all(parameter.grad is not None for parameter in policy.parameters())
+
+
+def test_mixed_cnn_says_what_it_needs():
+    with pytest.raises(APIUsageError, match="MixedCNN: observations must be a Dict or Tuple with one uint8 image"):
+        MixedCNN(Described(IMAGE, Discrete(6)))
 
 
 def test_lstm_memory_restarts_where_an_episode_does():
