@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["EVENT_FLAGS", "Moment", "PARTY_SIZE", "read_moment"]
+__all__ = ["Moment", "read_moment"]
 
 PARTY_SIZE = 6
 EVENT_FLAGS = 2560
