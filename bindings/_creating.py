@@ -11,6 +11,7 @@ import gymnasium
 
 from pufferlib.buffers import Array
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.emulation.old_api import converted
 from pufferlib.errors import UnknownNameError
 from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
 
@@ -90,6 +91,7 @@ def _check_options(where: str, options: Mapping[str, Any], functions: Iterable[C
 
 
 def _emulated(env: Any, buf: Mapping[str, Array] | None, seed: int) -> Any:
+    env = converted(env)
     if isinstance(env, gymnasium.Env):
         return GymnasiumPufferEnv(env=_with_stats(env, EpisodeStats), buf=buf, seed=seed)
     return PettingZooPufferEnv(env=_with_stats(env, MultiagentEpisodeStats), buf=buf, seed=seed)

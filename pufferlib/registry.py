@@ -5,12 +5,13 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pufferlib.errors import UnknownNameError
 
-__all__ = ["env_creator", "list_envs", "make", "policies"]
+__all__ = ["env_creator", "facts", "folder", "list_envs", "make", "names", "policies"]
 
 
 def list_envs() -> list[str]:
@@ -64,6 +65,25 @@ def policies(env_name: str) -> ModuleType | None:
     if not game or binding not in _bindings() or find_spec(f"pufferlib.bindings.{binding}.policy") is None:
         return None
     return importlib.import_module(f"pufferlib.bindings.{binding}.policy")
+
+
+def facts() -> dict[str, Any]:
+    """What the ``binding.toml`` of every binding says (``pufferlib.bindings._facts.Facts``), by name."""
+    found: dict[str, Any] = _binding("_facts").all_facts()
+    return found
+
+
+def names(binding: str) -> tuple[str, ...]:
+    """The environments of a binding, without its own name before them."""
+    found: tuple[str, ...] = _binding(binding).names()
+    return found
+
+
+def folder(binding: str) -> Path:
+    """Where the files of a binding lie."""
+    file = _binding(binding).__file__
+    assert file is not None, binding
+    return Path(file).parent
 
 
 @functools.cache

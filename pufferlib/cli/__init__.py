@@ -22,6 +22,7 @@ VERBS = {
     "eval": "evaluate a trained agent, against random play",
     "autotune": "measure how an environment runs fastest on this machine",
     "list": "list the environments",
+    "install": "install third-party environments, each as it is known to work",
     "doctor": "look at this machine, and say what to do where something is missing",
 }
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import pufferlib
-from pufferlib import doctor
+from pufferlib import doctor, registry
 from pufferlib.cli import main
 from pufferlib.cli.runs import find_run, new_run
 from pufferlib.doctor import Finding
@@ -52,10 +52,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_names_every_verb(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 0
     text = capsys.readouterr().out
-    assert all(f"\n  {verb}" in text for verb in ("train", "eval", "autotune", "list", "doctor"))
+    assert all(f"\n  {verb}" in text for verb in ("train", "eval", "autotune", "list", "install", "doctor"))
 
 
-@pytest.mark.parametrize("verb", ["train", "eval", "autotune", "list", "doctor"])
+@pytest.mark.parametrize("verb", ["train", "eval", "autotune", "list", "install", "doctor"])
 def test_each_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0
     assert f"puffer {verb}" in capsys.readouterr().out
@@ -68,6 +68,8 @@ def test_each_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> No
         (["--jsn"], "puffer: unknown verb '--jsn'"),
         (["list", "--jsn"], "puffer list: unknown flag '--jsn'; did you mean '--json'?"),
         (["list", "breakout"], "puffer list: takes no argument 'breakout'"),
+        (["install"], "puffer install: the following arguments are required: NAME"),
+        (["install", "atary"], "puffer install: unknown binding 'atary'; did you mean 'atari'?"),
         (["autotune"], "puffer autotune: the following arguments are required: env"),
         (["autotune", "squard"], "unknown environment 'squard'; did you mean 'squared'?"),
         (["autotune", "squared", "--batch", "8"], "unknown flag '--batch'; did you mean '--batch-size'?"),
@@ -132,6 +134,18 @@ def test_list_prints_every_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     words = capsys.readouterr().out.split()
     assert set(pufferlib.list_envs()) <= set(words)
+
+
+def test_list_all_has_every_binding_and_what_cannot_be_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--all", "--json"]) == 0
+    entries = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)}
+    assert entries.keys() == registry.facts().keys()
+    assert {name for name, entry in entries.items() if entry["unavailable"]} == {"dmlab", "minerl", "smac"}
+    assert entries["atari"]["install"] == "pip install 'pufferlib[atari]'"
+    assert main(["list", "--all"]) == 0
+    text = capsys.readouterr().out
+    assert all(f" {name} " in text for name in entries)
+    assert "PyPI's smac is SMAC3" in " ".join(text.split())
 
 
 def test_autotune_prints_the_fastest_first(

@@ -11,7 +11,7 @@ FLOORS = {
     **dict.fromkeys(("buffers", "env", "emulation", "ocean"), 1),
     **dict.fromkeys(("vector", "envpool", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
     **dict.fromkeys(("distributions", "features", "models", "pytorch", "render"), 3),
-    **dict.fromkeys(("doctor", "sweep", "train"), 4),
+    **dict.fromkeys(("doctor", "install", "sweep", "train"), 4),
     **dict.fromkeys(("cli", "__main__"), 5),
 }
 HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib"}

@@ -1,0 +1,41 @@
+"""The StarCraft Multi-Agent Challenge, as ``smac/3m``, for those who have StarCraft II and the package smac.
+
+No package index has it, so this has been tried against a stand-in only.
+
+* Agents: the units of one side, 2 to 27. All stay until the battle ends; the dead see zeros.
+* Observation: Dict of ``observation``, float32, what the unit sees, and ``action_mask``, int8, what it may do.
+* Action: Discrete; one that is not allowed becomes the first that is.
+* Reward: damage, kills and victory, at most 20 a battle, the same for all.
+* Terminal: the battle is won or lost. Truncation: its time is up.
+
+Options: ``difficulty`` of the opponent, "1" to "A" as SMAC has them. A seed starts the game anew, for it
+takes one only then, and it leaves some chance to the machine.
+
+Source: Samvelyan et al. 2019, https://arxiv.org/abs/1902.04043.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from .._creating import creator
+
+__all__ = ["env_creator", "names"]
+
+_MAPS = """
+10m_vs_11m 1c3s5z 25m 27m_vs_30m 2c_vs_64zg 2m_vs_1z 2s3z 2s_vs_1sc 3m 3s5z 3s5z_vs_3s6z 3s_vs_3z 3s_vs_4z 3s_vs_5z
+5m_vs_6m 6h_vs_8z 8m 8m_vs_9m MMM MMM2 bane_vs_bane corridor so_many_baneling
+"""
+
+
+def names() -> tuple[str, ...]:
+    """The maps, sorted."""
+    return tuple(_MAPS.split())
+
+
+def env_creator(name: str) -> Callable[..., Any]:
+    """A picklable function ``(buf=None, seed=0, **options)`` that starts the map ``name``.
+
+    Raises:
+        UnknownNameError: No map has this name; the nearest ones are suggested.
+    """
+    return creator(__name__, name, names(), adaptor="game:Battle")
