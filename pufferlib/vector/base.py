@@ -132,7 +132,8 @@ class VectorEnv(ABC):
         self._first_seed = None
         self._next_call = "async_reset"
         self._reset([None if seed is None else env_seed(seed, index) for index in range(self.num_envs)])
-        self._next_call = "recv"
+        if self._next_call not in _ENDED:  # an environment, or a signal handler, may have closed us
+            self._next_call = "recv"
 
     def send(self, actions: Any) -> None:
         """Act once with every agent of the last batch; ``recv`` returns what comes of it, or another batch."""
@@ -141,7 +142,8 @@ class VectorEnv(ABC):
         array = self._check_actions(actions)
         self._next_call = "async_reset"  # until this succeeds
         self._send(array)
-        self._next_call = "recv"
+        if self._next_call not in _ENDED:
+            self._next_call = "recv"
 
     def recv(self) -> Received:
         """The next batch.
@@ -162,7 +164,8 @@ class VectorEnv(ABC):
             raise self._out_of_turn("recv")
         batch, infos = self._recv()
         self._batch = batch
-        self._next_call = "send"
+        if self._next_call not in _ENDED:
+            self._next_call = "send"
         return batch, infos
 
     def close(self) -> None:

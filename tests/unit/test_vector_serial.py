@@ -197,14 +197,20 @@ def test_a_step_of_the_users_own_is_called():
     assert vecenv.observations.tolist() == [[1], [1]]
 
 
-def test_an_environment_may_close_the_batch_that_steps_it():
+@pytest.mark.parametrize("call", ["reset", "step"])
+def test_an_environment_may_close_the_batch_that_it_is_in(call):
     vecenv = counters()
     vecenv.reset()
     first = vecenv.envs[0].env
-    step = first.step
-    first.step = lambda action: (vecenv.close(), step(action))[1]
-    vecenv.send([0, 0])
-    assert vecenv.observations.tolist() == [[1], [1]]
+    method = getattr(first, call)
+    setattr(first, call, lambda *args, **kwargs: (vecenv.close(), method(*args, **kwargs))[1])
+    act = vecenv.async_reset if call == "reset" else functools.partial(vecenv.send, [0, 0])
+    act()
+    assert vecenv.observations.tolist() == ([[0], [0]] if call == "reset" else [[1], [1]])
+    for next_call in (vecenv.recv, act):
+        with pytest.raises(APIUsageError, match="the environments are closed; make new ones"):
+            next_call()
+    vecenv.close()
 
 
 @pytest.mark.parametrize("kind", ["native", "emulated"])
