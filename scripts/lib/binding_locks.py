@@ -121,9 +121,16 @@ def _cut(
     options = ["--generate-hashes", "--config-file", config, "--constraints", constraints]
     options += [f"--no-emit-package={name}" for name in below]
     wanted = [*(core if whole else ()), *entry.requires]
-    locks = {"lock.txt": resolve(wanted, *options, build=True) if wanted else ""}
+    locks = {}
     if entry.build:
         locks["build.txt"] = resolve(list(entry.build), *options)
+    else:
+        options += ["--only-binary", ":all:"]
+    try:
+        locks["lock.txt"] = resolve(wanted, *options, build=True) if wanted else ""
+    except LockError as error:
+        advice = "" if entry.build else "; where a package has no wheel, name what compiles it under [build]"
+        raise LockError(f"bindings/{entry.name}: {error}{advice}") from error
     return {BINDINGS / entry.name / name: head + text for name, text in locks.items()}
 
 
