@@ -15,12 +15,14 @@ from pufferlib.distributions import Gaussian, action_distribution
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.features import Features
-from pufferlib.pytorch import nativize_dtype, nativize_tensor
+from pufferlib.pytorch import NativeDtype, flattened_tensor_size, nativize_dtype, nativize_tensor
 
 __all__ = ["Default", "LSTMWrapper", "MixedCNN", "NatureCNN", "Policy", "State", "layer_init", "make_policy"]
 
 State = dict[str, Tensor]
 Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
+
+FORBIDDEN = -1e9  # a logit: probability 0, and where everything is forbidden all are alike
 
 
 class Policy(nn.Module):
@@ -40,6 +42,7 @@ class Policy(nn.Module):
         self.hidden_size = hidden_size
         self.distribution = action_distribution(env.single_action_space)
         self.is_continuous = isinstance(self.distribution, Gaussian)
+        self._mask_structure = _mask_structure(env, self.distribution.num_params)
         outputs = self.distribution.num_params // (2 if self.is_continuous else 1)
         # One matrix for both heads: the network is small, and every call has a price.
         self.decoder = layer_init(nn.Linear(hidden_size, outputs + 1), std=1.0)
@@ -60,13 +63,32 @@ class Policy(nn.Module):
             params = torch.cat([params, self.log_std.expand_as(params)], -1)
         return params, values
 
+    def action_mask(self, observations: Tensor) -> Tensor | None:
+        """Which values of each action part may be chosen: ``(rows, num_params)``; None where all may.
+
+        By default what the field ``action_mask`` of the observation says, if it has one of that size.
+        """
+        if self._mask_structure is None:
+            return None
+        mask: Tensor = nativize_tensor(observations, self._mask_structure)["action_mask"]
+        return mask.flatten(1)
+
+    def _allowed(self, params: Tensor, observations: Tensor) -> Tensor:
+        """``params`` with the logits of what may not be chosen so low that it never is.
+
+        Source: Huang and Ontanon, "A Closer Look at Invalid Action Masking" (2022).
+        """
+        mask = self.action_mask(observations)
+        return params if mask is None else params.masked_fill(mask.view(params.shape) == 0, FORBIDDEN)
+
     def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
         """The memory of agents at the start of an episode, one row each; empty without memory."""
         return {}
 
     def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
         """One step: params and values of ``(rows, ...)`` observations; ``state`` is updated in place."""
-        return self.decode_actions(self.encode_observations(observations))
+        params, values = self.decode_actions(self.encode_observations(observations))
+        return self._allowed(params, observations), values
 
     def forward(
         self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
@@ -81,8 +103,17 @@ class Policy(nn.Module):
         Returns:
             params ``(steps, rows, num_params)`` and values ``(steps, rows)``.
         """
-        hidden = self.encode_observations(observations.flatten(0, 1))
-        return self.decode_actions(hidden.view(*observations.shape[:2], -1))
+        rows = observations.flatten(0, 1)
+        params, values = self.decode_actions(self.encode_observations(rows).view(*observations.shape[:2], -1))
+        return self._allowed(params, rows), values
+
+
+def _mask_structure(env: PufferEnv, num_params: int) -> NativeDtype | None:
+    """The layout of an observation that has a field ``action_mask`` for ``num_params`` logits."""
+    structure = nativize_dtype(env.emulated) if env.emulated else None
+    if not isinstance(structure, dict) or "action_mask" not in structure:
+        return None
+    return structure if flattened_tensor_size(structure["action_mask"]) == num_params else None
 
 
 class Default(Policy):
@@ -229,6 +260,10 @@ class LSTMWrapper(Policy):
         """See ``Policy``."""
         return self.policy.decode_actions(hidden)
 
+    def action_mask(self, observations: Tensor) -> Tensor | None:
+        """See ``Policy``."""
+        return self.policy.action_mask(observations)
+
     def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
         """Zeros: ``lstm_h`` and ``lstm_c``, float32 ``(num_agents, hidden_size)``."""
         return {name: torch.zeros(num_agents, self.hidden_size, device=device) for name in ("lstm_h", "lstm_c")}
@@ -239,7 +274,8 @@ class LSTMWrapper(Policy):
             state = self.initial_state(len(observations), observations.device)
         hidden = self.encode_observations(observations)
         state["lstm_h"], state["lstm_c"] = self.cell(hidden, (state["lstm_h"], state["lstm_c"]))
-        return self.decode_actions(state["lstm_h"])
+        params, values = self.decode_actions(state["lstm_h"])
+        return self._allowed(params, observations), values
 
     def forward(
         self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
@@ -256,7 +292,8 @@ class LSTMWrapper(Policy):
                 h, c = h * keep, c * keep
             h, c = self.cell(inputs[step], (h, c))
             outputs.append(h)
-        return self.decode_actions(torch.stack(outputs))
+        params, values = self.decode_actions(torch.stack(outputs))
+        return self._allowed(params, observations.flatten(0, 1)), values
 
 
 def make_policy(

@@ -2,7 +2,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
 
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
@@ -117,6 +117,39 @@ def test_lstm_remembers_within_an_episode():
     second, _ = policy.forward_eval(torch.ones(1, 6), state)
     assert not torch.equal(first, second)
     assert torch.equal(policy.forward_eval(torch.ones(1, 6))[0], first)  # without a state: a first step
+
+
+class Masked(gymnasium.Env):
+    """Three pieces to lay on two places; what fits where is in the observation."""
+
+    observation_space = Dict({"action_mask": MultiBinary(5), "board": Box(0, 9, (4,), np.int32)})
+    action_space = MultiDiscrete([2, 3])
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_a_field_called_action_mask_forbids_actions(recurrent):
+    env = GymnasiumPufferEnv(env=Masked())
+    policy = make_policy(env, hidden_size=8, recurrent=recurrent)
+    rows = np.zeros((2, 6), env.obs_dtype)
+    rows["action_mask"] = [0, 1, 1, 0, 1]
+    rows["action_mask"][1, 5] = 0  # an agent that is absent
+    observations = torch.from_numpy(rows.view(env.single_observation_space.dtype).reshape(2, 6, -1))
+    params, _ = policy(observations)
+    likely = params.split([2, 3], -1)[1].softmax(-1)
+    assert (likely[0, :, 1] == 0).all()
+    assert torch.allclose(likely[0].sum(-1), torch.ones(6))
+    assert torch.allclose(likely[1, 5], torch.full((3,), 1 / 3))
+    assert torch.isfinite(policy.distribution.entropy(params)).all()
+    one_step, _ = policy.forward_eval(observations[0], policy.initial_state(6))
+    assert torch.allclose(one_step, params[0])
+
+
+def test_a_field_called_action_mask_that_fits_no_action_is_an_observation_like_others():
+    class Other(Masked):
+        action_space = Discrete(4)
+
+    env = GymnasiumPufferEnv(env=Other())
+    assert make_policy(env).action_mask(torch.from_numpy(env.observations)) is None
 
 
 def test_wrong_policies_are_refused():
