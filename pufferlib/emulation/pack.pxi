@@ -121,6 +121,7 @@ cdef class Packer:
     cdef tuple _paths
     cdef LeafSlot *_slots
     cdef Py_ssize_t _row_bytes
+    cdef bint _is_one_leaf  # of at most ALWAYS_LOOKED_AT bytes, and the whole sample
     cdef object _batch
     cdef Py_buffer _view
 
@@ -133,6 +134,7 @@ cdef class Packer:
             raise MemoryError()
         for position, leaf in enumerate(self._leaves):
             fill_slot(&self._slots[position], leaf)
+        self._is_one_leaf = self._paths == ((),) and self._row_bytes <= ALWAYS_LOOKED_AT
 
     def __dealloc__(self):
         PyMem_Free(self._slots)
@@ -167,6 +169,11 @@ cdef class Packer:
 
     cdef inline int write(self, char *start, sample, bint look_everywhere) except -1:
         """Write ``sample`` into the row at ``start``; large leaves are searched for NaN only if asked to."""
+        if self._is_one_leaf and copy_sound_array(self._slots, start, <PyObject *>sample):
+            return 0
+        return self.write_leaves(start, sample, look_everywhere)
+
+    cdef int write_leaves(self, char *start, sample, bint look_everywhere) except -1:
         cdef Py_ssize_t position
         cdef LeafSlot *slot
         for position in range(len(self._leaves)):
@@ -229,16 +236,32 @@ cdef inline bint copy_plain(const LeafSlot *slot, char *target, value) except -1
     return slot.is_integer and copy_integer(slot, target, value)
 
 
-cdef inline bint copy_array(const LeafSlot *slot, char *target, value):
-    """Copy an array that needs at most to be narrowed; False when it needs more than that."""
+cdef inline bint copy_sound_array(const LeafSlot *slot, char *target, PyObject *value) noexcept:
+    """Copy an array that is just as it should be; False when it is not, or no array: for most observations this is all."""
+    if <PyObject *>value.ob_type != <PyObject *>ndarray or not heads_are_readable or not slot.is_array:
+        return False
+    head = <const ArrayHead *>value
+    if head.dtype.scalar_type != slot.scalar_type or not has_shape(head, slot) or not is_native(head.dtype):
+        return False
+    memcpy(target, head.data, slot.nbytes)
+    return not slot.real_bytes or not holds_nan(target, slot.real_bytes, slot.count)
+
+
+cdef inline bint has_shape(const ArrayHead *head, const LeafSlot *slot) noexcept:
+    """Whether an array is contiguous and of the shape of a leaf."""
     cdef int axis
-    head = <const ArrayHead *><PyObject *>value
     if head.ndim != slot.ndim or head.flags & ALIGNED_AND_CONTIGUOUS != ALIGNED_AND_CONTIGUOUS:
         return False
     for axis in range(slot.ndim):
         if head.shape[axis] != slot.shape[axis]:
             return False
-    if not is_native(head.dtype):
+    return True
+
+
+cdef inline bint copy_array(const LeafSlot *slot, char *target, value):
+    """Copy an array that needs at most to be narrowed; False when it needs more than that."""
+    head = <const ArrayHead *><PyObject *>value
+    if not has_shape(head, slot) or not is_native(head.dtype):
         return False
     if head.dtype.scalar_type == slot.scalar_type:
         memcpy(target, head.data, slot.nbytes)

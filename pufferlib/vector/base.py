@@ -118,8 +118,11 @@ class VectorEnv(ABC):
             bool, each ``(agents_per_batch,)``, and a list of dicts.
         """
         self.send(actions)
-        batch, infos = self._take()
-        return (*batch.outcome, infos)
+        batch, infos = self._recv()
+        self._batch = batch
+        self._next_call = "send"
+        observations, rewards, terminals, truncations = batch.outcome
+        return observations, rewards, terminals, truncations, infos
 
     def async_reset(self, seed: int | None = None) -> None:
         """Start new episodes everywhere; ``recv`` returns their first observations."""

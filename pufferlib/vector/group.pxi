@@ -2,6 +2,9 @@
 
 from libc.stdint cimport uint32_t
 
+cdef extern from "Python.h":
+    Py_ssize_t PyDict_GET_SIZE(object mapping) noexcept
+
 from pufferlib.errors import APIUsageError
 
 cdef tuple OUTCOME = ("observations", "rewards", "terminals", "truncations")
@@ -124,7 +127,7 @@ cdef class EmulatedMember(Member):
             self.rows.stand_still()
             return 0
         news = self.step()
-        if type(news) is not dict or len(<dict>news):
+        if type(news) is not dict or PyDict_GET_SIZE(news):
             self.collect(news, infos)
         if self.same_step and self.rows.keep_final() and self.over():
             self.begin_in_same_step(infos)
@@ -135,7 +138,7 @@ cdef class EmulatedMember(Member):
             return self.env.done
         return self.compiled.is_over
 
-    cdef object step(self):
+    cdef inline object step(self):
         """Step once. Returns the info. A ``step`` of the user's own is never passed over."""
         if self.compiled is not None and not self.compiled.replaced:
             return self.compiled.act_on_rows()
