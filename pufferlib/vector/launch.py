@@ -149,6 +149,7 @@ def pickle_envs(plans: Sequence[EnvPlan]) -> bytes:
         APIUsageError: A creator or an argument cannot be sent.
     """
     modules = {getattr(getattr(plan.creator, "func", plan.creator), "__module__", None) for plan in plans}
+    modules -= cloudpickle.list_registry_pickle_by_value()  # the caller's own, which must outlast this
     by_value = [sys.modules[name] for name in modules if name in sys.modules and not _importable(name)]
     for module in by_value:
         cloudpickle.register_pickle_by_value(module)
