@@ -1,0 +1,37 @@
+"""Text screens as pictures."""
+
+import numpy as np
+
+from pufferlib.bindings._terminal import draw_terminal
+
+
+def screen(text: str) -> np.ndarray:
+    return np.frombuffer(text.encode(), np.uint8).reshape(1, -1)
+
+
+def test_every_printable_character_looks_different() -> None:
+    text = "".join(map(chr, range(32, 127)))
+    picture = draw_terminal(screen(text), np.full((1, len(text)), 15))
+    assert picture.shape == (20, len(text) * 12, 3)
+    assert picture.dtype == np.uint8
+    cells = picture.reshape(20, len(text), 12, 3).swapaxes(0, 1)
+    assert len({cell.tobytes() for cell in cells}) == len(text)
+    assert not cells[0].any(), "a space is black"
+
+
+def test_colors_are_those_of_a_terminal() -> None:
+    picture = draw_terminal(screen("####"), np.array([[0, 1, 2, 12]]))
+    grey, red, green, blue = (picture[:, 12 * column : 12 * column + 12].reshape(-1, 3).max(0) for column in range(4))
+    assert grey[0] == grey[1] == grey[2] > 100
+    assert red[0] > 2 * max(red[1:])
+    assert green[1] > 2 * max(green[0], green[2])
+    assert blue[2] > 1.5 * max(blue[:2])
+
+
+def test_reverse_and_the_cursor_light_what_is_dark() -> None:
+    plain, reverse = draw_terminal(screen("aa"), np.array([[7, 7 + 16]])).reshape(20, 2, 12, 3).swapaxes(0, 1)
+    assert ((plain > 0) != (reverse > 0)).all()
+    blank, underlined = draw_terminal(screen("  "), np.zeros((1, 2), int), (0, 1)).reshape(20, 2, 12, 3).swapaxes(0, 1)
+    assert not blank.any()
+    assert underlined[-1].all()
+    assert not underlined[:10].any()
