@@ -1,0 +1,143 @@
+"""scripts/lock --check-updates: are there newer releases of what the bindings pin, and do they still work?
+
+Each newer release is tried alone: a clean environment with our wheel, the binding's other packages as they
+are locked where that still fits, and the binding's conformance tests.
+"""
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import binding_locks as bindings
+from resolver import PYTHON_VERSION, ROOT, LockError, find_uv, locked_versions, package_name, resolve
+
+TRIAL_TIMEOUT_S = 3600
+TESTS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis")
+
+
+@dataclass(frozen=True)
+class Update:
+    """A package of a binding of which there is another release than the pinned one, and how that did.
+
+    `problem` is empty where the conformance tests passed, and None where they were not run.
+    """
+
+    binding: str
+    package: str
+    pinned: str
+    newest: str
+    problem: str | None = None
+
+    def __str__(self) -> str:
+        """Return the line of the report."""
+        outcome = {None: "not tried", "": "works"}.get(self.problem) or f"BROKEN: {self.problem}"
+        return f"{self.binding:<12} {self.package} {self.pinned} -> {self.newest}: {outcome}"
+
+
+def check_updates(facts: dict[str, Any], names: Iterable[str]) -> list[Update]:
+    """Try every newer release of what the bindings `names` pin (of all, if there are none); print each outcome."""
+    chosen = [_entry(facts, name) for name in names] or bindings.shared(facts)
+    tried = []
+    with tempfile.TemporaryDirectory() as folder:
+        wheel: Path | None = None
+        for update in found(chosen):
+            wheel = wheel or build_wheel(Path(folder))
+            entry = facts[update.binding]
+            with tempfile.TemporaryDirectory(dir=folder) as place:
+                tried.append(replace(update, problem=trial(entry, update, facts, wheel, Path(place))))
+            print(tried[-1], flush=True)
+    broken = sum(bool(update.problem) for update in tried)
+    print(f"lock: {len(tried)} newer releases, {broken} of them broken; to take one, change its binding.toml")
+    return tried
+
+
+def _entry(facts: dict[str, Any], name: str) -> Any:
+    if name not in facts:
+        raise LockError(f"--check-updates: there is no binding {name!r}; known: {', '.join(facts)}")
+    if facts[name].isolated or facts[name].unavailable:
+        raise LockError(f"--check-updates: {name} does not live in the shared environment; try its releases by hand")
+    return facts[name]
+
+
+def found(entries: Iterable[Any]) -> Iterator[Update]:
+    """Yield the pins of which the index has another newest release."""
+    newest: dict[str, str] = {}
+    for entry in entries:
+        for pin in entry.requires:
+            package, _, pinned = pin.partition("==")
+            name = package_name(package)
+            if name not in newest:
+                newest[name] = locked_versions(resolve([package], "--no-deps", build=True))[name]
+            if newest[name] != pinned:
+                yield Update(entry.name, package, pinned, newest[name])
+
+
+def trial(entry: Any, update: Update, facts: dict[str, Any], wheel: Path, place: Path) -> str:
+    """Play the binding with the newer release, and return what broke, "" for nothing."""
+    old, new = f"{update.package}=={update.pinned}", f"{update.package}=={update.newest}"
+    lock, config = place / "lock.txt", place / "uv.toml"
+    config.write_text(bindings.corrections(facts))
+    # The resolver keeps the versions that it finds here, where they still fit.
+    kept = locked_versions((bindings.BINDINGS / entry.name / "lock.txt").read_text())
+    kept.pop(package_name(update.package), None)
+    lock.write_text("".join(f"{name}=={version}\n" for name, version in kept.items()))
+    wanted = [str(wheel), *(new if pin == old else pin for pin in entry.requires)]
+    try:
+        resolve(wanted, "--config-file", config, "--output-file", lock, build=True)
+    except LockError as error:
+        return f"cannot be resolved: {_gist(str(error))}"
+    return _install(entry, lock, place / "venv") or _play(entry, place)
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build our own wheel, for all trials."""
+    _run([find_uv(), "build", "--quiet", "--wheel", "--out-dir", folder, ROOT])
+    return next(folder.glob("*.whl"))
+
+
+def _install(entry: Any, lock: Path, venv: Path) -> str:
+    uv = find_uv()
+    pip = [uv, "pip", "install", "--quiet", "--python", venv / "bin" / "python"]
+    isolation = ["--no-build-isolation"] if entry.build else []
+    steps = [
+        [uv, "venv", "--quiet", "--python", PYTHON_VERSION, venv],
+        [*pip, *TESTS, *entry.build],
+        [*pip, "--no-deps", *isolation, "-r", lock],
+    ]
+    for step in steps:
+        try:
+            _run(step)
+        except LockError as error:
+            return f"cannot be installed: {error}"
+    return ""
+
+
+def _play(entry: Any, place: Path) -> str:
+    """Run the binding's conformance tests in the new environment."""
+    command = [place / "venv" / "bin" / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += [ROOT / "tests" / "conformance" / "test_bindings.py", "-k", f"[{entry.name}/"]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=TRIAL_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return f"its tests took longer than {TRIAL_TIMEOUT_S} s"
+    failed = re.findall(r"(?m)^(?:FAILED|ERROR) \S+::(.*)$", done.stdout)
+    if failed:
+        return "; ".join(failed)
+    return (
+        "" if re.search(r"\d+ passed", done.stdout) and done.returncode == 0 else f"no test ran: {_gist(done.stdout)}"
+    )
+
+
+def _run(command: list[Any]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise LockError(_gist(done.stderr))
+
+
+def _gist(text: str) -> str:
+    """Return the last line that says something."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no message")

@@ -1,0 +1,80 @@
+"""scripts/lock --check-updates: what it finds, tries and reports. The index and the trial are played here."""
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NEWEST = {"ale-py": "0.13.0", "opencv-python-headless": "5.0.0.93"}
+RESULTS = {
+    "2 passed in 1.0s": "",
+    "FAILED tests/x.py::test_seed[atari/pong] - assert\n1 failed": "test_seed[atari/pong] - assert",
+    "2 skipped in 0.1s": "no test ran: 2 skipped in 0.1s",
+}
+
+
+@pytest.fixture
+def updates(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts" / "lib"))
+    names = ("resolver", "binding_locks", "binding_updates")
+    yield importlib.import_module("binding_updates")
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def asked(updates: Any, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What an index with the releases of NEWEST was asked for."""
+    seen: list[list[str]] = []
+
+    def resolve(wanted: list[str], *options: Any, **more: Any) -> str:
+        seen.append(wanted)
+        return "".join(f"{name}=={NEWEST[name]} \\\n" for name in wanted if name in NEWEST)
+
+    monkeypatch.setattr(updates, "resolve", resolve)
+    return seen
+
+
+def atari(updates: Any) -> dict[str, Any]:
+    return {"atari": updates.bindings.load_facts()["atari"]}
+
+
+def test_only_other_releases_are_found(updates: Any, asked: Any) -> None:
+    (update,) = updates.found(atari(updates).values())
+    assert (update.package, update.newest) == ("ale-py", "0.13.0")
+    assert str(update) == f"atari        ale-py {update.pinned} -> 0.13.0: not tried"
+
+
+@pytest.mark.parametrize("shown", RESULTS)
+def test_a_trial_installs_the_newer_release_and_tells_which_tests_failed(
+    shown: str, updates: Any, asked: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+) -> None:
+    commands: list[str] = []
+
+    def run(command: list[Any], **options: Any) -> Any:
+        commands.append(" ".join(map(str, command)))
+        failed = "-m" in command and "FAILED" in shown
+        return subprocess.CompletedProcess(command, int(failed), stdout=shown if "-m" in command else "", stderr="")
+
+    monkeypatch.setattr(updates, "build_wheel", lambda folder: tmp_path / "ours.whl")
+    monkeypatch.setattr(updates.subprocess, "run", run)
+    monkeypatch.setattr(updates, "find_uv", lambda: "uv")
+    (tried,) = updates.check_updates(atari(updates), [])
+    assert tried.problem == RESULTS[shown]
+    assert any("ale-py==0.13.0" in wanted and str(tmp_path / "ours.whl") in wanted for wanted in asked)
+    assert "-k [atari/" in commands[-1]
+    assert "1 newer releases" in capsys.readouterr().out
+
+
+def test_a_name_that_is_no_binding_is_a_sentence() -> None:
+    command = [sys.executable, ROOT / "scripts/lock", "--check-updates", "atary"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr[:58]) == (
+        1,
+        "lock: error: --check-updates: there is no binding 'atary'; "[:58],
+    )
