@@ -102,6 +102,7 @@ def lock_bindings(folder: Path, facts: dict[str, Any], pins: str, core: list[str
     config.write_text(corrections(facts))
     constraints = folder / "binding-constraints.txt"
     constraints.write_text(pins)
+    check_extras(facts, core, constraints)
     below = locked_versions(resolve(core, "--constraints", constraints))
     locks: dict[Path, str] = {}
     for entry in shared(facts):
@@ -112,6 +113,24 @@ def lock_bindings(folder: Path, facts: dict[str, Any], pins: str, core: list[str
         for entry in entries:
             locks.update(_cut(entry, core, config, stack_pins, (), whole=True))
     return locks
+
+
+def check_extras(facts: dict[str, Any], core: list[str], constraints: Path) -> None:
+    """Raise LockError unless pip, which believes what packages say, can install each extra and all common ones.
+
+    Args:
+        facts: Of all bindings.
+        core: The hard dependencies of pufferlib.
+        constraints: File with the versions of the images, which the common extras must fit together.
+    """
+    together = [pin for entry in facts.values() if entry.common for pin in entry.requires]
+    cases = [("bindings with common = true", together, ["--constraints", constraints])]
+    cases += [(f"bindings/{entry.name}, extra = true", entry.requires, []) for entry in facts.values() if entry.extra]
+    for where, pins, options in cases:
+        try:
+            resolve([*core, *pins], *options, build=True)
+        except LockError as error:
+            raise LockError(f"{where}: pip could not install this: {error}") from error
 
 
 def _cut(

@@ -145,7 +145,15 @@ def test_locks_agree_with_pyproject() -> None:
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     """What scripts/lock reads, where it may be changed."""
-    for part in ("docker/locks", "scripts/lib", "bindings", "pufferlib/errors.py", "scripts/lock", "pyproject.toml"):
+    for part in (
+        "docker/locks",
+        "scripts/lib",
+        "bindings",
+        "pufferlib/errors.py",
+        "scripts/lock",
+        "pyproject.toml",
+        "docs/bindings.md",
+    ):
         target = tmp_path / part
         target.parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / part).is_dir():
@@ -178,12 +186,19 @@ def test_a_version_changed_only_in_a_binding_is_noticed(copied: Path) -> None:
     done = lock(copied, "--check")
     assert (done.returncode, done.stderr) == (
         1,
-        "lock: error: pyproject.toml: not the extras of today's binding.toml files; run scripts/lock --extras\n",
+        "lock: error: pyproject.toml: not made from today's binding.toml files; run scripts/lock --extras\n",
     )
     done = lock(copied, "--extras")
-    assert (done.returncode, done.stdout) == (0, "lock: pyproject.toml, extras of the bindings\n")
+    assert (done.returncode, done.stdout) == (0, "lock: pyproject.toml, the part about bindings\n")
     assert '\natari = ["ale-py==9' in (copied / "pyproject.toml").read_text()
     assert "bindings/atari/lock.txt" in lock(copied, "--check").stderr
+
+
+def test_the_docs_show_what_a_binding_says_of_itself(copied: Path) -> None:
+    edit(copied / "bindings/atari/binding.toml", "GPL-2.0-only", "LGPL-9")
+    assert "docs/bindings.md: not made from today's binding.toml files" in lock(copied, "--check").stderr
+    lock(copied, "--extras")
+    assert "| LGPL-9 | `pip install 'pufferlib[atari]'` |" in (copied / "docs/bindings.md").read_text()
 
 
 def test_two_versions_of_one_package_are_noticed(copied: Path) -> None:
