@@ -1,0 +1,42 @@
+# The newest frames of a game, small and grey.
+
+cdef extern from "puffer_shrink.h":
+    ctypedef struct PufferShrink:
+        pass
+    bint puffer_shrink_init(PufferShrink *shrink, int height, int width, int small_height, int small_width)
+    void puffer_shrink(const PufferShrink *shrink, const uint8_t *newer, const uint8_t *older, uint8_t *small) noexcept
+
+
+cdef class FrameStack:
+    """The last frames of a game, each the lighter of two screens, shrunk as cv2.INTER_AREA does.
+
+    Args:
+        newer: The screen, uint8 ``(height, width)``, read by every ``push``,
+        older: and the one before it.
+        frames: Where the small frames go, uint8 ``(stack, small height, small width)``, oldest first.
+
+    Raises:
+        ValueError: Sizes that it cannot do; cv2 can.
+    """
+
+    cdef const uint8_t[:, ::1] newer, older
+    cdef uint8_t[:, :, ::1] frames
+    cdef PufferShrink shrink
+
+    def __init__(self, newer, older, frames):
+        self.newer, self.older, self.frames = newer, older, frames
+        if self.newer.shape[0] != self.older.shape[0] or self.newer.shape[1] != self.older.shape[1]:
+            raise ValueError(f"FrameStack: expected two screens of one shape, got {newer.shape} and {older.shape}")
+        if self.frames.shape[0] < 1 or not puffer_shrink_init(
+            &self.shrink, self.newer.shape[0], self.newer.shape[1], self.frames.shape[1], self.frames.shape[2]
+        ):
+            raise ValueError(f"FrameStack: cannot shrink {newer.shape} to {frames.shape[1:]}; use cv2.resize")
+
+    def push(self, bint both):
+        """Drop the oldest frame and add a new one, of both screens or of the newer."""
+        cdef Py_ssize_t size = self.frames.shape[1] * self.frames.shape[2]
+        cdef Py_ssize_t last = self.frames.shape[0] - 1
+        cdef uint8_t *start = &self.frames[0, 0, 0]
+        memmove(start, start + size, last * size)
+        cdef const uint8_t *newer = &self.newer[0, 0]
+        puffer_shrink(&self.shrink, newer, &self.older[0, 0] if both else newer, start + last * size)
