@@ -18,7 +18,7 @@ from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
 from ._facts import Facts, read_facts
 from ._missing import explain_missing
 
-__all__ = ["creator"]
+__all__ = ["creator", "facts_of"]
 
 
 def creator(
@@ -59,7 +59,7 @@ def _create(
     seed: int = 0,
     **options: Any,
 ) -> Any:
-    facts = _facts(package)
+    facts = facts_of(package)
     where = f"{facts.name}/{name}"
     module_name, _, function_name = adaptor.partition(":")
     with explain_missing(facts, where):
@@ -77,7 +77,8 @@ def _create(
 
 
 @functools.cache
-def _facts(package: str) -> Facts:
+def facts_of(package: str) -> Facts:
+    """The facts of the binding whose ``__name__`` is ``package``."""
     file = importlib.import_module(package).__file__
     assert file is not None, package
     return read_facts(Path(file).with_name("binding.toml"))

@@ -8,7 +8,7 @@ from pufferlib.errors import BindingMissing
 
 from ._facts import Facts
 
-__all__ = ["explain_missing"]
+__all__ = ["explain_missing", "way_to_install"]
 
 _LIBRARY = re.compile(r"(lib[\w.+-]*?\.so[.\d]*): cannot open shared object file")
 
@@ -31,7 +31,9 @@ def explain_missing(facts: Facts, where: str) -> Iterator[None]:
         module = (error.name or "").partition(".")[0]
         if module in ("", "pufferlib"):
             raise
-        raise BindingMissing(f"{where}: needs the package {module}, which is not installed; {_way(facts)}") from error
+        raise BindingMissing(
+            f"{where}: needs the package {module}, which is not installed; {way_to_install(facts)}"
+        ) from error
     except (ImportError, OSError) as error:
         library = _LIBRARY.search(str(error))
         if library is None:
@@ -43,7 +45,8 @@ def explain_missing(facts: Facts, where: str) -> Iterator[None]:
         ) from error
 
 
-def _way(facts: Facts) -> str:
+def way_to_install(facts: Facts) -> str:
+    """The end of a message: the command or the image that brings what is missing."""
     if facts.unavailable:
         return facts.unavailable
     return f"run: {facts.command}, or use the image {_image(facts)}, which has it: ./scripts/tank shell"

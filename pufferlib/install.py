@@ -1,7 +1,6 @@
 """Bringing bindings into this environment: what ``puffer install`` plans, does and checks."""
 
 import importlib.metadata
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ import sysconfig
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -165,12 +165,17 @@ def _interpreter(facts: Any) -> Path:
     return user_folder() / facts.isolated / "bin" / "python" if facts.isolated else Path(sys.executable)
 
 
+def _has_module(module: str) -> bool:
+    # By the path alone: setuptools' own finder, when asked for pip, puts the old distutils back for good.
+    return PathFinder.find_spec(module) is not None
+
+
 def _commands(facts: Any, folder: Path, python: Path) -> Iterator[tuple[str, ...]]:
     if not python.exists():
         yield (sys.executable, "-m", "venv", "--without-pip", str(python.parents[1]))
     helper = Path(sys.executable)
-    if importlib.util.find_spec("pip") is None:
-        if importlib.util.find_spec("ensurepip") is None:  # as in the images
+    if not _has_module("pip"):
+        if not _has_module("ensurepip"):  # as in the images
             raise InstallError(
                 f"puffer install {facts.name}: needs pip, and neither pip nor ensurepip is here; "
                 "run: sudo apt-get install python3-venv, or use the image tank-full, which has all bindings"

@@ -144,7 +144,8 @@ def _start(python: Path) -> tuple[Connection, "subprocess.Popen[bytes]"]:
         try:
             # -I: neither the working folder nor PYTHONPATH may change what the stack imports.
             command = [str(python), "-I", "-c", bootstrap(), str(theirs.fileno())]
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+            # What it prints is not the output of this program.
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=[theirs.fileno()])
         except BaseException:
             ours.close()
             raise

@@ -19,6 +19,7 @@ import pytest
 import pufferlib
 import pufferlib.vector
 from pufferlib.bindings._facts import Facts, all_facts
+from pufferlib.isolated import find_interpreter
 from pufferlib.testing import ContractError, check_env
 
 CASES = [
@@ -37,11 +38,17 @@ pytestmark = [pytest.mark.parametrize(("facts", "name"), CASES), pytest.mark.tim
 
 @pytest.fixture(autouse=True)
 def _installed(facts: Facts) -> None:
-    absent = [module for module in facts.modules if importlib.util.find_spec(module.partition(".")[0]) is None]
+    absent = absent_modules(facts)
     if absent and os.environ.get("TANK_BINDINGS") == "all":
         pytest.fail(f"{facts.name}: {', '.join(absent)} must be installed here, and is not")
     if absent:
         pytest.skip(f"{', '.join(absent)} is not installed; {facts.command}")
+
+
+def absent_modules(facts: Facts) -> list[str]:
+    if facts.isolated:
+        return [] if find_interpreter(facts.isolated) else list(facts.modules)
+    return [module for module in facts.modules if importlib.util.find_spec(module.partition(".")[0]) is None]
 
 
 @pytest.fixture
@@ -49,6 +56,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def copies(facts: Facts) -> int:
+    """Environments of a batch; one where each compiles for long, and is a batch itself."""
+    return 1 if facts.isolated else 2
 
 
 def make(name: str, num_envs: int, backend: str = "Serial", **options: Any) -> Any:
@@ -78,10 +90,10 @@ def test_it_meets_the_contract(facts: Facts, name: str, folder: Path) -> None:
 
 
 def test_a_seed_decides_and_workers_change_nothing(facts: Facts, name: str, folder: Path) -> None:
-    with make(name, 2) as envs:
+    with make(name, copies(facts)) as envs:
         first = played(envs, seed=5)
         again, other = played(envs, seed=5), played(envs, seed=6)
-    with make(name, 2, "Multiprocessing", num_workers=2, overwork=True, timeout_s=300) as envs:
+    with make(name, copies(facts), "Multiprocessing", num_workers=copies(facts), overwork=True, timeout_s=300) as envs:
         elsewhere = played(envs, seed=5)
     if not facts.seeding:
         assert equal(first, again), "the same seed after other play must give the same trajectory"
@@ -149,10 +161,10 @@ def test_render_gives_a_picture(facts: Facts, name: str, folder: Path) -> None:
 
 @pytest.mark.slow
 def test_a_long_run_leaks_nothing(facts: Facts, name: str, folder: Path) -> None:
-    with make(name, 2) as envs:  # loads what is loaded once
+    with make(name, copies(facts)) as envs:  # loads what is loaded once
         played(envs, seed=1, steps=2)
     before = processes(), open_files()
-    with make(name, 2) as envs:
+    with make(name, copies(facts)) as envs:
         space = envs.single_observation_space
         for index, (observations, rewards, masks) in enumerate(steps(envs)):
             assert np.isfinite(rewards).all()

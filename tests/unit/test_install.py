@@ -7,7 +7,7 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 from pufferlib import install, registry
 from pufferlib.cli import main
 
-pytestmark = pytest.mark.skipif(find_spec("pip") is None, reason="pip is not installed, as in the images")
+pytestmark = pytest.mark.skipif(PathFinder.find_spec("pip") is None, reason="pip is not installed, as in the images")
 
 WHEEL = "tinygame-1.0-py3-none-any.whl"
 
@@ -88,7 +88,7 @@ def test_sources_are_compiled_with_the_packages_of_the_build_lock(facts: Any, mo
 def test_an_environment_without_pip_borrows_one(facts: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     here = {"ensurepip"}
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: name if name in here else None)
+    monkeypatch.setattr(install, "_has_module", lambda name: name in here)
     helper, lock = install.plan("tiny").commands
     assert helper == (sys.executable, "-m", "venv", str(tmp_path / "pufferlib/stacks/pip"))
     assert lock[:4] == (f"{helper[-1]}/bin/python", "-m", "pip", "--python")

@@ -1,0 +1,73 @@
+"""The part of ``env_creator`` that bindings share whose packages live in a stack of their own."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pufferlib.buffers import BufferSource
+from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
+from pufferlib.isolated import IsolatedEnv, find_interpreter, stack_folders
+
+from ._creating import facts_of
+from ._missing import way_to_install
+
+__all__ = ["check_count", "isolated_creator"]
+
+
+def isolated_creator(
+    package: str, name: str, known: Iterable[str], arguments: Callable[..., dict[str, Any]], adaptor: str = "game:make"
+) -> Callable[..., IsolatedEnv]:
+    """What ``env_creator(name)`` returns: a picklable ``(buf=None, seed=0, timeout_s=..., **options)``.
+
+    Args:
+        package: ``__name__`` of the binding.
+        name: The environment.
+        known: All names that the binding accepts.
+        arguments: A function of the binding, ``(where, **options)``, whose keyword-only parameters are the
+            options. It checks their values and returns what the adaptor gets beside ``name`` and ``seed``.
+        adaptor: ``module:function`` in the binding, called in the stack; returns a ``PufferEnv``.
+
+    Raises:
+        UnknownNameError: ``name`` is none of ``known``; the nearest ones are suggested.
+    """
+    known = tuple(known)
+    if name not in known:
+        raise UnknownNameError.of(package, "environment", name, known)
+    return functools.partial(_create, package, adaptor, arguments, name)
+
+
+def check_count(where: str, **values: object) -> None:
+    """Raise APIUsageError unless every value is an int of at least 1."""
+    for option, value in values.items():
+        if type(value) is not int or value < 1:
+            raise APIUsageError(f"{where}: {option} must be an int >= 1, got {value!r}")
+
+
+def _create(
+    package: str,
+    adaptor: str,
+    arguments: Callable[..., dict[str, Any]],
+    name: str,
+    buf: BufferSource = None,
+    seed: int = 0,
+    timeout_s: float | None = 600.0,
+    render_mode: str | None = None,
+    **options: Any,
+) -> IsolatedEnv:
+    facts = facts_of(package)
+    where = f"{facts.name}/{name}"
+    parameters = inspect.signature(arguments).parameters.values()
+    known = {item.name for item in parameters if item.kind is item.KEYWORD_ONLY} | {"timeout_s", "render_mode"}
+    for option in options.keys() - known:
+        raise UnknownNameError.of(where, "option", option, known)
+    if render_mode not in (None, "rgb_array"):
+        raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+    checked = arguments(where, **options) | {"name": name, "seed": seed, "render_mode": render_mode}
+    python = find_interpreter(facts.isolated)
+    if python is None:
+        folders = " or ".join(map(str, stack_folders(facts.isolated)))
+        raise BindingMissing(
+            f"{where}: needs the packages of {facts.title} in {folders}, where nothing is; {way_to_install(facts)}"
+        )
+    return IsolatedEnv(where, python, f"{package}.{adaptor}", checked, buf, timeout_s)

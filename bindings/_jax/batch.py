@@ -1,0 +1,171 @@
+"""A batch of functional JAX environments as one PufferEnv. Runs in the host of an isolated stack."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.spaces import Box
+
+from pufferlib.buffers import Array, BufferSource
+from pufferlib.env import Infos, PufferEnv, Stepped
+from pufferlib.seeding import env_seed
+from pufferlib.spaces import Space
+
+__all__ = ["Game", "JaxBatch"]
+
+# Compiling takes up to a minute per program, once per machine.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pufferlib" / "jax"
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+
+
+@dataclass(frozen=True)
+class Game:
+    """One environment as pure functions of one state; ``JaxBatch`` maps and compiles them.
+
+    Attributes:
+        reset: key -> observation, state.
+        step: key, state, action -> observation, state, reward, done, metrics (a dict of scalars).
+        truncated: State after a step that ended the episode -> whether time alone ended it.
+        draw: State -> picture ``(height, width, 3)``, values 0 to 255.
+    """
+
+    observation_space: Box
+    action_space: Space
+    reset: Callable[[jax.Array], tuple[jax.Array, Any]]
+    step: Callable[[jax.Array, Any, jax.Array], tuple[jax.Array, Any, jax.Array, jax.Array, dict[str, jax.Array]]]
+    truncated: Callable[[Any], jax.Array]
+    draw: Callable[[Any], jax.Array]
+
+
+class JaxBatch(PufferEnv):
+    """``num_envs`` games that step together, each with a stream of random numbers of its own.
+
+    Episodes follow each other in the same step. Only games that ended are reset, in groups of one
+    size, for which one program is compiled: making a world can cost far more than a step, and
+    resetting every game in every step, as is usual, would pay for it each time.
+
+    Args:
+        game: The functions to map.
+        num_envs: Games, and rows of the batch.
+        seed: Of the first reset.
+        render_mode: None or "rgb_array", which shows the first game.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        num_envs: int,
+        seed: int = 0,
+        render_mode: str | None = None,
+        render_fps: float = 15.0,
+        buf: BufferSource = None,
+    ) -> None:
+        self.single_observation_space = game.observation_space
+        self.single_action_space = game.action_space
+        self.num_agents = num_envs
+        self.render_mode = render_mode
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": render_fps}
+        super().__init__(buf)
+        self._seed = seed
+        self._reset = jax.jit(jax.vmap(_split_then(game.reset)))
+        self._step = jax.jit(jax.vmap(_split_then(_with_truncation(game))))
+        self._scatter = jax.jit(_scatter, donate_argnums=0)
+        self._draw = jax.jit(lambda states: game.draw(jax.tree.map(lambda leaf: leaf[0], states)))
+        self._group = max(1, num_envs // 16)
+        self._keys: Any = None
+        self._states: Any = None
+        self._returns, self._lengths = np.zeros(num_envs), np.zeros(num_envs, int)
+
+    def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
+        """Start new episodes; without a seed the games' own streams go on, from the first seed at the start."""
+        if seed is None and self._keys is None:
+            seed = self._seed
+        if seed is not None:
+            seeds = [env_seed(seed, index) for index in range(self.num_agents)]
+            self._keys = jax.vmap(jax.random.PRNGKey)(np.array(seeds))
+            _, (_, states) = jax.eval_shape(self._reset, self._keys)
+            self._states = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), states)
+        self._restart_all(np.arange(self.num_agents))
+        self.rewards[:], self.terminals[:], self.truncations[:] = 0, False, False
+        self._returns[:], self._lengths[:] = 0, 0
+        return self.observations, []
+
+    def step(self, actions: Any) -> Stepped:
+        """Act in every game once."""
+        self._keys, (observations, self._states, rewards, done, truncated, metrics) = self._step(
+            self._keys, self._states, jnp.asarray(actions)
+        )
+        done, truncated = np.asarray(done), np.asarray(truncated)
+        self.observations[:] = observations
+        self.rewards[:] = rewards
+        self.truncations[:] = done & truncated
+        self.terminals[:] = done & ~truncated
+        self._returns += self.rewards
+        self._lengths += 1
+        ended = np.flatnonzero(done)
+        infos = self._next_episodes(ended, metrics) if len(ended) else []
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def render(self) -> Array | None:
+        """The first game, uint8 ``(height, width, 3)``; None without a ``render_mode``."""
+        if self.render_mode is None:
+            return None
+        return np.asarray(self._draw(self._states)).clip(0, 255).astype(np.uint8)
+
+    def close(self) -> None:
+        """Let go of the states."""
+        self._states = None
+
+    def _next_episodes(self, ended: Array, metrics: dict[str, Any]) -> Infos:
+        infos = self._episode_infos(ended, {name: np.asarray(values)[ended] for name, values in metrics.items()})
+        self.final_observations[ended] = self.observations[ended]
+        self._restart_all(ended)
+        self._returns[ended], self._lengths[ended] = 0, 0
+        return infos
+
+    def _restart_all(self, rows: Array) -> None:
+        for start in range(0, len(rows), self._group):
+            # Filled up with the last one: what is there twice is computed twice alike.
+            group = np.pad(rows[start : start + self._group], (0, self._group), "edge")[: self._group]
+            keys, (observations, states) = self._reset(self._keys[group])
+            self._keys, self._states = self._scatter((self._keys, self._states), group, (keys, states))
+            self.observations[group] = observations
+
+    def _episode_infos(self, ended: Array, metrics: dict[str, Array]) -> Infos:
+        return [
+            {
+                "score": float(self._returns[row]),
+                "episode_return": float(self._returns[row]),
+                "episode_length": int(self._lengths[row]),
+                **{name: float(values[number]) for name, values in metrics.items()},
+            }
+            for number, row in enumerate(ended)
+        ]
+
+
+def _split_then(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` with a fresh key, and the key that goes on beside what it returns."""
+
+    def call(key: jax.Array, *arguments: Any) -> tuple[jax.Array, Any]:
+        ours, theirs = jax.random.split(key)
+        return ours, function(theirs, *arguments)
+
+    return call
+
+
+def _with_truncation(game: Game) -> Callable[..., Any]:
+    def step(key: jax.Array, state: Any, action: jax.Array) -> tuple[Any, ...]:
+        observation, state, reward, done, metrics = game.step(key, state, action)
+        return observation, state, reward, done, game.truncated(state), metrics
+
+    return step
+
+
+def _scatter(states: Any, rows: jax.Array, fresh: Any) -> Any:
+    return jax.tree.map(lambda all_of, some: all_of.at[rows].set(some), states, fresh)

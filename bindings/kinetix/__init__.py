@@ -1,0 +1,96 @@
+"""Kinetix, 2-D physics puzzles on JAX: move green to blue, keep it off red; as ``kinetix/<level>``.
+
+Names are the levels that come with it (``s/h4_thrust_aim``; s, m and l are sizes) and ``random-s``,
+``random-m``, ``random-l``, where every episode has a level of its own.
+
+Needs JAX, in a Python environment of its own: ``puffer install kinetix``, or the image ``tank-full``.
+The games run there, ``num_envs`` of them in one batch, and look like any native environment here.
+Compiling takes from ten seconds to minutes, once per machine; the result is kept in the user's cache.
+
+* Observation: float32, a flat list of all shapes, joints and thrusters, ``(140,)`` for size s.
+* Action: what motors and thrusters do. ``action="multi_discrete"``: three choices per motor, two per
+  thruster; "discrete": one of them at a time; "continuous": Box from -1 to 1.
+* Reward: 1 when a green shape touches a blue one, -1 when it touches a red one; on the way
+  ``dense_reward`` for every unit that green and blue come closer.
+* Terminal: such a touch. Truncation: ``max_timesteps``.
+* Infos: ``perf``, 1.0 for episodes that reached blue.
+
+Options:
+
+* ``num_envs``: games in the batch, 16.
+* ``action``: see above.
+* ``max_timesteps``: 256 steps, two frames of physics each.
+* ``dense_reward``: 0.1; 0 leaves only the touches.
+* ``timeout_s``: longest that the construction, a reset or a step may take, compilation included; 600.
+* ``render_mode``: None, or "rgb_array", which shows the first game.
+
+A level that comes with it starts and goes on without chance: only ``random-...`` depend on the seed.
+Where the physics comes apart, the episode ends and not-a-numbers are shown as zeros.
+
+Source: Matthews et al. 2025, https://arxiv.org/abs/2410.23208
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from pufferlib.errors import APIUsageError
+
+from .._isolated import check_count, isolated_creator
+
+__all__ = ["env_creator", "names"]
+
+_ACTIONS = ("multi_discrete", "discrete", "continuous")
+
+_LEVELS = {
+    "s": """
+        h0_weak_thrust h1_thrust_over_ball h2_one_wheel_car h3_point_the_thruster h4_thrust_aim h5_rotate_fall
+        h6_unicycle_right h7_unicycle_left h8_unicycle_balance h9_explode_then_thrust_over
+    """,
+    "m": """
+        arm_hard arm_left arm_right arm_up h0_unicycle h10_thrust_right_easy h11_thrust_left_easy
+        h12_thrustfall_left h13_thrustfall_right h14_thrustblock h15_thrustshoot h16_thrustcontrol_right
+        h17_thrustcontrol_left h18_thrust_right_very_easy h19_thrust_left_very_easy h1_car_left h2_car_right
+        h3_car_thrust h4_thrust_the_needle h5_angry_birds h6_thrust_over h7_car_flip h8_weird_vehicle
+        h9_spin_the_right_way
+    """,
+    "l": """
+        car_launch car_swing_around chain_lander chain_thrust gears grasp_easy grasp_hard h0_angrybirds
+        h10_morph_direction_2 h11_obstacle_avoidance h12_platformer_1 h13_platformer_2 h14_simple_thruster
+        h15_swing_up h16_thruster_goal h17_unicycle h1_car_left h2_car_ramp h3_car_right h4_cartpole
+        h5_flappy_bird h6_lorry h7_maze_1 h8_maze_2 h9_morph_direction hard_beam_balance hard_cartpole_thrust
+        hard_cartpole_wheels hard_lunar_lander hard_pinball lever_puzzle mjc_half_cheetah
+        mjc_half_cheetah_easy mjc_hopper mjc_hopper_easy mjc_swimmer mjc_walker mjc_walker_easy pr rail
+    """,
+}
+
+
+def names() -> tuple[str, ...]:
+    """The levels that come with it, and the three sizes of random ones."""
+    levels = [f"{size}/{level}" for size, listed in _LEVELS.items() for level in listed.split()]
+    return tuple(sorted([*levels, *(f"random-{size}" for size in _LEVELS)]))
+
+
+def env_creator(name: str) -> Callable[..., Any]:
+    """A picklable function ``(buf=None, seed=0, **options)`` that makes a batch of the level ``name``."""
+    return isolated_creator(__name__, name, names(), _arguments)
+
+
+def _arguments(
+    where: str,
+    *,
+    num_envs: int = 16,
+    action: str = "multi_discrete",
+    max_timesteps: int = 256,
+    dense_reward: float = 0.1,
+) -> dict[str, Any]:
+    check_count(where, num_envs=num_envs, max_timesteps=max_timesteps)
+    if action not in _ACTIONS:
+        raise APIUsageError(f"{where}: action must be one of {', '.join(_ACTIONS)}, got {action!r}")
+    if not isinstance(dense_reward, int | float) or not 0 <= dense_reward < float("inf"):
+        raise APIUsageError(f"{where}: dense_reward must be a number >= 0, got {dense_reward!r}")
+    return {
+        "num_envs": num_envs,
+        "action": action,
+        "max_timesteps": max_timesteps,
+        "dense_reward": float(dense_reward),
+    }
