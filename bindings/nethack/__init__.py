@@ -15,7 +15,7 @@ without ``NetHack`` and ``-v0`` too, in snake_case: ``nethack/score``, ``nethack
   (Scout), or 1 for reaching the stairs down (Staircase), also with the pet beside (StaircasePet), or the Oracle.
 * Terminal: the hero died or left, or the task is done. Truncation: ``max_episode_steps``.
 * Infos, when an episode ends: ``points`` (the game's score), ``depth``, ``level`` (of experience), ``turns``,
-  ``ascended``, and those of ``EpisodeStats``.
+  ``ascended``, ``success`` in tasks that have a goal, and those of ``EpisodeStats``.
 
 The options and their defaults are those of ``make_game``.
 

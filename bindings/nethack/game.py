@@ -89,9 +89,9 @@ def make_game(
 
 
 @functools.cache
-def mended(task: type[NLE]) -> type["Mended"]:
-    """The class ``task`` of nle, mended."""
-    return type(task.__name__, (Mended, task), {})
+def mended(task: type[NLE], by: type["Mended"] | None = None) -> type["Mended"]:
+    """The class ``task`` of nle, mended, ``by`` a class that mends more, if given."""
+    return type(task.__name__, (by or Mended, task), {})
 
 
 class Mended(NLE):  # type: ignore[misc]  # nle has no types
@@ -109,11 +109,14 @@ class Mended(NLE):  # type: ignore[misc]  # nle has no types
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         """Start a game. The arrays of the observation are overwritten by the next step."""
         gymnasium.Env.reset(self, seed=seed)
-        core, display = self.np_random.integers(MAX_SEED, size=2).tolist()
-        # Of the class, because the Challenge forbids its own object to. False: NetHack must not reseed itself.
-        nethack.Nethack.set_initial_seeds(self.nethack, core, display, False)
+        self.seed_game(*self.np_random.integers(MAX_SEED, size=2).tolist())
         observation, _ = super().reset()
         return observation, {}
+
+    def seed_game(self, core: int, display: int) -> None:
+        """Seed the two streams of the next game: what happens, and what is merely shown."""
+        # Of the class, because the Challenge forbids its own object to. False: NetHack must not reseed itself.
+        nethack.Nethack.set_initial_seeds(self.nethack, core, display, False)
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, Info]:
         """Press a key. The arrays of the observation are overwritten by the next step."""
@@ -128,8 +131,9 @@ class Mended(NLE):  # type: ignore[misc]  # nle has no types
         status = self.StepStatus(is_over or self._is_episode_end(observation))
         terminated = status != self.StepStatus.RUNNING
         truncated = not terminated and self._check_abort(observation)
-        reward = float(self._reward_fn(before, action, observation, status))
-        info = self._summary(before if is_over else observation) if terminated or truncated else {}
+        outcome = self.StepStatus.ABORTED if truncated else status
+        reward = float(self._reward_fn(before, action, observation, outcome))
+        info = self._summary(before if is_over else observation, outcome) if terminated or truncated else {}
         return self._get_observation(observation), reward, terminated, truncated, info
 
     def render(self) -> npt.NDArray[np.uint8] | str | None:
@@ -142,10 +146,12 @@ class Mended(NLE):  # type: ignore[misc]  # nle has no types
             return text
         return draw_terminal(chars, colors, tuple(cursor))
 
-    def _summary(self, observation: Sequence[npt.NDArray[Any]]) -> Info:
+    def _summary(self, observation: Sequence[npt.NDArray[Any]], outcome: Any) -> Info:
         """How far a game came; when it is over, its numbers are those of the moment before."""
         numbers = observation[self._blstats_index]
+        goal = getattr(self.StepStatus, "TASK_SUCCESSFUL", None)
         return {
+            **({} if goal is None else {"success": outcome == goal}),
             "points": int(numbers[nethack.NLE_BL_SCORE]),
             "depth": int(numbers[nethack.NLE_BL_DEPTH]),
             "level": int(numbers[nethack.NLE_BL_XP]),
