@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 NEWEST = {"ale-py": "0.13.0", "opencv-python-headless": "5.0.0.93"}
 RESULTS = {
     "2 passed in 1.0s": "",
-    "FAILED tests/x.py::test_seed[atari/pong] - assert\n1 failed": "test_seed[atari/pong] - assert",
+    "FAILED tests/x.py::test_seed[atari/pong] - assert\n1 failed": "1 tests, first: test_seed[atari/pong] - assert",
     "2 skipped in 0.1s": "no test ran: 2 skipped in 0.1s",
 }
 
