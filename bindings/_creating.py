@@ -31,8 +31,8 @@ def creator(
     emulated. A function that has the parameter ``buf`` gets ``buf`` and ``seed`` and returns the
     finished environment.
 
-    Options are the keyword-only parameters of the function; any other raises UnknownNameError. The
-    function checks the values.
+    Options are the keyword-only parameters of the function, and those with a default; any other raises
+    UnknownNameError. The function checks the values.
 
     Args:
         package: ``__name__`` of the binding.
@@ -86,7 +86,8 @@ def facts_of(package: str) -> Facts:
 
 def _check_options(where: str, options: Mapping[str, Any], functions: Iterable[Callable[..., Any]]) -> None:
     parameters = [item for function in functions for item in inspect.signature(function).parameters.values()]
-    known = {item.name for item in parameters if item.kind is item.KEYWORD_ONLY} - {"buf", "seed"}
+    known = {item.name for item in parameters if item.kind is item.KEYWORD_ONLY or item.default is not item.empty}
+    known -= {"buf", "seed"}
     for option in options.keys() - known:
         raise UnknownNameError.of(where, "option", option, known)
 

@@ -1,0 +1,64 @@
+"""MAgent2's games with the same spaces for all agents of a game."""
+
+import importlib
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from pettingzoo import ParallelEnv
+
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.wrappers import PadAgents
+
+__all__ = ["make_game"]
+
+
+def make_game(
+    name: str,
+    *,
+    map_size: int | None = None,
+    max_cycles: int | None = None,
+    minimap_mode: bool = False,
+    extra_features: bool = False,
+    rewards: Mapping[str, float] | None = None,
+    render_mode: str | None = None,
+) -> ParallelEnv[str, Any, Any]:
+    """The game ``name``; what is None is the game's own default.
+
+    Raises:
+        APIUsageError: An option is of the wrong type or out of its range.
+        UnknownNameError: ``rewards`` names none of the game's, or the game has no ``map_size``.
+    """
+    where = f"magent2/{name}"
+    module = importlib.import_module(f"magent2.environments.{name.rpartition('_')[0]}")
+    module = importlib.import_module(f"{module.__name__}.{name.rpartition('_')[0]}")
+    options: dict[str, Any] = {"minimap_mode": minimap_mode, "extra_features": extra_features}
+    _check(where, render_mode, **options)
+    for option, value, least in (("map_size", map_size, 12), ("max_cycles", max_cycles, 1)):
+        if value is None:
+            continue
+        if option not in inspect.signature(module.parallel_env).parameters:
+            raise UnknownNameError.of(where, "option", option, ["max_cycles", *options, "rewards", "render_mode"])
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise APIUsageError(f"{where}: {option} must be an int >= {least}, got {value!r}")
+        options[option] = value
+    return PadAgents(module.parallel_env(render_mode=render_mode, **options, **_rewards(where, module, rewards or {})))
+
+
+def _check(where: str, render_mode: str | None, **switches: object) -> None:
+    if render_mode not in (None, "rgb_array"):
+        raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+    for option, value in switches.items():
+        if not isinstance(value, bool):
+            raise APIUsageError(f"{where}: {option} must be True or False, got {value!r}")
+
+
+def _rewards(where: str, module: Any, rewards: Mapping[str, float]) -> dict[str, float]:
+    """``rewards``, if the game knows them all."""
+    known: Mapping[str, float] = getattr(module, "default_reward_args", None) or module.default_env_args
+    for name, value in rewards.items():
+        if name not in known:
+            raise UnknownNameError.of(where, "reward", name, known)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise APIUsageError(f"{where}: rewards[{name!r}] must be a number, got {value!r}")
+    return dict(rewards)

@@ -1,0 +1,90 @@
+"""PettingZoo's Butterfly: names, pictures, options of the games, closing beside others."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pufferlib
+from pufferlib.bindings import butterfly
+from pufferlib.errors import APIUsageError, UnknownNameError
+
+pytest.importorskip("pymunk", reason="the butterfly extra is not installed")
+pytest.importorskip("pygame", reason="the butterfly extra is not installed")
+pytest.importorskip("cv2", reason="the butterfly extra is not installed")
+
+from pettingzoo import parallel_registry
+
+
+def step(env: Any, action: Any = 0) -> None:
+    env.step(dict.fromkeys(env.agents, action))
+
+
+def test_names_are_those_of_pettingzoo() -> None:
+    ids = {name.removeprefix("butterfly/") for name in parallel_registry if name.startswith("butterfly/")}
+    assert set(butterfly.names()) == {name.replace("-", "_") for name in ids}
+
+
+def test_the_version_may_be_left_out() -> None:
+    env = pufferlib.make("butterfly/knights_archers_zombies", max_zombies=3)
+    assert env.metadata["name"] == "knights_archers_zombies_v11"
+    assert pufferlib.make("butterfly/pistonball-v6", n_pistons=5).metadata["name"] == "pistonball_v6"
+
+
+def test_agents_see_the_ball_move_without_a_render_mode() -> None:
+    env = pufferlib.make("butterfly/cooperative_pong_v6", seed=1)
+    env.reset()
+    for _ in range(4):
+        step(env)
+    frames = env.observations[0]
+    assert frames.shape == (4, 84, 84)
+    assert all((frames[index] != frames[index + 1]).any() for index in range(3))
+    assert env.render() is None
+
+
+def test_pictures_can_stay_as_the_game_draws_them() -> None:
+    small = pufferlib.make("butterfly/pistonball_v6", n_pistons=5, size=42, stack=2)
+    assert small.num_agents == 5
+    assert small.single_observation_space.shape == (2, 42, 42)
+    whole = pufferlib.make("butterfly/pistonball_v6", n_pistons=5, size=None, render_mode="rgb_array")
+    assert whole.single_observation_space.shape == (457, 120, 3)
+    whole.reset()
+    assert whole.render().shape == (560, 280, 3)
+
+
+def test_closing_a_game_leaves_others_alone() -> None:
+    first, second = (pufferlib.make("butterfly/knights_archers_zombies_v11", seed=seed) for seed in (1, 2))
+    first.reset()
+    second.reset()
+    first.close()
+    before = second.observations.copy()
+    for _ in range(30):
+        step(second, 5)
+    assert (second.observations != before).any()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"n_piston": 5}, UnknownNameError, "did you mean 'n_pistons'"),
+        ({"size": 0}, APIUsageError, "size must be an int >= 1, got 0"),
+        ({"stack": None}, APIUsageError, "stack must be an int >= 1, got None"),
+        ({"render_mode": "human"}, APIUsageError, "render_mode must be None or 'rgb_array'"),
+    ],
+)
+def test_wrong_options_say_what_is_right(options: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        pufferlib.make("butterfly/pistonball_v6", **options)
+
+
+def test_the_policy_fits_pictures_and_numbers() -> None:
+    torch = pytest.importorskip("torch")
+    from pufferlib.bindings.butterfly import policy as policies
+    from pufferlib.models import make_policy
+
+    for name in ("cooperative_pong_v6", "knights_archers_zombies_v11"):
+        env = pufferlib.make(f"butterfly/{name}")
+        env.reset()
+        policy = make_policy(env, "Butterfly", hidden_size=16, more=policies)
+        _, values = policy.forward_eval(torch.from_numpy(env.observations))
+        assert np.isfinite(values.detach().numpy()).all()
