@@ -13,8 +13,8 @@ The options and their defaults are those of ``game.RetroGame``.
 
 Fixed here: stable-retro opens a window unless told not to, and allows one emulator per process. Here the
 games of one process take turns: the state of one is saved, that of the next is loaded. With one ROM that
-takes a third of a millisecond per step, with several ROMs in one process seven. The games draw no seed: chance enters by
-``wait_max``, up to which number of frames pass before the first step, and by
+takes a third of a millisecond per step, with several ROMs in one process seven. The games draw no
+seed: chance enters by ``wait_max``, up to which number of frames pass before the first step, and by
 ``repeat_action_probability``.
 
 Source: Nichol et al. 2018, https://arxiv.org/abs/1804.03720; https://stable-retro.farama.org.
