@@ -16,7 +16,7 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -200,10 +200,12 @@ def fill(row: Row, calls: dict[str, Measure], rounds: int, seconds: float) -> No
         row.skipped = "could not be measured; the error is above"
 
 
-def measure(bench: Bench, chosen: Sequence[str], rounds: int, minutes: float) -> list[Row]:
+def measure(
+    rows: Iterable[tuple[Row, dict[str, Measure]]], chosen: Sequence[str], rounds: int, minutes: float
+) -> list[Row]:
     """Measure the rows that have one of the ``chosen`` in their names, and print each when it is done."""
     end = time.monotonic() + 60 * minutes
-    todo = [pair for pair in rows(bench) if any(part.lower() in pair[0].what.lower() for part in chosen)]
+    todo = [pair for pair in rows if any(part.lower() in pair[0].what.lower() for part in chosen)]
     print(HEADER, flush=True)
     for index, (row, calls) in enumerate(todo):
         left = max(0.0, end - time.monotonic())
@@ -228,7 +230,7 @@ def main() -> None:
     before = machine()
     bench = Bench(options.peer_python, seconds, idle_s)
     try:
-        done = measure(bench, options.only, rounds, options.minutes)
+        done = measure(rows(bench), options.only, rounds, options.minutes)
     finally:
         bench.close()
     after = os.getloadavg()[0]

@@ -32,7 +32,8 @@ def creator(
     finished environment.
 
     Options are the keyword-only parameters of the function, and those with a default; any other raises
-    UnknownNameError. The function checks the values.
+    UnknownNameError. The function checks the values, and, if it has ``**options`` that no ``options_of``
+    explains, those names.
 
     Args:
         package: ``__name__`` of the binding.
@@ -65,7 +66,8 @@ def _create(
     with explain_missing(facts, where):
         module = importlib.import_module(f"{package}.{module_name}")
         function = getattr(module, function_name)
-        _check_options(where, options, [function, *(getattr(module, other) for other in options_of)])
+        if options_of or not _takes_any(function):
+            _check_options(where, options, [function, *(getattr(module, other) for other in options_of)])
         if "buf" in inspect.signature(function).parameters:
             return function(name, buf=buf, seed=seed, **options)
         env = function(name, **options)
@@ -82,6 +84,10 @@ def facts_of(package: str) -> Facts:
     file = importlib.import_module(package).__file__
     assert file is not None, package
     return read_facts(Path(file).with_name("binding.toml"))
+
+
+def _takes_any(function: Callable[..., Any]) -> bool:
+    return any(item.kind is item.VAR_KEYWORD for item in inspect.signature(function).parameters.values())
 
 
 def _check_options(where: str, options: Mapping[str, Any], functions: Iterable[Callable[..., Any]]) -> None:

@@ -31,6 +31,16 @@ def test_the_engine_is_measured_beside_its_peers(tmp_path):
     assert loop["measured_ratios"].keys() == {"SyncVectorEnv", "limit"}
 
 
+def test_a_binding_is_measured_beside_its_bare_environment(tmp_path):
+    results = tmp_path / "bindings.json"
+    command = [sys.executable, FOLDER / "bindings.py", "--quick", "--only", "CartPole-v1", "--json", results]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    added, stepped = json.loads(results.read_text())["rows"]
+    assert added["medians"].keys() == {"ours", "SyncVectorEnv"}, done.stderr
+    assert stepped["measured_ratios"].keys() > {"bare environments, one process", "AsyncVectorEnv", "limit"}
+
+
 def test_a_goal_is_reached_only_with_all_of_its_ratios(report):
     row = report["Row"]("a step", "us", 6, {"theirs": 10, "absent": 2})
     assert not row.is_reached()

@@ -1,0 +1,66 @@
+"""Box2D games as Gymnasium makes them, with bounds that hold."""
+
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box
+
+from pufferlib.wrappers import ClipAction
+
+from .._gymnasium import ChannelsFirst, checked_switch, quiet_pygame, registered
+
+# The classes that SWIG made for Box2D have no __module__, of which Python warns as it loads them.
+# (As an error, that warning would crash the interpreter.)
+with warnings.catch_warnings(), quiet_pygame():
+    warnings.filterwarnings("ignore", "builtin type .* has no __module__ attribute", DeprecationWarning)
+    import Box2D
+    import pygame  # noqa: F401
+
+__all__ = ["FreshWorld", "make_game"]
+
+Env = gymnasium.Env[Any, Any]
+
+
+def make_game(
+    name: str,
+    *,
+    max_episode_steps: int | None = None,
+    clip_action: bool = False,
+    channels_first: bool = False,
+    render_mode: str | None = None,
+    **options: Any,
+) -> Env:
+    """The game ``name``; ``options`` are those of its class in Gymnasium.
+
+    Raises:
+        UnknownNameError: It has no such option.
+        APIUsageError: A value is of the wrong type or out of its range.
+    """
+    where = f"box2d/{name}"
+    checked_switch(where, "clip_action", clip_action)
+    checked_switch(where, "channels_first", channels_first)
+    env: Env = FreshWorld(registered(where, name, options, render_mode, max_episode_steps))
+    space = env.observation_space
+    assert isinstance(space, Box)
+    if space.dtype == np.float32:
+        env.unwrapped.observation_space = Box(-np.inf, np.inf, space.shape, np.float32)
+    elif channels_first:
+        env = ChannelsFirst(env)
+    return ClipAction(env) if clip_action and isinstance(env.action_space, Box) else env
+
+
+class FreshWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Gives each episode a Box2D world of its own.
+
+    A world keeps the order of its contacts and the numbers that its solver begins with, so that bodies
+    which are put into a used one move a little differently, and a seed would not decide everything.
+    """
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode."""
+        game: Any = self.env.unwrapped
+        game._destroy()
+        game.world = Box2D.b2World(gravity=game.world.gravity)
+        return self.env.reset(seed=seed, options=options)

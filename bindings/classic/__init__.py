@@ -1,0 +1,48 @@
+"""Gymnasium's classic control problems, as ``classic/CartPole-v1``; the version may be left out: ``classic/CartPole``.
+
+Needs nothing but Gymnasium; pictures need pygame-ce (LGPL-2.1), which ``pip install 'pufferlib[classic]'`` brings.
+
+=========================== =============== ================== ======================================== =========
+Name                        Observation     Action             Reward                                   Cut off
+=========================== =============== ================== ======================================== =========
+``Acrobot-v1``              float32 ``(6,)`` Discrete(3)       -1 a step until the tip is high enough   500
+``CartPole-v1``             float32 ``(4,)`` Discrete(2)       1 a step while the pole stands           500
+``MountainCar-v0``          float32 ``(2,)`` Discrete(3)       -1 a step until the car is up            200
+``MountainCarContinuous-v0`` float32 ``(2,)`` Box(-1, 1, (1,)) 100 at the top, minus 0.1 action squared 999
+``Pendulum-v1``             float32 ``(3,)`` Box(-2, 2, (1,))  minus squared angle, speed and torque    200
+=========================== =============== ================== ======================================== =========
+
+Terminal: the goal is reached or the pole has fallen; Pendulum has none. Truncation: after that many steps.
+
+Options: those of Gymnasium's class, such as ``sutton_barto_reward`` (CartPole), ``goal_velocity``
+(MountainCar) and ``g`` (Pendulum), and
+
+* ``max_episode_steps``: the length at which an episode is cut off; 200 makes CartPole-v0 of CartPole-v1.
+* ``clip_action``: take any real action and clip it to the Box, for policies without bounds.
+* ``render_mode``: None or "rgb_array".
+
+Seeds decide everything. Sources: Barto, Sutton, Anderson 1983, https://doi.org/10.1109/TSMC.1983.6313077
+(CartPole); Sutton 1996 (Acrobot); Moore 1990 (MountainCar).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from .._creating import creator
+from .._gymnasium import full_id
+
+__all__ = ["env_creator", "names"]
+
+
+def names() -> tuple[str, ...]:
+    """The problems, by their ids."""
+    return ("Acrobot-v1", "CartPole-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1")
+
+
+def env_creator(name: str) -> Callable[..., Any]:
+    """A picklable function ``(buf=None, seed=0, **options)`` that makes the problem ``name``.
+
+    Raises:
+        UnknownNameError: No problem has this name; the nearest ones are suggested.
+    """
+    return creator(__name__, full_id(name, names()), names())

@@ -1,0 +1,64 @@
+"""Classic control as Gymnasium makes it, with the options of each problem checked."""
+
+from typing import Any
+
+import gymnasium
+from gymnasium.spaces import Box
+
+from pufferlib.wrappers import ClipAction
+
+from .._gymnasium import checked_switch, environment, quiet_pygame, registered
+
+__all__ = ["Drawn", "make_game"]
+
+Env = gymnasium.Env[Any, Any]
+
+
+def make_game(
+    name: str,
+    *,
+    max_episode_steps: int | None = None,
+    clip_action: bool = False,
+    render_mode: str | None = None,
+    **options: Any,
+) -> Env:
+    """The problem ``name``; ``options`` are those of its class in Gymnasium.
+
+    Raises:
+        UnknownNameError: It has no such option.
+        APIUsageError: A value is of the wrong type or out of its range.
+    """
+    where = f"classic/{name}"
+    checked_switch(where, "clip_action", clip_action)
+    env = registered(where, name, options, render_mode, max_episode_steps)
+    if render_mode is not None:
+        env = Drawn(env)
+    return ClipAction(env) if clip_action and isinstance(env.action_space, Box) else env
+
+
+class Drawn(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Draws without looking for a screen, and leaves pygame to others who use it.
+
+    Gymnasium starts all of pygame for a first picture, which looks for a screen and complains where
+    there is none, and stops all of it, with everybody's windows, in ``close``.
+    """
+
+    def __init__(self, env: Env) -> None:
+        super().__init__(env)
+        with quiet_pygame():
+            import pygame
+        self._display = pygame.display
+
+    def render(self) -> Any:
+        """A picture, uint8 ``(height, width, 3)``."""
+        if self._display.get_init():
+            return self.env.render()
+        with environment(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy"):
+            picture = self.env.render()
+        self._display.quit()
+        return picture
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.unwrapped.screen = None  # type: ignore[attr-defined]  # or it would stop pygame
+        super().close()

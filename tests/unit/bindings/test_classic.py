@@ -1,0 +1,105 @@
+"""Classic control: names, the options of each problem, and what is said of those it does not have."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import pufferlib
+from pufferlib.bindings import classic
+
+CLASSIC_CONTROL = "gymnasium.envs.classic_control"
+
+
+def test_names_are_those_of_gymnasium() -> None:
+    known = {env_id for env_id, spec in gymnasium.registry.items() if str(spec.entry_point).startswith(CLASSIC_CONTROL)}
+    assert {*classic.names(), "CartPole-v0"} == known
+
+
+@pytest.mark.parametrize(("short", "env_id"), [("CartPole", "CartPole-v1"), ("MountainCar", "MountainCar-v0")])
+def test_a_name_without_version_means_the_newest(short: str, env_id: str) -> None:
+    env = pufferlib.make(f"classic/{short}")
+    assert env.env.unwrapped.spec.id == env_id
+    env.close()
+
+
+def test_it_plays_as_gymnasium_does() -> None:
+    ours, theirs = pufferlib.make("classic/CartPole-v1"), gymnasium.make("CartPole-v1")
+    assert np.array_equal(ours.reset(seed=3)[0], theirs.reset(seed=3)[0])
+    for action in (0, 1) * 100:
+        expected, reward, *ends, _ = theirs.step(action)
+        observation, *outcome, _ = ours.step(action)
+        assert np.array_equal(observation, expected)
+        assert outcome == [reward, *ends]
+        if any(ends):
+            break
+    ours.close()
+    theirs.close()
+
+
+def test_options_of_the_class_reach_it() -> None:
+    env = pufferlib.make("classic/Pendulum", g=3.5)
+    assert env.env.unwrapped.g == 3.5
+    env.close()
+
+
+def test_max_episode_steps_cuts_off() -> None:
+    env = pufferlib.make("classic/Pendulum", max_episode_steps=3)
+    env.reset(seed=0)
+    ends = [env.step(np.zeros(1, np.float32))[2:4] for _ in range(3)]
+    assert ends == [(False, False), (False, False), (False, True)]
+    env.close()
+
+
+def test_clip_action_takes_any_real_action() -> None:
+    env = pufferlib.make("classic/Pendulum", clip_action=True)
+    assert np.isinf(env.single_action_space.high).all()
+    env.reset(seed=0)
+    env.step(np.array([100.0], np.float32))
+    assert env.env.unwrapped.last_u == 2
+    env.close()
+    discrete = pufferlib.make("classic/CartPole", clip_action=True)
+    assert discrete.single_action_space == gymnasium.spaces.Discrete(2)
+    discrete.close()
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pygame", reason="the classic extra is not installed")
+    env = pufferlib.make("classic/Acrobot", render_mode="rgb_array")
+    env.reset(seed=0)
+    env.render()
+    env.close()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_close_leaves_pygame_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    pygame = pytest.importorskip("pygame", reason="the classic extra is not installed")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    pygame.display.init()
+    env = pufferlib.make("classic/CartPole", render_mode="rgb_array")
+    env.reset(seed=0)
+    assert env.render().shape == (400, 600, 3)
+    env.close()
+    assert pygame.display.get_init()
+    pygame.quit()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("CartPole", {"sutton_reward": True}, r"CartPole-v1: unknown option 'sutton_reward'.*'sutton_barto_reward'"),
+        ("CartPole", {"g": 1.0}, "CartPole-v1: unknown option 'g'"),
+        ("CartPole", {"clip_action": 1}, "clip_action must be True or False, got 1"),
+        ("CartPole", {"max_episode_steps": 0}, "max_episode_steps must be an int >= 1, got 0"),
+        ("CartPole", {"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
+    ],
+)
+def test_an_option_out_of_range_is_refused(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises((pufferlib.APIUsageError, pufferlib.UnknownNameError), match=message):
+        pufferlib.make(f"classic/{name}", **options)
+
+
+def test_an_unknown_problem_gets_the_nearest() -> None:
+    with pytest.raises(pufferlib.UnknownNameError, match=r"unknown environment 'classic/CartPol-v1'.*CartPole-v1"):
+        pufferlib.make("classic/CartPol-v1")

@@ -1,0 +1,122 @@
+"""MuJoCo: names, no file in the working folder, pictures without a window, and what is said where there are none."""
+
+import ctypes
+import logging
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import pufferlib
+from pufferlib.bindings import mujoco
+
+pytestmark = pytest.mark.skipif(find_spec("mujoco") is None, reason="the mujoco extra is not installed")
+
+
+@pytest.fixture
+def no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system without OpenGL."""
+
+    def load(name: str, *_: Any, **__: Any) -> None:
+        raise OSError(f"{name}: cannot open shared object file: No such file or directory")
+
+    pufferlib.make("mujoco/Reacher").close()  # what it loads, it has loaded
+    monkeypatch.delenv("MUJOCO_GL", raising=False)
+    monkeypatch.setattr(ctypes, "CDLL", load)
+
+
+def can_draw() -> bool:
+    try:
+        ctypes.CDLL("libEGL.so.1")
+    except OSError:
+        return False
+    return True
+
+
+needs_egl = pytest.mark.skipif(not can_draw(), reason="libEGL.so.1 is not installed; apt-get install libegl1")
+
+
+def test_names_are_version_5_of_gymnasium() -> None:
+    known = {env_id for env_id, spec in gymnasium.registry.items() if "mujoco" in str(spec.entry_point)}
+    assert set(mujoco.names()) == {env_id for env_id in known if env_id.endswith("-v5")}
+
+
+def test_a_warning_goes_to_the_log_and_into_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    env = pufferlib.make("mujoco/HalfCheetah")
+    env.reset(seed=0)
+    env.env.unwrapped.data.qvel[:] = 1e9
+    with caplog.at_level(logging.WARNING, "pufferlib.bindings.mujoco"):
+        env.step(np.zeros(6, np.float32))
+    env.close()
+    assert "The simulation is unstable" in caplog.text
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_egl
+def test_two_robots_draw_in_turns() -> None:
+    alone = pufferlib.make("mujoco/Hopper", render_mode="rgb_array", width=64, height=48)
+    alone.reset(seed=1)
+    expected = alone.render()
+    assert expected.shape == (48, 64, 3)
+    assert expected.flags.c_contiguous
+    other = pufferlib.make("mujoco/Ant", render_mode="rgb_array", width=64, height=48)
+    other.reset(seed=1)
+    assert not np.array_equal(other.render(), expected)
+    assert np.array_equal(alone.render(), expected)
+    alone.close()
+    assert other.render().any()
+    other.close()
+    other.close()
+
+
+@needs_egl
+def test_an_end_without_close_is_silent(tmp_path: Path) -> None:
+    code = """if True:
+        import pufferlib
+        env = pufferlib.make("mujoco/Reacher", render_mode="rgb_array", width=32, height=32)
+        env.reset(seed=0)
+        env.render()
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("no_libraries")
+def test_a_missing_library_names_its_debian_package() -> None:
+    with pytest.raises(
+        pufferlib.BindingMissing, match=r"Ant-v5: needs the system library libEGL.*apt-get install libegl1"
+    ):
+        pufferlib.make("mujoco/Ant", render_mode="rgb_array")
+    pufferlib.make("mujoco/Ant").close()  # physics needs none
+
+
+@pytest.mark.usefixtures("no_libraries")
+def test_the_library_that_was_chosen_is_the_one_that_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUJOCO_GL", "osmesa")
+    with pytest.raises(pufferlib.BindingMissing, match=r"libOSMesa\.so\.8.*apt-get install libosmesa6"):
+        pufferlib.make("mujoco/Ant", render_mode="rgb_array")
+
+
+def test_an_unknown_way_to_draw_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUJOCO_GL", "vulkan")
+    with pytest.raises(
+        pufferlib.APIUsageError, match=r"MUJOCO_GL must be one of \['egl', 'osmesa', 'glfw'\], got vulkan"
+    ):
+        pufferlib.make("mujoco/Ant", render_mode="rgb_array")
+
+
+def test_options_of_the_class_and_its_parents_are_known() -> None:
+    env = pufferlib.make("mujoco/Ant", include_cfrc_ext_in_observation=False, width=32)
+    assert env.single_observation_space.shape == (27,)
+    env.close()
+    with pytest.raises(pufferlib.UnknownNameError, match=r"Ant-v5: unknown option 'ctrl_cost'.*'ctrl_cost_weight'"):
+        pufferlib.make("mujoco/Ant", ctrl_cost=1.0)
