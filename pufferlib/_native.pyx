@@ -1,12 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, freethreading_compatible=True
 """Everything compiled, in one extension. Each part stands beside the Python that uses it."""
 
+include "ocean/declarations.pxi"
 include "ocean/binding.pxi"
 include "emulation/pack.pxi"
 include "emulation/unpack.pxi"
 include "emulation/step.pxi"
 include "emulation/agents.pxi"
-include "vector/crew.pxi"
+include "vector/processes/crew.pxi"
 include "vector/group.pxi"
 include "vector/actions.pxi"
 include "native/shrink.pxi"

@@ -4,17 +4,22 @@
 one command word per worker), ``Ray`` (actors, on many machines) and ``PufferEnv``, the native one,
 where the environment batches itself.
 ``autotune`` measures which of them is fastest for an environment on this machine.
+
+In this folder is what all backends have in common: ``making`` checks what is asked for and writes a ``plan``,
+``base`` is the interface, ``actions`` checks actions, ``group`` builds and steps the environments of one
+process, ``messages`` are what workers and their parent say, ``restarts`` knows how to go on after a failure.
+A backend of more than one module has a folder of its own: ``processes`` and ``ray``. ``autotune`` is in
+``tuning``.
 """
 
 from pufferlib.cpus import usable_cpus
 from pufferlib.env import PufferEnv
 from pufferlib.vector.base import VectorEnv
 from pufferlib.vector.making import make
-from pufferlib.vector.measuring import EnvProfile
 from pufferlib.vector.processes import Multiprocessing
-from pufferlib.vector.ray_backend import Ray
+from pufferlib.vector.ray import Ray
 from pufferlib.vector.serial import Serial
-from pufferlib.vector.tuning import TunedConfig, autotune
+from pufferlib.vector.tuning import EnvProfile, TunedConfig, autotune
 
 __all__ = [
     "EnvProfile",

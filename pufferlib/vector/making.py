@@ -14,8 +14,8 @@ from pufferlib.vector.base import VectorEnv
 from pufferlib.vector.group import build_env, own_autoreset
 from pufferlib.vector.plan import AUTORESET_MODES, ON_CRASH, EnvPlan, VectorPlan
 from pufferlib.vector.processes import Multiprocessing
-from pufferlib.vector.ray_backend import Ray
-from pufferlib.vector.ray_cluster import cluster_cpus
+from pufferlib.vector.ray import Ray
+from pufferlib.vector.ray.cluster import cluster_cpus
 from pufferlib.vector.serial import Serial
 
 __all__ = ["make"]

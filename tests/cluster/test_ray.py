@@ -19,8 +19,8 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.seeding import env_seed
-from pufferlib.vector import ray_pool
-from pufferlib.vector.ray_cluster import cluster_cpus
+from pufferlib.vector.ray import pool as ray_pool
+from pufferlib.vector.ray.cluster import cluster_cpus
 from tests.conformance.test_vector_backends import CREATORS, first_difference, play
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'pufferlib[ray]'")

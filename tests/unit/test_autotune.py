@@ -13,9 +13,9 @@ import pytest
 import pufferlib
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
-from pufferlib.vector import measuring
-from pufferlib.vector.candidates import candidates
-from pufferlib.vector.measuring import ROUNDS, Trial, run_trials
+from pufferlib.vector.tuning import measuring
+from pufferlib.vector.tuning.candidates import candidates
+from pufferlib.vector.tuning.measuring import ROUNDS, Trial, run_trials
 
 CARTPOLE = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])
 QUICK = {"batch_size": 2, "max_envs": 4, "time_per_test": 0.02}

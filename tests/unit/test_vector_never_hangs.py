@@ -125,7 +125,7 @@ def test_a_thread_of_an_environment_does_not_keep_its_worker(monkeypatch):
     def start_thread():
         threading.Thread(target=time.sleep, args=(3600,)).start()
 
-    monkeypatch.setattr(sys.modules["pufferlib.vector.ending"], "CLOSE_S", 0.5)
+    monkeypatch.setattr(sys.modules["pufferlib.vector.processes.ending"], "CLOSE_S", 0.5)
     vecenv = make(env_kwargs={"on_step": start_thread})
     pids = [worker.process.pid for worker in vecenv._pool.processes]
     vecenv.reset()
@@ -139,10 +139,10 @@ def test_a_thread_of_an_environment_does_not_keep_its_worker(monkeypatch):
 SCRIPT = """
 import os, signal, sys, threading, time
 import gymnasium
-import pufferlib, pufferlib.vector, pufferlib.vector.ending
+import pufferlib, pufferlib.vector, pufferlib.vector.processes.ending
 from pufferlib.errors import APIUsageError
 
-pufferlib.vector.ending.CLOSE_S = 0.5
+pufferlib.vector.processes.ending.CLOSE_S = 0.5
 
 class Env(pufferlib.PufferEnv):
     def __init__(self, buf=None):
@@ -303,7 +303,7 @@ def test_ctrl_c_in_every_call(tmp_path, phase):
         f"""
         SLOW = "{phase}"
         if SLOW == "close":
-            pufferlib.vector.ending.CLOSE_S = 30.0
+            pufferlib.vector.processes.ending.CLOSE_S = 30.0
         vecenv = None
         try:
             vecenv = start() if SLOW != "make" else (tell("ready"), start())

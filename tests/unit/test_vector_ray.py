@@ -13,10 +13,10 @@ import pytest
 import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.launch import pickle_envs
 from pufferlib.vector.messages import Failed
 from pufferlib.vector.plan import EnvPlan
-from pufferlib.vector.ray_actor import Block, EnvActor, actor_class
+from pufferlib.vector.processes.launch import pickle_envs
+from pufferlib.vector.ray.actor import Block, EnvActor, actor_class
 
 
 class Counter(pufferlib.PufferEnv):

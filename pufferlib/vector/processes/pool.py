@@ -13,14 +13,14 @@ from pufferlib.cpus import usable_cpus
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.seeding import env_seed
-from pufferlib.vector.ending import Staff, end_staff
-from pufferlib.vector.failures import Place, error_of, too_late_error, vanished_error
-from pufferlib.vector.interrupts import uninterrupted
-from pufferlib.vector.launch import WorkerProcess, pickle_envs, start_worker
 from pufferlib.vector.messages import PHASES, RESET, STEP, Failed, NeedMemory, News, Ready, Setup
 from pufferlib.vector.plan import EnvDescription, RowSpec, VectorPlan
+from pufferlib.vector.processes.ending import Staff, end_staff
+from pufferlib.vector.processes.failures import Place, error_of, too_late_error, vanished_error
+from pufferlib.vector.processes.interrupts import uninterrupted
+from pufferlib.vector.processes.launch import WorkerProcess, pickle_envs, start_worker
+from pufferlib.vector.processes.shared import SharedBatch
 from pufferlib.vector.restarts import Restarts
-from pufferlib.vector.shared import SharedBatch
 
 __all__ = ["WorkerPool"]
 

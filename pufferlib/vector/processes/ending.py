@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from multiprocessing import connection
 
 from pufferlib._native import Crew
-from pufferlib.vector.launch import WorkerProcess
 from pufferlib.vector.messages import CLOSE, Failed
-from pufferlib.vector.shared import SharedBatch
+from pufferlib.vector.processes.launch import WorkerProcess
+from pufferlib.vector.processes.shared import SharedBatch
 
 __all__ = ["Staff", "end_staff"]
 

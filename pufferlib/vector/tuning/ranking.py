@@ -11,10 +11,10 @@ import numpy as np
 
 from pufferlib.cpus import usable_cpus
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.candidates import Kwargs, candidates
 from pufferlib.vector.making import make
-from pufferlib.vector.measuring import EnvProfile, Progress, Trial, profile_env, run_trials
-from pufferlib.vector.tuning_cache import TuningCache, cache_key
+from pufferlib.vector.tuning.cache import TuningCache, cache_key
+from pufferlib.vector.tuning.candidates import Kwargs, candidates
+from pufferlib.vector.tuning.measuring import EnvProfile, Progress, Trial, profile_env, run_trials
 
 __all__ = ["TunedConfig", "autotune"]
 

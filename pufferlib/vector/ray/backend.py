@@ -6,7 +6,7 @@ from pufferlib.buffers import Array, allocate
 from pufferlib.env import Infos
 from pufferlib.vector.base import Batch, VectorEnv
 from pufferlib.vector.plan import VectorPlan
-from pufferlib.vector.ray_pool import ActorPool
+from pufferlib.vector.ray.pool import ActorPool
 
 __all__ = ["Ray"]
 

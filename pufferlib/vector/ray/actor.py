@@ -99,7 +99,7 @@ def actor_class() -> type[Any]:
             import sys
 
             sys.path[:] = [*first, *(entry for entry in sys.path if entry != folder), *last]
-            self.actor = importlib.import_module("pufferlib.vector.ray_actor").EnvActor()
+            self.actor = importlib.import_module("pufferlib.vector.ray.actor").EnvActor()
 
         def call(self, method: str, *args: Any) -> Any:
             return getattr(self.actor, method)(*args)

@@ -7,7 +7,7 @@ that has come is forgotten. From here on multiprocessing takes care of that.
 import signal
 
 from pufferlib import emulation  # or each worker would load it for itself: 2 MiB and 20 ms
-from pufferlib.vector import worker
+from pufferlib.vector.processes import worker
 
 __all__ = ["emulation", "worker"]
 

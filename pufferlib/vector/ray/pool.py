@@ -14,13 +14,13 @@ from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError, WorkerError
 from pufferlib.seeding import env_seed
-from pufferlib.vector.failures import envs_text, error_of
 from pufferlib.vector.group import env_rows
-from pufferlib.vector.launch import pickle_envs
 from pufferlib.vector.messages import STEP, Failed
 from pufferlib.vector.plan import EnvDescription, VectorPlan
-from pufferlib.vector.ray_actor import Block, Ready, actor_class
-from pufferlib.vector.ray_cluster import connect, cpus_per_worker, describe_room
+from pufferlib.vector.processes.failures import envs_text, error_of
+from pufferlib.vector.processes.launch import pickle_envs
+from pufferlib.vector.ray.actor import Block, Ready, actor_class
+from pufferlib.vector.ray.cluster import connect, cpus_per_worker, describe_room
 from pufferlib.vector.restarts import Restarts
 
 __all__ = ["ActorPool"]

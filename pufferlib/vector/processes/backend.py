@@ -8,10 +8,10 @@ import numpy as np
 from pufferlib.buffers import Array, allocate
 from pufferlib.env import Infos
 from pufferlib.vector.base import Batch, VectorEnv
-from pufferlib.vector.launch import forget_server
 from pufferlib.vector.messages import STEP
 from pufferlib.vector.plan import VectorPlan
-from pufferlib.vector.pool import WorkerPool
+from pufferlib.vector.processes.launch import forget_server
+from pufferlib.vector.processes.pool import WorkerPool
 
 __all__ = ["Multiprocessing"]
 

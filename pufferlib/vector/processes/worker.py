@@ -20,9 +20,20 @@ from pufferlib._native import Desk, progress_at
 from pufferlib.buffers import Buffers
 from pufferlib.env import Infos
 from pufferlib.vector.group import EnvGroup, env_rows
-from pufferlib.vector.messages import CLOSE, FAILURE, NEWS, PHASES, RESET, Failed, NeedMemory, News, Ready, Setup
+from pufferlib.vector.messages import (
+    CLOSE,
+    FAILURE,
+    NEWS,
+    PHASES,
+    RESET,
+    Failed,
+    NeedMemory,
+    News,
+    Ready,
+    Setup,
+)
 from pufferlib.vector.plan import EnvPlan, RowSpec
-from pufferlib.vector.shared import SharedBatch
+from pufferlib.vector.processes.shared import SharedBatch
 
 __all__ = ["STACK_SIGNAL", "main"]
 

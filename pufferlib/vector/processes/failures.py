@@ -8,8 +8,8 @@ import numpy as np
 
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError, PufferError, WorkerError
-from pufferlib.vector.launch import WorkerProcess
 from pufferlib.vector.messages import Failed
+from pufferlib.vector.processes.launch import WorkerProcess
 
 __all__ = ["Place", "envs_text", "error_of", "too_late_error", "vanished_error"]
 

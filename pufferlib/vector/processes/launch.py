@@ -20,12 +20,12 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]
 
 from pufferlib.errors import APIUsageError
-from pufferlib.vector import worker
 from pufferlib.vector.plan import EnvPlan
+from pufferlib.vector.processes import worker
 
 __all__ = ["WorkerProcess", "forget_server", "pickle_envs", "start_worker"]
 
-PRELOAD = "pufferlib.vector.preload"
+PRELOAD = "pufferlib.vector.processes.preload"
 STACK_S = 5.0  # time for a stuck worker to tell its stack
 PART_S = 0.1  # between the parts of one text
 FORCE_S = 1.0

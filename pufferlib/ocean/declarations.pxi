@@ -1,0 +1,120 @@
+# What the C environments and the pool of threads declare, and a list of it for Python.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+
+cdef extern from "puffer_pool.h" nogil:
+    enum:
+        PUFFER_MAX_THREADS
+        PUFFER_HELPER_NS
+        PUFFER_STOPPED
+    ctypedef struct PufferTask:
+        void (*work)(void *context, int32_t begin, int32_t end) noexcept nogil
+        void *context
+        bint (*stop)(void *owner) noexcept nogil
+        void *owner
+        int32_t num_items, threads, helper_ns
+    int puffer_pool_prepare(int32_t threads)
+    int puffer_pool_run(PufferTask *task)
+
+
+cdef extern from "puffer_batch.h" nogil:
+    enum: PUFFER_MAX_METRICS
+    enum: PUFFER_BOX
+    ctypedef enum PufferAutoreset:
+        PUFFER_SAME_STEP
+        PUFFER_NEXT_STEP
+        PUFFER_DISABLED
+    ctypedef struct PufferParameter:
+        const char *name
+        int type
+        double value, low, high
+        const char *about
+    ctypedef struct PufferMetric:
+        const char *name
+        const char *about
+    ctypedef struct PufferSpec:
+        int observation_type
+        int32_t *observation_shape
+        float observation_low, observation_high
+        int action_kind
+        int32_t *action_sizes
+        int32_t agents, picture_width, picture_height, frames_per_second
+    ctypedef struct PufferCanvas:
+        uint8_t *pixels
+        int32_t width, height
+    ctypedef struct PufferRng:
+        pass
+    ctypedef struct PufferGame:
+        PufferRng rng
+    ctypedef struct PufferBatch:
+        const PufferEnvType *type
+        PufferSpec spec
+        PufferAutoreset autoreset
+        int32_t num_games
+        size_t observation_bytes
+        char *games
+        void *observations
+        void *final_observations
+        void *actions
+        void *rewards
+        void *terminals
+        void *truncations
+        void *masks
+    ctypedef struct PufferEnvType:
+        const char *name
+        const char *class_name
+        const char *about
+        const PufferParameter *parameters
+        int32_t num_parameters
+        const PufferMetric *metrics
+        int32_t num_metrics
+        void (*reset)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
+        void (*step)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
+        void (*draw)(const void *game, PufferCanvas *canvas) noexcept nogil
+
+    const PufferEnvType *puffer_env_types[]
+    int32_t puffer_num_dims(const int32_t *sizes)
+    int32_t puffer_action_count(const PufferSpec *spec)
+    const char *puffer_batch_create(PufferBatch *batch, const PufferEnvType *type, int32_t num_games,
+                                    const double *values)
+    void puffer_batch_destroy(PufferBatch *batch)
+    void puffer_batch_bind(PufferBatch *batch)
+    void puffer_narrow_actions(int32_t *to, const int64_t *from_, int64_t count)
+    int64_t puffer_batch_report(const PufferBatch *batch, double *metrics, double *episode_return,
+                                double *episode_length)
+    PufferGame *puffer_game(const PufferBatch *batch, int32_t index)
+    void puffer_seed(PufferRng *rng, uint64_t seed)
+
+
+cdef list _sizes(const int32_t *sizes):
+    return [sizes[i] for i in range(puffer_num_dims(sizes))]
+
+
+def ocean_types():
+    """What every C environment declares: a list of dicts in the order of their names."""
+    cdef const PufferEnvType *kind
+    cdef int i = 0, j
+    types = []
+    while puffer_env_types[i] is not NULL:
+        kind = puffer_env_types[i]
+        types.append({
+            "index": i,
+            "name": kind.name.decode(),
+            "class_name": kind.class_name.decode(),
+            "about": kind.about.decode(),
+            "parameters": [
+                {
+                    "name": kind.parameters[j].name.decode(),
+                    "type": chr(kind.parameters[j].type),
+                    "default": kind.parameters[j].value,
+                    "low": kind.parameters[j].low,
+                    "high": kind.parameters[j].high,
+                    "about": kind.parameters[j].about.decode(),
+                }
+                for j in range(kind.num_parameters)
+            ],
+            "metrics": {kind.metrics[j].name.decode(): kind.metrics[j].about.decode() for j in range(kind.num_metrics)},
+        })
+        i += 1
+    return types
