@@ -118,9 +118,12 @@ class VectorEnv(ABC):
             bool, each ``(agents_per_batch,)``, and a list of dicts.
         """
         self.send(actions)
+        if self._next_call != "recv":  # as in _take, which is written out here because a call costs as much as the rest
+            raise self._out_of_turn("recv")
         batch, infos = self._recv()
         self._batch = batch
-        self._next_call = "send"
+        if self._next_call == "recv":
+            self._next_call = "send"
         observations, rewards, terminals, truncations = batch.outcome
         return observations, rewards, terminals, truncations, infos
 
@@ -135,7 +138,7 @@ class VectorEnv(ABC):
         self._first_seed = None
         self._next_call = "async_reset"
         self._reset([None if seed is None else env_seed(seed, index) for index in range(self.num_envs)])
-        if self._next_call not in _ENDED:  # an environment, or a signal handler, may have closed us
+        if self._next_call == "async_reset":  # an environment, or a signal handler, may have closed us
             self._next_call = "recv"
 
     def send(self, actions: Any) -> None:
@@ -145,7 +148,7 @@ class VectorEnv(ABC):
         array = self._check_actions(actions)
         self._next_call = "async_reset"  # until this succeeds
         self._send(array)
-        if self._next_call not in _ENDED:
+        if self._next_call == "async_reset":
             self._next_call = "recv"
 
     def recv(self) -> Received:
@@ -167,7 +170,7 @@ class VectorEnv(ABC):
             raise self._out_of_turn("recv")
         batch, infos = self._recv()
         self._batch = batch
-        if self._next_call not in _ENDED:
+        if self._next_call == "recv":
             self._next_call = "send"
         return batch, infos
 
