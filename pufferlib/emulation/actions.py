@@ -39,7 +39,6 @@ class ActionDecoder:
             self._high = self._low + int(layout.space.n) - 1
         self.reader = ActionReader(layout, np.dtype(flat_layout(layout.flat_space)[1]))
         self._is_box = isinstance(layout.flat_space, Box)
-        self._is_checked = False
 
     def decode(self, action: Any) -> Any:
         """What the environment's ``step`` gets for ``action``, a value of the flat action space.
@@ -48,8 +47,7 @@ class ActionDecoder:
         buffer the next step overwrites.
 
         Raises:
-            APIUsageError: Another shape or kind of number, NaN, an integer out of range, or a
-                first action outside its Box.
+            APIUsageError: Another shape or kind of number, one out of range, or NaN.
         """
         if self._is_box:
             return self._decode_box(action)
@@ -64,14 +62,13 @@ class ActionDecoder:
         array = self._array(action, "iuf" if is_real else space.dtype.kind, "numbers" if is_real else str(space.dtype))
         if is_real:  # before it is compared, so that 0.7 is not above a float32 bound of 0.7
             array = array.astype(space.dtype)
-        if not self._is_checked:
-            if not np.all((array >= space.low) & (array <= space.high)):
-                raise APIUsageError(
-                    f"{self._where}: the action must be in {space}, got {array.min()} to {array.max()}; "
-                    "wrap the environment with pufferlib.wrappers.ClipAction to have actions clipped"
-                )
-            self._is_checked = True
-        return self.reader.read_array(np.ascontiguousarray(array, self.reader.flat_dtype))
+        flat = np.ascontiguousarray(array, self.reader.flat_dtype)
+        if not self.reader.is_in_range(flat):
+            raise APIUsageError(
+                f"{self._where}: the action must be in {space}, got {array.min()} to {array.max()}; "
+                "wrap the environment with pufferlib.wrappers.ClipAction to have actions clipped"
+            )
+        return self.reader.read_array(flat)
 
     def _array(self, action: Any, kinds: str, noun: str) -> Any:
         array = np.asarray(action)

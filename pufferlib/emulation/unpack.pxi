@@ -103,12 +103,12 @@ cdef class ActionReader:
     cdef list bounds  # pairs of them
     cdef readonly object flat_dtype
     cdef Py_ssize_t row_bytes
-    cdef bint is_real, is_int32
+    cdef bint is_single, is_int32  # flat_dtype is float32, or int32
 
     def __cinit__(self, layout, flat_dtype):
         self.flat_dtype = flat_dtype
         self.is_int32 = flat_dtype == np.int32
-        self.is_real = flat_dtype.kind == "f"
+        self.is_single = flat_dtype == np.float32
         self.root = ActionNode(layout.space, flat_dtype)
         self.row_bytes = self.root.count * flat_dtype.itemsize
         self.leaves = tuple([leaf for leaf in layout.leaves for _ in range(leaf.count)])
@@ -135,19 +135,35 @@ cdef class ActionReader:
         return self.read_array(np.array(values, self.flat_dtype))
 
     def read_array(self, array):
-        """The action of an array of ``flat_dtype``, whose integers are known to be in range.
+        """The action of an array of ``flat_dtype``, whose numbers are known to be in range.
 
         Raises:
-            APIUsageError: It is too short or long, or not contiguous, or holds NaN.
+            APIUsageError: It is too short or long, or not contiguous.
         """
+        self.check_array(array)
+        return self.root.build(head_of(array).data)
+
+    def is_in_range(self, array):
+        """Whether each number of such an array is in its range, which NaN never is."""
+        cdef Py_ssize_t i
+        cdef int inside = 1
+        self.check_array(array)
+        if not self.is_single:
+            flat = array.ravel()
+            return bool(((flat >= self.low) & (flat <= self.high)).all())
+        numbers = <const float *>head_of(array).data
+        low, high = <const float *>head_of(self.low).data, <const float *>head_of(self.high).data
+        for i in range(self.root.count):
+            inside &= (numbers[i] >= low[i]) & (numbers[i] <= high[i])
+        return bool(inside)
+
+    cdef int check_array(self, array) except -1:
         if array.dtype != self.flat_dtype or array.nbytes != self.row_bytes or not array.flags.c_contiguous:
             raise APIUsageError(
                 f"emulation: an action must be {self.root.count} contiguous {self.flat_dtype}, "
                 f"got {array.dtype} of shape {array.shape}"
             )
-        if self.is_real and holds_nan(head_of(array).data, self.root.item_bytes, self.root.count):
-            raise APIUsageError(f"emulation: actions must be numbers, got {array.tolist()}; look at the policy")
-        return self.root.build(head_of(array).data)
+        return 0
 
     cdef object read_row(self, const char *row):
         """The action of a row of the batch, in which reals were checked before."""

@@ -22,7 +22,6 @@ cdef class ActionRows:
 
     cdef object array, low, high
     cdef bint is_real, is_known
-    cdef readonly bint seen_one  # after which reals may be out of bounds, though not NaN
 
     def __init__(self, low, high):
         self.low, self.high = low, high
@@ -34,9 +33,7 @@ cdef class ActionRows:
 
     def __call__(self, actions):
         """``actions`` as an array of the shape and dtype of the bounds, overwritten by the next call."""
-        fitting = self.array if self.is_known and self.take(actions) else self._convert(actions)
-        self.seen_one = True
-        return fitting
+        return self.array if self.is_known and self.take(actions) else self._convert(actions)
 
     cdef bint take(self, actions):
         """Copy an array of int32 or int64, or for reals float32 or float64; False if it is another or does not fit."""
@@ -47,11 +44,11 @@ cdef class ActionRows:
             return False
         if source.dtype.scalar_type == <PyObject *>(float64_type if self.is_real else int64_type):
             if self.is_real:
-                return take_reals(<double *>source.data, target, head_of(self.low), head_of(self.high), self.seen_one)
+                return take_reals(<double *>source.data, target, head_of(self.low), head_of(self.high))
             return take_integers(<int64_t *>source.data, target, head_of(self.low), head_of(self.high))
         if source.dtype.scalar_type == target.dtype.scalar_type:
             if self.is_real:
-                return take_reals(<float *>source.data, target, head_of(self.low), head_of(self.high), self.seen_one)
+                return take_reals(<float *>source.data, target, head_of(self.low), head_of(self.high))
             return take_integers(<int32_t *>source.data, target, head_of(self.low), head_of(self.high))
         return False
 
@@ -89,18 +86,17 @@ cdef bint take_integers(
 
 
 cdef bint take_reals(
-    const Real *source, const ArrayHead *array, const ArrayHead *low, const ArrayHead *high, bint unbounded
+    const Real *source, const ArrayHead *array, const ArrayHead *low, const ArrayHead *high
 ) noexcept nogil:
-    """Copy, rounded; False if any is NaN, or out of bounds unless ``unbounded``."""
+    """Copy, rounded; False if any is NaN or out of bounds."""
     cdef float *target = <float *>array.data
     cdef const float *least = <const float *>low.data
     cdef const float *most = <const float *>high.data
     cdef float number  # as the space writes it, in which 0.7 is not above a bound of 0.7
-    cdef int nan = 0, outside = 0
+    cdef int inside = 1
     cdef Py_ssize_t i
     for i in range(size_of(array)):
         number = <float>source[i]
-        nan |= number != number
-        outside |= (number < least[i]) | (number > most[i])
+        inside &= (number >= least[i]) & (number <= most[i])
         target[i] = number
-    return not nan and (unbounded or not outside)
+    return inside

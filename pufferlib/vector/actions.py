@@ -14,11 +14,11 @@ __all__ = ["ActionCheck"]
 
 
 class ActionCheck(ActionRows):
-    """Checks the actions of a batch on every call; the bounds of reals only on the first.
+    """Checks the actions of a batch on every call, and makes them an array.
 
-    Samples of a Gaussian policy leave any bounds sooner or later, so after a first batch that
-    shows that bounds were thought of, reals need only be numbers. Called with actions, it returns
-    them as an array ``(rows, *action_shape)`` of the space's dtype, overwritten by the next call.
+    Called with actions, it returns them as an array ``(rows, *action_shape)`` of the space's dtype,
+    overwritten by the next call. Samples of a Gaussian policy leave any bounds sooner or later: they
+    must be clipped by whoever draws them, or by ``ClipAction``.
 
     Args:
         where: The call whose actions these are, for messages.
@@ -26,8 +26,7 @@ class ActionCheck(ActionRows):
         rows: Agents in a batch.
 
     Raises:
-        APIUsageError: When called: wrong shape, floats for integer actions, NaN, integers or first
-            reals out of bounds.
+        APIUsageError: When called: wrong shape, floats for integer actions, numbers out of bounds, NaN.
     """
 
     def __init__(self, where: str, space: Space, rows: int) -> None:
@@ -60,18 +59,14 @@ class ActionCheck(ActionRows):
         return array.astype(self._dtype, copy=False)
 
     def _check_bounds(self, array: Array) -> None:
-        is_real = self._dtype.kind == "f"
-        if is_real and self.seen_one:
-            fits, expected = ~np.isnan(array), "actions must be numbers"
-        else:
-            fits = (array >= self._low) & (array <= self._high)
-            expected = f"{'the first ' * is_real}actions must be in the action space {self._space}"
+        fits = (array >= self._low) & (array <= self._high)
         if not fits.all():
             row = int(np.argwhere(~fits)[0][0])
-            raise APIUsageError(f"{self._where}: {expected}, got {array[row].tolist()} in row {row}; {_ADVICE}")
-
-
-_ADVICE = "clip them, or choose from the action space"
+            advice = "clip them, e.g. with pufferlib.ClipAction" if self._dtype.kind == "f" else "look at the policy"
+            raise APIUsageError(
+                f"{self._where}: actions must be in the action space {self._space}, "
+                f"got {array[row].tolist()} in row {row}; {advice}, or choose from the action space"
+            )
 
 
 def _bounds(space: Space) -> tuple[Any, Any]:

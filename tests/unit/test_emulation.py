@@ -274,14 +274,15 @@ class TestActions:
     def test_a_bound_that_float32_cannot_write_exactly(self):
         assert self.sent(Box(-0.7, 0.7, (2,)), [-0.7, 0.7]).tolist() == np.float32([-0.7, 0.7]).tolist()
 
-    def test_nan_is_refused_on_every_call(self):
+    def test_reals_out_of_range_are_refused_on_every_call(self):
         space = Dict({"a": Box(-1, 1, (2,)), "b": Box(-1, 1, (1,), np.float64)})
         for kind, size in ((space, 3), (Box(-1, 1, (2,)), 2)):
             env = GymnasiumPufferEnv(Replay(Discrete(2), kind))
-            env.reset()
-            env.step(np.full(size, 0.5))
-            with pytest.raises(APIUsageError, match=r"actions must be numbers, got \[.*nan"):
-                env.step(np.full(size, np.nan))
+            for bad in (1.5, np.inf, np.nan):
+                env.reset()
+                env.step(np.full(size, 0.5))
+                with pytest.raises(APIUsageError, match=rf"the action must be in .*, got {bad} to {bad}; wrap"):
+                    env.step(np.full(size, bad))
 
     @pytest.mark.parametrize(
         "space",

@@ -213,6 +213,17 @@ def test_an_environment_may_close_the_batch_that_it_is_in(call):
     vecenv.close()
 
 
+def test_a_step_that_closes_its_batch_says_so():
+    vecenv = counters()
+    vecenv.reset()
+    first = vecenv.envs[0].env
+    step = first.step
+    first.step = lambda action: (vecenv.close(), step(action))[1]
+    for _ in range(2):
+        with pytest.raises(APIUsageError, match="the environments are closed; make new ones"):
+            vecenv.step([0, 0])
+
+
 @pytest.mark.parametrize("kind", ["native", "emulated"])
 def test_infos_without_content_are_skipped(kind):
     class Native(SamplePufferEnv):
@@ -383,7 +394,7 @@ class Continuous(SamplePufferEnv):
 def test_box_actions():
     vecenv = pufferlib.vector.make(Continuous, backend="Serial")
     vecenv.reset()
-    with pytest.raises(APIUsageError, match=r"first actions must be in the action space .*, got \[0.0, nan\] in row 1"):
+    with pytest.raises(APIUsageError, match=r"actions must be in the action space .*, got \[0.0, nan\] in row 1"):
         vecenv.step([[0.0, 1.0], [0.0, float("nan")]])
     vecenv.step([[0.5, 1], [0, -1]])
     assert vecenv.actions.dtype == np.float32
@@ -391,16 +402,14 @@ def test_box_actions():
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_reals_are_checked_for_nan_on_every_call_and_for_bounds_on_the_first(dtype):
+def test_reals_are_checked_on_every_call(dtype):
     vecenv = pufferlib.vector.make(Continuous, backend="Serial")
     vecenv.reset()
-    with pytest.raises(APIUsageError, match=r"the first actions must be in the action space .*, got \[0.0, 2.0\]"):
-        vecenv.step(np.array([[0, 0], [0, 2]], dtype))
-    vecenv.step(np.array([[0, 0], [0, 1]], dtype))
-    vecenv.step(np.array([[0, 0], [0, 2]], dtype))  # a Gaussian policy goes there
-    assert vecenv.actions.tolist() == [[0, 0], [0, 2]]
-    with pytest.raises(APIUsageError, match=r"actions must be numbers, got \[nan, 0.0\] in row 0"):
-        vecenv.step(np.array([[np.nan, 0], [0, 0]], dtype))
+    for bad in (2, -2, np.inf, np.nan):
+        with pytest.raises(APIUsageError, match=rf"must be in the action space .*, got \[0.0, {float(bad)}\] in row 1"):
+            vecenv.step(np.array([[0, 0], [0, bad]], dtype))
+        vecenv.step(np.array([[0, 0], [0, 1]], dtype))
+    assert vecenv.actions.tolist() == [[0, 0], [0, 1]]
 
 
 def test_a_bound_that_float32_cannot_write_exactly():
