@@ -523,3 +523,74 @@ def test_what_others_asked_the_process_server_to_load_is_kept(tmp_path):
         """,
     )
     assert lines == ["[True, False, False]"]
+
+
+def stop_in_the_middle_of_a_message(vecenv):
+    """Stop worker 0 when it has begun to send more than the pipe between us holds."""
+    handle = vecenv._pool.processes[0]
+    assert handle.conn.poll(60)
+    os.kill(handle.process.pid, signal.SIGSTOP)
+    while stat_of(handle.process.pid)[0] != "T":
+        time.sleep(0.01)
+
+
+LONG = {"on_step": lambda: [{"a": bytes(1 << 24)}]}
+
+
+def test_a_worker_stopped_in_the_middle_of_a_message_is_an_error():
+    vecenv = make(env_kwargs=LONG, timeout_s=5.0)
+    vecenv.reset()
+    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    vecenv.send([0, 0])
+    stop_in_the_middle_of_a_message(vecenv)
+    with pytest.raises(WorkerError, match=r"a message within timeout_s=5 seconds, .* in step of environment 0"):
+        vecenv.recv()
+    assert wait_until_gone(pids)
+
+
+def test_a_worker_stopped_in_the_middle_of_a_message_is_replaced():
+    with make(env_kwargs=LONG, timeout_s=5.0, on_crash="restart") as vecenv:
+        vecenv.reset()
+        vecenv.send([0, 0])
+        stop_in_the_middle_of_a_message(vecenv)
+        *_, infos, _, _ = vecenv.recv()
+        (text,) = [info["worker_error"] for info in infos if "worker_error" in info]
+        assert "must go on with a message within timeout_s=5 seconds" in text
+        assert len(vecenv.step([0, 0])[4]) == 2
+
+
+def test_a_worker_stopped_in_the_middle_of_a_message_does_not_keep_close(monkeypatch):
+    monkeypatch.setattr(sys.modules["pufferlib.vector.processes.ending"], "CLOSE_S", 0.5)
+    vecenv = make(env_kwargs=LONG, timeout_s=None)
+    vecenv.reset()
+    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    vecenv.send([0, 0])
+    stop_in_the_middle_of_a_message(vecenv)
+    vecenv.close()
+    assert wait_until_gone(pids)
+
+
+def test_a_module_that_never_loads_is_an_error(tmp_path):
+    (tmp_path / "endless.py").write_text("import time; time.sleep(3600)")
+    lines = run_script(
+        tmp_path,
+        """
+        import multiprocessing
+        import pufferlib.vector.processes.launch as launch
+        launch.SERVER_S = 1.0
+        multiprocessing.set_forkserver_preload(["endless"])
+        try:
+            start(timeout_s=0.5)
+        except pufferlib.WorkerError as error:
+            tell(error)
+        launch.SERVER_S = 60.0
+        multiprocessing.set_forkserver_preload([])
+        vecenv = start()
+        tell(vecenv.reset()[0].ravel())
+        vecenv.close()
+        """,
+        cwd=tmp_path,  # where the server looks for modules
+    )
+    assert "must answer within 1 seconds" in lines[0]
+    assert "asked to load endless (multiprocessing.set_forkserver_preload)" in lines[0]
+    assert lines[1] == "[0. 0.]"

@@ -70,9 +70,10 @@ def _close_our_end(handle: WorkerProcess) -> None:
 def _last_words(handle: WorkerProcess, deadline: float) -> Iterator[Failed]:
     """Failures among the messages that are still to come; the others are dropped."""
     while handle.conn in connection.wait([handle.conn, handle.process.sentinel], max(0.0, deadline - time.monotonic())):
+        handle.set_patience(max(0.0, deadline - time.monotonic()))
         try:
             message = handle.conn.recv()
-        except (EOFError, ConnectionError):
+        except (EOFError, ConnectionError, BlockingIOError):
             return
         if isinstance(message, Failed) and message.phase == "close":
             yield message

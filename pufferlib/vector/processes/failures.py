@@ -11,7 +11,7 @@ from pufferlib.errors import APIUsageError, PufferError, WorkerError
 from pufferlib.vector.messages import Failed
 from pufferlib.vector.processes.launch import WorkerProcess
 
-__all__ = ["Place", "envs_text", "error_of", "too_late_error", "vanished_error"]
+__all__ = ["Place", "envs_text", "error_of", "late_error", "stalled_error", "vanished_error"]
 
 WHERE = "vector.Multiprocessing"
 DEATH_S = 1.0  # for the system to tell how a process ended
@@ -41,21 +41,21 @@ class Place:
         return envs_text(self.worker, self.index, [self.seed], self.actions)
 
 
-def envs_text(worker: int, first: int, seeds: Sequence[int], actions: Array | None) -> str:
-    """Environments of a worker, from ``first`` on as many as there are seeds, with seeds and actions."""
+def envs_text(worker: int | None, first: int, seeds: Sequence[int], actions: Array | None) -> str:
+    """Environments of a worker, None without one: from ``first`` on as many as there are seeds; seeds, actions."""
     many = len(seeds) > 1
     text = f"environments {first} to {first + len(seeds) - 1}" if many else f"environment {first}"
-    text += f" (worker {worker}, seed{'s' * many} {', '.join(map(str, seeds))}"
+    text += f" ({'' if worker is None else f'worker {worker}, '}seed{'s' * many} {', '.join(map(str, seeds))}"
     if actions is not None:
         text += f", last actions {np.array2string(actions, threshold=32, separator=', ')}"
     return f"{text})"
 
 
-def error_of(report: Failed, place: str, worker: int, where: str = WHERE) -> PufferError:
-    """What to raise for a failure that a worker of the backend ``where`` reports."""
+def error_of(report: Failed, place: str, worker: int | None, where: str = WHERE) -> PufferError:
+    """What to raise for a failure that a worker of the backend ``where`` reports, or that came without one."""
     if report.misuse:
         error = APIUsageError(report.message)
-        error.add_note(f"In worker {worker}:\n{report.traceback}")
+        error.add_note(f"In {'this process' if worker is None else f'worker {worker}'}:\n{report.traceback}")
         return error
     return WorkerError(f"{where}: {report.message}, in {report.phase} of {place}.\n\n{report.traceback}")
 
@@ -73,12 +73,22 @@ def vanished_error(handle: WorkerProcess, place: Place) -> WorkerError:
     )
 
 
-def too_late_error(place: Place, timeout_s: float, stack: str) -> WorkerError:
+def late_error(handle: WorkerProcess, place: Place, timeout_s: float) -> WorkerError:
     """What to raise for an environment that takes longer than it may."""
     return WorkerError(
         f"{WHERE}: one {place.phase} of an environment may take timeout_s={timeout_s:g} seconds, got more in "
         f"{place.text}; raise timeout_s, or pass timeout_s=None to wait for ever. "
-        f"Its worker was ended.{_paragraph(stack) or ' It did not say where it was.'}"
+        f"Its worker was ended.{_paragraph(handle.ask_stack()) or ' It did not say where it was.'}"
+    )
+
+
+def stalled_error(handle: WorkerProcess, place: Place, timeout_s: float) -> WorkerError:
+    """What to raise for a worker that neither ends nor goes on in the middle of a message."""
+    return WorkerError(
+        f"{WHERE}: worker {place.worker} (process {handle.process.pid}) must go on with a message within "
+        f"timeout_s={timeout_s:g} seconds, got no more of it, in {place.phase} of {place.text}; see whether somebody "
+        "stopped the process (SIGSTOP, a debugger), raise timeout_s, or pass timeout_s=None to wait for ever. "
+        "The worker was ended."
     )
 
 

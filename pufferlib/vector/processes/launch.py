@@ -1,10 +1,13 @@
 """Start worker processes: from a small server that has numpy and gymnasium loaded, never from the caller's memory."""
 
 import contextlib
+import functools
 import importlib.machinery
 import multiprocessing
 import os
 import signal
+import socket
+import struct
 import sys
 import threading
 import time
@@ -19,7 +22,7 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.vector.plan import EnvPlan
 from pufferlib.vector.processes import worker
 
@@ -29,6 +32,7 @@ PRELOAD = "pufferlib.vector.processes.preload"
 STACK_S = 5.0  # time for a stuck worker to tell its stack
 PART_S = 0.1  # between the parts of one text
 FORCE_S = 1.0
+SERVER_S = 60.0  # time for the server to load what it must, on a busy machine
 
 _lock = threading.Lock()
 
@@ -46,6 +50,16 @@ class WorkerProcess:
     process: ForkServerProcess
     conn: Connection
     stacks: Connection
+
+    def set_patience(self, patience_s: float | None) -> None:
+        """From now on, a message that does not go on for so long raises ``BlockingIOError``; None: wait for ever."""
+        # Times are pairs of long integers here; all zeros mean for ever.
+        seconds, part = divmod(max(0.001, patience_s), 1.0) if patience_s is not None else (0, 0)
+        time_value = struct.pack("@ll", int(seconds), int(part * 1e6))
+        with socket.socket(fileno=os.dup(self.conn.fileno())) as pipe:
+            pipe.setblocking(True)  # whatever socket.setdefaulttimeout says
+            pipe.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, time_value)
+            pipe.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_value)
 
     def ask_stack(self) -> str:
         """Where the worker is right now; empty if it does not say."""
@@ -77,8 +91,12 @@ class WorkerProcess:
             self.process.close()
 
 
-def start_worker(index: int) -> WorkerProcess:
-    """A new worker process, which waits for its ``Setup`` at the other end of the connection."""
+def start_worker(index: int, timeout_s: float | None) -> WorkerProcess:
+    """A new worker process, which waits for its ``Setup`` at the other end of the connection.
+
+    Raises:
+        WorkerError: The server did not make one in ``timeout_s``, or ``SERVER_S`` if that is longer.
+    """
     context = multiprocessing.get_context("forkserver")
     with _lock:
         _start_server()
@@ -86,7 +104,7 @@ def start_worker(index: int) -> WorkerProcess:
         stacks, stack_writer = context.Pipe(duplex=False)
         process = context.Process(target=worker.main, args=(theirs, stack_writer), name=f"pufferlib-worker-{index}")
         try:
-            with _without_main():
+            with _without_main(), _server_in_time(timeout_s):
                 process.start()
         except BaseException:
             ours.close()
@@ -95,7 +113,9 @@ def start_worker(index: int) -> WorkerProcess:
         finally:
             theirs.close()
             stack_writer.close()
-    return WorkerProcess(process, ours, stacks)
+    worker_process = WorkerProcess(process, ours, stacks)
+    worker_process.set_patience(timeout_s)
+    return worker_process
 
 
 def _start_server() -> None:
@@ -115,8 +135,43 @@ def _start_server() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextmanager
+def _server_in_time(timeout_s: float | None) -> Iterator[None]:
+    """End the server when it does not answer, as when a module that somebody asked it to load never ends.
+
+    It loads modules once for all workers, however little time these are given.
+    """
+    server: Any = forkserver._forkserver
+    pid, expired = server._forkserver_pid, threading.Event()
+
+    def expire() -> None:
+        expired.set()
+        os.kill(pid, signal.SIGKILL)
+
+    patience_s = max(timeout_s or 0.0, SERVER_S)
+    timer = threading.Timer(patience_s, expire)
+    timer.daemon = True
+    if timeout_s is not None:
+        timer.start()
+    try:
+        yield
+    except (EOFError, OSError) as error:
+        if not expired.is_set():
+            raise
+        os.waitpid(pid, 0)
+        forget_server()
+        modules = ", ".join(name for name in server._preload_modules if name != PRELOAD)
+        raise WorkerError(
+            f"vector.make: the process that workers are forked from must answer within {patience_s:g} seconds "
+            f"(timeout_s, or {SERVER_S:g} if that is longer), got nothing; it was ended. It was asked to load "
+            f"{modules or 'nothing of yours'} (multiprocessing.set_forkserver_preload): do not load what never ends"
+        ) from error
+    finally:
+        timer.cancel()
+
+
 def forget_server() -> None:
-    """After ``os.fork``: the server is the parent's; this process is to start its own."""
+    """Start another server next time: after ``os.fork`` it is the parent's, and it may have been ended."""
     server: Any = forkserver._forkserver
     if server._forkserver_pid is not None:
         os.close(server._forkserver_alive_fd)
@@ -148,7 +203,7 @@ def pickle_envs(plans: Sequence[EnvPlan]) -> bytes:
     Raises:
         APIUsageError: A creator or an argument cannot be sent.
     """
-    modules = {getattr(getattr(plan.creator, "func", plan.creator), "__module__", None) for plan in plans}
+    modules = {name for plan in plans for name in _modules_of(plan)}
     modules -= cloudpickle.list_registry_pickle_by_value()  # the caller's own, which must outlast this
     by_value = [sys.modules[name] for name in modules if name in sys.modules and not _importable(name)]
     for module in by_value:
@@ -164,6 +219,17 @@ def pickle_envs(plans: Sequence[EnvPlan]) -> bytes:
     finally:
         for module in by_value:
             cloudpickle.unregister_pickle_by_value(module)
+
+
+def _modules_of(plan: EnvPlan) -> Iterator[str]:
+    """Names of the modules in which the creator and its arguments are defined, also those of partial functions."""
+    values = [plan.creator, *plan.args, *plan.kwargs.values()]
+    for value in values:
+        if isinstance(value, functools.partial):
+            values += [value.func, *value.args, *value.keywords.values()]
+        name = getattr(value, "__module__", None)
+        if isinstance(name, str):
+            yield name
 
 
 def _importable(name: str) -> bool:

@@ -6,17 +6,17 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing import connection, util
-from typing import Any
+from typing import Any, NoReturn
 
 from pufferlib._native import Crew
 from pufferlib.cpus import usable_cpus
 from pufferlib.env import Infos
-from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.errors import APIUsageError, PufferError, WorkerError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.messages import PHASES, RESET, STEP, Failed, NeedMemory, News, Ready, Setup
 from pufferlib.vector.plan import EnvDescription, RowSpec, VectorPlan
 from pufferlib.vector.processes.ending import Staff, end_staff
-from pufferlib.vector.processes.failures import Place, error_of, too_late_error, vanished_error
+from pufferlib.vector.processes.failures import Place, error_of, late_error, stalled_error, vanished_error
 from pufferlib.vector.processes.interrupts import uninterrupted
 from pufferlib.vector.processes.launch import WorkerProcess, pickle_envs, start_worker
 from pufferlib.vector.processes.shared import SharedBatch
@@ -26,6 +26,7 @@ __all__ = ["WorkerPool"]
 
 LOOK_S = 0.1  # how often somebody looks whether the workers still live
 _FOR_EVER_NS = 1 << 62
+_ErrorFor = Callable[[WorkerProcess, Place, float], WorkerError]
 
 
 class WorkerFailed(Exception):  # noqa: N818 - never leaves the pool
@@ -88,7 +89,7 @@ class WorkerPool:
         plan, workers = self._plan, range(self._plan.num_workers)
         pickled = [pickle_envs(plan.envs[w * self._envs_per_worker :][: self._envs_per_worker]) for w in workers]
         for worker in workers:
-            self._staff.workers.append(start_worker(worker))
+            self._staff.workers.append(start_worker(worker, plan.timeout_s))
         self._set_up(0, pickled[0], None)
         needed = self._read_in_time(0)
         assert isinstance(needed, NeedMemory)
@@ -128,6 +129,8 @@ class WorkerPool:
     def _tell(self, worker: int, send: Callable[[], None]) -> None:
         try:
             send()
+        except BlockingIOError:
+            self._give_up(worker, stalled_error)
         except ConnectionError:
             self._hear_the_end(worker)
 
@@ -221,7 +224,7 @@ class WorkerPool:
         self.memory.seeds[mine] = self._seeds[mine]
         plans = zip(self._plan.envs[mine], self._seeds[mine], strict=True)
         envs = pickle_envs([dataclasses.replace(plan, seed=seed) for plan, seed in plans])
-        self.processes[worker] = start_worker(worker)
+        self.processes[worker] = start_worker(worker, self._plan.timeout_s)
         self._set_up(worker, envs, self._spec, last_command)
         self._hand_memory(worker)
         stands_still = self.description.autoreset == "disabled" and restarts.is_lost(worker)
@@ -254,7 +257,7 @@ class WorkerPool:
         """The next message of ``worker``.
 
         Raises:
-            WorkerFailed: It reports a failure, or has ended without a word.
+            WorkerFailed: It reports a failure, or has ended without a word, or in the middle of one for too long.
         """
         handle = self.processes[worker]
         try:
@@ -262,6 +265,8 @@ class WorkerPool:
                 raise EOFError
             with uninterrupted():
                 message = handle.conn.recv()
+        except BlockingIOError:  # a worker that was stopped in the middle of it
+            self._give_up(worker, stalled_error)
         except (EOFError, ConnectionError):
             message = None
         if message is not None and not isinstance(message, Failed):
@@ -280,11 +285,11 @@ class WorkerPool:
                 self._give_up(worker)
         return self._read(worker)
 
-    def _give_up(self, worker: int) -> None:
+    def _give_up(self, worker: int, error_for: _ErrorFor = late_error) -> NoReturn:
         """End a worker that takes too long."""
         handle = self.processes[worker]
         assert self._plan.timeout_s is not None
-        error = too_late_error(self._place(worker), self._plan.timeout_s, handle.ask_stack())
+        error = error_for(handle, self._place(worker), self._plan.timeout_s)
         handle.process.kill()
         raise WorkerFailed(worker, error)
 
