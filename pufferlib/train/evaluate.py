@@ -107,6 +107,7 @@ class _Game:
 
     def __init__(self, config: Config, env_creator: Callable[..., Any] | None, seed: int, render: bool) -> None:
         kwargs = {**config.env, **({"render_mode": "rgb_array"} if render else {})}
+        kwargs.pop("autoreset", None)  # a setting of training; no game is played twice here
         if env_creator is None:
             env_creator = registry.env_creator(config.env_name)
             if config.env_name in ocean.names():  # these hold many games and report now and then

@@ -29,7 +29,7 @@ class Minibatch:
         values: The estimates then.
         advantages: Not yet normalised.
         returns: What the values should have been.
-        mask: True where the agent was there; None where all were.
+        mask: True where the agent was there and its action was one; None where that holds for all.
         state: Memory before the first step, ``(rows, ...)`` each.
         episode_starts: True where an episode begins; None without memory.
     """
@@ -140,7 +140,7 @@ class _Received(NamedTuple):
 
     @property
     def ended(self) -> npt.NDArray[np.bool_]:
-        """Rows whose observation begins an episode."""
+        """Rows whose last action ended an episode."""
         return self.terminals | self.truncations
 
 
@@ -151,8 +151,11 @@ class Collector:
     those that have theirs go on acting, unrecorded, until the slowest is done. The batch received last
     is kept: it is the first of the next rollout.
 
+    With autoreset "next_step" the step after the end of an episode only resets. It takes its place in the
+    rollout, since all agents have equally many, but is masked.
+
     Args:
-        vecenv: The environments, with autoreset "same_step".
+        vecenv: The environments, with autoreset "same_step", which wastes no step, or "next_step".
         policy: Chooses the actions.
         rollout: Is filled.
         config: ``gamma``, ``reward_scale`` and ``reward_clip`` are read.
@@ -165,11 +168,12 @@ class Collector:
     def __init__(
         self, vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
     ) -> None:
-        if vecenv.autoreset != "same_step":
+        if vecenv.autoreset not in ("same_step", "next_step"):
             raise APIUsageError(
-                f"Collector: vecenv.autoreset must be 'same_step', got {vecenv.autoreset!r}; "
+                f"Collector: vecenv.autoreset must be 'same_step' or 'next_step', got {vecenv.autoreset!r}; "
                 "pass autoreset='same_step' to pufferlib.vector.make"
             )
+        self._resets_next = vecenv.autoreset == "next_step"
         self.episodes = EpisodeMeans()
         self._vecenv, self._policy, self._rollout, self._config = vecenv, policy, rollout, config
         self._generator, self._device = generator, generator.device
@@ -179,10 +183,12 @@ class Collector:
         self._batch: _Received
         self._begins: npt.NDArray[np.bool_]  # rows of the batch that are the first an agent sees of an episode
         self._absent = np.zeros(rollout.num_agents, bool)  # at each agent's latest observation
+        self._over = np.zeros(rollout.num_agents, bool)  # whose next action only resets
 
     def reset(self, seed: int) -> None:
         """Start new episodes, seeded, and forget those that were running."""
         self._vecenv.async_reset(seed)
+        self._over[:] = False
         self._receive()
         for memory in self._state.values():
             memory.zero_()
@@ -206,8 +212,11 @@ class Collector:
     def _receive(self) -> None:
         """Wait for the next batch. An agent that was absent begins anew when it comes back."""
         self._batch = batch = _Received(*self._vecenv.recv())
-        self._begins = batch.ended | self._absent[batch.agent_ids]
+        begins = self._over[batch.agent_ids] if self._resets_next else batch.ended
+        self._begins = begins | self._absent[batch.agent_ids]
         self._absent[batch.agent_ids] = ~batch.masks
+        if self._resets_next:
+            self._over[batch.agent_ids] = batch.ended
 
     def _agents(self) -> Any:
         """Whose rows the batch holds: a slice when it is everyone's, which spares the gathers."""
@@ -250,7 +259,8 @@ class Collector:
 
     def _final_values(self, agents: Any, cut: npt.NDArray[np.int64]) -> Tensor:
         """What episodes that were cut off would have been worth, judged by their last observation."""
-        observations = torch.from_numpy(self._vecenv.final_observations[cut]).to(self._device)
+        source = self._batch.observations if self._resets_next else self._vecenv.final_observations
+        observations = torch.from_numpy(source[cut]).to(self._device)
         state = {name: memory[self._everyone[agents][cut]] for name, memory in self._state.items()}
         return self._policy.forward_eval(observations, state)[1]
 
@@ -297,5 +307,6 @@ class Collector:
         rollout.observations[steps, who] = observations[rows]
         rollout.actions[steps, who] = actions[rows]
         rollout.log_probs[steps, who] = log_probs[rows]
-        rollout.masks[steps, who] = torch.from_numpy(self._batch.masks).to(self._device)[rows]
+        counts = self._batch.masks & ~self._batch.ended if self._resets_next else self._batch.masks
+        rollout.masks[steps, who] = torch.from_numpy(counts).to(self._device)[rows]
         rollout.episode_starts[steps, who] = torch.from_numpy(self._begins).to(self._device)[rows]

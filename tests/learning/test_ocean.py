@@ -26,7 +26,15 @@ pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(900)]
     ],
 )
 def test_reaches_the_score(name, steps, score, tmp_path):
-    config = load_config(name, {"train.total_timesteps": steps, "train.device": "cpu"})
+    check(name, steps, score, tmp_path)
+
+
+def test_reaches_the_score_where_every_other_step_only_resets(tmp_path):
+    check("bandit", 300_000, 0.9, tmp_path, {"env.autoreset": "next_step"})
+
+
+def check(name, steps, score, tmp_path, overrides=None):
+    config = load_config(name, {"train.total_timesteps": steps, "train.device": "cpu", **(overrides or {})})
     trainer = Trainer(config, tmp_path)
     trainer.train()
     assert evaluate(config, trainer.policy).score_mean >= score

@@ -21,10 +21,10 @@ class Scripted:
     ``batches`` lists the agents of each ``recv`` in turn; agent a's n-th reward is ``10 a + n``.
     """
 
-    autoreset = "same_step"
     emulated = False
 
-    def __init__(self, num_agents, batches=None, terminal=(), truncated=(), absent=()):
+    def __init__(self, num_agents, batches=None, terminal=(), truncated=(), absent=(), autoreset="same_step"):
+        self.autoreset = autoreset
         self.single_observation_space = Box(-np.inf, np.inf, (2,), np.float32)
         self.single_action_space = Discrete(2)
         self.num_agents = num_agents
@@ -149,6 +149,57 @@ def test_environments_bring_the_last_observation_of_an_episode_cut_off(backend):
     assert advantages[:3, 0].tolist() == [2.125, 1.25, 0.5]
 
 
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_a_step_that_only_resets_is_masked(backend):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=Clock)
+    with vector.make(creator, backend=backend, num_envs=2, autoreset="next_step") as vecenv:
+        rollout, _ = collected(vecenv, horizon=6)
+    assert rollout.observations[:, 0, 0].tolist() == [0, 1, 2, 3, 0, 1]
+    assert rollout.masks[:, 0].tolist() == [True, True, True, False, True, True]
+    assert rollout.rewards[:, 0].tolist() == [1, 1, 1 + 0.5 * 3, 0, 1, 1]  # 3 is the value of the last one
+    assert rollout.values[:, 0].tolist() == [0, 1, 2, 3, 0, 1, 2]
+    assert rollout.episode_ends[:, 0].tolist() == [False, False, True, False, False, False]
+    assert rollout.episode_starts[:, 0].tolist() == [False, False, False, False, True, False]
+    advantages = generalized_advantage(rollout.rewards, rollout.values, rollout.episode_ends, 0.5, 1.0)
+    assert advantages[:3, 0].tolist() == [2.125, 1.25, 0.5]  # as with "same_step", above
+    assert advantages[4:, 0].tolist() == [1 + 0.5 * 1 - 0 + 0.5 * 1.0, 1 + 0.5 * 2 - 1]
+
+
+def test_a_lost_episode_is_worth_nothing_after_its_end_whatever_the_step_that_resets_sees():
+    rollout, _ = collected(Scripted(1, terminal={(0, 2)}, autoreset="next_step"), horizon=4)
+    assert rollout.rewards[:, 0].tolist() == [1, 2, 3, 4]
+    assert rollout.masks[:, 0].tolist() == [True, True, False, True]
+    advantages = generalized_advantage(rollout.rewards, rollout.values, rollout.episode_ends, 0.5, 1.0)
+    assert advantages[:2, 0].tolist() == [1 + 0.5 * 1 - 0 + 0.5 * (2 - 1), 2 - 1]
+
+
+def test_memory_outlives_the_end_by_the_step_that_resets():
+    vecenv = Scripted(1, truncated={(0, 2)}, autoreset="next_step")
+    rollout, _ = collected(vecenv, horizon=4, recurrent=True)
+    assert rollout.values[:, 0].tolist() == [0, 1, 1 + 2, 3, 3 + 4]
+    assert rollout.rewards[1, 0] == 2 + 0.5 * (1 + 2)  # with the memory of the episode cut off
+    assert rollout.episode_starts[:, 0].tolist() == [False, False, False, True]
+    assert rollout.initial_state["sum"].tolist() == [0]
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 3])
+def test_a_step_that_resets_may_be_in_the_next_rollout(horizon):
+    vecenv = Scripted(1, terminal={(0, 2)}, autoreset="next_step")
+    masks, starts = [], []
+    for rollouts in range(1, 7 // horizon + 1):
+        rollout, _ = collected(vecenv, horizon, rollouts)
+        masks += rollout.masks[:, 0].tolist()
+        starts += rollout.episode_starts[:, 0].tolist()
+    assert masks[:6] == [True, True, False, True, True, True]
+    assert starts[:6] == [False, False, False, True, False, False]
+    if horizon == 2:
+        rollout, collector = collected(vecenv, horizon)  # to where an episode has just ended
+        collector.reset(7)
+        collector.collect()
+        assert rollout.masks.all()
+        assert not rollout.episode_starts.any()
+
+
 def test_rewards_are_scaled_then_clipped_and_by_default_neither():
     rollout, _ = collected(Scripted(2), reward_scale=0.5, reward_clip=1.2)
     assert rollout.rewards[:, 0].tolist() == pytest.approx([0.5, 1.0, 1.2])
@@ -182,8 +233,9 @@ POOL = [[0, 1], [2, 3], [0, 1], [0, 1], [2, 3], [0, 1], [0, 1], [2, 3], [2, 3], 
 
 @pytest.mark.parametrize("batches", [POOL, [[0, 1], [2, 3]], [[3, 1, 0, 2]]], ids=["uneven", "turns", "shuffled"])
 @pytest.mark.parametrize("recurrent", [False, True])
-def test_partial_batches_give_what_whole_ones_give(batches, recurrent):
-    events = {"terminal": {(0, 2), (3, 1)}, "truncated": {(2, 2)}, "absent": {(1, 1)}}
+@pytest.mark.parametrize("autoreset", ["same_step", "next_step"])
+def test_partial_batches_give_what_whole_ones_give(batches, recurrent, autoreset):
+    events = {"terminal": {(0, 2), (3, 1)}, "truncated": {(2, 2)}, "absent": {(1, 1)}, "autoreset": autoreset}
     whole, _ = collected(Scripted(4, **events), recurrent=recurrent)
     parts, _ = collected(Scripted(4, batches, **events), recurrent=recurrent)
     for name in ("observations", "rewards", "values", "episode_starts", "episode_ends", "masks"):
@@ -237,10 +289,8 @@ def test_minibatches_must_fill_the_rollout():
 
 
 def test_another_autoreset_is_refused():
-    vecenv = Scripted(2)
-    vecenv.autoreset = "next_step"
-    with pytest.raises(APIUsageError, match="autoreset must be 'same_step', got 'next_step'"):
-        collected(vecenv)
+    with pytest.raises(APIUsageError, match="autoreset must be 'same_step' or 'next_step', got 'disabled'"):
+        collected(Scripted(2, autoreset="disabled"))
 
 
 def test_outputs_that_are_not_finite_are_an_error():
