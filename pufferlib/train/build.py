@@ -16,7 +16,7 @@ PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 
 
 
 def build_vecenv(config: Config) -> Any:
-    """The environments of a run, batched, with autoreset "same_step".
+    """The environments of a run, batched, with autoreset "same_step" unless ``env.autoreset`` says otherwise.
 
     Raises:
         UnknownNameError: There is no such environment or backend.
@@ -24,12 +24,12 @@ def build_vecenv(config: Config) -> Any:
         BindingMissing: The package behind the environment is not installed.
     """
     vec = config.vec
-    options: dict[str, Any] = {}
-    if vec.backend not in ("native", "PufferEnv"):
+    options: dict[str, Any] = {"on_crash": vec.on_crash}
+    if vec.backend not in ("native", "PufferEnv") and "autoreset" not in config.env:
         options["autoreset"] = "same_step"
     if vec.backend == "Multiprocessing":
         options.update(num_workers=vec.num_workers or "auto", zero_copy=vec.zero_copy, overwork=vec.overwork)
-        options.update(timeout_s=vec.timeout_s or None, on_crash=vec.on_crash)
+        options.update(timeout_s=vec.timeout_s or None)
         options.update({} if vec.batch_size is None else {"batch_size": vec.batch_size})
     return vector.make(
         registry.env_creator(config.env_name),

@@ -28,7 +28,8 @@ class VecConfig:
         overwork: Allow more workers than there are cores.
         timeout_s: Longest that building, resetting or stepping one environment may take in a worker;
             0 is for ever.
-        on_crash: What follows the end of a worker: "raise" an error, or "restart" its environments.
+        on_crash: What follows the end of a worker, and with "Serial" an exception of an environment: "raise"
+            an error, or "restart" its environments.
     """
 
     backend: str = "native"

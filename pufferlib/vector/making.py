@@ -68,9 +68,11 @@ def make(
             ``autoreset``: "next_step" (default of emulated environments), "same_step" or
             "disabled"; native environments that take the keyword get it, others have their own.
             ``timeout_s``: longest that building, resetting or stepping one environment may take in a
-            worker before ``WorkerError``, by default 120.0; None: for ever.
-            ``on_crash``: "raise", or "restart": a worker that fails, dies or takes too long is replaced.
-            The episodes it had are truncated, and an info counts ``worker_restarts``.
+            worker before ``WorkerError``, by default 120.0; None: for ever. Nothing can stop what runs in
+            this process: ``Serial`` and the native backend wait for ever.
+            ``on_crash``: "raise", or "restart": a worker that fails, dies or takes too long is replaced, with
+            ``Serial`` an environment that raises. The episodes it had are truncated, and an info
+            counts ``worker_restarts``.
 
     Returns:
         A ``VectorEnv``, or with the native backend the ``PufferEnv``.
@@ -80,30 +82,25 @@ def make(
         UnknownNameError: A backend or keyword does not exist; the nearest one is suggested.
         WorkerError: An environment failed while it was made in a worker.
     """
-    kind = _backend(backend)
-    for name in kwargs:
-        if name not in OPTIONS:
-            raise UnknownNameError.of(WHERE, "keyword", name, OPTIONS)
-    options = {**OPTIONS, **kwargs}
+    kind, options = _backend(backend), _options(kwargs)
     _check_int("num_envs", num_envs)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise APIUsageError(f"{WHERE}: seed must be an int, got {seed!r}")
-    _check_options(options)
     envs = _env_plans(env_creator_or_creators, env_args, env_kwargs, int(num_envs), int(seed))
-    if kind is PufferEnv:
-        return _native(envs, options)
+    return _native(envs, options) if kind is PufferEnv else kind(_plan(kind, envs, int(seed), options))
+
+
+def _plan(kind: type[Any], envs: tuple[EnvPlan, ...], seed: int, options: Mapping[str, Any]) -> VectorPlan:
     num_workers, batch_size = _sizes(kind, len(envs), options)
-    return kind(
-        VectorPlan(
-            envs=envs,
-            batch_size=batch_size,
-            num_workers=num_workers,
-            zero_copy=options["zero_copy"],
-            autoreset=options["autoreset"],
-            seed=int(seed),
-            timeout_s=options["timeout_s"],
-            on_crash=options["on_crash"],
-        )
+    return VectorPlan(
+        envs=envs,
+        batch_size=batch_size,
+        num_workers=num_workers,
+        zero_copy=options["zero_copy"],
+        autoreset=options["autoreset"],
+        seed=seed,
+        timeout_s=options["timeout_s"],
+        on_crash=options["on_crash"],
     )
 
 
@@ -122,7 +119,12 @@ def _check_int(name: str, value: object, extra: str = "") -> None:
         raise APIUsageError(f"{WHERE}: {name} must be at least 1, got {value}")
 
 
-def _check_options(options: Mapping[str, Any]) -> None:
+def _options(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """``kwargs``, checked, and the defaults of those left out."""
+    for name in kwargs:
+        if name not in OPTIONS:
+            raise UnknownNameError.of(WHERE, "keyword", name, OPTIONS)
+    options = {**OPTIONS, **kwargs}
     for name in ("num_workers", "batch_size"):
         if options[name] not in (None, "auto"):
             _check_int(name, options[name], ' or "auto"')
@@ -136,6 +138,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
         raise UnknownNameError.of(WHERE, "on_crash", options["on_crash"], ON_CRASH)
     if options["autoreset"] not in (None, *AUTORESET_MODES):
         raise UnknownNameError.of(WHERE, "autoreset", options["autoreset"], AUTORESET_MODES)
+    return options
 
 
 def _is_real(value: object) -> bool:
@@ -194,6 +197,11 @@ def _native(envs: tuple[EnvPlan, ...], options: Mapping[str, Any]) -> PufferEnv:
                 f"{WHERE}: {name} must be left out with the native backend, which is one environment in this process, "
                 f"got {name}={options[name]}; choose backend=pufferlib.vector.Multiprocessing, or another"
             )
+    if options["on_crash"] != "raise":
+        raise APIUsageError(
+            f"{WHERE}: on_crash must be 'raise' with the native backend, which returns the environment itself, "
+            f"got {options['on_crash']!r}; choose backend=pufferlib.vector.Multiprocessing, or Serial"
+        )
     if len(envs) != 1:
         raise APIUsageError(
             f"{WHERE}: num_envs must be 1 with the native backend, got num_envs={len(envs)}; give the environment "

@@ -53,7 +53,7 @@ class VectorPlan:
         autoreset: What follows a finished episode; None leaves it to the kind of environment.
         seed: Seed of the first reset that gives none.
         timeout_s: Longest that building, resetting or stepping one environment may take; None: for ever.
-        on_crash: Whether a worker that fails is replaced, or its failure raised.
+        on_crash: Whether a worker (``Serial``: an environment) that fails is replaced, or its failure raised.
     """
 
     envs: tuple[EnvPlan, ...]

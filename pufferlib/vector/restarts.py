@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from pufferlib.buffers import Buffers
+from pufferlib.buffers import Array, Buffers
 from pufferlib.env import Infos
 from pufferlib.errors import PufferError, WorkerError
 from pufferlib.vector.messages import FAILURE, STEP
@@ -115,6 +115,15 @@ class Restarts:
             self._marked.add(worker)
             self._lost.discard(worker)
         return [{"worker_restarts": self.total, "worker_error": self._errors.pop(worker)}]
+
+    def stand_still(self, worker: int) -> None:
+        """Leave the rows of ``worker`` as those of episodes that are over."""
+        for name in ("rewards", "terminals", "truncations", "masks"):
+            self._buffers[name][self._rows_of(worker)] = 0
+
+    def last_actions(self, worker: int) -> Array:
+        """What the environments of ``worker`` were told to do last."""
+        return self._buffers["actions"][self._rows_of(worker)]
 
     def _rows_of(self, worker: int) -> slice:
         return slice(worker * self._rows, (worker + 1) * self._rows)

@@ -1,5 +1,8 @@
 """The backend without processes: every environment in turn, in the caller's process."""
 
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from pufferlib.buffers import Array, Buffers, allocate
@@ -7,6 +10,8 @@ from pufferlib.env import Infos
 from pufferlib.vector.base import Batch, VectorEnv
 from pufferlib.vector.group import EnvGroup, env_rows
 from pufferlib.vector.plan import RowSpec, VectorPlan
+from pufferlib.vector.restarting import RestartingGroup
+from pufferlib.vector.restarts import Restarts
 
 __all__ = ["Serial"]
 
@@ -23,22 +28,43 @@ class Serial(VectorEnv):
         self._buffers: Buffers = {}
         self._num_envs = len(plan.envs)
         self._groups: list[EnvGroup] = []
-        autoreset = plan.autoreset
+        self._restarts_envs = plan.on_crash == "restart"
         try:
-            for start in range(0, self._num_envs, plan.batch_size):
-                envs = plan.envs[start : start + plan.batch_size]
-                self._groups.append(EnvGroup(envs, autoreset, self._memory))
-                autoreset = self._groups[0].autoreset
+            if self._restarts_envs:
+                self._build_apart(plan)
+            else:
+                self._build(plan)
         except BaseException:
             self._close()
             raise
-        self.envs: list[Any] = [env for group in self._groups for env in group.envs]
         self._open(plan, self.envs[0], self._groups[0].describe())
-        rows = self.agents_per_batch
-        self._batches = [Batch.block(self._buffers, b * rows, (b + 1) * rows) for b in range(len(self._groups))]
+        rows, num_batches = self.agents_per_batch, self._num_envs // plan.batch_size
+        self._batches = [Batch.block(self._buffers, b * rows, (b + 1) * rows) for b in range(num_batches)]
         self._actions = [batch.buffers["actions"] for batch in self._batches]
-        self._infos: list[Infos] = [[] for _ in self._groups]
+        self._infos: list[Infos] = [[] for _ in self._batches]
         self._turn = 0
+
+    @property
+    def envs(self) -> list[Any]:
+        """The environments, in the order of their rows."""
+        return [env for group in self._groups for env in group.envs]
+
+    def _build(self, plan: VectorPlan) -> None:
+        """Make the environments of each batch one group."""
+        autoreset = plan.autoreset
+        for start in range(0, self._num_envs, plan.batch_size):
+            self._groups.append(EnvGroup(plan.envs[start : start + plan.batch_size], autoreset, self._memory))
+            autoreset = self._groups[0].autoreset
+
+    def _build_apart(self, plan: VectorPlan) -> None:
+        """Make each environment a group, which can be replaced by itself."""
+        groups: list[RestartingGroup] = []
+        for env in plan.envs:
+            groups.append(RestartingGroup(env, groups[0].autoreset if groups else plan.autoreset, self._memory))
+            self._groups.append(groups[-1])
+        restarts = Restarts(self._buffers, self._num_envs, groups[0].autoreset)
+        for group in groups:
+            group.restarts = restarts
 
     def _memory(self, spec: RowSpec, index: int) -> Buffers:
         if self._spec is None:
@@ -48,16 +74,31 @@ class Serial(VectorEnv):
         return env_rows(self._buffers, spec.num_agents, index)
 
     def _reset(self, seeds: list[int | None]) -> None:
-        size = len(seeds) // len(self._groups)
-        for turn, group in enumerate(self._groups):
-            self._infos[turn] = group.reset(seeds[turn * size : (turn + 1) * size])
+        size, rest = len(seeds) // len(self._groups), iter(seeds)
+        for turn in range(len(self._batches)):
+            self._infos[turn] = self._act(turn, lambda group: group.reset(list(islice(rest, size))))
         self._turn = 0
 
     def _send(self, actions: Array) -> None:
         turn = self._turn
         self._actions[turn][...] = actions
-        self._infos[turn] = self._groups[turn].step()
-        self._turn = (turn + 1) % len(self._groups)
+        self._infos[turn] = self._act(turn, _step)
+        self._turn = (turn + 1) % len(self._batches)
+
+    def _act(self, turn: int, act: Callable[[EnvGroup], Infos]) -> Infos:
+        """Let the environments of one batch act; a failure that is not mended ends them all."""
+        if not self._restarts_envs:
+            return act(self._groups[turn])
+        size = len(self._groups) // len(self._batches)
+        try:
+            return [info for group in self._groups[turn * size : (turn + 1) * size] for info in act(group)]
+        except Exception:
+            self._next_call = "make"
+            with suppress(Exception):
+                self._close()
+            raise
+        finally:
+            self.driver_env = next(iter(self._groups[0].envs), self.driver_env)
 
     def _recv(self) -> tuple[Batch, Infos]:
         return self._batches[self._turn], self._infos[self._turn]
@@ -71,3 +112,7 @@ class Serial(VectorEnv):
                 errors.append(error)
         if errors:
             raise errors[0]
+
+
+def _step(group: EnvGroup) -> Infos:
+    return group.step()

@@ -183,6 +183,11 @@ def test_native_has_no_workers_and_no_part_batches(option):
         pufferlib.vector.make(Env, **{option: 2})
 
 
+def test_the_native_backend_replaces_nothing():
+    with pytest.raises(APIUsageError, match=r"on_crash must be 'raise' with the native backend, .* got 'restart'"):
+        pufferlib.vector.make(Env, on_crash="restart")
+
+
 def test_native_keeps_its_own_autoreset():
     assert pufferlib.vector.make(Env, autoreset="same_step").autoreset == "same_step"
     with pytest.raises(APIUsageError, match="autoreset must be 'same_step', which Env does by itself, got 'disabled'"):

@@ -1,7 +1,9 @@
 """on_crash="restart": a worker that fails is replaced, and the batch goes on and says so."""
 
+import functools
 import os
 import random
+import re
 import signal
 import sys
 import threading
@@ -62,12 +64,12 @@ class Obedient(pufferlib.PufferEnv):
         pass
 
 
-def make(creator=Obedient, num_envs=4, num_workers=2, **kwargs):
+def make(creator=Obedient, num_envs=4, num_workers=2, backend="Multiprocessing", **kwargs):
     return pufferlib.vector.make(
         creator,
         num_envs=num_envs,
         num_workers=num_workers,
-        backend="Multiprocessing",
+        backend=backend,
         overwork=True,
         on_crash="restart",
         seed=5,
@@ -186,6 +188,73 @@ def test_a_failure_of_reset_costs_no_episode(tmp_path):
         assert infos[-1]["worker_restarts"] == 1
         assert "ValueError: boom, in reset of environment 2 " in infos[-1]["worker_error"]
         assert vecenv.step([GO_ON] * 4)[0][:, 1].tolist() == [1] * 4
+
+
+def told(info):
+    """An info as both backends give it, which differ in their names and in having workers."""
+    text = info.get("worker_error", "").replace("vector.Multiprocessing", "vector.Serial")
+    return {**info, "worker_error": re.sub(r"worker \d, ", "", text)}
+
+
+def played(vecenv, failures, num_steps=12):
+    """All that comes of steps in which environments fail: ``failures[step]`` says which one."""
+    rows = [vecenv.reset()[0].tolist()]
+    for step in range(num_steps):
+        actions = [RAISE if failures.get(step) == index else GO_ON for index in range(vecenv.num_envs)]
+        observations, rewards, terminals, truncations, infos = vecenv.step(actions)
+        rows += [array.tolist() for array in (observations, rewards, terminals, truncations, vecenv.masks)]
+        rows += [vecenv.final_observations[truncations].tolist(), list(map(told, infos))]
+    rows += [vecenv.reset()[0].tolist(), vecenv.step([GO_ON] * vecenv.num_envs)[0].tolist()]
+    return rows
+
+
+@pytest.mark.parametrize("autoreset", [None, "next_step", "same_step", "disabled"])
+def test_serial_replaces_what_raises_as_a_worker_of_its_own_is_replaced(autoreset):
+    creator = Obedient if autoreset is None else functools.partial(GymnasiumPufferEnv, env_creator=Endless)
+    failures = {1: 2, 2: 0, 5: 2, 6: 2, 8: 2}  # twice in a row, which is once less than is borne
+    with make(creator, num_workers=4, autoreset=autoreset) as vecenv:
+        expected = played(vecenv, failures)
+    with make(creator, backend="Serial", autoreset=autoreset) as vecenv:
+        assert played(vecenv, failures) == expected
+        assert vecenv.driver_env is vecenv.envs[0]
+
+
+def test_serial_goes_on_when_a_reset_raises(tmp_path):
+    kwargs = [{}, {}, {"on_reset": once(tmp_path / "failed")}, {}]
+    with make([Obedient] * 4, backend="Serial", batch_size=2, env_kwargs=kwargs) as vecenv:
+        vecenv.async_reset()
+        vecenv.recv()
+        vecenv.send([GO_ON] * 2)
+        observations, _, _, truncations, infos, agents, _ = vecenv.recv()
+        assert (observations[:, 1].tolist(), agents.tolist()) == ([0, 0], [2, 3])
+        assert not truncations.any()
+        assert infos[1]["worker_restarts"] == 1
+        assert "ValueError: boom, in reset of environment 2 (seed " in infos[1]["worker_error"]
+
+
+def test_serial_ends_with_an_environment_that_raises_again_and_again(tmp_path):
+    vecenv = make(backend="Serial")
+    vecenv.reset()
+    for _ in range(2):
+        vecenv.step([GO_ON, RAISE, GO_ON, GO_ON])
+    with pytest.raises(WorkerError, match=r"(?s)boom, in step of environment 1 .*failed 3 times without finishing"):
+        vecenv.step([GO_ON, RAISE, GO_ON, GO_ON])
+    with pytest.raises(APIUsageError, match="by an earlier error; make new environments"):
+        vecenv.step([GO_ON] * 4)
+    vecenv.close()
+
+
+def test_serial_ends_when_nothing_can_be_built_anew(tmp_path):
+    def on_build():
+        if (tmp_path / "broken").exists():
+            raise ValueError("broken")
+
+    vecenv = make(backend="Serial", env_kwargs={"on_build": on_build})
+    vecenv.reset()
+    (tmp_path / "broken").touch()
+    with pytest.raises(WorkerError, match=r"(?s)ValueError: broken, in build of environment 2 .*failed 3 times"):
+        vecenv.step([GO_ON, GO_ON, RAISE, GO_ON])
+    vecenv.close()
 
 
 def test_a_failure_between_two_resets_is_forgotten():

@@ -310,6 +310,8 @@ def test_workers_get_their_deadline_and_what_follows_a_crash(monkeypatch):
     for overrides in ({}, {"vec.timeout_s": 0, "vec.on_crash": "restart"}):
         build_vecenv(load_config("squared", {"vec.backend": "Multiprocessing", **overrides}))
     assert [(options["timeout_s"], options["on_crash"]) for options in asked] == [(120.0, "raise"), (None, "restart")]
+    build_vecenv(load_config("squared", {"vec.backend": "Serial", "vec.on_crash": "restart"}))
+    assert asked[-1]["on_crash"] == "restart"
 
 
 def test_acting_and_learning_have_their_own_threads(make_trainer, target_env):
