@@ -1,0 +1,163 @@
+"""One game of OpenSpiel being played: whose turn it is, what they see, what chance does."""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyspiel
+from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.utils import seeding
+
+from pufferlib.errors import APIUsageError, UnknownNameError
+
+from .._terminal import draw_terminal
+
+__all__ = ["Table"]
+
+KINDS = ("information_state", "observation")
+SCREEN = (24, 80)  # rows and columns of the picture of a state
+
+
+class Table:
+    """A game, its state, and its chance.
+
+    Args:
+        where: For messages.
+        name: Of the game.
+        settings: OpenSpiel's parameters.
+        observe: One of ``KINDS``; None is the first that the game offers.
+
+    Attributes:
+        chance: From which all randomness is drawn.
+        num_players: At the table.
+        observation_space: Of each player.
+        action_space: Of each player.
+    """
+
+    def __init__(self, where: str, name: str, settings: Mapping[str, Any], observe: str | None) -> None:
+        self._name = name
+        self._settings = dict(settings)
+        self._game = _load(where, name, self._settings)
+        self.num_players: int = self._game.num_players()
+        self._kind = _kind(where, self._game.get_type(), observe)
+        self._shape = tuple(getattr(self._game, f"{self._kind}_tensor_shape")())
+        self._num_actions: int = self._game.num_distinct_actions()
+        self.action_space = Discrete(self._num_actions)
+        self.observation_space = Dict(
+            {
+                "action_mask": Box(0, 1, (self._num_actions,), np.int8),
+                "observation": Box(-np.inf, np.inf, self._shape, np.float32),
+            }
+        )
+        self._state = self._game.new_initial_state()
+        # Games whose chance is inside of them take a seed when they are loaded, and at no other time.
+        is_sampled = self._game.get_type().chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
+        self._takes_seed = is_sampled and "rng_seed" in self._game.get_type().parameter_specification
+        self.reseed(None)
+
+    def reseed(self, seed: int | None) -> None:
+        """Let chance follow from ``seed`` from the next game on."""
+        self.chance, _ = seeding.np_random(seed)
+        if self._takes_seed:
+            self._game = pyspiel.load_game(
+                self._name, {**self._settings, "rng_seed": int(self.chance.integers(2**31 - 1))}
+            )
+
+    def start(self) -> None:
+        """Begin a game, up to the first decision of a player."""
+        self._state = self._game.new_initial_state()
+        self._settle()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the game has ended."""
+        return bool(self._state.is_terminal())
+
+    def acting(self) -> Sequence[int]:
+        """The players whose turn it is."""
+        if self._state.is_simultaneous_node():
+            return range(self.num_players)
+        return (self._state.current_player(),)
+
+    def play(self, actions: Mapping[int, int]) -> None:
+        """Make the moves of all who are to move, and then those of chance."""
+        state = self._state
+        chosen = [self._legal(player, action) for player, action in actions.items()]
+        if state.is_simultaneous_node():
+            state.apply_actions(chosen)
+        else:
+            state.apply_action(chosen[0])
+        self._settle()
+
+    def _legal(self, player: int, action: int) -> int:
+        """``action`` if it is legal, else the next that is."""
+        legal = self._state.legal_actions(player)
+        if not legal:  # at the same time as others, who have a choice
+            return 0
+        return int(legal[bisect_left(legal, action) % len(legal)])
+
+    def any_action(self, player: int) -> int:
+        """A legal action, at random."""
+        legal = self._state.legal_actions(player)
+        return int(legal[self.chance.integers(len(legal))]) if legal else 0
+
+    def _settle(self) -> None:
+        """Make the moves of chance, if it is its turn."""
+        while self._state.is_chance_node():
+            outcomes, weights = zip(*self._state.chance_outcomes(), strict=True)
+            drawn = np.searchsorted(np.cumsum(weights), self.chance.random(), side="right")
+            self._state.apply_action(outcomes[min(int(drawn), len(outcomes) - 1)])
+
+    def winnings(self) -> Sequence[float]:
+        """What each player has won since the start of the game."""
+        winnings: Sequence[float] = self._state.returns()
+        return winnings
+
+    def view(self, player: int) -> dict[str, npt.NDArray[Any]]:
+        """What ``player`` sees and may do; zeros when the game is over."""
+        mask = np.zeros(self._num_actions, np.int8)
+        if self.is_over:
+            return {"action_mask": mask, "observation": np.zeros(self._shape, np.float32)}
+        legal = self._state.legal_actions(player) if player in self.acting() else []
+        mask[legal or [0]] = 1
+        numbers = getattr(self._state, f"{self._kind}_tensor")(player)
+        return {"action_mask": mask, "observation": np.array(numbers, np.float32).reshape(self._shape)}
+
+    def shown(self, render_mode: str | None) -> str | npt.NDArray[np.uint8] | None:
+        """The state as OpenSpiel writes it, or a picture of that; None without a ``render_mode``."""
+        text = str(self._state)
+        if render_mode == "rgb_array":
+            return draw_terminal(_screen(text), np.zeros(SCREEN, np.uint8))
+        return text if render_mode == "ansi" else None
+
+
+def _screen(text: str) -> npt.NDArray[np.uint8]:
+    """The last lines of ``text``, as they fit on a screen: codes of characters."""
+    rows, columns = SCREEN
+    screen = np.full(SCREEN, ord(" "), np.uint8)
+    for row, line in enumerate(text.splitlines()[-rows:]):
+        codes = np.frombuffer(line[:columns].encode("ascii", "replace"), np.uint8)
+        screen[row, : len(codes)] = codes
+    return screen
+
+
+def _load(where: str, name: str, settings: Mapping[str, Any]) -> Any:
+    specification = next(kind for kind in pyspiel.registered_games() if kind.short_name == name).parameter_specification
+    for key in settings:
+        if key not in specification:
+            raise UnknownNameError.of(where, "setting", key, specification)
+    try:
+        return pyspiel.load_game(name, dict(settings))
+    except (pyspiel.SpielError, TypeError) as error:
+        raise APIUsageError(f"{where}: OpenSpiel refuses the settings {dict(settings)}: {error}") from error
+
+
+def _kind(where: str, game: Any, observe: str | None) -> str:
+    offered = [kind for kind in KINDS if getattr(game, f"provides_{kind}_tensor")]
+    if observe is None:
+        return offered[0]
+    if observe not in offered:
+        raise APIUsageError(f"{where}: observe must be one of {offered}, got {observe!r}")
+    return observe
