@@ -78,9 +78,14 @@ class Facts:
     apt_build: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def extra_name(self) -> str:
+        """Its extra as metadata spell it: older releases of pip know ``pokemon-red`` only."""
+        return self.name.replace("_", "-")
+
+    @property
     def command(self) -> str:
         """The command that installs it, for messages."""
-        return f"pip install 'pufferlib[{self.name}]'" if self.extra else f"puffer install {self.name}"
+        return f"pip install 'pufferlib[{self.extra_name}]'" if self.extra else f"puffer install {self.name}"
 
 
 def all_facts(folder: Path | None = None) -> dict[str, Facts]:

@@ -36,8 +36,8 @@ def load_facts() -> dict[str, Any]:
 
 def rendered_extras(facts: dict[str, Any]) -> str:
     """Return the extras as they stand between the two markers."""
-    lines = [f"{name} = {json.dumps(list(entry.requires))}" for name, entry in facts.items() if entry.extra]
-    common = ",".join(name for name, entry in facts.items() if entry.common)
+    lines = [f"{entry.extra_name} = {json.dumps(list(entry.requires))}" for entry in facts.values() if entry.extra]
+    common = ",".join(entry.extra_name for entry in facts.values() if entry.common)
     return "\n".join([*lines, f'common = ["pufferlib[{common}]"]', ""])
 
 

@@ -54,6 +54,12 @@ def test_a_binding_is_named_after_its_folder_and_unset_keys_are_empty(tmp_path: 
     assert all_facts(tmp_path) == {"game": facts}
 
 
+def test_the_extra_is_spelled_as_metadata_do(tmp_path: Path) -> None:
+    (tmp_path / "big_game").mkdir()
+    (tmp_path / "big_game" / "binding.toml").write_text(WITH_EXTRA)
+    assert all_facts(tmp_path)["big_game"].command == "pip install 'pufferlib[big-game]'"
+
+
 def test_tables_are_read(tmp_path: Path) -> None:
     facts = facts_of(WITHOUT + TABLES, tmp_path)
     assert facts.metadata["game"].requires == ("numpy",)

@@ -1,12 +1,14 @@
-"""scripts/lock --check-updates: are there newer releases of what the bindings pin, and do they still work?
+"""Bindings tried in clean environments: with newer releases of what they pin, and as plain pip installs them.
 
-Each newer release is tried alone: a clean environment with our wheel, the binding's other packages as they
-are locked where that still fits, and the binding's conformance tests.
+scripts/lock --check-updates tries each newer release alone, with our wheel and the binding's other packages as
+they are locked where that still fits. scripts/lock --check-extras installs pufferlib[NAME] of each extra. Both
+run the binding's conformance tests.
 """
 
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -56,11 +58,25 @@ def check_updates(facts: dict[str, Any], names: Iterable[str]) -> list[Update]:
     return tried
 
 
+def check_extras(facts: dict[str, Any], names: Iterable[str]) -> list[str]:
+    """Install the extra of each binding with pip alone and play it; print each outcome, return those that broke."""
+    chosen = [_entry(facts, name) for name in names] or [entry for entry in facts.values() if entry.extra]
+    broken = []
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = build_wheel(Path(folder))
+        for entry in chosen:
+            with tempfile.TemporaryDirectory(dir=folder) as place:
+                problem = _install_extra(entry, wheel, Path(place) / "venv") or _play(entry, Path(place))
+            print(f"pufferlib[{entry.extra_name}]: {f'BROKEN: {problem}' if problem else 'works'}", flush=True)
+            broken += [entry.name] if problem else []
+    return broken
+
+
 def _entry(facts: dict[str, Any], name: str) -> Any:
     if name not in facts:
-        raise LockError(f"--check-updates: there is no binding {name!r}; known: {', '.join(facts)}")
+        raise LockError(f"there is no binding {name!r}; known: {', '.join(facts)}")
     if facts[name].isolated or facts[name].unavailable:
-        raise LockError(f"--check-updates: {name} does not live in the shared environment; try its releases by hand")
+        raise LockError(f"{name} does not live in the shared environment; try it by hand")
     return facts[name]
 
 
@@ -101,14 +117,22 @@ def build_wheel(folder: Path) -> Path:
 
 
 def _install(entry: Any, lock: Path, venv: Path) -> str:
-    uv = find_uv()
-    pip = [uv, "pip", "install", "--quiet", "--python", venv / "bin" / "python"]
+    pip = [find_uv(), "pip", "install", "--quiet", "--python", venv / "bin" / "python"]
     isolation = ["--no-build-isolation"] if entry.build else []
-    steps = [
-        [uv, "venv", "--quiet", "--python", PYTHON_VERSION, venv],
+    return _tried(
+        [find_uv(), "venv", "--quiet", "--python", PYTHON_VERSION, venv],
         [*pip, *TESTS, *entry.build],
         [*pip, "--no-deps", *isolation, "-r", lock],
-    ]
+    )
+
+
+def _install_extra(entry: Any, wheel: Path, venv: Path) -> str:
+    pip = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    return _tried([sys.executable, "-m", "venv", venv], [*pip, f"{wheel}[{entry.extra_name}]"], [*pip, *TESTS])
+
+
+def _tried(*steps: list[Any]) -> str:
+    """Run the steps; return what went wrong, "" for nothing."""
     for step in steps:
         try:
             _run(step)

@@ -1,4 +1,4 @@
-"""scripts/lock --check-updates: what it finds, tries and reports. The index and the trial are played here."""
+"""scripts/lock --check-updates and --check-extras: what they find, try and report. Index and trial are played here."""
 
 import importlib
 import subprocess
@@ -21,8 +21,8 @@ RESULTS = {
 @pytest.fixture
 def updates(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.syspath_prepend(str(ROOT / "scripts" / "lib"))
-    names = ("resolver", "binding_locks", "binding_updates")
-    yield importlib.import_module("binding_updates")
+    names = ("resolver", "binding_locks", "binding_trials")
+    yield importlib.import_module("binding_trials")
     for name in names:
         sys.modules.pop(name, None)
 
@@ -71,10 +71,25 @@ def test_a_trial_installs_the_newer_release_and_tells_which_tests_failed(
     assert "1 newer releases" in capsys.readouterr().out
 
 
+def test_an_extra_is_installed_by_pip_alone(
+    updates: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[Any], **options: Any) -> Any:
+        commands.append([str(word) for word in command])
+        return subprocess.CompletedProcess(command, 0, stdout="2 passed in 1.0s", stderr="")
+
+    monkeypatch.setattr(updates, "build_wheel", lambda folder: tmp_path / "ours.whl")
+    monkeypatch.setattr(updates.subprocess, "run", run)
+    assert updates.check_extras(atari(updates), ["atari"]) == []
+    assert capsys.readouterr().out == "pufferlib[atari]: works\n"
+    assert commands[1][1:4] == ["-m", "pip", "install"]
+    assert commands[1][-1] == f"{tmp_path / 'ours.whl'}[atari]"
+
+
 def test_a_name_that_is_no_binding_is_a_sentence() -> None:
     command = [sys.executable, ROOT / "scripts/lock", "--check-updates", "atary"]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stderr[:58]) == (
-        1,
-        "lock: error: --check-updates: there is no binding 'atary'; "[:58],
-    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("lock: error: there is no binding 'atary'; known: atari, ")
