@@ -17,7 +17,10 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text()
 INSTRUCTIONS = re.sub(r"\\\n", " ", re.sub(r"(?m)^\s*#.*\n", "", DOCKERFILE)).splitlines()
 FINAL = ("runtime", "tank", "test", "dev")
 LOCKS = sorted((ROOT / "docker" / "locks").glob("*.txt"))
-ALL_LOCKS = [*LOCKS, *sorted((ROOT / "bindings").glob("*/*.txt"))]
+ALL_LOCKS = [
+    *LOCKS,
+    *(path for name in ("build", "lock") for path in sorted((ROOT / "bindings").glob(f"*/{name}.txt"))),
+]
 APT_LISTS = sorted((ROOT / "docker" / "apt").glob("*.txt"))
 SCRIPTS = sorted(
     path
