@@ -18,7 +18,8 @@ import gymnasium
 import nle.env.tasks
 from gymnasium.utils.seeding import np_random
 
-from pufferlib.bindings.nethack.game import MAX_SEED, make_game
+from pufferlib.bindings._nle.game import MAX_SEED
+from pufferlib.bindings.nethack.game import make_game
 
 KEYS = ("glyphs", "blstats", "message")
 TURNS = 20  # where blstats count them

@@ -1,0 +1,1 @@
+"""What the bindings nethack and minihack share: both are games of nle."""

@@ -1,0 +1,57 @@
+"""Whether this machine can draw with Vulkan, asked so that the answer no is an error and not a crash."""
+
+import ctypes
+
+from pufferlib.errors import BindingMissing
+
+__all__ = ["check_vulkan"]
+
+LIBRARY = "libvulkan.so.1"
+INSTANCE_CREATE_INFO = 1  # VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO
+
+
+class InstanceCreateInfo(ctypes.Structure):
+    """``VkInstanceCreateInfo``; zeros ask for no layers and no extensions."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("next", ctypes.c_void_p),
+        ("flags", ctypes.c_uint32),
+        ("application", ctypes.c_void_p),
+        ("num_layers", ctypes.c_uint32),
+        ("layers", ctypes.c_void_p),
+        ("num_extensions", ctypes.c_uint32),
+        ("extensions", ctypes.c_void_p),
+    )
+
+
+def check_vulkan(where: str, what: str) -> None:
+    """See that Vulkan has a device.
+
+    Args:
+        where: The environment, for the message.
+        what: That needs it, for the message.
+
+    Raises:
+        BindingMissing: There is no Vulkan, or no device for it.
+    """
+    problem = _problem()
+    if problem:
+        raise BindingMissing(
+            f"{where}: {what} draws with Vulkan, but {problem}; run: sudo apt-get install libvulkan1 "
+            "mesa-vulkan-drivers, which draw without a graphics card too, or use observer='vector'"
+        )
+
+
+def _problem() -> str:
+    """What is missing; empty when nothing is."""
+    try:
+        vulkan = ctypes.CDLL(LIBRARY)
+    except OSError:
+        return f"the system library {LIBRARY} is not there"
+    instance, count = ctypes.c_void_p(), ctypes.c_uint32()
+    if vulkan.vkCreateInstance(ctypes.byref(InstanceCreateInfo(INSTANCE_CREATE_INFO)), None, ctypes.byref(instance)):
+        return "it has no driver"
+    failed = vulkan.vkEnumeratePhysicalDevices(instance, ctypes.byref(count), None)
+    vulkan.vkDestroyInstance(instance, None)
+    return "it has no device" if failed or not count.value else ""

@@ -1,0 +1,7 @@
+"""The network for NetHack, whose glyphs MiniHack shows too."""
+
+from .._nle import policy as shared
+
+__all__ = ["GlyphNet"]
+
+GlyphNet = shared.GlyphNet
