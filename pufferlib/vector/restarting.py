@@ -46,11 +46,14 @@ class RestartingGroup(EnvGroup):
 
     def step(self) -> Infos:
         """Act with the actions that stand in the rows."""
-        if self._stands_still:
-            self.restarts.stand_still(self._plan.index)
-            return []
         self.restarts.remember([self._plan.index])
-        return self._attempt(STEP, lambda: EnvGroup.step(self))
+        if not self._stands_still:
+            return self._attempt(STEP, lambda: EnvGroup.step(self))
+        if self.autoreset == "next_step":
+            self._stands_still = False
+            return self._attempt(STEP, lambda: EnvGroup.reset(self, [self._plan.seed]))
+        self.restarts.clear(self._plan.index)
+        return []
 
     def _attempt(self, operation: int, act: Callable[[], Infos]) -> Infos:
         """Act; where that fails, begin a new episode in another environment like this one."""
@@ -73,9 +76,9 @@ class RestartingGroup(EnvGroup):
         self._phase = "build"
         EnvGroup.__init__(self, [self._plan], self.autoreset, self._memory)
         self._phase = "reset"
-        self._stands_still = self.autoreset == "disabled" and self.restarts.is_lost(index)
+        self._stands_still = self.restarts.stands_still(index)
         if self._stands_still:
-            self.restarts.stand_still(index)
+            self.restarts.clear(index)
             return self.restarts.settle(index)
         return EnvGroup.reset(self, [self._plan.seed]) + self.restarts.settle(index)
 

@@ -42,7 +42,8 @@ class Restarts:
     Args:
         buffers: The arrays of all rows.
         num_workers: Workers that share them.
-        autoreset: With "disabled" a lost episode is over, and nothing follows it until reset.
+        autoreset: With "same_step" new episodes take the place of lost ones at once; with "next_step" the next
+            step begins them; with "disabled" nothing follows until reset.
     """
 
     def __init__(self, buffers: Buffers, num_workers: int, autoreset: Autoreset) -> None:
@@ -81,11 +82,12 @@ class Restarts:
                 "so it is not restarted again."
             ) from None
         self._counts[worker] += 1
-        # The replacement finishes one command more before it can step: its first reset.
-        self._completed[worker] = ledger.num_commands(worker) + 1
         self._errors[worker] = str(error).partition("\n")[0]
         if ledger.operation(worker) == STEP:
             self._lost.add(worker)
+        # The replacement finishes one command more before it can step, its first reset, or two to wait for that.
+        resets_later = self._autoreset == "next_step" and worker in self._lost
+        self._completed[worker] = ledger.num_commands(worker) + 1 + resets_later
 
     @property
     def total(self) -> int:
@@ -96,9 +98,9 @@ class Restarts:
         """How often ``worker`` was restarted."""
         return self._counts[worker]
 
-    def is_lost(self, worker: int) -> bool:
-        """Whether episodes of ``worker`` were cut off, and the caller has not been told."""
-        return worker in self._lost
+    def stands_still(self, worker: int) -> bool:
+        """Whether the replacement of ``worker`` first shows the ends of episodes that were cut off."""
+        return worker in self._lost and self._autoreset != "same_step"
 
     def settle(self, worker: int) -> Infos:
         """Tell of the last restart of ``worker``, whose replacement has finished, in its rows and as infos."""
@@ -110,13 +112,13 @@ class Restarts:
             self._buffers["terminals"][rows] = False
             self._buffers["truncations"][rows] = True
             self._buffers["final_observations"][rows] = self._seen[rows]
-            if self._autoreset == "disabled":
+            if self._autoreset != "same_step":
                 self._buffers["observations"][rows] = self._seen[rows]
             self._marked.add(worker)
             self._lost.discard(worker)
         return [{"worker_restarts": self.total, "worker_error": self._errors.pop(worker)}]
 
-    def stand_still(self, worker: int) -> None:
+    def clear(self, worker: int) -> None:
         """Leave the rows of ``worker`` as those of episodes that are over."""
         for name in ("rewards", "terminals", "truncations", "masks"):
             self._buffers[name][self._rows_of(worker)] = 0

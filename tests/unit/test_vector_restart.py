@@ -313,6 +313,37 @@ class Endless(gymnasium.Env):
         return self.count, 1.0, False, False, {}
 
 
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_with_next_step_a_lost_episode_ends_before_the_step_that_resets(backend):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=Endless)
+    with make(creator, num_envs=2, backend=backend, autoreset="next_step") as vecenv:
+        vecenv.reset()
+        vecenv.step([GO_ON, GO_ON])
+        observations, rewards, _, truncations, infos = vecenv.step([GO_ON, RAISE])
+        assert observations.tolist() == [[2], [1]]
+        assert (rewards.tolist(), truncations.tolist()) == ([1, 0], [False, True])
+        assert infos[0]["worker_restarts"] == 1
+        observations, rewards, _, truncations, infos = vecenv.step([GO_ON, RAISE])  # which nobody obeys
+        assert observations.tolist() == [[3], [0]]
+        assert (rewards.tolist(), truncations.tolist(), infos) == ([1, 0], [False, False], [])
+        assert vecenv.step([GO_ON, GO_ON])[0].tolist() == [[4], [1]]
+        vecenv.step([GO_ON, RAISE])
+        assert vecenv.reset()[0].tolist() == [[0], [0]]
+        assert vecenv.step([GO_ON, GO_ON])[0].tolist() == [[1], [1]]
+        assert vecenv.masks.all()
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_a_step_that_only_resets_is_none_that_was_finished(backend):
+    vecenv = make(functools.partial(GymnasiumPufferEnv, env_creator=Endless), backend=backend, autoreset="next_step")
+    vecenv.reset()
+    for _ in range(4):  # every other one is a reset
+        vecenv.step([GO_ON, RAISE, GO_ON, GO_ON])
+    with pytest.raises(WorkerError, match="failed 3 times without finishing a step"):
+        vecenv.step([GO_ON, RAISE, GO_ON, GO_ON])
+    vecenv.close()
+
+
 def test_without_autoreset_a_lost_episode_is_over():
     def creator(buf=None, seed=0):
         return GymnasiumPufferEnv(env_creator=Endless, buf=buf)

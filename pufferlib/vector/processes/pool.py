@@ -227,8 +227,7 @@ class WorkerPool:
         self.processes[worker] = start_worker(worker, self._plan.timeout_s)
         self._set_up(worker, envs, self._spec, last_command)
         self._hand_memory(worker)
-        stands_still = self.description.autoreset == "disabled" and restarts.is_lost(worker)
-        self.crew.command_one(worker, STEP if stands_still else RESET)
+        self.crew.command_one(worker, STEP if restarts.stands_still(worker) else RESET)
 
     def abandon(self) -> None:
         """This process is a copy of the one that the workers belong to: forget them."""

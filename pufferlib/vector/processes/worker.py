@@ -185,7 +185,9 @@ class _Worker:
             self._stands_still = False
             seeds = self._memory.seeds[self._first : self._first + len(self._group.envs)].tolist()
             return self._group.reset([None if seed < 0 else seed for seed in seeds])
-        if self._is_new or self._stands_still:  # the episodes ended with another process; autoreset is "disabled"
+        if self._stands_still and self._group.autoreset == "next_step":
+            return self._act(RESET)
+        if self._is_new or self._stands_still:  # the episodes ended with another process
             self._stand_still()
             return []
         return self._group.step()

@@ -112,6 +112,7 @@ class EnvActor:
 
     def __init__(self) -> None:
         self._group: EnvGroup | None = None
+        self._stands_still = False
         self._progress = memoryview(bytearray(4)).cast("I")  # the position of the environment that is worked on
 
     def place(self) -> str:
@@ -151,7 +152,8 @@ class EnvActor:
             autoreset: As for ``build``.
             spec: As for ``build``.
             seeds: As for ``reset``.
-            last_observations: Of the episodes that were lost, if nothing is to follow them.
+            last_observations: Of the episodes that were lost, if they are to be shown first; then the next step
+                is the reset, or with autoreset "disabled" nothing follows.
         """
         ready = self.build(envs, autoreset, spec)
         if isinstance(ready, Failed):
@@ -159,7 +161,8 @@ class EnvActor:
         if last_observations is None:
             return self.reset(seeds)
         self._arrays["observations"][...] = last_observations
-        return self.step(self._arrays["actions"])
+        self._stands_still, self._seeds = True, seeds
+        return self._try("step", self._stand_still)
 
     def close(self) -> Failed | None:
         """Close the environments."""
@@ -191,12 +194,21 @@ class EnvActor:
 
     def _reset(self, seeds: npt.NDArray[np.int64]) -> Outcome:
         assert self._group is not None
+        self._stands_still = False
         return self._outcome(self._group.reset([None if seed < 0 else seed for seed in seeds.tolist()]))
 
     def _step(self, actions: Array) -> Outcome:
         assert self._group is not None
+        if self._stands_still:
+            return self._reset(self._seeds) if self._group.autoreset == "next_step" else self._stand_still()
         self._arrays["actions"][...] = actions
         return self._outcome(self._group.step())
+
+    def _stand_still(self) -> Outcome:
+        """Leave the rows as those of episodes that are over."""
+        for name in ("rewards", "terminals", "truncations", "masks"):
+            self._arrays[name][...] = 0
+        return self._outcome([])
 
     def _outcome(self, infos: Infos) -> Outcome:
         return self._block.shipment(self._memory, self._arrays), pickle.dumps(infos) if infos else b""

@@ -245,8 +245,7 @@ class ActorPool:
         self._places[worker] = self._actors[worker].call.remote("place")
         mine = self._envs_of(worker)
         self._seeds[mine] = [env_seed(seed, restarts.count_of(worker)) for seed in self._seeds[mine]]
-        stands_still = self.description.autoreset == "disabled" and restarts.is_lost(worker)
-        last_observations = self.rows[worker]["observations"] if stands_still else None
+        last_observations = self.rows[worker]["observations"] if restarts.stands_still(worker) else None
         setup = self._pickled(worker), self._plan.autoreset, self._spec
         self._call(worker, "resume", *setup, np.array(self._seeds[mine], np.int64), last_observations)
 
