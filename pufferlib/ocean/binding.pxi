@@ -32,7 +32,7 @@ cdef void _step_games(void *batch, int32_t begin, int32_t end) noexcept nogil:
     (<PufferBatch *>batch).type.step(<PufferBatch *>batch, begin, end)
 
 
-cdef bint _is_interrupted(void *owner) noexcept with gil:
+cdef c_bool _is_interrupted(void *owner) noexcept with gil:
     # Runs the handlers of the signals that came meanwhile, as Python does between two lines.
     try:
         PyErr_CheckSignals()

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 
 cdef extern from "puffer_pool.h" nogil:
+    ctypedef bint c_bool "bool"
     enum:
         PUFFER_MAX_THREADS
         PUFFER_HELPER_NS
@@ -11,7 +12,7 @@ cdef extern from "puffer_pool.h" nogil:
     ctypedef struct PufferTask:
         void (*work)(void *context, int32_t begin, int32_t end) noexcept nogil
         void *context
-        bint (*stop)(void *owner) noexcept nogil
+        c_bool (*stop)(void *owner) noexcept nogil
         void *owner
         int32_t num_items, threads, helper_ns
     int puffer_pool_prepare(int32_t threads)
