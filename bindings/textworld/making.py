@@ -1,0 +1,59 @@
+"""Makes the games: generates and compiles each once, and keeps it in the user's cache folder."""
+
+import contextlib
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import textworld
+from textworld.challenges.tw_coin_collector import coin_collector
+from textworld.challenges.tw_simple import simple
+from textworld.challenges.tw_treasure_hunter import treasure_hunter
+
+__all__ = ["game_file", "without_the_interpreters_doubts"]
+
+
+def game_file(name: str, seed: int) -> Path:
+    """The compiled game ``name`` of ``seed``, made now unless that was done before."""
+    folder = _cache_folder()
+    file = folder / f"{name}-seed{seed}-textworld{version('textworld')}.z8"
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        # Several processes may make the same game at the same time.
+        with tempfile.TemporaryDirectory(dir=folder) as workshop, without_the_interpreters_doubts():
+            made = Path(_made(name, seed, Path(workshop) / file.name))
+            os.replace(made.with_suffix(".json"), file.with_suffix(".json"))
+            os.replace(made, file)
+    return file
+
+
+@contextlib.contextmanager
+def without_the_interpreters_doubts() -> Iterator[None]:
+    """The interpreter warns of every game that it has no notes on; TextWorld keeps its own beside the game."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Game .* is not fully supported|Unable to find valid actions")
+        yield
+
+
+def _made(name: str, seed: int, file: Path) -> str:
+    options = textworld.GameOptions()
+    options.seeds = seed
+    options.path = str(file)
+    challenge, *settings = name.removeprefix("tw-").split("-")
+    if challenge == "simple":
+        arguments: dict[str, Any] = {"rewards": settings[0], "goal": settings[1], "test": False}
+        game = simple.make(arguments, options)
+    else:
+        make = coin_collector.make if challenge == "coin_collector" else treasure_hunter.make
+        game = make({"level": int(settings[0].removeprefix("level"))}, options)
+    path: str = textworld.generator.compile_game(game, options)
+    return path
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "pufferlib" / "textworld"
