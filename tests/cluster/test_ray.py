@@ -21,7 +21,7 @@ from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.ray import pool as ray_pool
 from pufferlib.vector.ray.cluster import cluster_cpus
-from tests.conformance.test_vector_backends import CREATORS, first_difference, play
+from tests.conformance.test_vector_backends import check
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'pufferlib[ray]'")
 
@@ -140,25 +140,29 @@ def boom():
     raise ValueError("boom")
 
 
-@functools.cache
-def serial(kind, steps, autoreset):
-    with pufferlib.vector.make(CREATORS[kind], num_envs=6, seed=7, backend="Serial", autoreset=autoreset) as vecenv:
-        return play(vecenv, steps)
+LAYOUTS = {
+    "2 actors": {"num_workers": 2},
+    "2 actors, one per batch": {"num_workers": 2, "batch_size": 2},
+    "4 actors, blocks of 2": {"num_workers": 4, "batch_size": 2},
+    "4 actors, first 3": {"num_workers": 4, "batch_size": 3, "zero_copy": False},
+}
 
 
 @pytest.mark.parametrize(
-    ("kind", "autoreset", "layout"),
+    ("name", "autoreset", "layout"),
     [
-        ("native", None, {"num_workers": 3}),
-        ("gymnasium", "next_step", {"num_workers": 3, "batch_size": 2}),
-        ("gymnasium", "same_step", {"num_workers": 6, "batch_size": 3}),
-        ("pettingzoo", "same_step", {"num_workers": 3, "batch_size": 4, "zero_copy": False}),
+        ("native", None, "2 actors"),
+        ("absent agents", "next_step", "2 actors, one per batch"),
+        ("gymnasium", "next_step", "2 actors, one per batch"),
+        ("gymnasium", "same_step", "4 actors, blocks of 2"),
+        ("pettingzoo", "next_step", "2 actors"),
+        ("pettingzoo", "same_step", "4 actors, first 3"),
+        ("puffer_breakout", "same_step", "2 actors, one per batch"),
+        ("puffer_pymultiagent", "disabled", "2 actors"),
     ],
 )
-def test_same_bytes_as_serial(kind, autoreset, layout):
-    with make(CREATORS[kind], num_envs=6, seed=7, autoreset=autoreset, **layout) as vecenv:
-        got = play(vecenv, 100)
-    assert first_difference(serial(kind, 100, autoreset), got) is None
+def test_same_bytes_as_serial(name, autoreset, layout):
+    check(name, {"backend": "Ray", **LAYOUTS[layout]}, 100, autoreset)
 
 
 def test_the_actors_spread_over_the_nodes_and_end_with_close():

@@ -2,6 +2,7 @@
 
 Whoever is stepped, and in whatever order the batches come: what one agent sees in its steps may
 depend on the seed and the actions alone. Serial, with all environments in one batch, is the reference.
+tests/cluster compares Ray with it.
 """
 
 import functools
@@ -195,15 +196,13 @@ def first_difference(expected, got):
 
 
 def play_layout(creator, layout, steps, **options):
-    with pufferlib.vector.make(
-        creator, num_envs=NUM_ENVS, seed=SEED, **LAYOUTS[layout], **options, overwork=True
-    ) as vecenv:
+    with pufferlib.vector.make(creator, num_envs=NUM_ENVS, seed=SEED, **layout, **options, overwork=True) as vecenv:
         return play(vecenv, steps)
 
 
 @functools.cache
 def reference(name, steps, autoreset=None):
-    return play_layout(creator_of(name), "serial", steps, autoreset=autoreset)
+    return play_layout(creator_of(name), LAYOUTS["serial"], steps, autoreset=autoreset)
 
 
 def creator_of(name):
@@ -217,7 +216,7 @@ def check(name, layout, steps, autoreset=None):
     expected = reference(name, steps, autoreset)
     got = play_layout(creator_of(name), layout, steps, autoreset=autoreset)
     assert first_difference(expected, got) is None
-    if LAYOUTS[layout].get("batch_size") is None:
+    if layout.get("batch_size") is None:
         assert got.infos == expected.infos
 
 
@@ -233,37 +232,37 @@ def check(name, layout, steps, autoreset=None):
     ],
 )
 def test_same_bytes_everywhere(kind, autoreset, layout):
-    check(kind, layout, STEPS, autoreset)
+    check(kind, LAYOUTS[layout], STEPS, autoreset)
 
 
 @pytest.mark.parametrize("layout", MOST)
 @pytest.mark.parametrize("name", [name for name in pufferlib.list_envs() if "/" not in name])
 def test_same_bytes_for_every_ocean_environment(name, layout):
-    check(name, layout, STEPS)
+    check(name, LAYOUTS[layout], STEPS)
 
 
 @pytest.mark.parametrize("layout", OTHERS)
 @pytest.mark.parametrize("kind", ["gymnasium", "pettingzoo"])
 def test_finished_games_stand_still_in_the_same_way(kind, layout):
-    check(kind, layout, 60, "disabled")
+    check(kind, LAYOUTS[layout], 60, "disabled")
 
 
 @pytest.mark.parametrize("layout", FEW)
 @pytest.mark.parametrize("name", ocean.python_names())
 def test_same_bytes_for_every_ocean_environment_in_python(name, layout):
-    check(name, layout, STEPS)
+    check(name, LAYOUTS[layout], STEPS)
 
 
 @pytest.mark.parametrize("layout", FEW)
 @pytest.mark.parametrize("name", list(some_games()))
 def test_same_bytes_for_some_environments_of_a_binding(name, layout):
-    check(name, layout, BINDING_STEPS)
+    check(name, LAYOUTS[layout], BINDING_STEPS)
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "disabled"])
 @pytest.mark.parametrize("name", ocean.names())
 def test_same_bytes_for_every_ocean_environment_in_every_mode(name, autoreset):
-    check(name, "4 workers, first 3", STEPS, autoreset)
+    check(name, LAYOUTS["4 workers, first 3"], STEPS, autoreset)
 
 
 @pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])

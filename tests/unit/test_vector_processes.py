@@ -3,11 +3,13 @@
 import functools
 import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+import types
 
 import cloudpickle
 import gymnasium
@@ -19,6 +21,8 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.seeding import env_seed
+from pufferlib.vector.plan import EnvPlan
+from pufferlib.vector.processes.launch import pickle_envs
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -531,3 +535,18 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path, doing):
     process.wait()
     assert wait_until_gone(pids)
     process.communicate()
+
+
+@pytest.mark.parametrize("is_callers", [False, True])
+def test_only_the_caller_s_own_registrations_outlast_sending_by_value(monkeypatch, is_callers):
+    module = types.ModuleType("nowhere")
+    exec("def creator(buf=None): ...", module.__dict__)
+    monkeypatch.setitem(sys.modules, "nowhere", module)
+    if is_callers:
+        cloudpickle.register_pickle_by_value(module)
+    data = pickle_envs([EnvPlan(0, module.creator, (), {}, 0)])
+    assert ("nowhere" in cloudpickle.list_registry_pickle_by_value()) == is_callers
+    if is_callers:
+        cloudpickle.unregister_pickle_by_value(module)
+    monkeypatch.delitem(sys.modules, "nowhere")
+    assert pickle.loads(data)[0].creator.__name__ == "creator"
