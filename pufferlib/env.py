@@ -128,7 +128,15 @@ class PufferEnv:
         self._ready = True
 
     def send(self, actions: Any) -> None:
-        """Act with every agent once; ``recv`` returns what came of it."""
+        """Act with every agent once; ``recv`` returns what came of it.
+
+        Raises:
+            APIUsageError: What came before was not received.
+        """
+        if self._ready:
+            raise APIUsageError(
+                f"{type(self).__name__}.send: the next call must be recv, got send; call recv and send in turns"
+            )
         if not isinstance(actions, np.ndarray):
             actions = np.asarray(actions)
         *_, self._infos = self.step(actions)
@@ -146,11 +154,11 @@ class PufferEnv:
         """
         if not self._ready:
             raise APIUsageError(f"{type(self).__name__}.recv: nothing to receive; call async_reset or send first")
+        self._ready = False
         if not isinstance(self._infos, list):
             raise APIUsageError(
                 f"{type(self).__name__}: infos must be a list of dicts, got {type(self._infos).__name__}"
             )
-        self._ready = False
         return (
             self.observations,
             self.rewards,

@@ -246,6 +246,9 @@ def test_asynchronous_calls():
     env.said = []
     env.send([0, 1])
     assert (observations == 1).all()  # in place
+    with pytest.raises(APIUsageError, match=r"Any.send: the next call must be recv, got send"):
+        env.send([1, 0])
+    assert (observations == 1).all()  # a refused call does nothing
     env.recv()
     with pytest.raises(APIUsageError, match="nothing to receive"):
         env.recv()
@@ -253,6 +256,9 @@ def test_asynchronous_calls():
     env.send([0, 1])
     with pytest.raises(APIUsageError, match="infos must be a list of dicts, got dict"):
         env.recv()
+    env.said = []
+    env.send([0, 1])  # once it has learned better
+    assert env.recv()[4] == []
 
 
 @pytest.mark.parametrize("method", ["reset", "step", "close"])
