@@ -1,0 +1,103 @@
+"""The Java virtual machine of this process, with MicroRTS in it."""
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any
+
+import jpype
+import numpy as np
+import numpy.typing as npt
+
+from pufferlib.errors import APIUsageError, BindingMissing
+
+__all__ = ["FOLDER", "OPPONENTS", "common_chance", "opponent", "own_chance", "shared_integers", "start"]
+
+_found = importlib.util.find_spec("gym_microrts")
+if _found is None or not _found.submodule_search_locations:
+    raise ModuleNotFoundError("No module named 'gym_microrts'", name="gym_microrts")
+FOLDER = Path(_found.submodule_search_locations[0]) / "microrts"  # its Python is never imported
+
+# No heap of a quarter of the memory, no thread of garbage collection per core, no files under /tmp, and
+# Ctrl-C stays Python's.
+_OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xrs", "-Djava.awt.headless=true")
+_APT = "openjdk-17-jre-headless"
+
+# Class of each scripted player, and whether it is told the table of units.
+OPPONENTS = {
+    "coacAI": ("ai.coac.CoacAI", True),
+    "lightRushAI": ("ai.abstraction.LightRush", True),
+    "naiveMCTSAI": ("ai.mcts.naivemcts.NaiveMCTS", True),
+    "passiveAI": ("ai.PassiveAI", False),
+    "randomAI": ("ai.RandomBiasedSingleUnitAI", False),
+    "randomBiasedAI": ("ai.RandomBiasedAI", False),
+    "workerRushAI": ("ai.abstraction.WorkerRush", True),
+}
+
+_WITH_CHANCE = ("rts.GameState", "rts.PlayerActionGenerator", "rts.UnitAction", "util.Sampler")
+
+_started_in: int | None = None  # process
+
+
+def start(where: str) -> None:
+    """Start Java, unless it runs.
+
+    Raises:
+        BindingMissing: There is no Java.
+        APIUsageError: It was started before this process was forked.
+    """
+    global _started_in
+    if jpype.isJVMStarted():
+        if _started_in not in (None, os.getpid()):
+            raise APIUsageError(
+                f"{where}: Java was started in the process that this one was forked from, and does not live on in it; "
+                "make the first environment after the fork, or start processes with the method 'forkserver'"
+            )
+        return
+    jars = [FOLDER / "microrts.jar", *sorted((FOLDER / "lib/bots").glob("*.jar"))]
+    try:
+        jpype.startJVM(*_OPTIONS, classpath=[str(jar) for jar in jars], convertStrings=False)
+    except jpype.JVMNotFoundException as error:
+        raise BindingMissing(
+            f"{where}: needs a Java runtime, which is not there; run: sudo apt-get install {_APT}, "
+            "or use the image tank-full, which has it: ./scripts/tank shell"
+        ) from error
+    _started_in = os.getpid()
+
+
+def opponent(name: str, units: Any) -> Any:
+    """A new scripted player."""
+    kind, takes_units = OPPONENTS[name]
+    return jpype.JClass(kind)(*([units] if takes_units else []))
+
+
+def common_chance() -> list[Any]:
+    """The generators that all games of this process share."""
+    kinds = [jpype.JClass(name).class_ for name in _WITH_CHANCE]
+    return [generator for kind in kinds for generator in _generators(kind, None)]
+
+
+def own_chance(player: Any) -> list[Any]:
+    """The generators of one scripted player."""
+    found, kind = [], player.getClass()
+    while kind is not None:
+        found += _generators(kind, player)
+        kind = kind.getSuperclass()
+    return found
+
+
+def _generators(kind: Any, owner: Any) -> list[Any]:
+    """The values of fields of the type java.util.Random, of ``owner`` or, if None, of the class."""
+    fields = [field for field in kind.getDeclaredFields() if str(field.getType().getName()) == "java.util.Random"]
+    for field in fields:
+        field.setAccessible(True)
+    return [field.get(owner) for field in fields]
+
+
+def shared_integers(shape: tuple[int, ...]) -> tuple[Any, npt.NDArray[np.int32]]:
+    """Memory that Java sees as a buffer of integers, and we as an array."""
+    from jpype.nio import convertToDirectBuffer
+
+    order = jpype.JClass("java.nio.ByteOrder").nativeOrder()
+    array = np.zeros(shape, np.int32)
+    return convertToDirectBuffer(array.view(np.uint8).reshape(-1)).order(order).asIntBuffer(), array
