@@ -61,6 +61,7 @@ GAMES = (
     Game("minigrid/MiniGrid-DoorKey-8x8-v0", adds=2, two_workers=1.8),
     Game("crafter/CrafterReward-v1", adds=2, two_workers=1.8, slow_reset=True, reset_ms=150),
     Game("atari/breakout", adds=2, two_workers=1.8),
+    Game("nethack/NetHackScore-v0", adds=6, two_workers=1.8),
     Game("classic/CartPole-v1"),
     Game("box2d/LunarLander-v3"),
     Game("mujoco/HalfCheetah-v5"),
@@ -93,9 +94,22 @@ def bare_crafter(game: str, seed: int) -> Any:
     return sys.modules["crafter"].Env(seed=seed, reward=game == "CrafterReward-v1")
 
 
+def bare_nethack(game: str, seed: int) -> Any:
+    """The package's own class, which shows the same and is seeded in every reset as ours: they play the same games."""
+    task, stream = getattr(sys.modules["nle.env.tasks"], game.removesuffix("-v0")), np.random.default_rng(seed)
+
+    class Seeded(task):  # type: ignore[misc, valid-type]  # nle has no types
+        def reset(self, **_: Any) -> Any:
+            self.seed(*stream.integers(1 << 62, size=2).tolist(), False)
+            return super().reset()
+
+    return Seeded(observation_keys=("glyphs", "blstats", "message"), render_mode=None, fix_moon_phase=True)
+
+
 BARE: dict[str, Callable[[str, int], Any]] = {
     **dict.fromkeys(("minigrid", "classic", "box2d", "mujoco"), bare_gymnasium),
     "crafter": bare_crafter,
+    "nethack": bare_nethack,
 }
 
 
@@ -188,6 +202,30 @@ def added(library: str, name: str, num_envs: int, seconds: float) -> float:
         return 100 * (statistics.median(ratios) - 1)
 
 
+def added_to_batch(name: str, num_envs: int, seconds: float) -> float:
+    """Percent that Serial and we add to the CPU time of a batch of gym3, which plays the same games in turns."""
+    import pufferlib
+
+    creator, options = pufferlib.env_creator(name), {"num_envs": num_envs}
+    layered = pufferlib.vector.make(creator, num_envs=1, env_kwargs=options, backend="Serial", seed=0)
+    layered.reset(seed=0)
+    plain = sys.modules["procgen"].ProcgenGym3Env(num_envs, name.partition("/")[2], rand_seed=0, num_threads=0)
+
+    def step(row: Any) -> None:
+        plain.act(row)
+        plain.observe()
+
+    with contextlib.closing(layered), contextlib.closing(plain):
+        blocks = choices(layered.single_action_space, 8 * BLOCKS, num_envs)
+        ratios, start = [], time.thread_time()
+        while time.thread_time() - start < seconds or len(ratios) < 3:
+            rows = blocks[8 * (len(ratios) % BLOCKS) :][:8]
+            first, second = (step, layered.step) if len(ratios) % 2 else (layered.step, step)
+            times = {play: cpu_s(play, rows) for play in (first, second)}
+            ratios.append(times[layered.step] / times[step])
+        return 100 * (statistics.median(ratios) - 1)
+
+
 def cpu_s(step: Callable[[Any], Any], rows: list[Any]) -> float:
     """Seconds of CPU that these steps take."""
     start = time.thread_time()
@@ -232,7 +270,9 @@ def reset_without_numba(name: str) -> float:
     return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
 
 
-CASES: dict[str, Callable[..., Any]] = {case.__name__: case for case in (added, step, reset, reset_without_numba)}
+CASES: dict[str, Callable[..., Any]] = {
+    case.__name__: case for case in (added, added_to_batch, step, reset, reset_without_numba)
+}
 
 
 class Sides:
@@ -267,6 +307,8 @@ def rows(sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
     """Every row, and how its contestants are measured."""
     for game in GAMES:
         yield from game_rows(game, sides)
+    row = Row("procgen/bigfish: Serial adds to a step of a batch of 8", "%", 6)
+    yield row, {OURS: sides.ask("added_to_batch", "procgen/bigfish", 8, 3 * sides.seconds)}
 
 
 def game_rows(game: Game, sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
