@@ -76,13 +76,13 @@ class Serial(VectorEnv):
     def _reset(self, seeds: list[int | None]) -> None:
         size, rest = len(seeds) // len(self._groups), iter(seeds)
         for turn in range(len(self._batches)):
-            self._infos[turn] = self._act(turn, lambda group: group.reset(list(islice(rest, size))))
+            self._infos[turn] = self._act(turn, lambda group: group.reset([*islice(rest, size)]))
         self._turn = 0
 
     def _send(self, actions: Array) -> None:
         turn = self._turn
         self._actions[turn][...] = actions
-        self._infos[turn] = self._act(turn, _step)
+        self._infos[turn] = self._act(turn, _step) if self._restarts_envs else self._groups[turn].step()
         self._turn = (turn + 1) % len(self._batches)
 
     def _act(self, turn: int, act: Callable[[EnvGroup], Infos]) -> Infos:
