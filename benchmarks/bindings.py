@@ -29,11 +29,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
 from engine import ASYNC, SERIAL, SYNC, Measure, measure
+from pictures import preprocessed
 from report import LIMIT, OURS, RESULTS, Row, machine, write
 from sides import Side, serve, us_per_call
 
 BLOCKS = 32  # of 8 steps each, after which the actions of ``added`` come again
 BARE_LOOP, ALL = "bare environments, one process", "waiting for all"
+WRAPPERS = "AtariPreprocessing and FrameStackObservation"
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Game:
         envs: How many side by side.
         slow_reset: Whether batches of half the environments must be faster than waiting for all.
         reset_ms: The longest that a reset may take.
+        preprocessing: How many times as much Gymnasium's own wrappers must cost, which show the same.
     """
 
     name: str
@@ -55,12 +58,13 @@ class Game:
     envs: int = 8
     slow_reset: bool = False
     reset_ms: float | None = None
+    preprocessing: float | None = None
 
 
 GAMES = (
     Game("minigrid/MiniGrid-DoorKey-8x8-v0", adds=2, two_workers=1.8),
     Game("crafter/CrafterReward-v1", adds=2, two_workers=1.8, slow_reset=True, reset_ms=150),
-    Game("atari/breakout", adds=2, two_workers=1.8),
+    Game("atari/breakout", adds=2, two_workers=1.8, preprocessing=1.3),
     Game("nethack/NetHackScore-v0", adds=6, two_workers=1.8),
     Game("classic/CartPole-v1"),
     Game("box2d/LunarLander-v3"),
@@ -271,7 +275,7 @@ def reset_without_numba(name: str) -> float:
 
 
 CASES: dict[str, Callable[..., Any]] = {
-    case.__name__: case for case in (added, added_to_batch, step, reset, reset_without_numba)
+    case.__name__: case for case in (added, added_to_batch, step, reset, reset_without_numba, preprocessed)
 }
 
 
@@ -351,6 +355,10 @@ def game_rows(game: Game, sides: Sides) -> Iterator[tuple[Row, dict[str, Measure
         if name.startswith("crafter"):
             calls["bare, without numba"] = sides.ask("reset_without_numba", name)
         yield row, calls
+    if game.preprocessing is not None:
+        row = Row(f"{name}: a step of one game, pictures prepared", "us", None, {WRAPPERS: game.preprocessing})
+        libraries = {OURS: "puffer", WRAPPERS: "gymnasium"}
+        yield row, {who: sides.ask("preprocessed", library, name, seconds) for who, library in libraries.items()}
 
 
 def halved(figure: float | None) -> float | None:
