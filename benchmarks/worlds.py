@@ -1,0 +1,97 @@
+"""Neural MMO in ``bindings.py``: 128 agents in one world, for which Gymnasium has no vector class."""
+
+import contextlib
+import itertools
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+from sides import us_per_call
+
+WORLD = "nmmo/default"
+BLOCK = 8  # steps that are timed together
+
+
+def world_added(seconds: float) -> float:
+    """Percent that emulation and Serial add to the CPU time of the bare world, which plays the same game in turns."""
+    from pufferlib.seeding import env_seed
+
+    with contextlib.closing(opened(1)) as layered:
+        plain = bare()
+        layered.reset(seed=0)
+        plain.reset(seed=env_seed(0, 0))
+        layered.action_space.seed(0)
+        ratios: list[float] = []
+        start = time.thread_time()
+        while time.thread_time() - start < seconds or len(ratios) < 3:
+            arrays = [layered.action_space.sample() for _ in range(BLOCK)]
+            dicts = [by_agent(plain, array) for array in arrays]
+            turns = [(bare_step(plain), dicts), (layered.step, arrays)]
+            spent = {step: cpu_s(step, rows) for step, rows in (turns if len(ratios) % 2 else turns[::-1])}
+            ratios.append(spent[turns[1][0]] / spent[turns[0][0]])
+        return 100 * (statistics.median(ratios) - 1)
+
+
+def world_step(workers: int, batch: int, seconds: float) -> float:
+    """Microseconds of a step of one of four worlds, resets included, in calls of ``batch``."""
+    with contextlib.closing(opened(4, workers, batch)) as worlds:
+        worlds.reset(seed=0)
+        worlds.action_space.seed(0)
+        rows = itertools.cycle([worlds.action_space.sample() for _ in range(64)])
+        return us_per_call(lambda: worlds.step(next(rows)), seconds) / batch
+
+
+def opened(num_envs: int, workers: int = 0, batch: int | None = None) -> Any:
+    """A vector environment of worlds."""
+    import pufferlib
+
+    several: dict[str, Any] = {}
+    if workers:
+        several = {"num_workers": workers, "batch_size": batch, "overwork": True, "zero_copy": batch == num_envs}
+    backend = "Multiprocessing" if workers else "Serial"
+    creator = pufferlib.env_creator(WORLD)
+    return pufferlib.vector.make(creator, backend=backend, num_envs=num_envs, autoreset="same_step", **several)
+
+
+def bare() -> Any:
+    """The package's own class, with the settings and maps that the binding gives it."""
+    from pufferlib.bindings.nmmo.game import make_game
+
+    world = make_game("default").env
+
+    class Own(type(world)):  # type: ignore[misc]
+        _validate_actions = type(world).__mro__[1]._validate_actions
+
+    world.__class__ = Own
+    return world
+
+
+def by_agent(world: Any, actions: Any) -> dict[int, Any]:
+    """What the bare world takes; of agents that are not there it takes no notice."""
+    names = [(kind, part) for kind, parts in world.acted_space.items() for part in parts]
+    chosen: dict[int, Any] = {}
+    for agent, row in zip(world.possible_agents, np.asarray(actions).tolist(), strict=True):
+        chosen[agent] = {kind: {} for kind, _ in names}
+        for (kind, part), value in zip(names, row, strict=True):
+            chosen[agent][kind][part] = value
+    return chosen
+
+
+def bare_step(world: Any) -> Any:
+    """A step, and the next game when nobody is left."""
+
+    def step(actions: dict[int, Any]) -> None:
+        world.step(actions)
+        if not world.agents:
+            world.reset()
+
+    return step
+
+
+def cpu_s(step: Any, rows: list[Any]) -> float:
+    """Seconds of CPU that these steps take."""
+    start = time.thread_time()
+    for row in rows:
+        step(row)
+    return time.thread_time() - start
