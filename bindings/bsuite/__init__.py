@@ -8,7 +8,7 @@ a number it is setting 0: ``bsuite/catch``.
 * Reward: that of the experiment.
 * Terminal: what the experiment ends with discount 0. Truncation: any other end.
 
-There are no options, and no pictures: the arrays are all there is.
+The only option is ``render_mode``, None or "rgb_array": the array as a picture, black to white.
 
 Fixed here: bsuite prints a line for each experiment that it loads. It fixes a seed for each setting;
 what the setting *is* (which arm pays, which action goes right) stays as it fixes it, and chance

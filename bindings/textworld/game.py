@@ -2,6 +2,7 @@
 
 import os
 import re
+import textwrap
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,12 +16,15 @@ from gymnasium.spaces import Box, Dict, Discrete
 
 from pufferlib.errors import APIUsageError
 
+from .._terminal import draw_terminal
 from .making import game_file, without_the_interpreters_doubts
 
 __all__ = ["TextGame", "make_game"]
 
 VOCABULARY = 2048
 COMMAND_WORDS = 8
+
+_PAGE = (24, 80)  # rows and columns of a picture
 
 Observation = dict[str, npt.NDArray[np.int32]]
 Info = dict[str, Any]
@@ -58,6 +62,7 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
         max_words: Words of an observation; what is beyond them is not seen.
         max_commands: Commands to choose from.
         max_steps: The length at which a game is cut off (truncation).
+        render_mode: None or "rgb_array".
 
     Raises:
         APIUsageError: An option is of the wrong type or out of its range.
@@ -72,11 +77,15 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
         max_words: int = 192,
         max_commands: int = 24,
         max_steps: int = 100,
+        render_mode: str | None = None,
     ) -> None:
         if not isinstance(look_around, bool):
             raise APIUsageError(f"{where}: look_around must be True or False, got {look_around!r}")
         _check_counts(where, 1, max_words=max_words, max_commands=max_commands, max_steps=max_steps)
-        self.metadata = {"render_modes": []}
+        if render_mode not in (None, "rgb_array"):
+            raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 2}
+        self.render_mode = render_mode
         self._max_steps = max_steps
         shown = textworld.EnvInfos(
             admissible_commands=True,
@@ -119,12 +128,17 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
         info = {"won": float(state.won), "perf": score / max(state.max_score, 1)} if terminated or truncated else {}
         return self._observation(state), reward, terminated, truncated, info
 
+    def render(self) -> npt.NDArray[np.uint8] | None:
+        """The last of what the game said, as on a terminal; None without a ``render_mode``."""
+        return draw_terminal(_page(self._said), np.zeros(_PAGE, np.uint8)) if self.render_mode else None
+
     def close(self) -> None:
         """End the game."""
         self._game.close()
 
     def _observation(self, state: Any) -> Observation:
         self._commands = _sensible(state.admissible_commands, self._max_commands)
+        self._said = state.feedback or ""
         commands = np.zeros((self._max_commands, COMMAND_WORDS), np.int32)
         for row, command in zip(commands, self._commands, strict=False):
             _write(row, [command])
@@ -136,6 +150,17 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
 def _sensible(commands: Iterable[str], limit: int) -> list[str]:
     """At most ``limit`` of ``commands``, sorted, those that only look at something last."""
     return sorted(commands, key=lambda command: (command.startswith(_LOOKS), command))[:limit]
+
+
+def _page(text: str) -> npt.NDArray[np.uint8]:
+    """The last lines of ``text`` that fit: codes of characters."""
+    rows, columns = _PAGE
+    page = np.full(_PAGE, ord(" "), np.uint8)
+    lines = [part for line in text.splitlines() for part in textwrap.wrap(line, columns) or [""]]
+    for row, line in zip(page, lines[-rows:], strict=False):
+        codes = np.frombuffer(line.encode("ascii", "replace"), np.uint8)
+        row[: codes.size] = codes
+    return page
 
 
 def _write(row: npt.NDArray[np.int32], texts: Iterable[str | None]) -> None:

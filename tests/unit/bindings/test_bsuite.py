@@ -75,6 +75,16 @@ def test_mnist_is_never_downloaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         pufferlib.make("bsuite/mnist_noise/2")
 
 
+def test_a_picture_shows_the_array() -> None:
+    env = game.make_game("catch/0", render_mode="rgb_array")
+    observation, _ = env.reset(seed=0)
+    picture = env.render()
+    assert picture is not None
+    assert np.array_equal(picture[8::16, 8::16, 0] == 255, observation == 1)
+    with pytest.raises(APIUsageError, match="render_mode must be None or 'rgb_array', got 'human'"):
+        pufferlib.make("bsuite/catch/0", render_mode="human")
+
+
 def test_an_unknown_experiment_or_option_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'catch/"):
         bsuite.env_creator("catch/99")
