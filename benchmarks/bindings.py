@@ -73,8 +73,8 @@ GAMES = (
 )
 
 
-def bare(name: str, seed: int) -> tuple[Any, Any]:
-    """An environment without our layers, and its first reset.
+def bare(name: str, seed: int) -> tuple[Any, Callable[[], Any]]:
+    """An environment without our layers, and its first reset, seeded.
 
     That is the package's own where ``BARE`` says how to make it, else what the binding's adaptor makes.
     """
@@ -85,21 +85,23 @@ def bare(name: str, seed: int) -> tuple[Any, Any]:
     env = emulated.env.env  # in the emulation and EpisodeStats
     if binding in BARE:
         emulated.close()
-        env = BARE[binding](game, seed)
-    return env, functools.partial(env.reset, seed=seed) if isinstance(env, gymnasium.Env) else env.reset
+        return BARE[binding](game, seed)
+    return env, functools.partial(env.reset, seed=seed)
 
 
-def bare_gymnasium(game: str, seed: int) -> Any:
+def bare_gymnasium(game: str, seed: int) -> tuple[Any, Callable[[], Any]]:
     """As Gymnasium makes it, without the checker that only looks for mistakes."""
-    return gymnasium.make(game, disable_env_checker=True)
+    env: Any = gymnasium.make(game, disable_env_checker=True)
+    return env, functools.partial(env.reset, seed=seed)
 
 
-def bare_crafter(game: str, seed: int) -> Any:
-    """The package's own class, with its seed."""
-    return sys.modules["crafter"].Env(seed=seed, reward=game == "CrafterReward-v1")
+def bare_crafter(game: str, seed: int) -> tuple[Any, Callable[[], Any]]:
+    """The package's own class, which is seeded when it is made and has the four results of the old API."""
+    env = sys.modules["crafter"].Env(seed=seed, reward=game == "CrafterReward-v1")
+    return env, env.reset
 
 
-def bare_nethack(game: str, seed: int) -> Any:
+def bare_nethack(game: str, seed: int) -> tuple[Any, Callable[[], Any]]:
     """The package's own class, which shows the same and is seeded in every reset as ours: they play the same games."""
     task, stream = getattr(sys.modules["nle.env.tasks"], game.removesuffix("-v0")), np.random.default_rng(seed)
 
@@ -108,10 +110,11 @@ def bare_nethack(game: str, seed: int) -> Any:
             self.seed(*stream.integers(1 << 62, size=2).tolist(), False)
             return super().reset()
 
-    return Seeded(observation_keys=("glyphs", "blstats", "message"), render_mode=None, fix_moon_phase=True)
+    env = Seeded(observation_keys=("glyphs", "blstats", "message"), render_mode=None, fix_moon_phase=True)
+    return env, env.reset
 
 
-BARE: dict[str, Callable[[str, int], Any]] = {
+BARE: dict[str, Callable[[str, int], tuple[Any, Callable[[], Any]]]] = {
     **dict.fromkeys(("minigrid", "classic", "box2d", "mujoco"), bare_gymnasium),
     "crafter": bare_crafter,
     "nethack": bare_nethack,

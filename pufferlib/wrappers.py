@@ -46,6 +46,8 @@ class _Episode:
         """Count one step: numbers are summed, of anything else the last value is kept."""
         self.episode_return += reward
         self.episode_length += 1
+        if not info:  # as in most steps
+            return
         for key, value in _flat_items(info):
             is_number = isinstance(value, _NUMBERS)
             self.stats[key] = self.stats.get(key, 0) + float(value) if is_number else value

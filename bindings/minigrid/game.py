@@ -89,9 +89,10 @@ class Seen(gymnasium.Wrapper[Any, Any, Any, Any]):
             image = Box(0, HIGHEST, image.shape, np.uint8)
         fields: dict[str, Any] = {"direction": space["direction"], "image": image, "mission": MISSION}
         shown = {"direction": direction, "image": True, "mission": mission}
-        self._fields = tuple(field for field in fields if shown[field])
-        self.observation_space = Dict({field: fields[field] for field in self._fields})
-        if self._fields == ("image",):
+        self._hidden = tuple(field for field in fields if not shown[field])
+        self._is_image = not direction and not mission
+        self.observation_space = Dict({field: fields[field] for field in fields if shown[field]})
+        if self._is_image:
             self.observation_space = image
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -101,10 +102,13 @@ class Seen(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Act once."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return self._seen(observation), reward, terminated, truncated, info
+        outcome = self.env.step(action)
+        return self._seen(outcome[0]), *outcome[1:]
 
     def _seen(self, observation: dict[str, Any]) -> Any:
-        if len(self._fields) == 1:
+        """What is to be shown of a dict that was made for this step."""
+        if self._is_image:
             return observation["image"]
-        return {field: observation[field] for field in self._fields}
+        for field in self._hidden:
+            del observation[field]
+        return observation

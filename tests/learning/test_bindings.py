@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(900)]
 @pytest.mark.parametrize(
     ("name", "package", "steps", "score"),
     [
-        ("classic/CartPole-v1", "gymnasium", 120_000, 475.0),
+        ("classic/CartPole-v1", "gymnasium", 200_000, 475.0),
         ("minigrid/MiniGrid-Empty-5x5-v0", "minigrid", 60_000, 0.9),
     ],
 )
