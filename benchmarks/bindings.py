@@ -32,7 +32,7 @@ from engine import ASYNC, SERIAL, SYNC, Measure, measure
 from pictures import preprocessed
 from report import LIMIT, OURS, RESULTS, Row, machine, write
 from sides import Side, serve, us_per_call
-from worlds import WORLD, world_added, world_step
+from worlds import world_added, world_rows, world_step
 
 BLOCKS = 32  # of 8 steps each, after which the actions of ``added`` come again
 BARE_LOOP, ALL = "bare environments, one process", "waiting for all"
@@ -317,15 +317,6 @@ def rows(sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
     row = Row("procgen/bigfish: Serial adds to a step of a batch of 8", "%", 6)
     yield row, {OURS: sides.ask("added_to_batch", "procgen/bigfish", 8, 3 * sides.seconds)}
     yield from world_rows(sides)
-
-
-def world_rows(sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
-    """Those of Neural MMO."""
-    row = Row(f"{WORLD}: emulation and Serial add to a step", "%", 10)
-    yield row, {OURS: sides.ask("world_added", 6 * sides.seconds)}
-    row = Row(f"{WORLD}: a step, 4 worlds, 4 workers, batches of half", "us", None, {ALL: 1.0})
-    batches = {OURS: 2, ALL: 4}
-    yield row, {who: sides.ask("world_step", 4, batch, 40 * sides.seconds) for who, batch in batches.items()}
 
 
 def game_rows(game: Game, sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:

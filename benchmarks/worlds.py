@@ -4,13 +4,25 @@ import contextlib
 import itertools
 import statistics
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from report import OURS, Row
 from sides import us_per_call
 
 WORLD = "nmmo/default"
+ALL = "waiting for all"
 BLOCK = 8  # steps that are timed together
+
+
+def world_rows(sides: Any) -> Iterator[tuple[Row, dict[str, Any]]]:
+    """The rows, and how their contestants are measured."""
+    row = Row(f"{WORLD}: emulation and Serial add to a step", "%", 10)
+    yield row, {OURS: sides.ask("world_added", 6 * sides.seconds)}
+    row = Row(f"{WORLD}: a step, 4 worlds, 4 workers, batches of half", "us", None, {ALL: 1.0})
+    batches = {OURS: 2, ALL: 4}
+    yield row, {who: sides.ask("world_step", 4, batch, 40 * sides.seconds) for who, batch in batches.items()}
 
 
 def world_added(seconds: float) -> float:

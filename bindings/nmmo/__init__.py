@@ -15,8 +15,9 @@ it (MIT): plain pip cannot, because its metadata asks for releases of 2022.
 
 Options:
 
-* ``observe``: the fields to see, or ``"all"``. Left out, it is all but ``Task``, an embedding of 4,096
-  numbers that is zero unless there is a ``curriculum``.
+* ``observe``: the fields to see, or ``"all"``. Left out, it is all but two large ones: ``Market``, more than
+  half of the bytes and mostly empty, and ``Task``, an embedding of 4,096 numbers that is zero unless
+  there is a ``curriculum``, with which it is seen.
 * ``num_maps``: of which each game plays one; a map takes some 0.2 s when it is first played.
 * ``curriculum``: a file of nmmo's task specifications (a pickle: take it from nobody you do not trust).
 * ``config``: any other setting of nmmo's by its name, ``{"NPC_N": 64}``; not paths.

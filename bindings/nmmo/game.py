@@ -30,7 +30,7 @@ __all__ = ["World", "make_game"]
 PerAgent = dict[int, Any]
 Pixels = npt.NDArray[np.uint8]
 
-PLAIN = ("CurrentTick", "AgentId", "Tile", "Entity", "Inventory", "Market", "Communication", "ActionTargets")
+PLAIN = ("CurrentTick", "AgentId", "Tile", "Entity", "Inventory", "Communication", "ActionTargets")
 MANAGED = ("MAP_N", "MAP_GENERATOR", "MAP_FORCE_GENERATION", "MAP_RESET_FROM_FRACTAL", "CURRICULUM_FILE_PATH")
 TILE_PX = 4  # side of a tile in a picture
 PLAYER = (255, 40, 40)  # colours of those who walk on it
