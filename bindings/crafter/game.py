@@ -120,11 +120,12 @@ class CrafterGame(gymnasium.Env[Pixels, np.int64]):
             self._game._seed = int(self.np_random.integers(2**31 - 1)) if seed is None else seed
             self._game._episode = 0
             self._is_seeded = True
-        return self._game.reset(), {}
+        return _in_order(self._game.reset()), {}
 
     def step(self, action: np.int64) -> tuple[Pixels, float, bool, bool, Info]:
         """Act once. The info is empty but for the last step of a game."""
         observation, reward, done, info = self._game.step(action)
+        observation = _in_order(observation)
         if not done:
             return observation, reward, False, False, {}
         unlocked = {name: float(info["achievements"][name] > 0) for name in ACHIEVEMENTS}
@@ -142,6 +143,12 @@ class CrafterGame(gymnasium.Env[Pixels, np.int64]):
         picture: Pixels = self._game.render(self._render_size)
         chance.set_state(state)
         return picture
+
+
+def _in_order(picture: Pixels) -> Pixels:
+    """A copy whose rows lie one after the other, made pixel by pixel: the package draws columns."""
+    pixels = picture.transpose(1, 0, 2).view("V3")[..., 0].T
+    return np.ascontiguousarray(pixels).view(np.uint8).reshape(picture.shape)
 
 
 class _OrderedWorld(engine.World):  # type: ignore[misc]  # crafter has no types
