@@ -1,10 +1,12 @@
 # What changes least comes first, and ends in four images:
 #
-#   base -> torch -> deps -+-> runtime                the library and what training needs
-#                          +-> envs -+-> tank         + third-party environments: the default
-#                                    +-> tools -+-> test   + compilers, test and lint tools
-#                                               +-> dev    + debugger, git; the package is editable
-#   base -> uv, build                                 installer; our wheel, copied last into runtime, tank and test
+#   base -> torch -> deps -+-> runtime            the library and what training needs
+#                          +-> envs -> common -+-> tank    + third-party environments: the default
+#                                              +-> full -+-> tank-full   + those that plain pip cannot bring
+#                                                        +-> tools -+-> test   + compilers, test and lint tools
+#                                                                   +-> dev    + debugger, git; editable package
+#   base -> uv, build     installer; our wheel, copied last into all but dev
+#   deps -> compilers     what makes wheels of bindings that have none
 #
 # Written in version 1.2 of the Dockerfile language, which engine 20.10 speaks without downloading a frontend.
 # docker/README.md explains the arguments, the locks and how to add to an image.
@@ -14,7 +16,7 @@ ARG BASE_IMAGE=debian:bookworm-slim
 FROM ${BASE_IMAGE} AS base
 LABEL org.opencontainers.image.title="PufferTank" \
       org.opencontainers.image.licenses="MIT"
-COPY docker/bin/apt-install docker/bin/pip-install /usr/local/sbin/
+COPY docker/bin/apt-install docker/bin/pip-install docker/bin/slim /usr/local/sbin/
 COPY docker/apt/base.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
@@ -49,6 +51,13 @@ RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
     python3 -m venv /opt/uv \
     && /opt/uv/bin/pip install --no-cache-dir --require-hashes --no-deps -r /opt/tank/locks/uv.txt
 
+# What takes debug symbols out of packages that come with them; mounted where it is needed.
+FROM base AS strip
+COPY docker/apt/strip.txt /opt/tank/apt/
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
+    --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    apt-install strip
+
 FROM base AS torch
 ARG DEVICE=cpu
 ENV TANK_DEVICE=${DEVICE}
@@ -75,9 +84,270 @@ COPY docker/locks/envs.txt /opt/tank/locks/
 RUN --mount=type=bind,from=uv,source=/opt/uv/bin/uv,target=/usr/local/bin/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
-    pip-install envs
+    --mount=type=bind,from=strip,target=/mnt/strip \
+    pip-install envs ray
+COPY docker/bin/binding /usr/local/sbin/
 
-FROM envs AS tools
+FROM deps AS compilers
+COPY docker/apt/build.txt /opt/tank/apt/
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
+    --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    apt-install build
+COPY docker/bin/binding /usr/local/sbin/
+
+# The bindings, made by scripts/lock from bindings/*/binding.toml:
+FROM compilers AS bsuite-wheels
+COPY bindings/bsuite/binding.toml bindings/bsuite/lock.txt bindings/bsuite/build.txt /opt/tank/bindings/bsuite/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding compile bsuite
+
+FROM compilers AS crafter-wheels
+COPY bindings/crafter/binding.toml bindings/crafter/lock.txt bindings/crafter/build.txt /opt/tank/bindings/crafter/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding compile crafter
+
+FROM compilers AS textworld-wheels
+COPY bindings/textworld/binding.toml bindings/textworld/lock.txt bindings/textworld/build.txt /opt/tank/bindings/textworld/
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
+    --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding compile textworld
+
+FROM compilers AS kinetix-wheels
+COPY bindings/kinetix/binding.toml bindings/kinetix/lock.txt bindings/kinetix/build.txt /opt/tank/bindings/kinetix/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding compile kinetix
+
+FROM compilers AS nmmo-wheels
+COPY bindings/nmmo/binding.toml bindings/nmmo/lock.txt bindings/nmmo/build.txt /opt/tank/bindings/nmmo/
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
+    --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding compile nmmo
+
+FROM compilers AS minihack-wheels
+COPY bindings/minihack/binding.toml bindings/minihack/lock.txt bindings/minihack/build.txt /opt/tank/bindings/minihack/
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
+    --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding compile minihack
+
+FROM compilers AS microrts-wheels
+COPY bindings/microrts/binding.toml bindings/microrts/lock.txt bindings/microrts/build.txt /opt/tank/bindings/microrts/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding compile microrts
+
+FROM envs AS common
+
+# Atari 2600
+COPY bindings/atari/binding.toml bindings/atari/lock.txt /opt/tank/bindings/atari/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install atari
+
+# bsuite
+COPY bindings/bsuite/binding.toml bindings/bsuite/lock.txt bindings/bsuite/build.txt /opt/tank/bindings/bsuite/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=bsuite-wheels,source=/wheels,target=/mnt/wheels \
+    binding install bsuite
+
+# DeepMind Control Suite
+COPY bindings/dmcontrol/binding.toml bindings/dmcontrol/lock.txt /opt/tank/bindings/dmcontrol/
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
+    --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install dmcontrol
+
+# Pokemon Red
+COPY bindings/pokemon_red/binding.toml bindings/pokemon_red/lock.txt /opt/tank/bindings/pokemon_red/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=strip,target=/mnt/strip \
+    binding install pokemon_red
+
+# ViZDoom
+COPY bindings/vizdoom/binding.toml bindings/vizdoom/lock.txt /opt/tank/bindings/vizdoom/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install vizdoom
+
+# Box2D
+COPY bindings/box2d/binding.toml bindings/box2d/lock.txt /opt/tank/bindings/box2d/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install box2d
+
+# Butterfly (PettingZoo)
+COPY bindings/butterfly/binding.toml bindings/butterfly/lock.txt /opt/tank/bindings/butterfly/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install butterfly
+
+# Classic control
+COPY bindings/classic/binding.toml bindings/classic/lock.txt /opt/tank/bindings/classic/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install classic
+
+# Crafter
+COPY bindings/crafter/binding.toml bindings/crafter/lock.txt bindings/crafter/build.txt /opt/tank/bindings/crafter/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=crafter-wheels,source=/wheels,target=/mnt/wheels \
+    --mount=type=bind,from=strip,target=/mnt/strip \
+    binding install crafter
+
+# MAgent2
+COPY bindings/magent2/binding.toml bindings/magent2/lock.txt /opt/tank/bindings/magent2/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install magent2
+
+# MiniGrid
+COPY bindings/minigrid/binding.toml bindings/minigrid/lock.txt /opt/tank/bindings/minigrid/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install minigrid
+
+# MuJoCo
+COPY bindings/mujoco/binding.toml bindings/mujoco/lock.txt /opt/tank/bindings/mujoco/
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
+    --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install mujoco
+
+# OpenSpiel
+COPY bindings/openspiel/binding.toml bindings/openspiel/lock.txt /opt/tank/bindings/openspiel/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install openspiel
+
+# stable-retro
+COPY bindings/retro/binding.toml bindings/retro/lock.txt /opt/tank/bindings/retro/
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
+    --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=strip,target=/mnt/strip \
+    binding install retro
+
+# TextWorld
+COPY bindings/textworld/binding.toml bindings/textworld/lock.txt bindings/textworld/build.txt /opt/tank/bindings/textworld/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=textworld-wheels,source=/wheels,target=/mnt/wheels \
+    binding install textworld
+
+FROM common AS full
+
+# Craftax
+COPY bindings/craftax/binding.toml bindings/craftax/lock.txt /opt/tank/bindings/craftax/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install craftax
+
+# Kinetix
+COPY bindings/kinetix/binding.toml bindings/kinetix/lock.txt bindings/kinetix/build.txt /opt/tank/bindings/kinetix/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=kinetix-wheels,source=/wheels,target=/mnt/wheels \
+    binding install kinetix
+
+# NetHack
+COPY bindings/nethack/binding.toml bindings/nethack/lock.txt /opt/tank/bindings/nethack/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install nethack
+
+# Neural MMO 2
+COPY bindings/nmmo/binding.toml bindings/nmmo/lock.txt bindings/nmmo/build.txt /opt/tank/bindings/nmmo/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=nmmo-wheels,source=/wheels,target=/mnt/wheels \
+    binding install nmmo
+
+# Procgen
+COPY bindings/procgen/binding.toml bindings/procgen/lock.txt /opt/tank/bindings/procgen/
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
+    --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install procgen
+
+# Griddly
+COPY bindings/griddly/binding.toml bindings/griddly/lock.txt /opt/tank/bindings/griddly/
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
+    --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install griddly
+
+# MiniHack
+COPY bindings/minihack/binding.toml bindings/minihack/lock.txt bindings/minihack/build.txt /opt/tank/bindings/minihack/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=minihack-wheels,source=/wheels,target=/mnt/wheels \
+    binding install minihack
+
+# Slime Volleyball
+COPY bindings/slimevolley/binding.toml bindings/slimevolley/lock.txt /opt/tank/bindings/slimevolley/
+RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    binding install slimevolley
+
+# MicroRTS
+COPY bindings/microrts/binding.toml bindings/microrts/lock.txt bindings/microrts/build.txt /opt/tank/bindings/microrts/
+RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
+    --mount=type=cache,target=/var/lib/apt,sharing=locked \
+    --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
+    --mount=type=cache,target=/var/cache/uv \
+    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=microrts-wheels,source=/wheels,target=/mnt/wheels \
+    binding install microrts
+
+# end of the bindings
+
+FROM full AS tools
 COPY docker/apt/build.txt docker/apt/tools.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
@@ -117,8 +387,15 @@ COPY --from=build /package /opt/venv
 USER 1000
 CMD ["puffer", "train", "breakout"]
 
-FROM envs AS tank
+FROM common AS tank
 LABEL tank.target="tank"
+COPY docker/bin/tank-entrypoint /usr/local/bin/
+COPY --from=build /package /opt/venv
+USER 1000
+CMD ["puffer", "train", "breakout"]
+
+FROM full AS tank-full
+LABEL tank.target="tank-full"
 COPY docker/bin/tank-entrypoint /usr/local/bin/
 COPY --from=build /package /opt/venv
 USER 1000
@@ -128,7 +405,8 @@ FROM tools AS test
 LABEL tank.target="test"
 COPY docker/bin/tank-entrypoint /usr/local/bin/
 COPY --from=build /package /opt/venv
-ENV TANK_COMMAND=pytest
+# Here nothing is missing: a test that skips because it is fails instead.
+ENV TANK_COMMAND=pytest TANK_BINDINGS=all
 USER 1000
 CMD ["pytest"]
 

@@ -50,6 +50,9 @@ class Facts:
         seeding: Why a seed cannot decide everything; "" where it does, as it should.
         deterministic: Those of ``conformance`` that play the same whatever the seed.
         isolated: The stack that needs a Python environment of its own, such as "jax"; "" for none.
+        prepare: Functions, ``module:function``, to call once after the installation in an image: they write
+            files beside themselves, which whoever runs the image may not.
+        strip: Folders in site-packages whose compiled modules come with debug symbols; images take them out.
         metadata: Corrections, by package.
         build: Packages that must be there to compile sources: ``pip`` installs them first.
         apt: Debian packages needed to run, with reasons.
@@ -72,6 +75,8 @@ class Facts:
     seeding: str = ""
     deterministic: tuple[str, ...] = ()
     isolated: str = ""
+    prepare: tuple[str, ...] = ()
+    strip: tuple[str, ...] = ()
     metadata: Mapping[str, Metadata] = field(default_factory=dict)
     build: tuple[str, ...] = ()
     apt: Mapping[str, str] = field(default_factory=dict)
@@ -135,7 +140,7 @@ def _checked(where: str, key: str, value: Any) -> Any:
     """``value`` as the type of the field ``key``."""
     if key in ("extra", "common"):
         return _of_type(where, value, bool, "true or false")
-    if key in ("requires", "modules", "conformance", "deterministic"):
+    if key in ("requires", "modules", "conformance", "deterministic", "prepare", "strip"):
         return _strings(where, value)
     if key in ("apt", "apt_build"):
         return {name: _of_type(f"{where}.{name}", why, str, "its reason") for name, why in _table(where, value).items()}

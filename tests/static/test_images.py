@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 # A line that ends in a backslash goes on in the next one; comments may stand between.
 INSTRUCTIONS = re.sub(r"\\\n", " ", re.sub(r"(?m)^\s*#.*\n", "", DOCKERFILE)).splitlines()
-FINAL = ("runtime", "tank", "test", "dev")
+FINAL = ("runtime", "tank", "tank-full", "test", "dev")
 LOCKS = sorted((ROOT / "docker" / "locks").glob("*.txt"))
 ALL_LOCKS = [
     *LOCKS,
@@ -74,14 +74,14 @@ def test_final_stages_say_what_they_are(stage: str) -> None:
     assert f'LABEL tank.target="{stage}"' in stages()[stage][1]
 
 
-@pytest.mark.parametrize("stage", ["runtime", "tank"])
+@pytest.mark.parametrize("stage", ["runtime", "tank", "tank-full"])
 def test_no_compilers_in_what_is_only_run(stage: str) -> None:
     below = [line for name in ancestors(stage) if name in stages() for line in stages()[name][1]]
     assert not [line for line in below if re.search(r"apt-install (.* )?(build|tools|dev)\b", line)]
 
 
 def test_sources_come_after_everything_that_is_downloaded() -> None:
-    for name in ("runtime", "tank", "test"):
+    for name in ("runtime", "tank", "tank-full", "test"):
         own = stages()[name][1]
         assert "COPY --from=build /package /opt/venv" in own
         assert not [line for line in own if line.startswith("RUN")]
@@ -97,7 +97,8 @@ def test_every_install_checks_hashes() -> None:
 
 
 def test_every_apt_and_pip_layer_uses_a_listed_file() -> None:
-    installs = re.findall(r"(?<=[ ])(apt|pip)-install ((?:[\w\"$\{\}-]+ ?)+)", "\n".join(INSTRUCTIONS))
+    instructions = "\n".join(INSTRUCTIONS).replace("pip-install envs ray", "pip-install envs")  # ray: made slim
+    installs = re.findall(r"(?<=[ ])(apt|pip)-install ((?:[\w\"$\{\}-]+ ?)+)", instructions)
     used = {(kind, name.strip('"')) for kind, names in installs for name in names.split()}
     lists = {("apt", path.stem) for path in APT_LISTS}
     locks = {("pip", path.stem) for path in LOCKS if path.stem != "uv" and not path.stem.startswith("torch-")}
@@ -156,6 +157,7 @@ def copied(tmp_path: Path) -> Path:
         "scripts/lock",
         "pyproject.toml",
         "docs/bindings.md",
+        "Dockerfile",
     ):
         target = tmp_path / part
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -202,6 +204,26 @@ def test_the_docs_show_what_a_binding_says_of_itself(copied: Path) -> None:
     assert "docs/bindings.md: not made from today's binding.toml files" in lock(copied, "--check").stderr
     lock(copied, "--extras")
     assert "| LGPL-9 | `pip install 'pufferlib[atari]'` |" in (copied / "docs/bindings.md").read_text()
+
+
+def test_the_layer_of_a_new_binding_comes_after_all_others(copied: Path) -> None:
+    (copied / "bindings/aardvark").mkdir()
+    text = (copied / "bindings/atari/binding.toml").read_text().replace("Atari 2600", "Aardvark")
+    (copied / "bindings/aardvark/binding.toml").write_text(text)
+    before = re.findall(r"binding install (\w+)", DOCKERFILE)
+    assert "Dockerfile: not made from today's binding.toml files" in lock(copied, "--check").stderr
+    lock(copied, "--extras")
+    after = re.findall(r"binding install (\w+)", (copied / "Dockerfile").read_text())
+    assert [name for name in after if name != "aardvark"] == before
+    common = [name for name in after if after.index(name) <= after.index("aardvark")]
+    assert common[-1] == "aardvark"
+    assert "FROM common AS full" in (copied / "Dockerfile").read_text().partition("binding install aardvark\n")[2][:30]
+
+
+def test_every_binding_is_installed_by_its_lock_with_hashes() -> None:
+    text = (ROOT / "docker/bin/binding").read_text()
+    assert text.count("--require-hashes") == 2, "of the wheels from the index, and of all that is compiled"
+    assert text.count("--no-index") == 1, "only what was compiled here is installed without a hash"
 
 
 def test_two_versions_of_one_package_are_noticed(copied: Path) -> None:
