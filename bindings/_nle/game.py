@@ -1,6 +1,7 @@
 """Games of nle with seeds that hold, ends that tell the truth, and pictures."""
 
 import functools
+import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -8,12 +9,19 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Dict
-from nle import nethack
-from nle.env import NLE
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 
 from .._terminal import draw_terminal
+
+# MicroRTS looks in its turn whether nle is loaded.
+if "jpype" in sys.modules and sys.modules["jpype"].isJVMStarted():
+    raise APIUsageError(
+        "NetHack: Java and NetHack in one process end in a crash, and Java (MicroRTS) runs here; "
+        "make one of them in worker processes (vector.make with backend='Multiprocessing')"
+    )
+from nle import nethack
+from nle.env import NLE
 
 __all__ = ["Info", "Mended", "Observation", "check_counts", "check_keys", "mended"]
 

@@ -22,9 +22,12 @@ from pufferlib.bindings._facts import Facts, all_facts
 from pufferlib.isolated import find_interpreter
 from pufferlib.testing import ContractError, check_env
 
+# Those that may not share a process with others are played in one of their own, by tests/unit/bindings/test_NAME.py.
+OWN_PROCESS = {"microrts"} - {os.environ.get("TANK_OWN_PROCESS")}
 CASES = [
     pytest.param(facts, f"{facts.name}/{name}", id=f"{facts.name}/{name}")
     for facts in all_facts().values()
+    if facts.name not in OWN_PROCESS
     for name in facts.conformance
 ]
 STEPS = 60
