@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,7 +43,16 @@ def make_game(
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise APIUsageError(f"{where}: {option} must be an int >= {least}, got {value!r}")
         options[option] = value
-    return PadAgents(module.parallel_env(render_mode=render_mode, **options, **_rewards(where, module, rewards or {})))
+    return _Battle(module.parallel_env(render_mode=render_mode, **options, **_rewards(where, module, rewards or {})))
+
+
+class _Battle(PadAgents):
+    def render(self) -> Any:
+        """The battlefield, uint8 ``(height, width, 3)``; None without a ``render_mode``."""
+        with warnings.catch_warnings():
+            # pygame looks for system fonts, and takes its own where there are none.
+            warnings.filterwarnings("ignore", "'fc-list' is missing", UserWarning)
+            return super().render()
 
 
 def _check(where: str, render_mode: str | None, **switches: object) -> None:

@@ -576,8 +576,9 @@ def test_a_module_that_never_loads_is_an_error(tmp_path):
     lines = run_script(
         tmp_path,
         """
-        import multiprocessing
+        import multiprocessing, os
         import pufferlib.vector.processes.launch as launch
+        os.environ["PYTHONPATH"] = os.getcwd()  # where the server looks for modules
         launch.SERVER_S = 1.0
         multiprocessing.set_forkserver_preload(["endless"])
         try:
@@ -590,7 +591,7 @@ def test_a_module_that_never_loads_is_an_error(tmp_path):
         tell(vecenv.reset()[0].ravel())
         vecenv.close()
         """,
-        cwd=tmp_path,  # where the server looks for modules
+        cwd=tmp_path,
     )
     assert "must answer within 1 seconds" in lines[0]
     assert "asked to load endless (multiprocessing.set_forkserver_preload)" in lines[0]
