@@ -1,10 +1,10 @@
 """MiniGrid and BabyAI: names, what is seen, and that nothing is printed."""
 
+import subprocess
 import sys
-from importlib.util import subprocess
+from importlib.util import find_spec
 from typing import Any
 
-import find_spec
 import gymnasium
 import numpy as np
 import pytest
