@@ -149,6 +149,8 @@ cdef class OceanBatch:
             "action_kind": ("discrete", "multi_discrete", "box")[spec.action_kind],
             "action_sizes": _sizes(spec.action_sizes),
             "agents": spec.agents,
+            "agents_end": bool(spec.agents_end),
+            "game_bytes": self.batch.game_bytes,
             "picture": (spec.picture_height, spec.picture_width),
             "frames_per_second": spec.frames_per_second,
         }

@@ -40,6 +40,7 @@ cdef extern from "puffer_batch.h" nogil:
         float observation_low, observation_high
         int action_kind
         int32_t *action_sizes
+        c_bool agents_end
         int32_t agents, picture_width, picture_height, frames_per_second
     ctypedef struct PufferCanvas:
         uint8_t *pixels
@@ -53,7 +54,7 @@ cdef extern from "puffer_batch.h" nogil:
         PufferSpec spec
         PufferAutoreset autoreset
         int32_t num_games
-        size_t observation_bytes
+        size_t game_bytes, observation_bytes
         char *games
         void *observations
         void *final_observations

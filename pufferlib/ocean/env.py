@@ -26,6 +26,9 @@ class OceanEnv(PufferEnv):
     copy what you keep, and do not write into ``observations``, because a step may draw only what
     has changed.
 
+    Besides a PufferEnv's attributes it has ``agents_end``, whether each agent has episodes of its own (it ends and
+    begins another while its game goes on) or a game's agents share one, and ``game_bytes``, the memory of a game.
+
     Args:
         name: One of ``pufferlib.ocean.names()``.
         num_envs: Games; ``num_agents`` is that times the players of a game.
@@ -84,6 +87,8 @@ class OceanEnv(PufferEnv):
         self.single_action_space = _action_space(spec)
         self.num_envs = num_envs
         self.num_agents = num_envs * spec["agents"]
+        self.agents_end: bool = spec["agents_end"]
+        self.game_bytes: int = spec["game_bytes"]
         self.metadata = {**type(self).metadata, "render_fps": spec["frames_per_second"]}  # type: ignore[misc]
         self._picture_shape: tuple[int, ...] = (*spec["picture"], 3)
         self._seed: int | None = _checked_seed(where, seed)

@@ -41,6 +41,23 @@ static inline void puffer_set_parameter(char *game, const PufferParameter *param
     }
 }
 
+static inline void puffer_set_parameters(PufferGame *game, const PufferEnvType *type, const double *values) {
+    for (int32_t i = 0; i < type->num_parameters; i++) {
+        puffer_set_parameter((char *)game, &type->parameters[i], values[i]);
+    }
+}
+
+/* Of one game with these parameters, a multiple of 16; 0 when there is no memory to find out. */
+static inline size_t puffer_game_bytes(const PufferEnvType *type, const double *values) {
+    if (type->bytes == NULL) return type->size;
+    PufferGame *game = calloc(1, type->size);
+    if (game == NULL) return 0;
+    puffer_set_parameters(game, type, values);
+    const size_t bytes = (type->bytes(game) + 15) / 16 * 16;
+    free(game);
+    return bytes;
+}
+
 static inline void puffer_batch_destroy(PufferBatch *batch) {
     free(batch->games);
     free(batch->logs);
@@ -59,18 +76,17 @@ static inline const char *puffer_batch_create(PufferBatch *batch, const PufferEn
     memset(batch, 0, sizeof *batch);
     batch->type = type;
     batch->num_games = num_games;
-    batch->games = calloc((size_t)num_games, type->size);
+    batch->game_bytes = puffer_game_bytes(type, values);
+    batch->games = batch->game_bytes == 0 ? NULL : calloc((size_t)num_games, batch->game_bytes);
     batch->logs = calloc((size_t)num_games, sizeof(PufferLog));
     batch->over = calloc((size_t)num_games, sizeof(bool));
     if (batch->games == NULL || batch->logs == NULL || batch->over == NULL) {
         puffer_batch_destroy(batch);
         return NULL;
     }
-    for (int32_t i = 0; i < num_games; i++) {
-        for (int32_t j = 0; j < type->num_parameters; j++) {
-            puffer_set_parameter((char *)puffer_game(batch, i), &type->parameters[j], values[j]);
-        }
-    }
+    if (type->prepare != NULL && !*type->prepared) type->prepare();
+    *type->prepared = true;
+    for (int32_t i = 0; i < num_games; i++) puffer_set_parameters(puffer_game(batch, i), type, values);
     const char *problem = type->spec(batch->games, &batch->spec);
     if (problem != NULL) puffer_batch_destroy(batch);
     batch->observation_bytes = puffer_row_bytes(&batch->spec) * (size_t)batch->spec.agents;
@@ -89,6 +105,7 @@ static inline void puffer_batch_bind(PufferBatch *batch) {
         game->terminals = batch->terminals + (size_t)i * agents;
         game->truncations = batch->truncations + (size_t)i * agents;
         game->masks = batch->masks + (size_t)i * agents;
+        game->log = &batch->logs[i];
     }
 }
 

@@ -11,7 +11,12 @@
  *   PufferOutcome pong_step(Pong *)                reads actions, writes observations and rewards
  *   void pong_draw(const Pong *, PufferCanvas *)   paints the state
  *
- * and PUFFER_ENV(Pong, pong) in pong.c, which turns them into the `PufferEnvType` that Python finds.
+ * and PUFFER_ENV(Pong, pong) in pong.c, which turns them into the `PufferEnvType` that Python finds. Two
+ * hooks may follow, as in PUFFER_ENV(Pong, pong, .bytes = pong_bytes, .prepare = pong_prepare):
+ *
+ *   size_t pong_bytes(const void *game)            the size of a game with these parameters: the struct and
+ *                                                  what lies behind it, which is zero at first
+ *   void pong_prepare(void)                        fills constant tables; called once in a process
  *
  * Rules. The loop clears rewards and flags before a step and calls reset after an episode, when the mode of
  * the batch says so: a step never resets itself. An observation row keeps its content from step to step, so
@@ -122,6 +127,7 @@ typedef struct {
     PufferActionKind action_kind;
     int32_t action_sizes[PUFFER_MAX_DIMS];
     int32_t agents;                        /* players of one game */
+    bool agents_end;                       /* each has episodes of its own: PUFFER_END_AGENT */
     int32_t picture_width, picture_height; /* px */
     int32_t frames_per_second;             /* steps in a second of the game, for videos */
 } PufferSpec;
@@ -132,6 +138,13 @@ typedef struct {
     int32_t width, height;
 } PufferCanvas;
 
+/* Sums over the episodes that finished since the last report. */
+typedef struct {
+    float metrics[PUFFER_MAX_METRICS];
+    float episode_return, episode_length;
+    int32_t episodes;
+} PufferLog;
+
 /* ---- The head of every environment's struct ------------------------------------------------------- */
 
 typedef struct {
@@ -141,6 +154,7 @@ typedef struct {
     bool *terminals;     /* [agents], false before each step; only for players that end one by one */
     bool *truncations;   /* the same */
     bool *masks;         /* [agents], true at first; a reset writes all of them where players may be absent */
+    PufferLog *log;      /* through PUFFER_END_AGENT */
     PufferRng rng;
     float episode_return;   /* summed over the agents; the loop keeps it and what follows */
     int32_t episode_length; /* steps, this one included */
@@ -154,6 +168,29 @@ typedef enum {
     PUFFER_TRUNCATED,  /* a limit from outside cut it off: what follows would have been worth something */
 } PufferOutcome;
 
+static inline void puffer_log_episode(PufferLog *log, const void *game, const PufferMetric *metrics,
+                                      int32_t num_metrics, float episode_return, float episode_length) {
+    for (int32_t i = 0; i < num_metrics; i++) {
+        log->metrics[i] += *(const float *)((const char *)game + metrics[i].offset);
+    }
+    log->episode_return += episode_return;
+    log->episode_length += episode_length;
+    log->episodes++;
+}
+
+static inline void puffer_raise_flag(PufferGame *game, int32_t agent, PufferOutcome outcome) {
+    bool *flags = outcome == PUFFER_TERMINATED ? game->terminals : game->truncations;
+    flags[agent] = true;
+}
+
+/* For games with spec.agents_end: ends the episode of one agent, whose next one begins in the same step.
+ * Raises its flag and counts the episode, with the metrics as they are in the struct now; `table` is
+ * <env>_metrics. The end of such a game counts nothing: end every agent that is there before it. */
+#define PUFFER_END_AGENT(env, table, agent, outcome, episode_return, episode_length)             \
+    (puffer_raise_flag(&(env)->game, agent, outcome),                                            \
+     puffer_log_episode((env)->game.log, env, table, (int32_t)(sizeof(table) / sizeof *(table)), \
+                        episode_return, episode_length))
+
 /* What follows the end of an episode. */
 typedef enum {
     PUFFER_SAME_STEP, /* the row shows the next episode at once, final_observations keeps the last observation
@@ -166,17 +203,13 @@ typedef enum {
 
 typedef struct PufferBatch PufferBatch;
 
-/* Sums over the episodes that finished since the last report. */
-typedef struct {
-    float metrics[PUFFER_MAX_METRICS];
-    float episode_return, episode_length;
-    int32_t episodes;
-} PufferLog;
-
 /* What PUFFER_ENV makes of an environment. Ranges are of games: [begin, end). */
 typedef struct {
     const char *name, *class_name, *about;
-    size_t size; /* of the struct, bytes */
+    size_t size;                       /* of the struct, bytes */
+    size_t (*bytes)(const void *game); /* of the struct and what lies behind it; NULL where that is nothing */
+    void (*prepare)(void);             /* NULL where there are no tables to fill */
+    bool *prepared;                    /* whether that was done */
     const PufferParameter *parameters;
     int32_t num_parameters;
     const PufferMetric *metrics;
@@ -193,7 +226,7 @@ struct PufferBatch {
     PufferSpec spec; /* the same for every game */
     PufferAutoreset autoreset;
     int32_t num_games;
-    size_t observation_bytes; /* of one game */
+    size_t game_bytes, observation_bytes; /* of one game */
     char *games;
     bool *over;      /* [num_games]; episodes that ended and are not followed by another yet */
     PufferLog *logs; /* [num_games]; apart from the games, to keep what a step touches small */
@@ -204,7 +237,7 @@ struct PufferBatch {
 };
 
 static inline PufferGame *puffer_game(const PufferBatch *batch, int32_t index) {
-    return (PufferGame *)(batch->games + (size_t)index * batch->type->size);
+    return (PufferGame *)(batch->games + (size_t)index * batch->game_bytes);
 }
 
 /* Clear the outcome of the last step of games [begin, end). */
@@ -225,7 +258,7 @@ PUFFER_INLINE void puffer_begin_episode(PufferGame *game, int32_t agents, void (
     for (int32_t agent = 0; agent < agents; agent++) game->present += game->masks[agent];
 }
 
-PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, int32_t end, size_t size,
+PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, int32_t end,
                                       void (*reset)(void *game)) {
     const size_t agents = (size_t)batch->spec.agents;
     puffer_clear_outcome(batch, begin, end);
@@ -233,7 +266,7 @@ PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, i
     memset(batch->logs + begin, 0, (size_t)(end - begin) * sizeof(PufferLog));
     memset(batch->masks + (size_t)begin * agents, true, (size_t)(end - begin) * agents * sizeof(bool));
     for (int32_t i = begin; i < end; i++) {
-        PufferGame *game = (PufferGame *)(batch->games + (size_t)i * size);
+        PufferGame *game = puffer_game(batch, i);
         puffer_begin_episode(game, (int32_t)agents, reset);
     }
 }
@@ -242,17 +275,16 @@ PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, i
  * another, keep its last observation. */
 static inline void puffer_end_episode(const PufferBatch *batch, int32_t index, PufferOutcome outcome) {
     PufferGame *game = puffer_game(batch, index);
-    PufferLog *log = &batch->logs[index];
-    size_t agents = (size_t)batch->spec.agents;
-    bool *flags = outcome == PUFFER_TERMINATED ? game->terminals : game->truncations;
-    memcpy(flags, game->masks, agents * sizeof(bool));
-    for (int32_t i = 0; i < batch->type->num_metrics; i++) {
-        const char *metric = (const char *)game + batch->type->metrics[i].offset;
-        log->metrics[i] += *(const float *)metric;
+    const int32_t agents = batch->spec.agents;
+    for (int32_t agent = 0; agent < agents; agent++) {
+        const bool ended = game->terminals[agent] || game->truncations[agent];
+        if (game->masks[agent] && !ended) puffer_raise_flag(game, agent, outcome);
     }
-    log->episode_return += game->episode_return / (float)(game->present > 0 ? game->present : 1);
-    log->episode_length += (float)game->episode_length;
-    log->episodes++;
+    if (!batch->spec.agents_end) {
+        puffer_log_episode(&batch->logs[index], game, batch->type->metrics, batch->type->num_metrics,
+                           game->episode_return / (float)(game->present > 0 ? game->present : 1),
+                           (float)game->episode_length);
+    }
     if (batch->autoreset != PUFFER_SAME_STEP) return;
     memcpy(batch->final_observations + (size_t)index * batch->observation_bytes, game->observations,
            batch->observation_bytes);
@@ -266,11 +298,10 @@ PUFFER_INLINE PufferOutcome puffer_play(PufferGame *game, int32_t agents, Puffer
     return outcome;
 }
 
-PUFFER_INLINE void puffer_step_range(const PufferBatch *batch, int32_t begin, int32_t end, size_t size,
-                                     int32_t agents, PufferOutcome (*step)(void *game),
-                                     void (*reset)(void *game)) {
-    char *at = batch->games + (size_t)begin * size;
-    for (int32_t i = begin; i < end; i++, at += size) {
+PUFFER_INLINE void puffer_step_range(const PufferBatch *batch, int32_t begin, int32_t end, int32_t agents,
+                                     PufferOutcome (*step)(void *game), void (*reset)(void *game)) {
+    char *at = batch->games + (size_t)begin * batch->game_bytes;
+    for (int32_t i = begin; i < end; i++, at += batch->game_bytes) {
         PufferGame *game = (PufferGame *)at;
         PufferOutcome outcome = puffer_play(game, agents, step);
         if (outcome != PUFFER_RUNNING) {
@@ -281,11 +312,11 @@ PUFFER_INLINE void puffer_step_range(const PufferBatch *batch, int32_t begin, in
 }
 
 /* The same where the end of an episode and the beginning of the next are not in one step. */
-PUFFER_INLINE void puffer_step_pausing(const PufferBatch *batch, int32_t begin, int32_t end, size_t size,
+PUFFER_INLINE void puffer_step_pausing(const PufferBatch *batch, int32_t begin, int32_t end,
                                        PufferOutcome (*step)(void *game), void (*reset)(void *game)) {
     const int32_t agents = batch->spec.agents;
     for (int32_t i = begin; i < end; i++) {
-        PufferGame *game = (PufferGame *)(batch->games + (size_t)i * size);
+        PufferGame *game = puffer_game(batch, i);
         if (!batch->over[i]) {
             PufferOutcome outcome = puffer_play(game, agents, step);
             batch->over[i] = outcome != PUFFER_RUNNING;
@@ -300,53 +331,54 @@ PUFFER_INLINE void puffer_step_pausing(const PufferBatch *batch, int32_t begin, 
 }
 
 /* Games of one player, the usual kind, have a loop of their own: a quarter faster for the smallest games. */
-PUFFER_INLINE void puffer_step_games(const PufferBatch *batch, int32_t begin, int32_t end, size_t size,
+PUFFER_INLINE void puffer_step_games(const PufferBatch *batch, int32_t begin, int32_t end,
                                      PufferOutcome (*step)(void *game), void (*reset)(void *game)) {
     puffer_clear_outcome(batch, begin, end);
     if (batch->autoreset != PUFFER_SAME_STEP) {
-        puffer_step_pausing(batch, begin, end, size, step, reset);
+        puffer_step_pausing(batch, begin, end, step, reset);
     } else if (batch->spec.agents == 1) {
-        puffer_step_range(batch, begin, end, size, 1, step, reset);
+        puffer_step_range(batch, begin, end, 1, step, reset);
     } else {
-        puffer_step_range(batch, begin, end, size, batch->spec.agents, step, reset);
+        puffer_step_range(batch, begin, end, batch->spec.agents, step, reset);
     }
 }
 
 /* Define `const PufferEnvType <env>_env`. The small functions give the author's typed ones a common form. */
-#define PUFFER_ENV(Type, env)                                                                          \
-    _Static_assert(offsetof(Type, game) == 0, "PufferGame game must open the struct");                 \
-    _Static_assert(sizeof env##_metrics / sizeof(PufferMetric) <= PUFFER_MAX_METRICS, "many metrics"); \
-    static const char *env##_any_spec(const void *game, PufferSpec *spec) {                            \
-        return env##_spec(game, spec);                                                                 \
-    }                                                                                                  \
-    static inline void env##_any_reset(void *game) {                                                   \
-        env##_reset(game);                                                                             \
-    }                                                                                                  \
-    static inline PufferOutcome env##_any_step(void *game) {                                           \
-        return env##_step(game);                                                                       \
-    }                                                                                                  \
-    static void env##_any_draw(const void *game, PufferCanvas *canvas) {                               \
-        env##_draw(game, canvas);                                                                      \
-    }                                                                                                  \
-    static void env##_reset_games(const PufferBatch *batch, int32_t begin, int32_t end) {              \
-        puffer_reset_games(batch, begin, end, sizeof(Type), env##_any_reset);                          \
-    }                                                                                                  \
-    static void env##_step_games(const PufferBatch *batch, int32_t begin, int32_t end) {               \
-        puffer_step_games(batch, begin, end, sizeof(Type), env##_any_step, env##_any_reset);           \
-    }                                                                                                  \
-    const PufferEnvType env##_env = {                                                                  \
-        .name = #env,                                                                                  \
-        .class_name = #Type,                                                                           \
-        .about = env##_about,                                                                          \
-        .size = sizeof(Type),                                                                          \
-        .parameters = env##_parameters,                                                                \
-        .num_parameters = sizeof env##_parameters / sizeof(PufferParameter),                           \
-        .metrics = env##_metrics,                                                                      \
-        .num_metrics = sizeof env##_metrics / sizeof(PufferMetric),                                    \
-        .spec = env##_any_spec,                                                                        \
-        .reset = env##_reset_games,                                                                    \
-        .step = env##_step_games,                                                                      \
-        .draw = env##_any_draw,                                                                        \
-    };
+#define PUFFER_ENV(Type, env, ...)                                                                        \
+    _Static_assert(offsetof(Type, game) == 0, "PufferGame game must open the struct");                    \
+    _Static_assert(sizeof env##_metrics / sizeof(PufferMetric) <= PUFFER_MAX_METRICS, "many metrics");    \
+    static const char *env##_any_spec(const void *game, PufferSpec *spec) {                               \
+        return env##_spec(game, spec);                                                                    \
+    }                                                                                                     \
+    static inline void env##_any_reset(void *game) {                                                      \
+        env##_reset(game);                                                                                \
+    }                                                                                                     \
+    static inline PufferOutcome env##_any_step(void *game) {                                              \
+        return env##_step(game);                                                                          \
+    }                                                                                                     \
+    static void env##_any_draw(const void *game, PufferCanvas *canvas) {                                  \
+        env##_draw(game, canvas);                                                                         \
+    }                                                                                                     \
+    static void env##_reset_games(const PufferBatch *batch, int32_t begin, int32_t end) {                 \
+        puffer_reset_games(batch, begin, end, env##_any_reset);                                           \
+    }                                                                                                     \
+    static void env##_step_games(const PufferBatch *batch, int32_t begin, int32_t end) {                  \
+        puffer_step_games(batch, begin, end, env##_any_step, env##_any_reset);                            \
+    }                                                                                                     \
+    static bool env##_is_prepared;                                                                        \
+    const PufferEnvType env##_env = {.name = #env,                                                        \
+                                     .class_name = #Type,                                                 \
+                                     .about = env##_about,                                                \
+                                     .size = sizeof(Type),                                                \
+                                     .parameters = env##_parameters,                                      \
+                                     .num_parameters = sizeof env##_parameters / sizeof(PufferParameter), \
+                                     .metrics = env##_metrics,                                            \
+                                     .num_metrics = sizeof env##_metrics / sizeof(PufferMetric),          \
+                                     .spec = env##_any_spec,                                              \
+                                     .reset = env##_reset_games,                                          \
+                                     .step = env##_step_games,                                            \
+                                     .prepared = &env##_is_prepared,                                      \
+                                     .draw = env##_any_draw,                                              \
+                                     __VA_ARGS__};
 
 #endif

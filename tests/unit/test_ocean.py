@@ -247,15 +247,15 @@ def test_recorded_trajectory(name):
 @every_env
 def test_every_finished_episode_is_counted_once(name):
     env = make(name, num_envs=16, log_interval=10)
-    agents = env.num_agents // env.num_envs
+    players = env.num_agents if env.agents_end else 16  # that have episodes: agents or whole games
     ended, reported, lengths, returns = 0, [], [], []
-    length, total = np.zeros(16), np.zeros(16)
+    length, total = np.zeros(players), np.zeros(players)
 
     def watch(infos):
         nonlocal ended
-        over = (env.terminals | env.truncations).reshape(16, agents).all(axis=1)
+        over = (env.terminals | env.truncations).reshape(players, -1).all(axis=1)
         length[:] += 1
-        total[:] += env.rewards.reshape(16, agents).mean(axis=1)
+        total[:] += env.rewards.reshape(players, -1).mean(axis=1)
         ended += over.sum()
         lengths.extend(length[over])
         returns.extend(total[over])

@@ -100,7 +100,7 @@ def test_every_end_is_counted_once(name, autoreset):
     ends = counted = 0
     for _ in range(STEPS):
         *_, infos = env.step(env.action_space.sample())
-        ends += is_over(env).sum()
+        ends += ((env.terminals | env.truncations) if env.agents_end else is_over(env)).sum()
         counted += sum(info["n"] for info in infos)
     assert counted == ends
 
