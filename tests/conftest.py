@@ -1,5 +1,6 @@
 """Worker processes unpickle the environments of tests by name, so they must find the package ``tests`` as well."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -7,6 +8,12 @@ import pytest
 
 # Last, so that it never hides an installed package.
 sys.path.append(str(Path(__file__).parents[1]))
+
+
+def pytest_configure():
+    # A shell starts its background jobs with Ctrl-C ignored, which every process that a test starts would inherit.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
