@@ -34,6 +34,10 @@ cdef extern from "puffer_batch.h" nogil:
     ctypedef struct PufferMetric:
         const char *name
         const char *about
+    ctypedef struct PufferKey:
+        const char *name
+        int32_t component, value
+        const char *about
     ctypedef struct PufferSpec:
         int observation_type
         int32_t *observation_shape
@@ -71,6 +75,8 @@ cdef extern from "puffer_batch.h" nogil:
         int32_t num_parameters
         const PufferMetric *metrics
         int32_t num_metrics
+        const PufferKey *keys
+        int32_t num_keys
         void (*reset)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
         void (*step)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
         void (*draw)(const void *game, PufferCanvas *canvas) noexcept nogil
@@ -117,6 +123,15 @@ def ocean_types():
                 for j in range(kind.num_parameters)
             ],
             "metrics": {kind.metrics[j].name.decode(): kind.metrics[j].about.decode() for j in range(kind.num_metrics)},
+            "keys": [
+                {
+                    "name": kind.keys[j].name.decode(),
+                    "component": kind.keys[j].component,
+                    "value": kind.keys[j].value,
+                    "about": kind.keys[j].about.decode(),
+                }
+                for j in range(kind.num_keys)
+            ],
         })
         i += 1
     return types

@@ -11,9 +11,10 @@
  *   PufferOutcome pong_step(Pong *)                reads actions, writes observations and rewards
  *   void pong_draw(const Pong *, PufferCanvas *)   paints the state
  *
- * and PUFFER_ENV(Pong, pong) in pong.c, which turns them into the `PufferEnvType` that Python finds. Two
- * hooks may follow, as in PUFFER_ENV(Pong, pong, .bytes = pong_bytes, .prepare = pong_prepare):
+ * and PUFFER_ENV(Pong, pong) in pong.c, which turns them into the `PufferEnvType` that Python finds. More
+ * may follow, as in PUFFER_ENV(Pong, pong, PUFFER_KEYS(pong_keys), .prepare = pong_prepare):
  *
+ *   static const PufferKey pong_keys[]             the keyboard of a person who plays it, in pong_render.h
  *   size_t pong_bytes(const void *game)            the size of a game with these parameters: the struct and
  *                                                  what lies behind it, which is zero at first
  *   void pong_prepare(void)                        fills constant tables; called once in a process
@@ -119,6 +120,19 @@ typedef enum {
     PUFFER_BOX,            /* float actions[agents][action_sizes[0]], each in [-1, 1] */
 } PufferActionKind;
 
+/* A key with which a person plays: while it is down, number `component` of the action (0 of a Discrete one)
+ * is `value`. Names are "up", "down", "left", "right", "space", "enter", "tab", "backspace", letters and
+ * digits; not "q" and "r", which quit and reset. "up+right" is both together. A row with the name "" says
+ * what happens while no key is down; without one the game waits for a key. Rows whose value the action space
+ * does not have are left out, and all of them where actions are a PUFFER_BOX. */
+typedef struct {
+    const char *name;
+    int32_t component, value;
+    const char *about; /* in a few words: "move left" */
+} PufferKey;
+
+#define PUFFER_KEYS(table) .keys = (table), .num_keys = sizeof(table) / sizeof(PufferKey)
+
 /* What Python derives the spaces from. Shapes and sizes end with their first zero. */
 typedef struct {
     PufferType observation_type;
@@ -214,6 +228,8 @@ typedef struct {
     int32_t num_parameters;
     const PufferMetric *metrics;
     int32_t num_metrics;
+    const PufferKey *keys; /* NULL where digits, or what is typed, are actions */
+    int32_t num_keys;
     const char *(*spec)(const void *game, PufferSpec *spec);
     void (*reset)(const PufferBatch *batch, int32_t begin, int32_t end);
     void (*step)(const PufferBatch *batch, int32_t begin, int32_t end);

@@ -9,7 +9,7 @@ import numpy as np
 from pufferlib import _native
 from pufferlib.errors import APIUsageError, UnknownNameError
 
-__all__ = ["EnvType", "Parameter", "env_types"]
+__all__ = ["EnvType", "Key", "Parameter", "env_types"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,19 @@ class Parameter:
 
 
 @dataclass(frozen=True)
+class Key:
+    """A key of a person who plays: while ``name`` is down, number ``component`` of the action is ``value``.
+
+    "up+right" is two keys together; "" says what happens while none is down.
+    """
+
+    name: str
+    component: int
+    value: int
+    about: str
+
+
+@dataclass(frozen=True)
 class EnvType:
     """One C environment: where the extension has it, its names, and the rows of its tables."""
 
@@ -60,6 +73,7 @@ class EnvType:
     about: str
     parameters: tuple[Parameter, ...]
     metrics: dict[str, str]
+    keys: tuple[Key, ...]
 
     def numbers(self, values: dict[str, Any]) -> list[float]:
         """All parameters as C takes them, defaults where ``values`` says nothing.
@@ -94,7 +108,8 @@ def env_types() -> dict[str, EnvType]:
 
 
 def _env_type(entry: dict[str, Any]) -> EnvType:
-    return EnvType(**{**entry, "parameters": tuple(_parameter(**row) for row in entry["parameters"])})
+    parameters = tuple(_parameter(**row) for row in entry["parameters"])
+    return EnvType(**{**entry, "parameters": parameters, "keys": tuple(Key(**row) for row in entry["keys"])})
 
 
 def _parameter(type: str, default: float, **row: Any) -> Parameter:

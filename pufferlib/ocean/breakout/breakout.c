@@ -1,2 +1,2 @@
 #include "breakout_render.h"
-PUFFER_ENV(Breakout, breakout)
+PUFFER_ENV(Breakout, breakout, PUFFER_KEYS(breakout_keys))

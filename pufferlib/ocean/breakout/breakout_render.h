@@ -5,6 +5,12 @@
 #include "breakout.h"
 #include "lib/draw.h"
 
+static const PufferKey breakout_keys[] = {
+    {"", 0, BREAKOUT_STAY, "stay"},
+    {"left", 0, BREAKOUT_LEFT, "move left"},
+    {"right", 0, BREAKOUT_RIGHT, "move right"},
+};
+
 static inline void breakout_draw_wall(const Breakout *env, PufferCanvas *canvas) {
     static const uint32_t colours[] = {DRAW_RED, DRAW_ORANGE, DRAW_YELLOW, DRAW_GREEN, DRAW_CYAN, DRAW_BLUE};
     const int32_t gap = env->brick_width > 4 && env->brick_height > 4;

@@ -6,6 +6,11 @@
 #include "cartpole.h"
 #include "lib/draw.h"
 
+static const PufferKey cartpole_keys[] = {
+    {"left", 0, CARTPOLE_LEFT, "push to the left"},
+    {"right", 0, CARTPOLE_RIGHT, "push to the right"},
+};
+
 enum { CARTPOLE_PX_PER_M = 110, CARTPOLE_TRACK_Y = 240, CARTPOLE_AXLE = 34 /* px above the track */ };
 
 /* A line from the hinge at `x`, `length` px long. */

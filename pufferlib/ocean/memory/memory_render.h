@@ -6,6 +6,11 @@
 #include "lib/draw.h"
 #include "memory.h"
 
+static const PufferKey memory_keys[] = {
+    {"0", 0, 0, "digit 0; also while you are shown the digits"},
+    {"1", 0, 1, "digit 1"},
+};
+
 /* Boxes of the wait; a long one is drawn short. */
 static inline int32_t memory_drawn_delay(const Memory *env) {
     return env->mem_delay < 16 ? env->mem_delay : 16;

@@ -6,6 +6,11 @@
 #include "lib/draw.h"
 #include "multiagent.h"
 
+static const PufferKey multiagent_keys[] = {
+    {"0", 0, 0, "action 0"},
+    {"1", 0, 1, "action 1"},
+};
+
 static inline void multiagent_draw_agent(const Multiagent *env, PufferCanvas *canvas, int32_t agent,
                                          int32_t x, int32_t radius) {
     static const char *const names[] = {

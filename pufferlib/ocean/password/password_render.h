@@ -6,6 +6,11 @@
 #include "lib/draw.h"
 #include "password.h"
 
+static const PufferKey password_keys[] = {
+    {"0", 0, 0, "digit 0"},
+    {"1", 0, 1, "digit 1"},
+};
+
 /* The first `known` digits in a row of boxes, judged by the password; the other boxes are empty. */
 static inline void password_draw_row(const Password *env, PufferCanvas *canvas, int32_t y, const char *title,
                                      uint32_t digits, int32_t known, bool judged) {

@@ -5,6 +5,12 @@
 #include "lib/draw.h"
 #include "pong.h"
 
+static const PufferKey pong_keys[] = {
+    {"", 0, PONG_STAY, "stay"},
+    {"up", 0, PONG_UP, "move up"},
+    {"down", 0, PONG_DOWN, "move down"},
+};
+
 static inline void pong_draw_net(PufferCanvas *canvas) {
     const int32_t dash = 12, middle = canvas->width / 2 - 2;
     for (int32_t y = dash / 2; y < canvas->height; y += 2 * dash) {

@@ -5,6 +5,12 @@
 #include "lib/draw.h"
 #include "squared.h"
 
+static const PufferKey squared_keys[] = {
+    {"up", 0, SQUARED_UP, "move up"},       {"down", 0, SQUARED_DOWN, "move down"},
+    {"left", 0, SQUARED_LEFT, "move left"}, {"right", 0, SQUARED_RIGHT, "move right"},
+    {"space", 0, SQUARED_STAY, "stay"},
+};
+
 static inline void squared_draw(const Squared *env, PufferCanvas *canvas) {
     const int32_t cell = canvas->width / env->size;
     const int32_t gap = cell > 8; /* px between cells, where there is room */

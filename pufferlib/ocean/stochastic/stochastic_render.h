@@ -6,6 +6,11 @@
 #include "lib/draw.h"
 #include "stochastic.h"
 
+static const PufferKey stochastic_keys[] = {
+    {"0", 0, 0, "the action that is counted"},
+    {"1", 0, 1, "the other one"},
+};
+
 static inline void stochastic_draw(const Stochastic *env, PufferCanvas *canvas) {
     const int32_t left = 30, width = canvas->width - 60, length = env->game.episode_length;
     const int32_t mark = left + (int32_t)(env->p * (float)width);

@@ -1,2 +1,2 @@
 #include "template.h"
-PUFFER_ENV(Template, template)
+PUFFER_ENV(Template, template, PUFFER_KEYS(template_keys))

@@ -79,6 +79,12 @@ static inline PufferOutcome template_step(Template *env) {
     return env->game.episode_length < env->max_steps ? PUFFER_RUNNING : PUFFER_TRUNCATED;
 }
 
+static const PufferKey template_keys[] = {
+    {"left", 0, TEMPLATE_LEFT, "move left"},
+    {"right", 0, TEMPLATE_RIGHT, "move right"},
+    {"space", 0, TEMPLATE_STAY, "stay"},
+};
+
 static inline void template_draw(const Template *env, PufferCanvas *canvas) {
     const int32_t room = canvas->width - 32, door = env->length - 1;
     draw_clear(canvas, DRAW_NIGHT);

@@ -1,0 +1,51 @@
+"""The keys with which a person plays: each does something that its environment knows."""
+
+import re
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+from pufferlib import ocean
+from pufferlib.ocean.types import env_types
+
+NAMES = {
+    "up",
+    "down",
+    "left",
+    "right",
+    "space",
+    "enter",
+    "tab",
+    "backspace",
+    *"abcdefghijklmnopstuvwxyz",
+    *"0123456789",
+}
+
+every_env = pytest.mark.parametrize("name", ocean.names())
+
+
+@every_env
+def test_every_key_means_an_action_of_the_environment(name):
+    space = ocean.OceanEnv(name).single_action_space
+    keys = env_types()[name].keys
+    assert not (isinstance(space, Box) and keys)
+    sizes = np.array([space.n]) if isinstance(space, Discrete) else space.nvec
+    for key in keys:
+        assert 0 <= key.component < len(sizes), key
+        assert 0 <= key.value < sizes[key.component], key
+
+
+@every_env
+def test_keys_have_names_that_a_keyboard_has_and_say_what_they_do(name):
+    keys = env_types()[name].keys
+    for key in keys:
+        assert key.name == "" or set(key.name.split("+")) <= NAMES, f"{key}; q and r quit and reset"
+        assert re.fullmatch(r"\S.{2,60}", key.about), key
+    assert len({(key.name, key.component) for key in keys}) == len(keys), "a key does two things at once"
+
+
+def test_a_game_that_goes_on_by_itself_says_what_it_does_without_a_key():
+    idle = {name for name, env_type in env_types().items() if any(key.name == "" for key in env_type.keys)}
+    assert {"breakout", "pong"} <= idle
+    assert not idle & {"squared", "memory", "password"}
