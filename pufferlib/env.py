@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, MultiDiscrete
 
 from pufferlib.buffers import Array, BufferSource, set_buffers
 from pufferlib.errors import APIUsageError
@@ -58,6 +58,10 @@ class PufferEnv:
     # takes `autoreset` as a keyword, which vector.make then passes on.
     autoreset: Autoreset = "same_step"
 
+    # Which elements of an agent's flattened observation say what it may do: one for each value of each
+    # part of the action, not 0 where that is legal. None: everything is. Policies choose legal actions.
+    action_mask: slice | None = None
+
     def __init__(self, buf: BufferSource = None) -> None:
         where = type(self).__name__
         for name in BEFORE_SUPER:
@@ -71,6 +75,7 @@ class PufferEnv:
         if not isinstance(self.num_agents, int | np.integer) or self.num_agents < 1:
             raise APIUsageError(f"{where}: num_agents must be an int >= 1, got {self.num_agents!r}")
         check_native_spaces(where, self.single_observation_space, self.single_action_space)
+        self._check_action_mask(where)
 
         self.observation_space = joint_space(self.single_observation_space, self.num_agents)
         self.action_space = joint_space(self.single_action_space, self.num_agents)
@@ -98,6 +103,18 @@ class PufferEnv:
     def close(self) -> None:
         """Release what the environment holds."""
         raise NotImplementedError(f"{type(self).__name__}: define close()")
+
+    def _check_action_mask(self, where: str) -> None:
+        if self.action_mask is None:
+            return
+        space: Any = self.single_action_space
+        sizes = 0 if isinstance(space, Box) else space.nvec if isinstance(space, MultiDiscrete) else space.n
+        choices, elements = int(np.sum(sizes)), range(int(np.prod(self.single_observation_space.shape)))
+        if choices == 0 or len(elements[self.action_mask]) != choices:
+            raise APIUsageError(
+                f"{where}: action_mask must select {choices} of the {len(elements)} elements of an observation, one "
+                f"for each value of each part of an action, got {self.action_mask}; a Box action can have no mask"
+            )
 
     @property
     def emulated(self) -> Any:

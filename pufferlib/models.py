@@ -43,6 +43,7 @@ class Policy(nn.Module):
         self.distribution = action_distribution(env.single_action_space)
         self.is_continuous = isinstance(self.distribution, Gaussian)
         self._mask_structure = _mask_structure(env, self.distribution.num_params)
+        self._mask_elements: slice | None = None if env.emulated else env.action_mask
         outputs = self.distribution.num_params // (2 if self.is_continuous else 1)
         # One matrix for both heads: the network is small, and every call has a price.
         self.decoder = layer_init(nn.Linear(hidden_size, outputs + 1), std=1.0)
@@ -66,8 +67,11 @@ class Policy(nn.Module):
     def action_mask(self, observations: Tensor) -> Tensor | None:
         """Which values of each action part may be chosen: ``(rows, num_params)``; None where all may.
 
-        By default what the field ``action_mask`` of the observation says, if it has one of that size.
+        By default what the elements ``env.action_mask`` of the observation say; in an emulated one the field
+        ``action_mask``, if it has one of that size.
         """
+        if self._mask_elements is not None:
+            return observations.flatten(1)[:, self._mask_elements]
         if self._mask_structure is None:
             return None
         mask: Tensor = nativize_tensor(observations, self._mask_structure)["action_mask"]

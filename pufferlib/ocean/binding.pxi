@@ -148,6 +148,7 @@ cdef class OceanBatch:
             "observation_high": spec.observation_high,
             "action_kind": ("discrete", "multi_discrete", "box")[spec.action_kind],
             "action_sizes": _sizes(spec.action_sizes),
+            "action_mask": (spec.action_mask.offset, spec.action_mask.size),
             "agents": spec.agents,
             "agents_end": bool(spec.agents_end),
             "game_bytes": self.batch.game_bytes,

@@ -38,6 +38,8 @@ cdef extern from "puffer_batch.h" nogil:
         const char *name
         int32_t component, value
         const char *about
+    ctypedef struct PufferRange:
+        int32_t offset, size
     ctypedef struct PufferSpec:
         int observation_type
         int32_t *observation_shape
@@ -45,6 +47,7 @@ cdef extern from "puffer_batch.h" nogil:
         int action_kind
         int32_t *action_sizes
         c_bool agents_end
+        PufferRange action_mask
         int32_t agents, picture_width, picture_height, frames_per_second
     ctypedef struct PufferCanvas:
         uint8_t *pixels

@@ -85,6 +85,7 @@ class OceanEnv(PufferEnv):
         spec = self._batch.spec
         self.single_observation_space = _observation_space(spec)
         self.single_action_space = _action_space(spec)
+        self.action_mask = _range(*spec["action_mask"])
         self.num_envs = num_envs
         self.num_agents = num_envs * spec["agents"]
         self.agents_end: bool = spec["agents_end"]
@@ -187,6 +188,10 @@ def _observation_space(spec: Mapping[str, Any]) -> Box:
     dtype = np.dtype(spec["observation_type"]).type
     low, high = spec["observation_low"], spec["observation_high"]
     return Box(low, high, spec["observation_shape"], dtype)
+
+
+def _range(offset: int, size: int) -> slice | None:
+    return slice(offset, offset + size) if size else None
 
 
 def _action_space(spec: Mapping[str, Any]) -> Space:

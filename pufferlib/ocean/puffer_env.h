@@ -133,6 +133,11 @@ typedef struct {
 
 #define PUFFER_KEYS(table) .keys = (table), .num_keys = sizeof(table) / sizeof(PufferKey)
 
+/* Elements [offset, offset + size) of an agent's flattened observation; none where size is 0. */
+typedef struct {
+    int32_t offset, size;
+} PufferRange;
+
 /* What Python derives the spaces from. Shapes and sizes end with their first zero. */
 typedef struct {
     PufferType observation_type;
@@ -140,6 +145,7 @@ typedef struct {
     float observation_low, observation_high;
     PufferActionKind action_kind;
     int32_t action_sizes[PUFFER_MAX_DIMS];
+    PufferRange action_mask;               /* for each value of each action, not 0 where it is legal */
     int32_t agents;                        /* players of one game */
     bool agents_end;                       /* each has episodes of its own: PUFFER_END_AGENT */
     int32_t picture_width, picture_height; /* px */

@@ -70,8 +70,16 @@ class EnvGroup:
         env: Any = self._members[0].env
         space = env.single_observation_space
         dtype = env.obs_dtype if env.emulated else np.dtype(space.dtype)
-        agents, metadata = int(env.num_agents), dict(getattr(env, "metadata", None) or {})
-        return EnvDescription(space, env.single_action_space, agents, env.emulated, dtype, self.autoreset, metadata)
+        return EnvDescription(
+            single_observation_space=space,
+            single_action_space=env.single_action_space,
+            num_agents=int(env.num_agents),
+            emulated=env.emulated,
+            action_mask=None if env.emulated else env.action_mask,
+            obs_dtype=dtype,
+            autoreset=self.autoreset,
+            metadata=dict(getattr(env, "metadata", None) or {}),
+        )
 
     def track(self, progress: "memoryview[int]") -> None:
         """From now on, note in ``progress[0]``, a uint32, which environment is being worked on."""

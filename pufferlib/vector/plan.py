@@ -103,6 +103,7 @@ class EnvDescription:
         single_action_space: Of one agent, as it stands in the batch.
         num_agents: Rows of one environment.
         emulated: False for a native environment, else how its spaces were flattened.
+        action_mask: Which elements of an observation say what is legal; see ``PufferEnv``.
         obs_dtype: dtype of one agent's observation before it was flattened.
         autoreset: What follows a finished episode.
         metadata: What the environment says of itself, ``render_fps`` above all.
@@ -112,6 +113,7 @@ class EnvDescription:
     single_action_space: Space
     num_agents: int
     emulated: Any
+    action_mask: slice | None
     obs_dtype: np.dtype[Any]
     autoreset: Autoreset
     metadata: dict[str, Any]

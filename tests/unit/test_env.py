@@ -196,6 +196,9 @@ class Any(pufferlib.PufferEnv):
         ({"action_space": Discrete(2)}, r"action_space is derived; define only single_action_space"),
         ({"single_observation_space": Discrete(2)}, r"single_observation_space must be a Box, got Discrete.*emulation"),
         ({"single_action_space": Dict({})}, r"single_action_space must be Discrete, MultiDiscrete or Box, got Dict"),
+        ({"action_mask": slice(0, 3)}, r"action_mask must select 2 of the 3 elements .*, got slice\(0, 3, None\)"),
+        ({"action_mask": slice(2, 4)}, r"action_mask must select 2 of the 3 elements"),
+        ({"action_mask": slice(0, 1), "single_action_space": Box(-1, 1)}, r"a Box action can have no mask"),
     ],
 )
 def test_errors_of_construction(attributes, message):
@@ -203,6 +206,12 @@ def test_errors_of_construction(attributes, message):
         Any(**attributes)
     assert isinstance(error.value, ValueError)
     assert isinstance(error.value, RuntimeError)
+
+
+def test_an_action_mask_is_a_part_of_the_observation():
+    assert Any().action_mask is None
+    assert Any(action_mask=slice(1, 3)).action_mask == slice(1, 3)
+    assert Any(action_mask=slice(0, 3), single_action_space=MultiDiscrete([1, 2])).action_mask == slice(0, 3)
 
 
 @pytest.mark.parametrize(

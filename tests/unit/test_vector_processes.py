@@ -139,8 +139,26 @@ def test_the_driver_describes_the_environments():
         assert driver.observation_space.shape == (2, 1)
         assert driver.action_space.shape == (2,)
         assert driver.emulated is False
+        assert driver.action_mask is None
         assert driver.autoreset == vecenv.autoreset == "same_step"
         assert (vecenv.num_envs, vecenv.num_agents, vecenv.agents_per_batch) == (2, 4, 4)
+
+
+class Masked(SamplePufferEnv):
+    """Its observations are nothing but the mask of legal actions."""
+
+    action_mask = slice(0, 2)
+
+    def __init__(self, buf=None):
+        self.single_observation_space = gymnasium.spaces.Box(low=0, high=1, shape=(2,))
+        self.single_action_space = gymnasium.spaces.Discrete(2)
+        self.num_agents = 2
+        pufferlib.PufferEnv.__init__(self, buf)
+
+
+def test_the_driver_says_where_legal_actions_are_marked():
+    with make(Masked) as vecenv:
+        assert vecenv.driver_env.action_mask == slice(0, 2)
 
 
 def test_the_driver_of_emulated_environments_knows_their_dtypes():

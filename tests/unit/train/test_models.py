@@ -14,8 +14,9 @@ class Described:
 
     emulated = False
 
-    def __init__(self, observation_space, action_space):
+    def __init__(self, observation_space, action_space, action_mask=None):
         self.single_observation_space, self.single_action_space = observation_space, action_space
+        self.action_mask = action_mask
 
 
 VECTOR = Box(-1, 1, (6,), np.float32)
@@ -150,6 +151,31 @@ def test_a_field_called_action_mask_that_fits_no_action_is_an_observation_like_o
 
     env = GymnasiumPufferEnv(env=Other())
     assert make_policy(env).action_mask(torch.from_numpy(env.observations)) is None
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+@pytest.mark.parametrize("action_space", [Discrete(5), MultiDiscrete([2, 3])], ids=str)
+def test_the_elements_that_an_environment_calls_its_action_mask_forbid_actions(action_space, recurrent):
+    space = Box(0, 255, (4, 3), np.uint8)
+    policy = make_policy(Described(space, action_space, slice(2, 7)), hidden_size=8, recurrent=recurrent)
+    observations = torch.randint(0, 256, (2, 6, 4, 3), dtype=torch.uint8)
+    legal = torch.tensor([0, 255, 1, 0, 7], dtype=torch.uint8)
+    observations.flatten(2)[..., 2:7] = legal
+    params, values = policy(observations)
+    likely = params.softmax(-1)
+    assert (likely[..., legal == 0] == 0).all()
+    generator = torch.Generator().manual_seed(0)
+    actions = policy.distribution.sample(params.repeat(50, 1, 1), generator).flatten(0, 1)
+    if isinstance(action_space, Discrete):
+        assert set(actions.tolist()) == {1, 2, 4}
+        expected = -(likely[..., legal > 0] * likely[..., legal > 0].log()).sum(-1)
+        assert torch.allclose(policy.distribution.entropy(params), expected)
+    else:
+        assert {tuple(action) for action in actions.tolist()} == {(1, 0), (1, 2)}
+    (params[..., legal > 0].sum() + policy.distribution.entropy(params).sum() + values.sum()).backward()
+    assert all(parameter.grad.isfinite().all() for parameter in policy.parameters())
+    one_step, _ = policy.forward_eval(observations[0], policy.initial_state(6))
+    assert torch.allclose(one_step, params[0])
 
 
 def test_wrong_policies_are_refused():

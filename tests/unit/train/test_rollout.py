@@ -22,6 +22,7 @@ class Scripted:
     """
 
     emulated = False
+    action_mask = None
 
     def __init__(self, num_agents, batches=None, terminal=(), truncated=(), absent=(), autoreset="same_step"):
         self.autoreset = autoreset
