@@ -1,0 +1,281 @@
+/* Go: play black against a scripted white.
+ *
+ * Observation  float[3 n + 5] for the n = grid_size * grid_size points of the board, row by row from the top:
+ *              [0, n] is 1 for every action that is legal; then for each point 1 if there is a stone of the
+ *              agent; the same for the opponent; stones captured by the agent and by the opponent, over n; 1
+ *              if the opponent has just passed; share of the agent's steps that is over.
+ * Actions      Discrete(n + 1): 0 pass, 1 to n play at that point. What is not legal (an occupied point,
+ *              suicide, ko, any other number) does nothing, and the opponent does not move.
+ * Rewards      reward_result for a won game, minus that for a lost one, 0 for a tie; besides, in every step
+ *              reward_move_pass, reward_move_valid or reward_move_invalid by what the action is, and
+ *              reward_player_capture and reward_opponent_capture for each captured stone.
+ * Ends         terminal after two passes in a row, of either side, and after the agent's
+ *              moves_per_point * n-th action, which the observation announces.
+ * Rules        Chains without liberties are captured; suicide is illegal; simple ko: no move may repeat the
+ *              position before the opponent's last move. Tromp-Taylor area scoring: stones and empty points
+ *              that reach only one colour, minus komi for black. Nothing is removed as dead.
+ * Opponent     0 plays at random; 1 captures what is in atari, else extends a chain of its own that is in
+ *              atari, else plays at random; 2 does the same, but before it plays at random it takes a liberty
+ *              of a chain with two, else three, else four liberties. Among equals it chooses at random. It
+ *              fills no eye at random, passes when nothing else is left, and answers a pass with a pass if
+ *              it is ahead.
+ * Source       the Tromp-Taylor rules (tromp.github.io/go.html), with simple ko instead of superko and
+ * without suicide; numbers and opponent of PufferLib's Go. There a pass never ends a game, the game ends
+ *              where white has no move, the terminal flag is lost, and ko and legal moves are not observed.
+ *
+ * A game takes 1.4 KB up to 7 x 7, 3.6 KB up to 10 x 10, 22.5 KB on 19 x 19. */
+#ifndef GO_H
+#define GO_H
+
+#include "go_board.h"
+
+enum { GO_PASS = 0 };
+enum { GO_RANDOM, GO_EASY, GO_GREEDY };
+
+typedef struct {
+    PufferGame game;
+    /* parameters */
+    int32_t grid_size, opponent, moves_per_point;
+    float komi;
+    float reward_result, reward_move_pass, reward_move_valid, reward_move_invalid;
+    float reward_player_capture, reward_opponent_capture;
+    /* metrics */
+    float score, perf;
+    /* state; behind the struct lie the board and three sets, the planes of the observation as it shows them
+     */
+    int32_t words, limit;
+    uint32_t divisor;    /* point * divisor >> 16 is the row */
+    int32_t ko;          /* where the side to move may not play, or GO_NOWHERE */
+    int32_t last[2];     /* move of each side, or GO_NOWHERE, for the picture */
+    int32_t passes;      /* in a row */
+    int32_t captured[2]; /* by each side */
+} Go;
+
+static const char go_about[] = "Surround more than a scripted white player, on a board of 5 x 5 to 19 x 19.";
+
+/* clang-format off */
+static const PufferParameter go_parameters[] = {
+    PUFFER_PARAMETER(Go, grid_size, 7, GO_MIN_SIZE, GO_MAX_SIZE, "points on a side of the board"),
+    PUFFER_PARAMETER(Go, opponent, GO_GREEDY, GO_RANDOM, GO_GREEDY, "0 random, 1 easy, 2 greedy"),
+    PUFFER_PARAMETER(Go, moves_per_point, 3, 1, 100, "actions of the agent for each point until the game ends"),
+    PUFFER_PARAMETER(Go, komi, 7.5, -400, 400, "points that white gets for moving second"),
+    PUFFER_PARAMETER(Go, reward_result, 1, 0, 100, "reward for a won game, minus that for a lost one"),
+    PUFFER_PARAMETER(Go, reward_move_pass, 0, -100, 100, "reward for a pass"),
+    PUFFER_PARAMETER(Go, reward_move_valid, 0, -100, 100, "reward for a legal move"),
+    PUFFER_PARAMETER(Go, reward_move_invalid, -0.1, -100, 100, "reward for an action that is not legal"),
+    PUFFER_PARAMETER(Go, reward_player_capture, 0, -100, 100, "reward for each stone that the agent captures"),
+    PUFFER_PARAMETER(Go, reward_opponent_capture, 0, -100, 100, "reward for each stone that the agent loses"),
+};
+
+static const PufferMetric go_metrics[] = {
+    PUFFER_METRIC(Go, score, "area of black minus area of white minus komi"),
+    PUFFER_METRIC(Go, perf, "1 for a won game, 0.5 for a tie"),
+};
+/* clang-format on */
+
+static inline int32_t go_num_points(const Go *env) {
+    return env->grid_size * env->grid_size;
+}
+
+static inline size_t go_bytes(const void *game) {
+    const int32_t words = go_words(((const Go *)game)->grid_size);
+    return sizeof(Go) + (go_board_words(words) + 3 * (size_t)words) * sizeof(uint64_t);
+}
+
+static inline const char *go_spec(const Go *env, PufferSpec *spec) {
+    const int32_t points = go_num_points(env);
+    *spec = (PufferSpec){
+        .observation_type = PUFFER_FLOAT32,
+        .observation_shape = {3 * points + 5},
+        .observation_low = 0,
+        .observation_high = 100, /* captures over points: at most moves_per_point */
+        .action_kind = PUFFER_DISCRETE,
+        .action_sizes = {points + 1},
+        .agents = 1,
+        .picture_width = 640,
+        .picture_height = 720,
+        .frames_per_second = 2,
+    };
+    return NULL;
+}
+
+PUFFER_INLINE GoBoard go_board_of(const Go *env, const int32_t words) {
+    return go_board((uint64_t *)(env + 1), env->grid_size, words);
+}
+
+/* The planes of the observation as they are: legal moves, black's stones, white's. */
+PUFFER_INLINE uint64_t *go_shown(const Go *env) {
+    return (uint64_t *)(env + 1) + go_board_words(env->words);
+}
+
+/* Points by which black leads on the board as it stands. */
+PUFFER_INLINE float go_lead(const Go *env, const GoBoard *board) {
+    uint64_t area[2][GO_MAX_WORDS];
+    go_area(board, area);
+    const int32_t black = go_count(area[GO_BLACK], board->words);
+    const int32_t white = go_count(area[GO_WHITE], board->words);
+    return (float)(black - white) - env->komi;
+}
+
+/* ---- Observation -------------------------------------------------------------------------------- */
+
+/* Bring a plane of the observation from the set `shown` to the set `now`. */
+PUFFER_INLINE void go_show(const Go *env, float *plane, uint64_t *shown, const uint64_t *now,
+                           const int32_t words) {
+    for (int32_t w = 0; w < words; w++) {
+        for (uint64_t rest = shown[w] ^ now[w]; rest != 0; rest &= rest - 1) {
+            const int32_t bit = __builtin_ctzll(rest), point = 64 * w + bit;
+            const int32_t row = (int32_t)((uint32_t)point * env->divisor >> 16);
+            plane[point - row] = (float)(now[w] >> bit & 1);
+        }
+        shown[w] = now[w];
+    }
+}
+
+PUFFER_INLINE void go_observe_time(Go *env) {
+    float *end = (float *)env->game.observations + 3 * go_num_points(env) + 5;
+    end[-1] = (float)env->game.episode_length / (float)env->limit;
+}
+
+/* `survey` is of the board as it stands. */
+PUFFER_INLINE void go_observe(Go *env, const GoBoard *board, const GoSurvey *survey) {
+    const int32_t points = go_num_points(env), words = board->words;
+    uint64_t *shown = go_shown(env);
+    float *plane = (float *)env->game.observations + 1;
+    uint64_t legal[GO_MAX_WORDS];
+    go_legal(board, survey, GO_BLACK, env->ko, legal);
+    go_show(env, plane, shown, legal, words);
+    go_show(env, plane + points, shown + words, board->stones[GO_BLACK], words);
+    go_show(env, plane + 2 * points, shown + 2 * words, board->stones[GO_WHITE], words);
+    float *numbers = plane + 3 * points;
+    numbers[0] = (float)env->captured[GO_BLACK] / (float)points;
+    numbers[1] = (float)env->captured[GO_WHITE] / (float)points;
+    numbers[2] = (float)(env->passes > 0);
+    go_observe_time(env);
+}
+
+static inline void go_reset(Go *env) {
+    const int32_t words = go_words(env->grid_size);
+    const GoBoard board = go_board_of(env, words);
+    float *observation = env->game.observations;
+    GoSurvey survey;
+    env->words = words;
+    env->limit = env->moves_per_point * go_num_points(env);
+    env->divisor = 65536u / (uint32_t)board.stride + 1;
+    env->ko = env->last[GO_BLACK] = env->last[GO_WHITE] = GO_NOWHERE;
+    env->passes = env->captured[0] = env->captured[1] = 0;
+    go_clear(&board);
+    memset(go_shown(env), 0, 3 * (size_t)words * sizeof(uint64_t));
+    memset(observation, 0, (size_t)(3 * go_num_points(env) + 5) * sizeof(float));
+    observation[GO_PASS] = 1;
+    go_survey(&board, &survey);
+    go_observe(env, &board, &survey);
+}
+
+/* ---- The opponent ------------------------------------------------------------------------------- */
+
+/* A random point of a set, or GO_NOWHERE if it is empty. */
+PUFFER_INLINE int32_t go_pick(Go *env, const uint64_t *set, const int32_t words) {
+    const int32_t count = go_count(set, words);
+    if (count == 0) return GO_NOWHERE;
+    int32_t skip = puffer_random_below(&env->game.rng, count), w = 0;
+    for (int32_t here; skip >= (here = __builtin_popcountll(set[w])); w++) skip -= here;
+    uint64_t rest = set[w];
+    while (skip-- > 0) rest &= rest - 1;
+    return 64 * w + __builtin_ctzll(rest);
+}
+
+/* Where white plays, or GO_NOWHERE for a pass. */
+PUFFER_INLINE int32_t go_choose(Go *env, const GoBoard *board, const GoSurvey *survey) {
+    const int32_t words = board->words;
+    const uint64_t *const wishes[] = {survey->liberties[GO_BLACK][0], survey->liberties[GO_WHITE][0],
+                                      survey->liberties[GO_BLACK][1], survey->liberties[GO_BLACK][2],
+                                      survey->liberties[GO_BLACK][3]};
+    static const int32_t num_wishes[] = {[GO_RANDOM] = 0, [GO_EASY] = 2, [GO_GREEDY] = 5};
+    uint64_t legal[GO_MAX_WORDS], wanted[GO_MAX_WORDS];
+    go_legal(board, survey, GO_WHITE, env->ko, legal);
+    for (int32_t i = 0; i < num_wishes[env->opponent]; i++) {
+        uint64_t any = 0;
+        for (int32_t w = 0; w < words; w++) any |= wanted[w] = wishes[i][w] & legal[w];
+        if (any != 0) return go_pick(env, wanted, words);
+    }
+    go_eyes(board, GO_WHITE, wanted);
+    for (int32_t w = 0; w < words; w++) wanted[w] = legal[w] & ~wanted[w];
+    return go_pick(env, wanted, words);
+}
+
+/* White's answer to a legal move or a pass. */
+PUFFER_INLINE void go_answer(Go *env, const GoBoard *board, const GoSurvey *survey) {
+    const bool content = env->passes > 0 && go_lead(env, board) < 0;
+    const int32_t point = content ? GO_NOWHERE : go_choose(env, board, survey);
+    env->last[GO_WHITE] = point;
+    env->ko = GO_NOWHERE;
+    if (point == GO_NOWHERE) {
+        env->passes++;
+        return;
+    }
+    const int32_t captured = go_place(board, GO_WHITE, point);
+    env->ko = go_ko(board, point, captured);
+    env->captured[GO_WHITE] += captured;
+    env->game.rewards[0] += env->reward_opponent_capture * (float)captured;
+    env->passes = 0;
+}
+
+/* ---- A step ------------------------------------------------------------------------------------- */
+
+/* The point of a legal move; GO_NOWHERE for everything else. */
+PUFFER_INLINE int32_t go_point(const Go *env, int32_t action) {
+    if (action <= GO_PASS || action > go_num_points(env)) return GO_NOWHERE;
+    const int32_t point = action - 1 + (action - 1) / env->grid_size;
+    return go_has(go_shown(env), point) ? point : GO_NOWHERE;
+}
+
+/* Black's pass or legal move. */
+PUFFER_INLINE void go_act(Go *env, const GoBoard *board, int32_t point) {
+    env->last[GO_BLACK] = point;
+    env->ko = GO_NOWHERE;
+    if (point == GO_NOWHERE) {
+        env->passes++;
+        env->game.rewards[0] += env->reward_move_pass;
+        return;
+    }
+    const int32_t captured = go_place(board, GO_BLACK, point);
+    env->ko = go_ko(board, point, captured);
+    env->captured[GO_BLACK] += captured;
+    env->game.rewards[0] += env->reward_move_valid + env->reward_player_capture * (float)captured;
+    env->passes = 0;
+}
+
+PUFFER_INLINE PufferOutcome go_finish(Go *env, const GoBoard *board) {
+    env->score = go_lead(env, board);
+    env->perf = env->score > 0 ? 1 : env->score == 0 ? 0.5f : 0;
+    env->game.rewards[0] += env->reward_result * (float)((env->score > 0) - (env->score < 0));
+    return PUFFER_TERMINATED;
+}
+
+PUFFER_INLINE PufferOutcome go_turn(Go *env, const int32_t words) {
+    const GoBoard board = go_board_of(env, words);
+    const int32_t action = *(const int32_t *)env->game.actions, point = go_point(env, action);
+    GoSurvey survey;
+    if (action != GO_PASS && point == GO_NOWHERE) {
+        env->game.rewards[0] += env->reward_move_invalid;
+        go_observe_time(env);
+    } else {
+        go_act(env, &board, point);
+        go_survey(&board, &survey);
+        if (env->passes < 2) {
+            go_answer(env, &board, &survey);
+            go_survey(&board, &survey);
+        }
+        go_observe(env, &board, &survey);
+    }
+    if (env->passes < 2 && env->game.episode_length < env->limit) return PUFFER_RUNNING;
+    return go_finish(env, &board);
+}
+
+/* Boards of one word, up to 7 x 7, have code of their own. */
+static inline PufferOutcome go_step(Go *env) {
+    return env->words == 1 ? go_turn(env, 1) : go_turn(env, env->words);
+}
+
+#endif

@@ -1,0 +1,2 @@
+#include "rware_render.h"
+PUFFER_ENV(Rware, rware)
