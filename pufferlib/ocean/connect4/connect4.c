@@ -1,0 +1,2 @@
+#include "connect4_render.h"
+PUFFER_ENV(Connect4, connect4, PUFFER_KEYS(connect4_keys))

@@ -1,0 +1,203 @@
+/* Connect4: drop discs into seven columns of six cells; four in a line win. The agent begins, an opponent
+ * that searches `depth` moves ahead answers within the same step.
+ *
+ * Observation  float[42]: 1 own disc, -1 disc of the opponent, 0 empty; column by column from the left, each
+ *              from the bottom: cell column * 6 + row.
+ * Actions      Discrete(7): the column. A full column, or none of the seven, loses at once.
+ * Rewards      1 for a win, -1 for a loss, 0 for a draw and for all other moves.
+ * Ends         terminal with four in a line, with a full board (a draw), and with an illegal move.
+ * Opponent     Minimax, `depth` moves ahead, its own being the first: it forces a win, the soonest, or else
+ *              avoids a loss, or puts it off the longest; among equal moves it plays any. So it never misses
+ *              a win from depth 1 on, nor a block from depth 2 on; where all moves lose to the next one, it
+ *              blocks what can be blocked.
+ * Source       PufferLib's connect4. There the opponent looks four moves ahead too, but adds up values over
+ *              replies, so that it errs, and answers two openings from a book; a full board is never a draw;
+ *              only games that end at the moment of a report are counted. Here all of that is as above.
+ *
+ * A side is a word of bits, seven a column, the lowest the bottom cell and the seventh always 0, which keeps
+ * lines from running around the edges. A game has 56 bytes, and the head that all games have; there are no
+ * tables.
+ */
+#ifndef CONNECT4_H
+#define CONNECT4_H
+
+#include "puffer_env.h"
+
+enum { CONNECT4_COLUMNS = 7, CONNECT4_ROWS = 6, CONNECT4_CELLS = 42 };
+
+#define CONNECT4_BOTTOM 0x0000040810204081u /* the lowest cell of each column */
+#define CONNECT4_BOARD  (CONNECT4_BOTTOM * 0x3Fu)
+
+typedef struct {
+    PufferGame game;
+    /* parameters */
+    int32_t depth;
+    /* metrics */
+    float score, perf, drawn, illegal;
+    /* state */
+    uint64_t own, other;           /* discs of the agent and of the opponent */
+    uint64_t own_last, other_last; /* the disc dropped last; 0 before the first, and after an illegal move */
+} Connect4;
+
+static const char connect4_about[] = "Four in a line against an opponent that searches with minimax.";
+
+/* clang-format off */
+static const PufferParameter connect4_parameters[] = {
+    PUFFER_PARAMETER(Connect4, depth, 4, 0, 8, "moves that the opponent looks ahead; 0: it plays at random"),
+};
+
+static const PufferMetric connect4_metrics[] = {
+    PUFFER_METRIC(Connect4, score, "1 for a win, 0 for a draw, -1 for a loss"),
+    PUFFER_METRIC(Connect4, perf, "share of games won"),
+    PUFFER_METRIC(Connect4, drawn, "share of games drawn"),
+    PUFFER_METRIC(Connect4, illegal, "share of games lost by an illegal move"),
+};
+/* clang-format on */
+
+static inline const char *connect4_spec(const Connect4 *env, PufferSpec *spec) {
+    (void)env;
+    *spec = (PufferSpec){
+        .observation_type = PUFFER_FLOAT32,
+        .observation_shape = {CONNECT4_CELLS},
+        .observation_low = -1,
+        .observation_high = 1,
+        .action_kind = PUFFER_DISCRETE,
+        .action_sizes = {CONNECT4_COLUMNS},
+        .agents = 1,
+        .picture_width = 600,
+        .picture_height = 600,
+        .frames_per_second = 2,
+    };
+    return NULL;
+}
+
+/* ---- The board ---------------------------------------------------------------------------------- */
+
+static inline uint64_t connect4_column(int32_t column) {
+    return (uint64_t)0x3F << 7 * column;
+}
+
+/* The cells that a disc can fall into, one of each column that is not full. */
+static inline uint64_t connect4_playable(uint64_t discs) {
+    return (discs + CONNECT4_BOTTOM) & CONNECT4_BOARD;
+}
+
+/* Neighbours are 1 bit apart upwards, 6 down to the right, 7 to the right, 8 up to the right. */
+static inline bool connect4_has_line(uint64_t side) {
+    const uint64_t up = side & side >> 1, down = side & side >> 6;
+    const uint64_t level = side & side >> 7, rising = side & side >> 8;
+    return ((up & up >> 2) | (down & down >> 12) | (level & level >> 14) | (rising & rising >> 16)) != 0;
+}
+
+static inline uint64_t connect4_completing_along(uint64_t side, int32_t step) {
+    const uint64_t after = side << step & side << 2 * step, before = side >> step & side >> 2 * step;
+    return (after & (side << 3 * step | side >> step)) | (before & (side >> 3 * step | side << step));
+}
+
+/* The cells that make a line of four with three discs of `side`; upright only from above, as discs fall.
+ * Those with a disc in them or above them mean nothing. */
+static inline uint64_t connect4_completing(uint64_t side) {
+    uint64_t cells = side << 1 & side << 2 & side << 3;
+    for (int32_t step = 6; step <= 8; step++) cells |= connect4_completing_along(side, step);
+    return cells & CONNECT4_BOARD;
+}
+
+/* ---- The opponent --------------------------------------------------------------------------------- */
+
+/* Of the `playable` cells those after which the other side, which completes a line in the cells `theirs`,
+ * cannot do so with its next move. */
+static inline uint64_t connect4_safe(uint64_t playable, uint64_t theirs) {
+    const uint64_t blocks = playable & theirs;
+    if (blocks != 0) playable = (blocks & (blocks - 1)) == 0 ? blocks : 0;
+    return playable & ~(theirs >> 1);
+}
+
+/* The value of a position for the side `own`, which is to move, cannot win at once, and looks depth >= 2
+ * moves ahead: 0 for what ends in no line within them, or else how many of them are left when the winner
+ * drops its last disc, that one included; negative where that is the other side. A value that is not between
+ * `alpha` and `beta` is only a bound (alpha-beta search). The last two moves need no search. */
+static int32_t connect4_value(uint64_t own, uint64_t other, int32_t depth, int32_t alpha, int32_t beta) {
+    static const int32_t from_the_middle[CONNECT4_COLUMNS] = {3, 2, 4, 1, 5, 0, 6};
+    const uint64_t playable = connect4_playable(own | other);
+    const uint64_t moves = connect4_safe(playable, connect4_completing(other));
+    if (moves == 0) return playable == 0 ? 0 : 1 - depth;
+    if (depth == 2) return 0;
+    if (beta > depth - 2) beta = depth - 2; /* a win with the next own move: the best there can be */
+    for (int32_t i = 0; i < CONNECT4_COLUMNS && alpha < beta; i++) {
+        const uint64_t move = moves & connect4_column(from_the_middle[i]);
+        if (move == 0) continue;
+        const int32_t value = -connect4_value(other, own | move, depth - 1, -beta, -alpha);
+        if (value > alpha) alpha = value;
+    }
+    return alpha;
+}
+
+/* The best moves for the side `own`, which is to move; the board is not full. */
+static inline uint64_t connect4_best_moves(uint64_t own, uint64_t other, int32_t depth) {
+    const uint64_t playable = connect4_playable(own | other);
+    if (depth == 0) return playable;
+    const uint64_t wins = playable & connect4_completing(own);
+    if (wins != 0) return wins;
+    if (depth == 1) return playable;
+    const uint64_t theirs = connect4_completing(other), moves = connect4_safe(playable, theirs);
+    if (moves == 0) return playable & theirs ? playable & theirs : playable;
+    if (depth == 2 || (moves & (moves - 1)) == 0) return moves;
+
+    uint64_t best_moves = 0;
+    int32_t best = -depth;
+    for (uint64_t rest = moves; rest != 0; rest &= rest - 1) {
+        const uint64_t move = rest & -rest;
+        /* Anything worse than the best is only a bound; what is as good has its true value. */
+        const int32_t value = -connect4_value(other, own | move, depth - 1, -depth, 1 - best);
+        if (value > best) best_moves = 0;
+        if (value >= best) best_moves |= move, best = value;
+    }
+    return best_moves;
+}
+
+static inline uint64_t connect4_pick(PufferRng *rng, uint64_t moves) {
+    int32_t count = 0;
+    for (uint64_t rest = moves; rest != 0; rest &= rest - 1) count++;
+    for (int32_t skip = puffer_random_below(rng, count); skip > 0; skip--) moves &= moves - 1;
+    return moves & -moves;
+}
+
+/* ---- The game ----------------------------------------------------------------------------------- */
+
+static inline void connect4_show(Connect4 *env, uint64_t move, float disc) {
+    const int32_t bit = __builtin_ctzll(move);
+    ((float *)env->game.observations)[bit - bit / 7] = disc; /* a column has six cells in seven bits */
+}
+
+static inline void connect4_reset(Connect4 *env) {
+    env->own = env->other = env->own_last = env->other_last = 0;
+    memset(env->game.observations, 0, CONNECT4_CELLS * sizeof(float));
+}
+
+static inline PufferOutcome connect4_end(Connect4 *env, int32_t result, bool illegal) {
+    env->game.rewards[0] = env->score = (float)result;
+    env->perf = result > 0;
+    env->drawn = result == 0;
+    env->illegal = illegal;
+    return PUFFER_TERMINATED;
+}
+
+static inline PufferOutcome connect4_step(Connect4 *env) {
+    const int32_t action = *(const int32_t *)env->game.actions;
+    const uint64_t column = action >= 0 && action < CONNECT4_COLUMNS ? connect4_column(action) : 0;
+    env->own_last = connect4_playable(env->own | env->other) & column;
+    if (env->own_last == 0) return connect4_end(env, -1, true);
+    env->own |= env->own_last;
+    connect4_show(env, env->own_last, 1);
+    if (connect4_has_line(env->own)) return connect4_end(env, 1, false);
+
+    /* The agent began, so that a cell is left. */
+    env->other_last = connect4_pick(&env->game.rng, connect4_best_moves(env->other, env->own, env->depth));
+    env->other |= env->other_last;
+    connect4_show(env, env->other_last, -1);
+    if (connect4_has_line(env->other)) return connect4_end(env, -1, false);
+    if ((env->own | env->other) == CONNECT4_BOARD) return connect4_end(env, 0, false);
+    return PUFFER_RUNNING;
+}
+
+#endif

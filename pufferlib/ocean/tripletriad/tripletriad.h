@@ -1,0 +1,263 @@
+/* Triple Triad: two hands of five cards, each with a value on each of its four sides, are laid by turns on a
+ * board of 3 x 3; who owns more cards at the end wins. The agent begins and so lays five cards; a rival that
+ * plays any card anywhere answers within the same step.
+ *
+ * A card that is laid takes each neighbour of the rival whose touching value is less than its own; cards
+ * taken take no others. Every card counts for its owner, on the board and in the hand: 10 points in all.
+ *
+ * Observation  float[133] in [0, 1], values as shares of max_value. 14: 1 for each action that is legal, a
+ * mask. 36 and 36: the own and the rival's cards on the board, cell by cell, north, south, east, west, 0
+ * where there is none. 20 and 20: the own and the rival's hand, 0 for cards that were laid. 4: the selected
+ * card. 2: the own and the rival's points, over 10. 1: share of the actions left. Actions      Discrete(14):
+ * 0 to 4 select a card of the hand, 5 to 13 lay it on a cell, row by row. Illegal: selecting a card that is
+ * laid or already selected, laying on a card, laying none, any other number; an illegal action changes
+ * nothing. Rewards      1 for a win, -1 for a loss, 0 for a draw; -select_cost for a selection, -illegal_cost
+ * for an illegal action; -1 more for running out of actions. Ends         terminal when the board is full,
+ * and after max_actions actions: the clock is part of the game, it is observed, and who runs out of it has
+ * lost. Source       The card game of Final Fantasy VIII (Square, 1999), its basic rule; numbers of
+ * PufferLib's tripletriad. There running out of actions raises no flag, and the mask only marks cells that
+ * are taken.
+ *
+ * A game has 136 bytes, and the head that all games have.
+ */
+#ifndef TRIPLETRIAD_H
+#define TRIPLETRIAD_H
+
+#include "puffer_env.h"
+
+enum { TRIPLETRIAD_CELLS = 9, TRIPLETRIAD_HAND = 5, TRIPLETRIAD_SIDES = 4, TRIPLETRIAD_ACTIONS = 14 };
+enum { TRIPLETRIAD_OWN, TRIPLETRIAD_RIVAL, TRIPLETRIAD_NOBODY };
+enum {
+    TRIPLETRIAD_NORTH,
+    TRIPLETRIAD_SOUTH,
+    TRIPLETRIAD_EAST,
+    TRIPLETRIAD_WEST
+}; /* opposites differ in bit 0 */
+
+/* Where the parts of an observation begin. */
+enum {
+    TRIPLETRIAD_LEGAL = 0,
+    TRIPLETRIAD_BOARD = TRIPLETRIAD_LEGAL + TRIPLETRIAD_ACTIONS,
+    TRIPLETRIAD_HANDS = TRIPLETRIAD_BOARD + 2 * TRIPLETRIAD_CELLS * TRIPLETRIAD_SIDES,
+    TRIPLETRIAD_SELECTED = TRIPLETRIAD_HANDS + 2 * TRIPLETRIAD_HAND * TRIPLETRIAD_SIDES,
+    TRIPLETRIAD_POINTS = TRIPLETRIAD_SELECTED + TRIPLETRIAD_SIDES,
+    TRIPLETRIAD_CLOCK = TRIPLETRIAD_POINTS + 2,
+    TRIPLETRIAD_OBSERVED = TRIPLETRIAD_CLOCK + 1,
+};
+
+typedef struct {
+    uint8_t values[TRIPLETRIAD_SIDES];
+} TripleTriadCard;
+
+typedef struct {
+    PufferGame game;
+    /* parameters */
+    int32_t max_value, max_actions;
+    float select_cost, illegal_cost;
+    /* metrics */
+    float score, perf, illegal, out_of_time;
+    /* state */
+    TripleTriadCard hands[2][TRIPLETRIAD_HAND];
+    TripleTriadCard board[TRIPLETRIAD_CELLS];
+    uint8_t owners[TRIPLETRIAD_CELLS];
+    uint8_t in_hand[2]; /* bit i: card i is not laid yet */
+    int8_t points[2];
+    int8_t selected;         /* card of the own hand, or -1 */
+    uint16_t empty;          /* bit i: no card lies on cell i */
+    uint16_t placed, taken;  /* cells that changed in the last step, for the picture */
+    int32_t illegal_actions; /* in this episode */
+} TripleTriad;
+
+static const char tripletriad_about[] = "Lay cards next to the rival's weaker ones to take them.";
+
+/* clang-format off */
+static const PufferParameter tripletriad_parameters[] = {
+    PUFFER_PARAMETER(TripleTriad, max_value, 7, 1, 10, "values of cards are drawn from 1 to this"),
+    PUFFER_PARAMETER(TripleTriad, max_actions, 30, 10, 10000, "actions after which the game is lost"),
+    PUFFER_PARAMETER(TripleTriad, select_cost, 0.1, 0, 1, "what a selection costs"),
+    PUFFER_PARAMETER(TripleTriad, illegal_cost, 0.1, 0, 1, "what an illegal action costs"),
+};
+
+static const PufferMetric tripletriad_metrics[] = {
+    PUFFER_METRIC(TripleTriad, score, "own points at the end, 0 to 10, over 5 wins; 0 if the actions ran out"),
+    PUFFER_METRIC(TripleTriad, perf, "share of games won"),
+    PUFFER_METRIC(TripleTriad, illegal, "share of actions that are illegal"),
+    PUFFER_METRIC(TripleTriad, out_of_time, "share of games in which the actions ran out"),
+};
+/* clang-format on */
+
+static inline const char *tripletriad_spec(const TripleTriad *env, PufferSpec *spec) {
+    (void)env;
+    *spec = (PufferSpec){
+        .observation_type = PUFFER_FLOAT32,
+        .observation_shape = {TRIPLETRIAD_OBSERVED},
+        .observation_low = 0,
+        .observation_high = 1,
+        .action_kind = PUFFER_DISCRETE,
+        .action_sizes = {TRIPLETRIAD_ACTIONS},
+        .action_mask = {.offset = TRIPLETRIAD_LEGAL, .size = TRIPLETRIAD_ACTIONS},
+        .agents = 1,
+        .picture_width = 720,
+        .picture_height = 600,
+        .frames_per_second = 3,
+    };
+    return NULL;
+}
+
+/* ---- What is observed -------------------------------------------------------------------------- */
+
+static inline void tripletriad_show_card(const TripleTriad *env, int32_t at, TripleTriadCard card) {
+    float *observation = (float *)env->game.observations + at;
+    const float unit = 1.0f / (float)env->max_value;
+    for (int32_t side = 0; side < TRIPLETRIAD_SIDES; side++) {
+        observation[side] = puffer_min((float)card.values[side] * unit, 1);
+    }
+}
+
+static inline void tripletriad_hide_card(const TripleTriad *env, int32_t at) {
+    memset((float *)env->game.observations + at, 0, TRIPLETRIAD_SIDES * sizeof(float));
+}
+
+static inline int32_t tripletriad_place_of(int32_t owner, int32_t cell) {
+    return TRIPLETRIAD_BOARD + TRIPLETRIAD_SIDES * (TRIPLETRIAD_CELLS * owner + cell);
+}
+
+static inline int32_t tripletriad_hand_of(int32_t player, int32_t card) {
+    return TRIPLETRIAD_HANDS + TRIPLETRIAD_SIDES * (TRIPLETRIAD_HAND * player + card);
+}
+
+/* Bit i: action i is legal. */
+static inline uint32_t tripletriad_legal(const TripleTriad *env) {
+    if (env->selected < 0) return env->in_hand[TRIPLETRIAD_OWN];
+    return (env->in_hand[TRIPLETRIAD_OWN] & ~(1u << env->selected)) | (uint32_t)env->empty
+                                                                          << TRIPLETRIAD_HAND;
+}
+
+static inline void tripletriad_show_legal(const TripleTriad *env) {
+    float *observation = (float *)env->game.observations + TRIPLETRIAD_LEGAL;
+    const uint32_t legal = tripletriad_legal(env);
+    for (int32_t action = 0; action < TRIPLETRIAD_ACTIONS; action++) {
+        observation[action] = (float)(legal >> action & 1);
+    }
+}
+
+static inline void tripletriad_show_numbers(const TripleTriad *env) {
+    float *observation = env->game.observations;
+    const int32_t left = env->max_actions - env->game.episode_length;
+    observation[TRIPLETRIAD_POINTS] = 0.1f * (float)env->points[TRIPLETRIAD_OWN];
+    observation[TRIPLETRIAD_POINTS + 1] = 0.1f * (float)env->points[TRIPLETRIAD_RIVAL];
+    observation[TRIPLETRIAD_CLOCK] = (float)left / (float)env->max_actions;
+}
+
+/* ---- The game ----------------------------------------------------------------------------------- */
+
+static inline void tripletriad_deal(TripleTriad *env) {
+    for (int32_t card = 0; card < 2 * TRIPLETRIAD_HAND; card++) {
+        const int32_t player = card >= TRIPLETRIAD_HAND, place = card % TRIPLETRIAD_HAND;
+        TripleTriadCard *dealt = &env->hands[player][place];
+        for (int32_t side = 0; side < TRIPLETRIAD_SIDES; side++) {
+            dealt->values[side] = (uint8_t)(1 + puffer_random_below(&env->game.rng, env->max_value));
+        }
+        tripletriad_show_card(env, tripletriad_hand_of(player, place), *dealt);
+    }
+}
+
+static inline void tripletriad_reset(TripleTriad *env) {
+    memset(env->game.observations, 0, TRIPLETRIAD_OBSERVED * sizeof(float));
+    memset(env->owners, TRIPLETRIAD_NOBODY, sizeof env->owners);
+    env->in_hand[TRIPLETRIAD_OWN] = env->in_hand[TRIPLETRIAD_RIVAL] = (1 << TRIPLETRIAD_HAND) - 1;
+    env->points[TRIPLETRIAD_OWN] = env->points[TRIPLETRIAD_RIVAL] = TRIPLETRIAD_HAND;
+    env->empty = (1 << TRIPLETRIAD_CELLS) - 1;
+    env->selected = -1;
+    env->placed = env->taken = 0;
+    env->illegal_actions = 0;
+    tripletriad_deal(env);
+    tripletriad_show_legal(env);
+    tripletriad_show_numbers(env);
+}
+
+static inline void tripletriad_take(TripleTriad *env, int32_t player, int32_t cell) {
+    env->owners[cell] = (uint8_t)player;
+    env->points[player]++;
+    env->points[!player]--;
+    env->taken |= (uint16_t)(1 << cell);
+    tripletriad_hide_card(env, tripletriad_place_of(!player, cell));
+    tripletriad_show_card(env, tripletriad_place_of(player, cell), env->board[cell]);
+}
+
+static inline void tripletriad_lay(TripleTriad *env, int32_t player, int32_t index, int32_t cell) {
+    static const int8_t neighbours[TRIPLETRIAD_CELLS][TRIPLETRIAD_SIDES] = {
+        {-1, 3, 1, -1}, {-1, 4, 2, 0},  {-1, 5, -1, 1}, {0, 6, 4, -1},  {1, 7, 5, 3},
+        {2, 8, -1, 4},  {3, -1, 7, -1}, {4, -1, 8, 6},  {5, -1, -1, 7},
+    };
+    const TripleTriadCard card = env->hands[player][index];
+    env->board[cell] = card;
+    env->owners[cell] = (uint8_t)player;
+    env->in_hand[player] &= (uint8_t)~(1 << index);
+    env->empty &= (uint16_t)~(1 << cell);
+    env->placed |= (uint16_t)(1 << cell);
+    tripletriad_hide_card(env, tripletriad_hand_of(player, index));
+    tripletriad_show_card(env, tripletriad_place_of(player, cell), card);
+    for (int32_t side = 0; side < TRIPLETRIAD_SIDES; side++) {
+        const int32_t neighbour = neighbours[cell][side];
+        if (neighbour < 0 || env->owners[neighbour] != !player) continue;
+        if (card.values[side] > env->board[neighbour].values[side ^ 1])
+            tripletriad_take(env, player, neighbour);
+    }
+}
+
+/* The number of a bit of `bits`, each with the same chance; there is one at least. */
+static inline int32_t tripletriad_pick(PufferRng *rng, uint32_t bits) {
+    int32_t count = 0;
+    for (uint32_t rest = bits; rest != 0; rest &= rest - 1) count++;
+    for (int32_t skip = puffer_random_below(rng, count); skip > 0; skip--) bits &= bits - 1;
+    return __builtin_ctz(bits);
+}
+
+static inline void tripletriad_answer(TripleTriad *env) {
+    const int32_t card = tripletriad_pick(&env->game.rng, env->in_hand[TRIPLETRIAD_RIVAL]);
+    const int32_t cell = tripletriad_pick(&env->game.rng, env->empty);
+    tripletriad_lay(env, TRIPLETRIAD_RIVAL, card, cell);
+}
+
+static inline void tripletriad_act(TripleTriad *env, int32_t action) {
+    const bool known = action >= 0 && action < TRIPLETRIAD_ACTIONS;
+    if (!known || !(tripletriad_legal(env) >> action & 1)) {
+        env->illegal_actions++;
+        env->game.rewards[0] -= env->illegal_cost;
+        return;
+    }
+    if (action < TRIPLETRIAD_HAND) {
+        env->selected = (int8_t)action;
+        env->game.rewards[0] -= env->select_cost;
+        tripletriad_show_card(env, TRIPLETRIAD_SELECTED, env->hands[TRIPLETRIAD_OWN][action]);
+    } else {
+        tripletriad_lay(env, TRIPLETRIAD_OWN, env->selected, action - TRIPLETRIAD_HAND);
+        env->selected = -1;
+        tripletriad_hide_card(env, TRIPLETRIAD_SELECTED);
+        if (env->empty != 0) tripletriad_answer(env);
+    }
+    tripletriad_show_legal(env);
+}
+
+static inline PufferOutcome tripletriad_outcome(TripleTriad *env) {
+    const int32_t played = env->game.episode_length;
+    if (env->empty != 0 && played < env->max_actions) return PUFFER_RUNNING;
+    const int32_t lead = env->points[TRIPLETRIAD_OWN] - env->points[TRIPLETRIAD_RIVAL];
+    const bool complete = env->empty == 0, won = complete && lead > 0, lost = !complete || lead < 0;
+    env->game.rewards[0] += (float)won - (float)lost;
+    env->score = complete ? env->points[TRIPLETRIAD_OWN] : 0;
+    env->perf = won;
+    env->out_of_time = !complete;
+    env->illegal = (float)env->illegal_actions / (float)played;
+    return PUFFER_TERMINATED;
+}
+
+static inline PufferOutcome tripletriad_step(TripleTriad *env) {
+    env->placed = env->taken = 0;
+    tripletriad_act(env, *(const int32_t *)env->game.actions);
+    tripletriad_show_numbers(env);
+    return tripletriad_outcome(env);
+}
+
+#endif

@@ -1,0 +1,203 @@
+"""The rules of tripletriad, beside a plain model of them. Positions made by hand are in tests/native."""
+
+import numpy as np
+import pytest
+
+from pufferlib import ocean
+
+OWN, RIVAL = 0, 1
+SELECT, LAY = 0, 5
+PARTS = {"legal": (14,), "board": (2, 9, 4), "hands": (2, 5, 4), "selected": (4,), "points": (2,), "clock": (1,)}
+
+
+def start(**kwargs):
+    env = ocean.TripleTriad(num_envs=1, log_interval=1, **kwargs)
+    return env, View(env.reset()[0][0])
+
+
+class View:
+    """An observation as whole numbers, by its parts."""
+
+    def __init__(self, row, max_value=7, max_actions=30):
+        units = {"board": max_value, "hands": max_value, "selected": max_value, "points": 10, "clock": max_actions}
+        sizes = [int(np.prod(shape)) for shape in PARTS.values()]
+        whole = row * np.repeat([units.get(name, 1) for name in PARTS], sizes)
+        self.numbers = whole.round().astype(int)
+        assert abs(whole - self.numbers).max() < 1e-4
+        for (name, shape), part in zip(PARTS.items(), np.split(self.numbers, np.cumsum(sizes)[:-1]), strict=True):
+            setattr(self, name, part.reshape(shape))
+
+    def empty(self):
+        return [cell for cell in range(9) if not self.board[:, cell].any()]
+
+    def held(self, player):
+        return [card for card in range(5) if self.hands[player, card].any()]
+
+    def lay(self, player, card, cell):
+        """Lay a card and take the neighbours that are weaker where they touch it."""
+        values = self.hands[player, card].copy()
+        self.hands[player, card] = 0
+        self.board[player, cell] = values
+        row, column = divmod(cell, 3)
+        for side, (down, right) in enumerate([(-1, 0), (1, 0), (0, 1), (0, -1)]):
+            if not (0 <= row + down < 3 and 0 <= column + right < 3):
+                continue
+            other = self.board[:, 3 * (row + down) + column + right]
+            touching = (1, 0, 3, 2)[side]
+            if 0 < other[1 - player, touching] < values[side]:
+                other[player], other[1 - player] = other[1 - player].copy(), 0
+                self.points[player] += 1
+                self.points[1 - player] -= 1
+
+    def show_legal(self):
+        chosen = [(self.hands[OWN, card] == self.selected).all() for card in range(5)]
+        self.legal[:] = 0
+        self.legal[[card for card in self.held(OWN) if not chosen[card]]] = 1
+        if self.selected.any():
+            self.legal[[LAY + cell for cell in self.empty()]] = 1
+
+
+def act(view, after, action, costs=0.1):
+    """Turn ``view`` into what must follow; the rival's move is read off ``after``. Returns the reward."""
+    view.clock -= 1
+    if not (0 <= action < 14 and view.legal[action]):
+        return -costs
+    if action < LAY:
+        view.selected[:] = view.hands[OWN, action]
+        view.show_legal()
+        return -costs
+    chosen = next(card for card in view.held(OWN) if (view.hands[OWN, card] == view.selected).all())
+    view.lay(OWN, chosen, action - LAY)
+    if view.empty():
+        (card,) = set(view.held(RIVAL)) - set(after.held(RIVAL))
+        (cell,) = set(view.empty()) - set(after.empty())
+        view.lay(RIVAL, card, cell)
+    view.selected[:] = 0
+    view.show_legal()
+    return 0
+
+
+def differ(hand):
+    """Whether a card can be told from the others by its values, as the model must."""
+    return len({tuple(card) for card in hand}) == len(hand)
+
+
+@pytest.mark.parametrize(("max_value", "max_actions"), [(7, 14), (10, 12)])
+def test_every_step_is_that_of_a_plain_model(max_value, max_actions):
+    env = ocean.TripleTriad(num_envs=1, seed=5, log_interval=1, max_value=max_value, max_actions=max_actions)
+    view = View(env.reset()[0][0], max_value, max_actions)
+    rng = np.random.default_rng(0)
+    games = wins = late = illegal = actions = 0
+    for _ in range(1200):
+        legal = np.flatnonzero(view.legal)
+        action = int(rng.choice(legal) if rng.random() < 0.8 else rng.integers(-1, 15))
+        illegal += not (0 <= action < 14 and view.legal[action])
+        actions += 1
+        known = differ(view.hands[OWN][view.held(OWN)])
+        observations, rewards, terminals, truncations, infos = env.step([action])
+        after = View(env.final_observations[0] if terminals[0] else observations[0], max_value, max_actions)
+        if known:
+            reward = act(view, after, action)
+            complete, out_of_time = not view.empty(), view.clock[0] == 0
+            assert (terminals[0], truncations[0]) == (complete or out_of_time, False)
+            if complete:
+                reward += np.sign(view.points[OWN] - view.points[RIVAL])
+            elif out_of_time:
+                reward -= 1
+            assert rewards[0] == pytest.approx(reward)
+            np.testing.assert_array_equal(view.numbers, after.numbers)
+        view = after
+        assert view.points.sum() == 10
+        if terminals[0]:
+            (info,) = infos
+            complete = not view.empty()
+            assert info["score"] == (view.points[OWN] if complete else 0)
+            assert info["perf"] == (complete and view.points[OWN] > 5)
+            assert info["out_of_time"] == (not complete)
+            assert info["illegal"] == pytest.approx(illegal / actions)
+            games, wins, late = games + 1, wins + info["perf"], late + info["out_of_time"]
+            illegal = actions = 0
+            view = View(observations[0], max_value, max_actions)
+            assert view.clock[0] == max_actions
+    assert games > 40
+    assert 0 < wins < games
+    assert late > 0
+
+
+def test_cards_have_all_values_and_hands_are_full():
+    env = ocean.TripleTriad(num_envs=200, seed=0)
+    views = [View(row) for row in env.reset()[0]]
+    values = np.concatenate([view.hands.ravel() for view in views])
+    counts = np.bincount(values, minlength=8)
+    assert counts[0] == 0
+    assert (abs(counts[1:] - len(values) / 7) < 0.1 * len(values) / 7).all()
+    for view in views:
+        assert view.points.tolist() == [5, 5]
+        assert view.legal.tolist() == [1] * 5 + [0] * 9
+
+
+def test_the_rival_plays_any_card_anywhere():
+    env = ocean.TripleTriad(num_envs=500, seed=0)
+    env.reset()
+    env.step([0] * 500)
+    observations = env.step([LAY + 4] * 500)[0]
+    views = [View(row) for row in observations]
+    cards = np.bincount([(set(range(5)) - set(view.held(RIVAL))).pop() for view in views], minlength=5)
+    cells = np.bincount([(set(range(9)) - {4} - set(view.empty())).pop() for view in views], minlength=9)
+    assert (abs(cards - 100) < 40).all()
+    assert cells[4] == 0
+    assert (abs(np.delete(cells, 4) - 500 / 8) < 30).all()
+
+
+def test_costs_are_parameters_and_illegal_actions_change_nothing():
+    env, view = start(select_cost=0.25, illegal_cost=0.5)
+    for action, reward in ((LAY, -0.5), (14, -0.5), (-1, -0.5), (3, -0.25), (3, -0.5), (2, -0.25), (LAY + 8, 0)):
+        _, rewards, *_ = env.step([action])
+        assert rewards[0] == reward
+        if reward == -0.5:
+            after = View(env.observations[0])
+            assert after.clock == view.clock - 1
+            assert (after.hands == view.hands).all()
+            assert (after.legal == view.legal).all()
+        view = View(env.observations[0])
+
+
+def test_running_out_of_actions_is_a_loss_that_ends_the_game():
+    env, _ = start(max_actions=10)
+    for _ in range(9):
+        env.step([LAY])
+        assert not env.terminals[0]
+    _, rewards, terminals, truncations, infos = env.step([LAY])
+    assert (terminals[0], truncations[0]) == (True, False)
+    assert rewards[0] == pytest.approx(-1.1)
+    assert (infos[0]["score"], infos[0]["perf"], infos[0]["illegal"], infos[0]["out_of_time"]) == (0, 0, 1, 1)
+
+
+def test_the_last_action_may_complete_the_board():
+    env, _ = start(max_actions=10)
+    for card in range(5):
+        env.step([card])
+        cell = View(env.observations[0]).empty()[0]
+        _, rewards, terminals, _, infos = env.step([LAY + cell])
+    assert terminals[0]
+    assert infos[0]["out_of_time"] == 0
+    assert rewards[0] == np.sign(infos[0]["score"] - 5)
+
+
+def test_the_picture_shows_whose_cards_lie_where():
+    env = ocean.TripleTriad(num_envs=1, render_mode="rgb_array")
+    colours = {"own": (0x0B, 0x4A, 0x58), "rival": (0x6B, 0x3D, 0x12), "selected": (0xE8, 0xD4, 0x4D)}
+
+    def amounts():
+        picture = env.render()[:540]
+        return {name: int((picture == colour).all(axis=2).sum()) for name, colour in colours.items()}
+
+    env.reset(seed=0)
+    dealt = amounts()
+    assert dealt["selected"] == 0
+    env.step([2])
+    assert amounts()["selected"] > 500
+    env.step([LAY])
+    laid = amounts()
+    assert laid["selected"] == 0
+    assert laid["own"] + laid["rival"] > dealt["own"] + dealt["rival"], "cards on the board are larger"
