@@ -1,0 +1,2 @@
+#include "enduro_render.h"
+PUFFER_ENV(Enduro, enduro, PUFFER_KEYS(enduro_keys))

@@ -1,0 +1,271 @@
+/* Enduro: a car race through day and night. Overtake so many cars a day, or the race is over.
+ *
+ * A road of three lanes, seen from behind the car. Along it, lengths are in units of a quarter of a car:
+ * traffic drives 1.25 a frame, the player 1 to 2. Across it they are px of a screen of 152 by 210 px, at the
+ * row of the player's car: a lane is 32 wide. `speed` is the player's over the traffic's, -2.5 to 7.5; a
+ * tenth of it is gained on the traffic in a frame of 1/60 s. A step plays `frameskip` frames.
+ *
+ * Observation  float[18 + 5 * max_enemies], in [-1, 1]:
+ *              the car's x between the edges of the road, its y over 210 px, its speed from least to most;
+ *              x of the left and the right edge beside the car over 152 px, now and a frame ago; lane / 2;
+ *              for each car in sight, the nearest ahead first, then those behind, nearest first: x over
+ *              152 px, y over 210 px, how far they moved in the last frame, in tens of px, and 1 if it is in
+ *              the player's lane; 0 where there is no car;
+ *              where the road turns to (0 left, 0.5 straight on, 1 right); which way the curve pushes the car
+ *              (-1, 0, 1), how hard (1 is the most), and how sharp it is (-1 left to 1 right);
+ *              time of day; cars still to be passed over all of today's; for each lane the distance to the
+ *              nearest car ahead over the farthest there is, 1 if there is none; for how long the car cannot
+ *              be steered, over the longest.
+ * Actions      Discrete(9): 0 nothing, 1 accelerate, 2 right, 3 left, 4 brake, 5 brake and right, 6 brake
+ *              and left, 7 accelerate and right, 8 accelerate and left; anything else is nothing. With
+ *              `continuous`, Box(2): steering, left to right, and throttle, full brake to full; clamped.
+ * Rewards      per car passed for the first time, per car that passes the player, per day with its quota, per
+ *              crash, per touch of the edge, and per frame: after a crash, with a free lane ahead while
+ * faster than the traffic, and a bonus that grows with each car passed since the last crash. A car that had
+ * passed the player gives back what it took when it is passed again. Ends         terminal at the end of a
+ * day whose quota was not met; truncation after max_days. Rules        Four gears, the lower the quicker. A
+ * crash stops the car, throws it to the other edge of the road and takes 90 frames; meanwhile, and until it
+ * is clear of cars, nothing can be hit. The edge costs speed and 20 frames. Curves push outwards. A day has
+ * 16 phases; in the snow the steering is weak, in the fog cars are seen late. Cars appear in ones and twos at
+ * the far end, from behind if the player is slow but not in his lane; of cars within 6.5 lengths of each
+ *              other one lane is always free. Until the quota is met a car that passes the player counts
+ *              against it.
+ * Source       PufferLib's Enduro, after Activision's cartridge of 1983. There the last observation is never
+ *              written, the terminal is lost, a seed is ignored, days grow dense out of order, cars can be
+ *              passed for the full reward over and over, and the free lane is paid for standing still.
+ *
+ * A game takes 584 bytes. */
+#ifndef ENDURO_H
+#define ENDURO_H
+
+#include "enduro_state.h"
+#include "enduro_traffic.h"
+
+static inline const char *enduro_spec(const Enduro *env, PufferSpec *spec) {
+    *spec = (PufferSpec){
+        .observation_type = PUFFER_FLOAT32,
+        .observation_shape = {ENDURO_FIRST_SLOT + ENDURO_SLOT * env->max_enemies + 10},
+        .observation_low = -1,
+        .observation_high = 1,
+        .action_kind = env->continuous ? PUFFER_BOX : PUFFER_DISCRETE,
+        .action_sizes = {env->continuous ? 2 : ENDURO_ACTIONS},
+        .agents = 1,
+        .picture_width = env->width,
+        .picture_height = env->height,
+        .frames_per_second = env->frameskip < 60 ? 60 / env->frameskip : 1,
+    };
+    return NULL;
+}
+
+/* ---- Driving ---------------------------------------------------------------------------------------- */
+
+typedef struct {
+    float steering; /* -1 left to 1 right */
+    float throttle; /* -1 brake to 1 full */
+} EnduroControls;
+
+static inline EnduroControls enduro_controls(const Enduro *env) {
+    static const EnduroControls meanings[ENDURO_ACTIONS] = {
+        [ENDURO_ACCELERATE] = {0, 1},
+        [ENDURO_RIGHT] = {1, 0},
+        [ENDURO_LEFT] = {-1, 0},
+        [ENDURO_BRAKE] = {0, -1},
+        [ENDURO_BRAKE_RIGHT] = {1, -1},
+        [ENDURO_BRAKE_LEFT] = {-1, -1},
+        [ENDURO_ACCELERATE_RIGHT] = {1, 1},
+        [ENDURO_ACCELERATE_LEFT] = {-1, 1},
+    };
+    if (env->continuous) {
+        const float *actions = env->game.actions;
+        return (EnduroControls){puffer_clamp(actions[0], -1, 1), puffer_clamp(actions[1], -1, 1)};
+    }
+    const int32_t action = *(const int32_t *)env->game.actions;
+    return meanings[action >= 0 && action < ENDURO_ACTIONS ? action : ENDURO_COAST];
+}
+
+/* The gears share the range of speeds 4 : 2.5 : 3.25 : 1.5; the first pulls twice as hard. */
+static inline int32_t enduro_gear(const Enduro *env) {
+    const float unit = ENDURO_SPEED_RANGE / 11.25f, above = env->speed - ENDURO_SPEED_MIN;
+    return (above >= 4 * unit) + (above >= 6.5f * unit) + (above >= 9.75f * unit);
+}
+
+static inline void enduro_change_speed(Enduro *env, float throttle) {
+    static const float pull[ENDURO_GEARS] = {4, 2, 2, 2};
+    const float base = ENDURO_SPEED_RANGE / (11.25f * 60);
+    const float change = throttle > 0 ? throttle * base * pull[enduro_gear(env)] : throttle * ENDURO_BRAKING;
+    env->speed = puffer_clamp(env->speed + change, ENDURO_SPEED_MIN, ENDURO_SPEED_MAX);
+}
+
+static inline void enduro_steer(Enduro *env, float steering) {
+    const float grip = enduro_is_snow(env) ? ENDURO_SNOW_GRIP : 1;
+    env->x += steering * grip * (enduro_speed_share(env) + ENDURO_STEER_LEAST);
+    env->x -= ENDURO_CURVE_PUSH * env->curve * fabsf(env->speed);
+}
+
+/* A car without control slides where it was thrown. */
+static inline void enduro_drive(Enduro *env, EnduroControls controls) {
+    if (env->stun == 0) {
+        enduro_change_speed(env, controls.throttle);
+        enduro_steer(env, controls.steering);
+        return;
+    }
+    env->stun--;
+    env->x += env->thrown;
+    if (env->crashed) env->game.rewards[0] += env->reward_crashed;
+    if (env->stun == 0) env->crashed = false;
+}
+
+/* Without control, `stunned`, the edge only stops the car. */
+static inline void enduro_touch_edge(Enduro *env, bool stunned) {
+    const float limit = enduro_edge(env, 0) - 0.5f * env->car_width;
+    if (fabsf(env->x) <= limit) return;
+    const float side = env->x > 0 ? 1 : -1;
+    env->x = side * limit;
+    if (stunned) return;
+    env->stun = ENDURO_EDGE_FRAMES;
+    env->thrown = -side * ENDURO_REBOUND;
+    env->speed = puffer_max(env->speed - ENDURO_EDGE_SPEED, ENDURO_SPEED_MIN);
+    env->edge_hits++;
+    env->game.rewards[0] += env->reward_edge;
+}
+
+/* ---- Observing -------------------------------------------------------------------------------------- */
+
+static inline float enduro_bend(const Enduro *env) {
+    return ENDURO_BEND * env->curve;
+}
+
+/* x on the screen of a point that is `x` px from the middle of the road. */
+static inline float enduro_screen_x(float x, float scale, float bend) {
+    return ENDURO_CENTRE + bend * (1 - scale) * (1 - scale) + x * scale;
+}
+
+static inline float enduro_screen_y(float row, float scale) {
+    return ENDURO_HORIZON + (row - ENDURO_HORIZON) * scale;
+}
+
+/* Cars in sight, and where the nearest ahead is in each lane. */
+static inline int32_t enduro_observe_cars(const Enduro *env, float *slots, float *nearest) {
+    const float sight = enduro_is_fog(env) ? ENDURO_FOG : ENDURO_FAR;
+    const float bend = enduro_bend(env), row = enduro_row(env);
+    const int32_t own = enduro_own_lane(env);
+    int32_t shown = 0;
+    for (int32_t i = 0; i < ENDURO_LANES; i++) nearest[i] = 1;
+    for (int32_t i = 0; i < env->num_cars; i++) {
+        const bool ahead = i < env->num_cars - env->num_passed;
+        const EnduroCar *car = env->cars + (ahead ? env->num_passed + i : env->num_cars - 1 - i);
+        const float distance = car->distance, middle = enduro_lane_middle(car->lane);
+        if (distance > sight) continue;
+        const float scale = enduro_scale(distance), last_scale = enduro_scale(distance + env->gain);
+        const float x = enduro_screen_x(middle, scale, bend), y = enduro_screen_y(row, scale);
+        const float last_x = enduro_screen_x(middle, last_scale, env->last_bend);
+        const float last_y = enduro_screen_y(env->last_row, last_scale);
+        float *slot = slots + ENDURO_SLOT * shown++;
+        slot[0] = x * (1 / ENDURO_SCREEN_WIDTH);
+        slot[1] = y * (1 / ENDURO_SCREEN_HEIGHT);
+        slot[2] = puffer_clamp((x - last_x) * 0.1f, -1, 1);
+        slot[3] = puffer_clamp((y - last_y) * 0.1f, -1, 1);
+        slot[4] = car->lane == own;
+        if (ahead) {
+            const float gap = puffer_max(distance, 0) * (1 / ENDURO_FAR);
+            float *lane = &nearest[car->lane];
+            *lane = puffer_min(*lane, gap);
+        }
+    }
+    return shown;
+}
+
+static inline void enduro_observe(Enduro *env) {
+    float *observation = env->game.observations;
+    float *slots = observation + ENDURO_FIRST_SLOT, *rest = slots + ENDURO_SLOT * env->max_enemies;
+    const float edge = enduro_edge(env, 0), push = -env->curve * fabsf(env->speed);
+    const int32_t left = env->todays_quota - env->today;
+    observation[0] = 0.5f + 0.5f * env->x / edge;
+    observation[1] = enduro_row(env) * (1 / ENDURO_SCREEN_HEIGHT);
+    observation[2] = puffer_clamp(enduro_speed_share(env), 0, 1);
+    observation[3] = (ENDURO_CENTRE - edge) * (1 / ENDURO_SCREEN_WIDTH);
+    observation[4] = (ENDURO_CENTRE + edge) * (1 / ENDURO_SCREEN_WIDTH);
+    observation[5] = (ENDURO_CENTRE - env->last_edge) * (1 / ENDURO_SCREEN_WIDTH);
+    observation[6] = (ENDURO_CENTRE + env->last_edge) * (1 / ENDURO_SCREEN_WIDTH);
+    observation[7] = 0.5f * (float)enduro_own_lane(env);
+    const int32_t shown = enduro_observe_cars(env, slots, rest + 6);
+    for (int32_t i = ENDURO_SLOT * shown; i < ENDURO_SLOT * env->slots_shown; i++) slots[i] = 0;
+    env->slots_shown = shown;
+    rest[0] = 0.5f + 0.5f * (float)env->turn;
+    rest[1] = (float)((push > 0) - (push < 0));
+    rest[2] = fabsf(push) * (1 / ENDURO_SPEED_MAX);
+    rest[3] = env->curve;
+    rest[4] = (float)env->day_frame * env->phase_per_frame * (1.0f / ENDURO_PHASES);
+    rest[5] = left > 0 ? (float)left / (float)env->todays_quota : 0;
+    rest[9] = (float)env->stun * (1.0f / ENDURO_CRASH_FRAMES);
+}
+
+/* ---- The race --------------------------------------------------------------------------------------- */
+
+static inline void enduro_reset(Enduro *env) {
+    memset(&env->score, 0, sizeof *env - offsetof(Enduro, score));
+    memset(env->game.observations, 0,
+           sizeof(float) * (size_t)(ENDURO_FIRST_SLOT + ENDURO_SLOT * env->max_enemies + 10));
+    env->phase_per_frame = (float)ENDURO_PHASES / (float)env->day_frames;
+    env->todays_quota = env->first_quota;
+    env->speed = ENDURO_SPEED_MIN;
+    enduro_begin_stretch(env);
+    env->turn = 0; /* a race begins with a straight */
+    enduro_place_narrow(env);
+    env->last_edge = enduro_edge(env, 0);
+    env->last_row = enduro_row(env);
+    enduro_observe(env);
+}
+
+static inline bool enduro_lane_is_free(const Enduro *env) {
+    const int32_t own = enduro_own_lane(env);
+    for (int32_t i = env->num_passed; i < env->num_cars; i++) {
+        if (env->cars[i].lane == own) return false;
+    }
+    return true;
+}
+
+static inline void enduro_pay(Enduro *env) {
+    if (env->stun == 0) env->game.rewards[0] += env->streak;
+    if (env->speed > 0 && enduro_lane_is_free(env)) env->game.rewards[0] += env->reward_free_lane;
+}
+
+static inline PufferOutcome enduro_end_day(Enduro *env) {
+    if (!enduro_quota_met(env)) return PUFFER_TERMINATED;
+    env->game.rewards[0] += env->reward_day;
+    env->day++;
+    env->day_frame = env->today = 0;
+    env->todays_quota = env->quota;
+    return env->day < env->max_days ? PUFFER_RUNNING : PUFFER_TRUNCATED;
+}
+
+static inline PufferOutcome enduro_play_frame(Enduro *env, EnduroControls controls) {
+    env->last_edge = enduro_edge(env, 0);
+    env->last_bend = enduro_bend(env);
+    env->last_row = enduro_row(env);
+    const bool stunned = env->stun > 0;
+    enduro_drive(env, controls);
+    enduro_move_road(env);
+    enduro_touch_edge(env, stunned);
+    enduro_move_traffic(env);
+    enduro_collide(env);
+    enduro_spawn(env);
+    enduro_pay(env);
+    return ++env->day_frame < env->day_frames ? PUFFER_RUNNING : enduro_end_day(env);
+}
+
+static inline PufferOutcome enduro_step(Enduro *env) {
+    const EnduroControls controls = enduro_controls(env);
+    PufferOutcome outcome = PUFFER_RUNNING;
+    for (int32_t frame = 0; frame < env->frameskip && outcome == PUFFER_RUNNING; frame++) {
+        outcome = enduro_play_frame(env, controls);
+    }
+    enduro_observe(env);
+    if (outcome == PUFFER_RUNNING) return outcome;
+    env->score = (float)env->odometer;
+    env->days_completed = (float)env->day;
+    env->perf = env->days_completed / (float)env->max_days;
+    return outcome;
+}
+
+#endif
