@@ -1,11 +1,9 @@
 """What every binding promises, over the environments that its binding.toml lists under ``conformance``.
 
-A binding whose package is not installed is skipped. In the image that has them all, TANK_BINDINGS=all
-makes that a failure.
+A binding whose package is not installed is skipped, but not in the image that has them all.
 """
 
 import gc
-import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +17,8 @@ import pytest
 import pufferlib
 import pufferlib.vector
 from pufferlib.bindings._facts import Facts, all_facts
-from pufferlib.isolated import find_interpreter
 from pufferlib.testing import ContractError, check_env
+from tests.needs import missing_binding
 
 # Those that may not share a process with others are played in one of their own, by tests/unit/bindings/test_NAME.py.
 OWN_PROCESS = {"microrts"} - {os.environ.get("TANK_OWN_PROCESS")}
@@ -41,17 +39,8 @@ pytestmark = [pytest.mark.parametrize(("facts", "name"), CASES), pytest.mark.tim
 
 @pytest.fixture(autouse=True)
 def _installed(facts: Facts) -> None:
-    absent = absent_modules(facts)
-    if absent and os.environ.get("TANK_BINDINGS") == "all":
-        pytest.fail(f"{facts.name}: {', '.join(absent)} must be installed here, and is not")
-    if absent:
-        pytest.skip(f"{', '.join(absent)} is not installed; {facts.command}")
-
-
-def absent_modules(facts: Facts) -> list[str]:
-    if facts.isolated:
-        return [] if find_interpreter(facts.isolated) else list(facts.modules)
-    return [module for module in facts.modules if importlib.util.find_spec(module.partition(".")[0]) is None]
+    if reason := missing_binding(facts.name):
+        pytest.skip(reason)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """MicroRTS: Java, actions that mean nothing, ends, opponents, pictures, options."""
 
-import importlib.util
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -11,12 +10,14 @@ import pytest
 import pufferlib
 from pufferlib.bindings import microrts
 from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
+from tests.needs import missing_binding
 
-jpype = pytest.importorskip("jpype", reason="jpype1 is not installed")
-if importlib.util.find_spec("gym_microrts") is None:
-    pytest.skip("gym-microrts is not installed", allow_module_level=True)
+if reason := missing_binding("microrts"):
+    pytest.skip(reason, allow_module_level=True)
 
-from pufferlib.bindings.microrts import java  # noqa: E402 - only with the package
+import jpype
+
+from pufferlib.bindings.microrts import java
 
 MAP = "microrts/basesWorkers8x8"
 

@@ -10,11 +10,15 @@ import pytest
 
 import pufferlib
 from pufferlib.bindings import atari
+from tests.needs import missing_binding
 
-ale_py = pytest.importorskip("ale_py", reason="the atari extra is not installed")
-gymnasium = pytest.importorskip("gymnasium")
+if reason := missing_binding("atari"):
+    pytest.skip(reason, allow_module_level=True)
 
-from pufferlib.bindings.atari.game import AtariGame, make_game  # noqa: E402 - only with ale_py
+import ale_py
+import gymnasium
+
+from pufferlib.bindings.atari.game import AtariGame, make_game
 
 TWO_PLAYERS = {"combat", "joust", "maze_craze", "warlords"}
 

@@ -1,6 +1,5 @@
 """Box2D: names, worlds that forget what was played before, bounds that hold."""
 
-from importlib.util import find_spec
 from typing import Any
 
 import gymnasium
@@ -9,8 +8,10 @@ import pytest
 
 import pufferlib
 from pufferlib.bindings import box2d
+from tests.needs import missing_binding
 
-pytestmark = pytest.mark.skipif(find_spec("Box2D") is None, reason="the box2d extra is not installed")
+absent = missing_binding("box2d")
+pytestmark = pytest.mark.skipif(bool(absent), reason=absent)
 
 
 def play(env: Any, seed: int, steps: int) -> list[Any]:

@@ -10,8 +10,10 @@ import pytest
 import pufferlib
 from pufferlib.bindings import bsuite
 from pufferlib.errors import APIUsageError, UnknownNameError
+from tests.needs import missing_binding
 
-pytest.importorskip("bsuite", reason="the bsuite extra is not installed")
+if reason := missing_binding("bsuite"):
+    pytest.skip(reason, allow_module_level=True)
 
 from pufferlib.bindings.bsuite import game  # only with bsuite
 

@@ -8,10 +8,10 @@ import pytest
 import pufferlib
 from pufferlib.bindings import butterfly
 from pufferlib.errors import APIUsageError, UnknownNameError
+from tests.needs import missing_binding
 
-pytest.importorskip("pymunk", reason="the butterfly extra is not installed")
-pytest.importorskip("pygame", reason="the butterfly extra is not installed")
-pytest.importorskip("cv2", reason="the butterfly extra is not installed")
+if reason := missing_binding("butterfly"):
+    pytest.skip(reason, allow_module_level=True)
 
 from pettingzoo import parallel_registry
 

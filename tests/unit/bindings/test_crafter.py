@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,10 @@ import pytest
 
 import pufferlib
 from pufferlib.bindings import crafter
+from tests.needs import missing_binding
 
-pytestmark = pytest.mark.skipif(find_spec("crafter") is None, reason="the crafter extra is not installed")
+absent = missing_binding("crafter")
+pytestmark = pytest.mark.skipif(bool(absent), reason=absent)
 
 ACTIONS = np.random.default_rng(0).integers(17, size=20).tolist()
 

@@ -9,8 +9,10 @@ import pytest
 import pufferlib
 from pufferlib.bindings import dmcontrol
 from pufferlib.errors import APIUsageError, UnknownNameError
+from tests.needs import missing_binding
 
-pytest.importorskip("dm_control", reason="the dmcontrol extra is not installed")
+if reason := missing_binding("dmcontrol"):
+    pytest.skip(reason, allow_module_level=True)
 
 from pufferlib.bindings.dmcontrol import game  # only with dm_control
 

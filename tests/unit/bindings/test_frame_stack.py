@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from pufferlib._native import FrameStack
+from tests.needs import missing_binding
 
-cv2 = pytest.importorskip("cv2", reason="the atari extra is not installed")
+if reason := missing_binding("atari"):
+    pytest.skip(reason, allow_module_level=True)
+
+import cv2
 
 SIZES = [(210, 160, 84, 84), (105, 80, 42, 50), (84, 84, 63, 70), (20, 10, 13, 4), (30, 60, 20, 60)]
 

@@ -4,7 +4,6 @@ import ctypes
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,10 @@ import pufferlib.vector
 from pufferlib.bindings import griddly
 from pufferlib.emulation import PettingZooPufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing
+from tests.needs import missing_binding
 
-if find_spec("griddly") is None:
-    pytest.skip("puffer install griddly", allow_module_level=True)
+if reason := missing_binding("griddly"):
+    pytest.skip(reason, allow_module_level=True)
 
 import gymnasium
 

@@ -9,8 +9,12 @@ import pytest
 import pufferlib
 from pufferlib.bindings import magent2
 from pufferlib.errors import APIUsageError, UnknownNameError
+from tests.needs import missing_binding
 
-package = pytest.importorskip("magent2", reason="the magent2 extra is not installed")
+if reason := missing_binding("magent2"):
+    pytest.skip(reason, allow_module_level=True)
+
+import magent2 as package
 
 
 def test_names_are_the_games_of_the_package() -> None:

@@ -1,6 +1,5 @@
 """MicroRTS, in a process of its own: Java and NetHack in one process end in a segmentation fault."""
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -8,16 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import missing_binding
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 
-pytestmark = [
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(
-        importlib.util.find_spec("gym_microrts") is None or importlib.util.find_spec("jpype") is None,
-        reason="gym-microrts is not installed",
-    ),
-]
+absent = missing_binding("microrts")
+pytestmark = [pytest.mark.timeout(600), pytest.mark.skipif(bool(absent), reason=absent)]
 
 
 def run(*arguments):
@@ -39,7 +35,7 @@ def test_it_keeps_its_promises(arguments):
     assert " passed" in done.stdout
 
 
-@pytest.mark.skipif(importlib.util.find_spec("nle") is None, reason="nle is not installed")
+@pytest.mark.skipif(bool(missing_binding("nethack")), reason="nle is not installed")
 @pytest.mark.parametrize(
     ("first", "second"),
     [("microrts/basesWorkers8x8", "nethack/NetHackScore-v0"), ("nethack/NetHackScore-v0", "microrts/basesWorkers8x8")],

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from importlib.util import find_spec
 from typing import Any
 
 import gymnasium
@@ -11,8 +10,10 @@ import pytest
 
 import pufferlib
 from pufferlib.bindings import minigrid
+from tests.needs import missing_binding
 
-pytestmark = pytest.mark.skipif(find_spec("minigrid") is None, reason="the minigrid extra is not installed")
+absent = missing_binding("minigrid")
+pytestmark = pytest.mark.skipif(bool(absent), reason=absent)
 
 DIRECTION, IMAGE = gymnasium.spaces.Discrete(4), gymnasium.spaces.Box(0, 10, (7, 7, 3), np.uint8)
 

@@ -1,7 +1,6 @@
 """The MiniHack binding: names, seeds of levels too, crops and pictures, rewards, options."""
 
 import warnings
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,10 @@ import pytest
 import pufferlib
 from pufferlib.bindings import minihack
 from pufferlib.errors import APIUsageError, UnknownNameError
+from tests.needs import missing_binding
 
-if find_spec("minihack") is None:
-    pytest.skip("pip install 'pufferlib[minihack]'", allow_module_level=True)
+if reason := missing_binding("minihack"):
+    pytest.skip(reason, allow_module_level=True)
 
 import gymnasium
 

@@ -4,7 +4,6 @@ import ctypes
 import logging
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,10 @@ import pytest
 
 import pufferlib
 from pufferlib.bindings import mujoco
+from tests.needs import missing_binding
 
-pytestmark = pytest.mark.skipif(find_spec("mujoco") is None, reason="the mujoco extra is not installed")
+absent = missing_binding("mujoco")
+pytestmark = pytest.mark.skipif(bool(absent), reason=absent)
 
 
 @pytest.fixture

@@ -11,8 +11,10 @@ import pytest
 import pufferlib
 from pufferlib.bindings import nethack
 from pufferlib.errors import APIUsageError, UnknownNameError
+from tests.needs import missing_binding
 
-pytest.importorskip("nle", reason="pip install 'pufferlib[nethack]'")
+if reason := missing_binding("nethack"):
+    pytest.skip(reason, allow_module_level=True)
 
 import gymnasium
 import nle.env.tasks

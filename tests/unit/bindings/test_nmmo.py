@@ -2,7 +2,6 @@
 
 import gc
 import hashlib
-import importlib.util
 import sys
 import weakref
 from pathlib import Path
@@ -13,9 +12,10 @@ import pytest
 
 import pufferlib
 from pufferlib.errors import APIUsageError, UnknownNameError
+from tests.needs import missing_binding
 
-if importlib.util.find_spec("nmmo") is None:
-    pytest.skip("nmmo is not installed", allow_module_level=True)
+if reason := missing_binding("nmmo"):
+    pytest.skip(reason, allow_module_level=True)
 
 from pufferlib.bindings.nmmo import game  # isort: skip - it lends vec_noise to the import of nmmo
 import nmmo

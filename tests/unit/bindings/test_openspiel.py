@@ -9,11 +9,15 @@ import pufferlib
 from pufferlib.bindings import openspiel
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.testing import check_env
+from tests.needs import missing_binding
 
-pyspiel = pytest.importorskip("pyspiel", reason="the openspiel extra is not installed")
+if reason := missing_binding("openspiel"):
+    pytest.skip(reason, allow_module_level=True)
 
-from pufferlib.bindings.openspiel.game import make_game  # noqa: E402 - only with the extra
-from pufferlib.bindings.openspiel.table import Table  # noqa: E402
+import pyspiel
+
+from pufferlib.bindings.openspiel.game import make_game
+from pufferlib.bindings.openspiel.table import Table
 
 
 def test_names_are_the_games_that_load_and_show_something() -> None:

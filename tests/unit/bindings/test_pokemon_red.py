@@ -12,8 +12,10 @@ from pufferlib.bindings import pokemon_red
 from pufferlib.bindings.pokemon_red import kanto, rom
 from pufferlib.bindings.pokemon_red.practice import practice_rom
 from pufferlib.errors import APIUsageError, UnknownNameError
+from tests.needs import missing_binding
 
-pytest.importorskip("pyboy", reason="the pokemon_red extra is not installed")
+if reason := missing_binding("pokemon_red"):
+    pytest.skip(reason, allow_module_level=True)
 
 from pufferlib.bindings.pokemon_red.game import BUTTONS, make_game
 

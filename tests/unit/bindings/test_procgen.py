@@ -9,8 +9,10 @@ import pufferlib
 from pufferlib.bindings import procgen
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.seeding import env_seed
+from tests.needs import missing_binding
 
-pytest.importorskip("gym3", reason="pip install 'pufferlib[procgen]'")
+if reason := missing_binding("procgen"):
+    pytest.skip(reason, allow_module_level=True)
 
 from pufferlib.bindings.procgen.game import MODES, NUM_ACTIONS, ProcgenGames, ProcgenGym3Env
 

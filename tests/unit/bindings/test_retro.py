@@ -8,10 +8,14 @@ import pytest
 import pufferlib
 from pufferlib.bindings import retro
 from pufferlib.errors import APIUsageError, UnknownNameError
+from tests.needs import missing_binding
 
-stable_retro = pytest.importorskip("stable_retro", reason="the retro extra is not installed")
+if reason := missing_binding("retro"):
+    pytest.skip(reason, allow_module_level=True)
 
-from pufferlib.bindings.retro.game import RetroGame  # noqa: E402 - only with stable_retro
+import stable_retro
+
+from pufferlib.bindings.retro.game import RetroGame
 
 FREE = "Airstriker-Genesis-v0"
 

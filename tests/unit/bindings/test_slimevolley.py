@@ -1,7 +1,6 @@
 """The slime volleyball binding: the package's game, seeds, ends, two agents, pictures, options."""
 
 import sys
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,10 @@ import pufferlib
 from pufferlib.bindings import slimevolley
 from pufferlib.emulation import PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
+from tests.needs import missing_binding
 
-if find_spec("slimevolleygym") is None:
-    pytest.skip("puffer install slimevolley", allow_module_level=True)
+if reason := missing_binding("slimevolley"):
+    pytest.skip(reason, allow_module_level=True)
 
 from pufferlib.bindings.slimevolley.game import KINDS, make_game
 

@@ -9,8 +9,10 @@ import pytest
 import pufferlib
 from pufferlib.bindings import textworld
 from pufferlib.errors import APIUsageError, UnknownNameError
+from tests.needs import missing_binding
 
-pytest.importorskip("textworld", reason="the textworld extra is not installed")
+if reason := missing_binding("textworld"):
+    pytest.skip(reason, allow_module_level=True)
 
 from pufferlib.bindings.textworld import game, making  # only with textworld
 

@@ -10,11 +10,14 @@ import pytest
 import pufferlib
 from pufferlib.bindings import vizdoom
 from pufferlib.errors import APIUsageError, UnknownNameError
+from tests.needs import missing_binding
 
-pytest.importorskip("vizdoom", reason="the vizdoom extra is not installed")
-gymnasium = pytest.importorskip("gymnasium")
+if reason := missing_binding("vizdoom"):
+    pytest.skip(reason, allow_module_level=True)
 
-from pufferlib.bindings.vizdoom.game import Doom  # noqa: E402 - only with vizdoom
+import gymnasium
+
+from pufferlib.bindings.vizdoom.game import Doom
 
 
 def test_names_are_scenarios_of_vizdoom() -> None:
