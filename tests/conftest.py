@@ -10,6 +10,18 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1]))
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--nightly", action="store_true", help="play longer: 1,000,000 steps of each fuzz, 1,000 of each binding"
+    )
+
+
+@pytest.fixture(scope="session")
+def nightly(request):
+    """Whether tests may play as long as a night allows."""
+    return request.config.getoption("--nightly")
+
+
 def pytest_configure():
     # A shell starts its background jobs with Ctrl-C ignored, which every process that a test starts would inherit.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
