@@ -1,0 +1,2 @@
+#include "moba_render.h"
+PUFFER_ENV(Moba, moba, .prepare = moba_prepare)
