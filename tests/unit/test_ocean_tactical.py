@@ -1,0 +1,527 @@
+"""The rules of tactical."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from pufferlib import ocean
+from pufferlib.seeding import env_seed
+
+SIDE = 12
+CELLS = [(x, y) for y in range(SIDE) for x in range(SIDE)]
+END, MOVE, EXPLODE, FLY, ROOT, WIND, RABBIT, STEP, AIM, ACTIONS = 0, 1, 145, 289, 290, 291, 292, 293, 297, 298
+ITSELF, OTHER, GROUND, WALLS, SIGHT = (slice(start, start + 144) for start in range(298, 1018, 144))
+HP, AP, MP, ROOTING, SWIFT = range(1018, 1023)
+OTHER_HP, OTHER_AP, OTHER_MP = range(1023, 1026)
+TURN = 1028
+
+
+def cell(place):
+    return place[0] + SIDE * place[1]
+
+
+def turned(place):
+    return SIDE - 1 - place[0], SIDE - 1 - place[1]
+
+
+def share(points, limit):
+    """A share as an observation shows it."""
+    return int(255 * points / limit + 0.5)
+
+
+def steps(a, b):
+    return abs(a[0] - b[0]) + abs(a[1] - b[1])
+
+
+def places(plane):
+    return {CELLS[i] for i in np.flatnonzero(plane)}
+
+
+@functools.cache
+def touched(dx, dy):
+    """The squares, seen from the first, that the line between the middles of two squares touches, corners included."""
+    found = []
+    for x in range(min(0, dx), max(0, dx) + 1):
+        for y in range(min(0, dy), max(0, dy) + 1):
+            sides = [dx * (2 * y + b) - dy * (2 * x + a) for a in (-1, 1) for b in (-1, 1)]
+            if min(sides) <= 0 <= max(sides):  # corners on both sides of the line, or on it
+                found.append((x, y))
+    return found
+
+
+def is_clear(walls, a, b):
+    return not any((a[0] + x, a[1] + y) in walls for x, y in touched(b[0] - a[0], b[1] - a[1]))
+
+
+@functools.cache
+def seen_from(walls, place):
+    return {other for other in CELLS if other != place and is_clear(walls, place, other)}
+
+
+def ways(ground, start):
+    """Steps to every place that can be reached, one neighbour at a time."""
+    far = {start: 0}
+    queue = [start]
+    for place in queue:
+        for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+            there = place[0] + dx, place[1] + dy
+            if there in ground and there not in far:
+                far[there] = far[place] + 1
+                queue.append(there)
+    return far
+
+
+class Duel:
+    """The game for two in plain Python. Places are as the first player sees them."""
+
+    def __init__(self, rows, hp=2500, ap=12, mp=6, damage_reward=0.2):
+        self.ground, self.walls = frozenset(places(rows[0, GROUND])), frozenset(places(rows[0, WALLS]))
+        self.limits, self.damage_reward = (hp, ap, mp), damage_reward
+        self.places = [*places(rows[0, ITSELF]), *places(rows[0, OTHER])]
+        self.points = [{"hp": hp, "ap": ap, "mp": mp, "rooting": 0, "swift": 0} for _ in range(2)]
+        self.actor = int(rows[1, TURN] == 255)
+        self.turn = 1
+        self.rewards = [0.0, 0.0]
+
+    def ways(self, player):
+        return ways(self.ground - {self.places[1 - player]}, self.places[player])
+
+    def legal(self, player):
+        if player != self.actor:
+            return {END}
+        view = turned if player else tuple
+        unit, own, other = self.points[player], self.places[player], self.places[1 - player]
+        sees = other in seen_from(self.walls, own)
+        found = {END}
+        found |= {MOVE + cell(view(there)) for there, far in self.ways(player).items() if 0 < far <= unit["mp"]}
+        if unit["ap"] >= 4:
+            found |= {EXPLODE + cell(view(to)) for to in seen_from(self.walls, own) if steps(own, to) <= 11}
+        conditions = {
+            FLY: unit["ap"] >= 3 and steps(own, other) <= 14,
+            ROOT: unit["ap"] >= 2 and steps(own, other) <= 8 and sees and unit["rooting"] == 0,
+            WIND: unit["ap"] >= 4 and (own[0] == other[0] or own[1] == other[1]) and sees,
+            RABBIT: unit["ap"] >= 2 and unit["swift"] == 0,
+        }
+        found |= {action for action, holds in conditions.items() if holds}
+        return found | {action for action in range(STEP, ACTIONS) if self.meaning(action) in found}
+
+    def meaning(self, action):
+        """The walk or explosive arrow that a shortcut of the one who is to act stands for."""
+        view = turned if self.actor else tuple
+        if action == AIM:
+            return EXPLODE + cell(view(self.places[1 - self.actor]))
+        x, y = view(self.places[self.actor])
+        dx, dy = ((0, -1), (1, 0), (0, 1), (-1, 0))[action - STEP]
+        return MOVE + cell((x + dx, y + dy)) if (x + dx, y + dy) in CELLS else None
+
+    def hurt(self, player, damage):
+        lost = min(damage, self.points[player]["hp"])
+        self.points[player]["hp"] -= lost
+        self.rewards[player] -= self.damage_reward * lost / self.limits[0]
+        self.rewards[1 - player] += self.damage_reward * lost / self.limits[0]
+
+    def act(self, action):
+        """Play a legal action. True when the game is over."""
+        self.rewards = [0.0, 0.0]
+        action = action if action < STEP else self.meaning(action)
+        player = self.actor
+        view = turned if player else tuple
+        unit, other = self.points[player], self.points[1 - player]
+        if action == END:
+            unit.update(ap=self.limits[1], mp=self.limits[2])
+            unit.update({name: max(0, unit[name] - 1) for name in ("rooting", "swift")})
+            self.actor = 1 - player
+            self.turn += 1
+        elif action < EXPLODE:
+            there = view(CELLS[action - MOVE])
+            unit["mp"] -= self.ways(player)[there]
+            self.places[player] = there
+        elif action < FLY:
+            unit["ap"] -= 4
+            for hurt in range(2):
+                if steps(view(CELLS[action - EXPLODE]), self.places[hurt]) <= 2:
+                    self.hurt(hurt, 200)
+        elif action == FLY:
+            unit["ap"] -= 3
+            self.hurt(1 - player, 100)
+        elif action == ROOT:
+            unit.update(ap=unit["ap"] - 2, rooting=2)
+            other["mp"] = max(0, other["mp"] - 3)
+        elif action == WIND:
+            unit["ap"] -= 4
+            self.hurt(1 - player, 400)
+        else:
+            unit.update(ap=unit["ap"] - 2, mp=unit["mp"] + 5, swift=4)
+        alive = [points["hp"] > 0 for points in self.points]
+        for player in range(2):
+            self.rewards[player] += (not all(alive)) * (alive[player] - alive[1 - player])
+        return not all(alive)
+
+    def row(self, player):
+        row = np.zeros(1029, np.uint8)
+        view = turned if player else tuple
+        planes = [
+            (ITSELF, [self.places[player]]),
+            (OTHER, [self.places[1 - player]]),
+            (GROUND, self.ground),
+            (WALLS, self.walls),
+            (SIGHT, seen_from(self.walls, self.places[1 - player])),
+        ]
+        row[list(self.legal(player))] = 255
+        for plane, marked in planes:
+            row[plane][[cell(view(place)) for place in marked]] = 255
+        hp, ap, mp = self.limits
+        for start, unit in ((HP, self.points[player]), (OTHER_HP, self.points[1 - player])):
+            shares = unit["hp"] / hp, unit["ap"] / ap, unit["mp"] / (mp + 5), unit["rooting"] / 4, unit["swift"] / 4
+            row[start : start + 5] = np.floor(np.array([*shares[:3], 0, 0]) * 255 + 0.5)
+            row[start + 3 : start + 5] = [63 * unit["rooting"], 63 * unit["swift"]]
+        row[TURN] = 255 * (player == self.actor)
+        return row
+
+
+def two_players(seed=0, **kwargs):
+    env = ocean.Tactical(num_envs=1, players=2, seed=seed, **kwargs)
+    rows, _ = env.reset()
+    return env, rows
+
+
+def play(env, action):
+    """Let the unit whose turn it is act."""
+    env.step([action, action])
+
+
+def actor(rows):
+    return int(rows[1, TURN] == 255)
+
+
+def legal(row):
+    return set(np.flatnonzero(row[:ACTIONS]).tolist())
+
+
+@pytest.mark.parametrize("map", [1, 2, 3, 4, 5])
+def test_two_players_play_as_the_same_game_in_plain_python(map):
+    rng = np.random.default_rng(map)
+    env, rows = two_players(seed=map, map=map, hp=1000, turn_actions=1000)
+    over, turns = 0, []
+    duel = Duel(rows, hp=1000)
+    for _ in range(250):
+        for player in range(2):
+            np.testing.assert_array_equal(rows[player], duel.row(player))
+        choices = sorted(duel.legal(duel.actor))
+        weights = np.array([0.2 if action == END else 10 if FLY <= action < STEP else 1 for action in choices])
+        action = rng.choice(choices, p=weights / weights.sum()) if rng.random() < 0.95 else rng.integers(-5, 305)
+        actions = np.zeros(2, int)
+        actions[duel.actor] = action
+        actions[1 - duel.actor] = rng.integers(-5, 305)  # who waits cannot do anything
+        env.step(actions)
+        done = action in duel.legal(duel.actor) and duel.act(action)
+        if action not in choices:
+            duel.rewards = [0.0, 0.0]
+        np.testing.assert_allclose(env.rewards, duel.rewards, atol=1e-6)
+        assert env.terminals.tolist() == [done, done]
+        if done:
+            for player in range(2):
+                np.testing.assert_array_equal(env.final_observations[player, ACTIONS:], duel.row(player)[ACTIONS:])
+            over += 1
+            turns.append(duel.turn)
+            duel = Duel(rows, hp=1000)
+    assert over >= 2
+    assert max(turns) > 2
+
+
+@pytest.mark.parametrize("prefix", [0, 3, 30])
+def test_legal_actions_are_exactly_those_that_change_something(prefix):
+    """As many times as there are actions the same game, in which each action is tried once."""
+    env = ocean.Tactical(num_envs=ACTIONS, players=2)
+    rng = np.random.default_rng(prefix)
+    env._batch.reset([env_seed(5, 0)] * ACTIONS)
+    for _ in range(prefix):
+        row = env.observations[actor(env.observations[:2])]
+        action = rng.choice(sorted(legal(row) - {END}) or [END])
+        env.step(np.full(2 * ACTIONS, action))
+    before = env.observations.copy()
+    env.step(np.repeat(np.arange(ACTIONS), 2))
+    changed = (env.observations != before).any(axis=1)
+    for player in range(2):
+        assert set(np.flatnonzero(changed[player::2])) == legal(before[actor(before[:2])])
+
+
+def test_maps_are_the_same_from_both_sides_and_all_of_their_ground_is_connected():
+    kinds = []
+    for map in range(1, 6):
+        env = ocean.Tactical(num_envs=200, map=map)
+        rows, _ = env.reset(seed=0)
+        kinds.append({(row[GROUND].tobytes(), row[WALLS].tobytes()) for row in rows})
+        assert len(kinds[-1]) == 8
+        for row in rows:
+            for plane in (GROUND, WALLS):
+                assert np.array_equal(row[plane], row[plane][::-1])
+            assert not (row[GROUND] & row[WALLS]).any()
+            (own,), (other,) = places(row[ITSELF]), places(row[OTHER])
+            assert own[1] >= 9
+            assert other == turned(own)
+        for ground, _ in kinds[-1]:
+            cells = places(np.frombuffer(ground, np.uint8))
+            assert set(ways(cells, min(cells))) == cells
+            assert len(cells) >= 72
+    assert len(set.union(*kinds)) == 40
+    drawn = ocean.Tactical(num_envs=500).reset(seed=0)[0]
+    assert {(row[GROUND].tobytes(), row[WALLS].tobytes()) for row in drawn} == set.union(*kinds)
+
+
+# ---- Turns and spells by hand: with many movement points every place is one move away --------------------
+
+
+class Hands:
+    """A game for two, and ways to put the units where a test wants them."""
+
+    def __init__(self, seed=0, **kwargs):
+        self.env, self.rows = two_players(seed=seed, **{"map": 1, "mp": 90, "ap": 50, "damage_reward": 0.0, **kwargs})
+        self.walls, self.ground = places(self.rows[0, WALLS]), places(self.rows[0, GROUND])
+
+    @property
+    def row(self):
+        return self.rows[actor(self.rows)]
+
+    def act(self, *actions):
+        for action in actions:
+            assert self.row[action] == 255, f"{action} is not legal"
+            play(self.env, action)
+        return self
+
+    def own(self):
+        (place,) = places(self.row[ITSELF])
+        return place
+
+    def other(self):
+        (place,) = places(self.row[OTHER])
+        return place
+
+    def go(self, place):
+        return self if place == self.own() else self.act(MOVE + cell(place))
+
+    def places_with(self, holds):
+        """Free ground where ``holds(place, other)``, in the eyes of who acts."""
+        other = self.other()
+        return [place for place in sorted(self.ground - {other, self.own()}) if holds(place, other)]
+
+    def sees(self, a, b):
+        return is_clear(self.walls, a, b)
+
+    def hp(self, limit=2500):
+        return [round(self.row[index] / 255 * limit) for index in (HP, OTHER_HP)]
+
+
+def test_a_walk_costs_a_movement_point_for_each_step_around_what_is_in_the_way():
+    env, rows = two_players(map=2)
+    row = rows[actor(rows)]
+    (own,), (other,) = places(row[ITSELF]), places(row[OTHER])
+    far = ways(places(row[GROUND]) - {other}, own)
+    assert {CELLS[action - MOVE] for action in legal(row) if MOVE <= action < EXPLODE} == {
+        place for place, n in far.items() if 0 < n <= 6
+    }
+    there = max((place for place, n in far.items() if n <= 6), key=lambda place: far[place] - steps(own, place))
+    assert far[there] > steps(own, there), "a way around something"
+    play(env, MOVE + cell(there))
+    assert row[MP] == share(6 - far[there], 11)
+    assert row[AP] == 255
+
+
+@pytest.mark.parametrize(
+    ("action", "cost", "damage", "reach", "sight"),
+    [(FLY, 3, 100, 14, False), (ROOT, 2, 0, 8, True), (WIND, 4, 400, 22, True)],
+)
+def test_what_a_spell_at_the_other_costs_does_and_needs(action, cost, damage, reach, sight):
+    game = Hands(ap=12)
+
+    def fits(place, other):
+        line = place[0] == other[0] or place[1] == other[1]
+        return steps(place, other) <= reach and (not sight or game.sees(place, other)) and (action != WIND or line)
+
+    can, cannot = game.places_with(fits), game.places_with(lambda *pair: not fits(*pair))
+    assert can
+    for place in [*can[::9], *cannot[::9]]:
+        if game.row[MP] < 90:
+            game.act(END, END)
+        game.go(place)
+        assert (game.row[action] == 255) == (place in can)
+    place = next(place for place in can if steps(place, game.other()) > 1)
+    game.act(END, END).go(place).act(action)
+    assert game.row[AP] == share(12 - cost, 12)
+    assert abs(game.hp()[1] - (2500 - damage)) <= 5
+
+
+def test_the_explosive_arrow_hurts_everybody_within_two_steps_of_a_place_in_sight():
+    game = Hands()
+    place = next(iter(game.places_with(lambda a, b: game.sees(a, b) and steps(a, b) == 3)))
+    own, other = game.go(place).own(), game.other()
+    targets = {CELLS[action - EXPLODE] for action in legal(game.row) if EXPLODE <= action < FLY}
+    assert targets == {to for to in CELLS if 0 < steps(own, to) <= 11 and to not in game.walls and game.sees(own, to)}
+    for reached in ([0, 1], [1, 0], [1, 1], [0, 0]):  # the other, itself
+        to = next(to for to in sorted(targets) if [int(steps(other, to) <= 2), int(steps(own, to) <= 2)] == reached)
+        before = game.hp()
+        game.act(EXPLODE + cell(to))
+        after = game.hp()
+        assert [abs(before[1] - after[1]) > 100, abs(before[0] - after[0]) > 100] == [bool(hit) for hit in reached]
+    assert [abs(hp - 2100) <= 5 for hp in game.hp()] == [True, True]
+    assert game.row[AP] == share(50 - 16, 50)
+
+
+def test_the_rooting_arrow_takes_three_movement_points_and_rests_for_a_turn():
+    game = Hands(ap=12, mp=20)
+    game.act(END, END)
+    near = game.places_with(lambda a, b: game.sees(a, b) and steps(a, b) <= 8)
+    game.go(next(place for place in near if game.row[MOVE + cell(place)]))
+    game.act(ROOT)
+    assert game.row[ROOTING] == 2 * 63
+    assert game.row[OTHER_MP] == share(17, 25)
+    assert game.row[ROOT] == 0
+    game.act(END)
+    assert game.row[MP] == share(17, 25), "it is the other's turn that is shorter"
+    game.act(END)
+    assert game.row[OTHER_MP] == share(20, 25), "and no other"
+    assert game.row[ROOTING] == 63
+    assert game.row[ROOT] == 0
+    game.act(END, END)
+    assert game.row[ROOTING] == 0
+    assert game.row[ROOT] == 255
+
+
+def test_rooting_takes_no_more_than_there_is():
+    game = Hands(mp=1, ap=12, seed=3)
+    for _ in range(60):  # walk towards each other
+        if game.row[ROOT]:
+            break
+        far = ways(game.ground, game.other())
+        moves = [CELLS[action - MOVE] for action in legal(game.row) if MOVE <= action < EXPLODE]
+        game.go(min(moves, key=far.get)).act(END)
+    assert game.act(ROOT).row[OTHER_MP] == 0
+
+
+def test_the_swift_rabbit_gives_five_movement_points_in_every_fourth_turn():
+    game = Hands(mp=2, ap=12)
+    game.act(RABBIT)
+    assert game.row[MP] == 255
+    assert game.row[AP] == share(10, 12)
+    for rest in (4, 3, 2, 1):
+        assert game.row[SWIFT] == 63 * rest
+        assert game.row[RABBIT] == 0
+        game.act(END, END)
+    assert game.row[MP] == share(2, 7), "what was not used is lost"
+    assert game.row[RABBIT] == 255
+
+
+def test_points_come_back_at_the_end_of_the_own_turn():
+    game = Hands()
+    game.go(game.places_with(lambda a, b: steps(a, b) <= 14)[0]).act(FLY)
+    spent = game.row[[AP, MP]]
+    assert (spent < 255).all()
+    game.act(END)
+    assert game.row[[OTHER_AP, OTHER_MP]].tolist() == [255, share(90, 95)]
+
+
+@pytest.mark.parametrize("hp", [100, 50])
+def test_the_end_of_a_unit_ends_the_game(hp):
+    game = Hands(hp=hp, damage_reward=0.5)
+    game.go(game.places_with(lambda a, b: steps(a, b) <= 14)[0])
+    winner = actor(game.rows)
+    game.act(FLY)
+    assert game.env.terminals.all()
+    assert game.env.rewards[winner] == pytest.approx(1.5)
+    assert game.env.rewards[1 - winner] == pytest.approx(-1.5)
+    assert game.env.final_observations[winner, OTHER_HP] == 0
+
+
+def test_who_blows_up_both_wins_nothing():
+    game = Hands(hp=200, damage_reward=0.5)
+    other = game.other()
+    game.go(game.places_with(lambda a, b: steps(a, b) == 1)[0])
+    game.act(EXPLODE + cell(other))
+    assert game.env.terminals.all()
+    assert game.env.rewards.tolist() == [0, 0]
+
+
+def test_a_turn_ends_with_its_last_action_even_if_none_was_legal():
+    env, rows = two_players(turn_actions=3)
+    first = actor(rows)
+    for action in (-1, ACTIONS, 2**31 - 1):
+        assert actor(rows) == first
+        play(env, action)
+    assert actor(rows) != first
+
+
+def test_the_last_turn_cuts_the_game_off():
+    env, _ = two_players(max_turns=5, log_interval=1)
+    for turn in range(1, 6):
+        assert not env.truncations.any()
+        *_, infos = env.step([END, END])
+        assert env.truncations.all() == (turn == 5)
+    assert not env.terminals.any()
+    assert infos[0]["turns"] == 5
+    assert infos[0]["score"] == infos[0]["perf"] == 0
+    assert infos[0]["hp_left"] == 1
+
+
+# ---- The scripted unit ------------------------------------------------------------------------------
+
+
+def openings(**kwargs):
+    """Games in which the scripted unit begins, as its opponent sees them."""
+    env = ocean.Tactical(num_envs=512, **kwargs)
+    rows, _ = env.reset(seed=0)
+    before = rows.copy()
+    env.step(np.zeros(512, int))
+    waits = np.flatnonzero(before[:, TURN] == 0)
+    assert 100 < len(waits) < 400, "who begins is drawn"
+    assert {frozenset(legal(before[i])) for i in waits} == {frozenset({END})}
+    return env, waits, before
+
+
+def lines(row):
+    """Whether the scripted unit can reach a place from where the wind arrow hits."""
+    (own,), (other,) = places(row[ITSELF]), places(row[OTHER])
+    walls = frozenset(places(row[WALLS]))
+    far = ways(places(row[GROUND]) - {own}, other)
+    seen = seen_from(walls, own)
+    return any(n <= 6 and place in seen and (place[0] == own[0] or place[1] == own[1]) for place, n in far.items())
+
+
+def test_the_scripted_unit_takes_a_kill():
+    env, waits, before = openings(hp=1200)
+    kills = np.array([lines(before[i]) for i in waits])
+    assert 0.1 < kills.mean() < 0.9
+    np.testing.assert_array_equal(env.terminals[waits], kills)
+    np.testing.assert_allclose(env.rewards[waits[kills]], -1.2)
+
+
+def test_the_scripted_unit_shoots_three_wind_arrows_where_it_can():
+    env, waits, before = openings()
+    kills = np.array([lines(before[i]) for i in waits])
+    np.testing.assert_array_equal(env.observations[waits[kills], HP], share(1300, 2500))
+    assert (env.observations[waits[~kills], HP] >= share(1700, 2500)).all()
+
+
+def test_the_scripted_unit_comes_near_where_nothing_hits():
+    env, waits, before = openings(mp=1)
+    idle = [i for i in waits if env.observations[i, HP] == 255]
+    assert len(idle) > 5
+    for i in idle:
+        (own,), (then,), (now,) = (places(row[plane]) for row, plane in
+                                   ((before[i], ITSELF), (before[i], OTHER), (env.observations[i], OTHER)))  # fmt: skip
+        far = ways(places(before[i, GROUND]), own)
+        assert far[now] == far[then] - 1
+
+
+def damage(strength):
+    """What the scripted unit does to somebody who stands still, in four of its turns."""
+    env = ocean.Tactical(num_envs=256, strength=strength, hp=20_000)
+    env.reset(seed=1)
+    for _ in range(5):
+        env.step(np.zeros(256, int))
+    return 255 - env.observations[:, HP].mean()
+
+
+def test_strength_is_the_share_of_its_actions_that_are_good():
+    weak, middle, strong = damage(0.0), damage(0.5), damage(1.0)
+    assert weak < middle < strong
