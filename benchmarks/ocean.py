@@ -8,6 +8,7 @@ environment, in turns with ours; only the ratio of two figures of one run means 
     python benchmarks/ocean.py                       # every environment
     python benchmarks/ocean.py pong breakout --repeats 21
     python benchmarks/ocean.py --peer-python ~/peer/bin/python     # one that has PufferLib 3.0.0
+    python benchmarks/ocean.py --pixels 84           # agents see pictures of 84 x 84 pixels
 """
 
 import argparse
@@ -32,18 +33,18 @@ KEYWORDS = {"pong": {"frameskip": 8}, "breakout": {"frameskip": 4}}  # those tha
 envs: dict[tuple[str, int], object] = {}  # of this side
 
 
-def rate(name: str, agents: int, seconds: float) -> float | None:
+def rate(name: str, agents: int, seconds: float, pixels: int) -> float | None:
     """Agent-steps per second; None where this side has no such environment."""
     if (name, agents) not in envs:
-        envs[name, agents] = make(name, agents)
+        envs[name, agents] = make(name, agents, {"pixels": (pixels, pixels)} if pixels else {})
     env = envs[name, agents]
     return None if env is None else measure(env, seconds)
 
 
-def make(name: str, agents: int) -> object:
+def make(name: str, agents: int, more: dict[str, object]) -> object:
     """The environment with this many agents in all; None where there is none of this name."""
     ocean = importlib.import_module("pufferlib.ocean")
-    keywords = KEYWORDS.get(name, {})
+    keywords = {**KEYWORDS.get(name, {}), **more}
     try:
         creator = ocean.env_creator(f"puffer_{name}")
     except (KeyError, ImportError):
@@ -69,7 +70,7 @@ def measure(env: object, seconds: float) -> float:
     return steps * env.num_agents / elapsed
 
 
-def compare(names: list[str], pythons: dict[str, str], repeats: int, seconds: float) -> list[dict]:
+def compare(names: list[str], pythons: dict[str, str], repeats: int, seconds: float, pixels: int) -> list[dict]:
     """A row for each environment, number of agents and side, with the median of its rates."""
     sides = {label: Side(python, __file__) for label, python in pythons.items()}
     rates: dict[tuple[str, int, str], list[float]] = {}
@@ -77,7 +78,7 @@ def compare(names: list[str], pythons: dict[str, str], repeats: int, seconds: fl
         for name in names:
             for agents in AGENTS:
                 for label, side in sides.items():
-                    found = side.ask("rate", name, agents, seconds)
+                    found = side.ask("rate", name, agents, seconds, pixels)
                     if found is not None:
                         rates.setdefault((name, agents, label), []).append(found)
     for side in sides.values():
@@ -109,6 +110,7 @@ def main() -> None:
     parser.add_argument("--peer-python", help="interpreter of an environment that has PufferLib 3.0.0")
     parser.add_argument("--repeats", type=int, default=11)
     parser.add_argument("--seconds", type=float, default=0.1, help="of one repeat of one case")
+    parser.add_argument("--pixels", type=int, default=0, help="side of pictures as observations; ours only")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -118,6 +120,8 @@ def main() -> None:
     from pufferlib import ocean
 
     pythons = {"ours": sys.executable}
+    if options.peer_python and options.pixels:
+        parser.error("--pixels: the peer has no pictures")
     if options.peer_python:
         pythons["peer"] = options.peer_python
     names = options.names or list(ocean.names())
@@ -125,10 +129,11 @@ def main() -> None:
         if name not in ocean.names():
             parser.error(f"{name} is no environment in C; those are {', '.join(ocean.names())}")
     before = machine()
-    rows = compare(names, pythons, options.repeats, options.seconds)
+    rows = compare(names, pythons, options.repeats, options.seconds, options.pixels)
     print(table(rows))
     print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
-    write(RESULTS / "ocean.json", {"machine": before, "keywords": KEYWORDS, "rows": rows})
+    file = "ocean_pixels.json" if options.pixels else "ocean.json"
+    write(RESULTS / file, {"machine": before, "keywords": KEYWORDS, "pixels": options.pixels, "rows": rows})
 
 
 if __name__ == "__main__":

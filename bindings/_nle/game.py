@@ -11,8 +11,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Dict
 
 from pufferlib.errors import APIUsageError, UnknownNameError
-
-from .._terminal import draw_terminal
+from pufferlib.render.text import draw_terminal
 
 # MicroRTS looks in its turn whether nle is loaded.
 if "jpype" in sys.modules and sys.modules["jpype"].isJVMStarted():

@@ -11,8 +11,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.utils import seeding
 
 from pufferlib.errors import APIUsageError, UnknownNameError
-
-from .._terminal import draw_terminal
+from pufferlib.render.text import draw_terminal
 
 __all__ = ["Table"]
 

@@ -15,8 +15,8 @@ import textworld
 from gymnasium.spaces import Box, Dict, Discrete
 
 from pufferlib.errors import APIUsageError
+from pufferlib.render.text import draw_terminal
 
-from .._terminal import draw_terminal
 from .making import game_file, without_the_interpreters_doubts
 
 __all__ = ["TextGame", "make_game"]

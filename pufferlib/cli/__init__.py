@@ -20,6 +20,7 @@ __all__ = ["main"]
 VERBS = {
     "train": "train an agent, evaluate it, draw its learning curve and film it",
     "eval": "evaluate a trained agent, against random play",
+    "play": "play an environment yourself, by keyboard, in a window or in the terminal",
     "autotune": "measure how an environment runs fastest on this machine",
     "list": "list the environments",
     "install": "install third-party environments, each as it is known to work",
@@ -29,7 +30,8 @@ VERBS = {
 EXAMPLES = """  puffer train breakout
   puffer train breakout --train.total-timesteps 2000000 --train.seed 7
   puffer train atari/pong --help
-  puffer eval breakout --eval.episodes 100 --video breakout.mp4"""
+  puffer eval breakout --eval.episodes 100 --video breakout.mp4
+  puffer play breakout"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,12 +1,15 @@
 """Flags of the verbs that need no training packages."""
 
+import tomllib
 from argparse import ArgumentParser, Namespace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pufferlib.cli.errors import UsageError
 from pufferlib.errors import UnknownNameError
 
-__all__ = ["Parser"]
+__all__ = ["ENV", "Parser", "split_env"]
+
+ENV = "--env."
 
 
 class Parser(ArgumentParser):
@@ -30,3 +33,34 @@ class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Called by argparse for a value that is missing or wrong."""
         raise UsageError(f"{self.prog}: {message}; see {self.prog} --help")
+
+
+def split_env(prog: str, argv: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """The keywords of the environment, and the other flags. The environment checks its own keywords.
+
+    Raises:
+        UsageError: A keyword has no value.
+    """
+    env: dict[str, Any] = {}
+    rest: list[str] = []
+    tokens = iter(argv)
+    for token in tokens:
+        if not token.startswith(ENV):
+            rest.append(token)
+            continue
+        key, equals, text = token.removeprefix(ENV).partition("=")
+        if not equals:
+            text = next(tokens, "")
+        if not key or not text or text.startswith("--"):
+            raise UsageError(f"{prog}: {token}: expected a value; write {ENV}{key or 'name'} VALUE")
+        env[key.replace("-", "_")] = _literal(text)
+    return env, rest
+
+
+def _literal(text: str) -> Any:
+    """``text`` as TOML reads it (number, true, false, list), else as a string."""
+    text = text.lower() if text in ("True", "False") else text
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,13 +1,13 @@
 """Settings on the command line: ``--train.learning-rate 3e-4``, ``--env.num-envs 512``, over those of the files."""
 
 import dataclasses
-import tomllib
 from typing import Any
 
 import tyro
 from tyro import _errors as rejected  # private, as tyro says itself: its version is pinned, and tests watch this
 
 from pufferlib import ocean
+from pufferlib.cli.arguments import ENV, split_env
 from pufferlib.cli.errors import UsageError
 from pufferlib.errors import UnknownNameError, nearest
 from pufferlib.ocean.types import env_types
@@ -15,7 +15,6 @@ from pufferlib.train.config import Config
 
 __all__ = ["parse_config"]
 
-ENV = "--env."
 # A switch takes a value too, as every flag does: --train.anneal-lr False.
 VALUES = (tyro.conf.FlagConversionOff,)
 SECTIONS = [field for field in dataclasses.fields(Config) if field.name not in ("env_name", "env")]
@@ -35,7 +34,7 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "") -> C
         UsageError: A flag lacks its value or has one of the wrong type.
         SystemExit: After ``--help``.
     """
-    env, rest = _split_env(prog, argv)
+    env, rest = split_env(prog, argv)
     sections: list[Any] = [(f.name, f.type, dataclasses.field(default=getattr(base, f.name))) for f in SECTIONS]
     flags = dataclasses.make_dataclass("Flags", sections, frozen=True)
 
@@ -48,33 +47,6 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "") -> C
         )
     values = {field.name: getattr(chosen, field.name) for field in SECTIONS}
     return dataclasses.replace(base, env={**base.env, **env}, **values)
-
-
-def _split_env(prog: str, argv: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """The keywords of the environment, and the other flags. The environment checks its own keywords."""
-    env: dict[str, Any] = {}
-    rest: list[str] = []
-    tokens = iter(argv)
-    for token in tokens:
-        if not token.startswith(ENV):
-            rest.append(token)
-            continue
-        key, equals, text = token.removeprefix(ENV).partition("=")
-        if not equals:
-            text = next(tokens, "")
-        if not key or not text or text.startswith("--"):
-            raise UsageError(f"{prog}: {token}: expected a value; write {ENV}{key or 'name'} VALUE")
-        env[key.replace("-", "_")] = _literal(text)
-    return env, rest
-
-
-def _literal(text: str) -> Any:
-    """``text`` as TOML reads it (number, true, false, list), else as a string."""
-    text = text.lower() if text in ("True", "False") else text
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
 
 
 def _refusal(prog: str, base: Config, event: rejected.ParseErrorEvent) -> UsageError | UnknownNameError:

@@ -26,10 +26,12 @@ cdef dict AUTORESETS = {"same_step": PUFFER_SAME_STEP, "next_step": PUFFER_NEXT_
 
 cdef void _reset_games(void *batch, int32_t begin, int32_t end) noexcept nogil:
     (<PufferBatch *>batch).type.reset(<PufferBatch *>batch, begin, end)
+    puffer_draw_games(<PufferBatch *>batch, begin, end)
 
 
 cdef void _step_games(void *batch, int32_t begin, int32_t end) noexcept nogil:
     (<PufferBatch *>batch).type.step(<PufferBatch *>batch, begin, end)
+    puffer_draw_games(<PufferBatch *>batch, begin, end)
 
 
 cdef c_bool _is_interrupted(void *owner) noexcept with gil:
@@ -54,11 +56,13 @@ cdef class OceanBatch:
         autoreset: What follows the end of an episode: "same_step", "next_step" or "disabled".
         num_threads: That may work on a step at once.
         helper_ns: Work, in ns, that makes one more of them worth while; 0 calls all of them, always.
+        pixels: Height and width of pictures that take the place of the observations; None: no pictures.
     """
 
     cdef PufferBatch batch
     cdef PufferTask resetting, stepping
     cdef str where
+    cdef tuple pixels
     cdef Py_buffer views[7]
     cdef int num_views
     cdef bint ready  # reset was called
@@ -68,7 +72,8 @@ cdef class OceanBatch:
     cdef int64_t log_interval, steps
 
     def __cinit__(self, int index, int32_t num_games, values, int64_t log_interval,
-                  str autoreset="same_step", int32_t num_threads=1, int32_t helper_ns=PUFFER_HELPER_NS):
+                  str autoreset="same_step", int32_t num_threads=1, int32_t helper_ns=PUFFER_HELPER_NS,
+                  tuple pixels=None):
         cdef const PufferEnvType *kind
         cdef double[MAX_PARAMETERS] numbers
         cdef const char *problem
@@ -99,6 +104,9 @@ cdef class OceanBatch:
                 f"got {num_threads} and {helper_ns}"
             )
         self.batch.autoreset = AUTORESETS[autoreset]
+        self.pixels = pixels
+        if pixels is not None and not puffer_pixels_create(&self.batch, pixels[0], pixels[1], num_threads):
+            raise MemoryError(f"{self.where}: no memory for pictures of {num_games} games")
         self._describe(&self.resetting, _reset_games, num_threads, helper_ns)
         self._describe(&self.stepping, _step_games, num_threads, helper_ns)
         self._check_helpers(puffer_pool_prepare(num_threads))
@@ -141,11 +149,12 @@ cdef class OceanBatch:
     def spec(self):
         """The spec of one game as a dict; types are letters of numpy."""
         cdef PufferSpec *spec = &self.batch.spec
+        pictures = self.pixels is not None
         return {
-            "observation_type": chr(spec.observation_type),
-            "observation_shape": tuple(_sizes(spec.observation_shape)),
-            "observation_low": spec.observation_low,
-            "observation_high": spec.observation_high,
+            "observation_type": "B" if pictures else chr(spec.observation_type),
+            "observation_shape": (3, *self.pixels) if pictures else tuple(_sizes(spec.observation_shape)),
+            "observation_low": 0 if pictures else spec.observation_low,
+            "observation_high": 255 if pictures else spec.observation_high,
             "action_kind": ("discrete", "multi_discrete", "box")[spec.action_kind],
             "action_sizes": _sizes(spec.action_sizes),
             "action_mask": (spec.action_mask.offset, spec.action_mask.size),
@@ -161,14 +170,17 @@ cdef class OceanBatch:
         cdef PufferBatch *batch = &self.batch
         cdef int64_t agents = <int64_t>batch.num_games * batch.spec.agents
         cdef int64_t row = <int64_t>batch.observation_bytes * batch.num_games
+        cdef void *rows
+        cdef void *final_rows
         observation_type = chr(batch.spec.observation_type)
+        if self.pixels is not None:
+            row, observation_type = 3 * agents * <int64_t>self.pixels[0] * <int64_t>self.pixels[1], "B"
         action_type = "f" if batch.spec.action_kind == PUFFER_BOX else "i"
         if self.num_views:
             raise APIUsageError(f"{self.where}: the arrays are bound already")
         try:
-            batch.observations = self._adopt("observations", observations, observation_type, row)
-            batch.final_observations = self._adopt(
-                "final_observations", final_observations, observation_type, row)
+            rows = self._adopt("observations", observations, observation_type, row)
+            final_rows = self._adopt("final_observations", final_observations, observation_type, row)
             batch.actions = self._adopt(
                 "actions", actions, action_type, 4 * agents * puffer_action_count(&batch.spec))
             batch.rewards = self._adopt("rewards", rewards, "f", 4 * agents)
@@ -178,6 +190,10 @@ cdef class OceanBatch:
         except BaseException:
             self._release_views()
             raise
+        if self.pixels is None:
+            batch.observations, batch.final_observations = rows, final_rows
+        else:
+            batch.pixels.rows, batch.pixels.final_rows = <uint8_t *>rows, <uint8_t *>final_rows
         puffer_batch_bind(batch)
 
     cdef void *_adopt(self, str name, array, str kind, int64_t num_bytes) except NULL:
@@ -330,6 +346,7 @@ cdef class OceanBatch:
         self._release()
 
     cdef void _release(self) noexcept:
+        puffer_pixels_destroy(&self.batch)
         puffer_batch_destroy(&self.batch)
         self._release_views()
 
@@ -338,3 +355,14 @@ cdef class OceanBatch:
         for i in range(self.num_views):
             PyBuffer_Release(&self.views[i])
         self.num_views = 0
+
+
+def scale_picture(const uint8_t[:, :, ::1] picture, uint8_t[:, :, ::1] small):
+    """Bring ``picture`` to the size of ``small``, both uint8 ``(height, width, 3)``: means of areas."""
+    large_shape, small_shape = [picture.shape[i] for i in range(3)], [small.shape[i] for i in range(3)]
+    if min(large_shape + small_shape) < 1 or large_shape[2] != 3 or small_shape[2] != 3:
+        raise APIUsageError(
+            f"scale_picture: both pictures must have the shape (height, width, 3), got {large_shape} and {small_shape}")
+    if not puffer_scale_once(&picture[0, 0, 0], <int32_t>picture.shape[0], <int32_t>picture.shape[1],
+                             &small[0, 0, 0], <int32_t>small.shape[0], <int32_t>small.shape[1]):
+        raise MemoryError("scale_picture: no memory for a row of the picture")

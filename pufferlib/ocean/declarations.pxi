@@ -56,6 +56,9 @@ cdef extern from "puffer_batch.h" nogil:
         pass
     ctypedef struct PufferGame:
         PufferRng rng
+    ctypedef struct PufferPixels "struct PufferPixels":
+        uint8_t *rows
+        uint8_t *final_rows
     ctypedef struct PufferBatch:
         const PufferEnvType *type
         PufferSpec spec
@@ -70,6 +73,7 @@ cdef extern from "puffer_batch.h" nogil:
         void *terminals
         void *truncations
         void *masks
+        PufferPixels *pixels
     ctypedef struct PufferEnvType:
         const char *name
         const char *class_name
@@ -96,6 +100,14 @@ cdef extern from "puffer_batch.h" nogil:
                                 double *episode_length)
     PufferGame *puffer_game(const PufferBatch *batch, int32_t index)
     void puffer_seed(PufferRng *rng, uint64_t seed)
+
+
+cdef extern from "puffer_pixels.h" nogil:
+    c_bool puffer_pixels_create(PufferBatch *batch, int32_t height, int32_t width, int32_t threads)
+    void puffer_pixels_destroy(PufferBatch *batch)
+    void puffer_draw_games(const PufferBatch *batch, int32_t begin, int32_t end)
+    c_bool puffer_scale_once(const uint8_t *picture, int32_t height, int32_t width, uint8_t *small,
+                             int32_t small_height, int32_t small_width)
 
 
 cdef list _sizes(const int32_t *sizes):

@@ -1,6 +1,6 @@
 """OceanEnv: the one class that serves every C environment."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,10 +13,16 @@ from pufferlib.cpus import usable_cpus
 from pufferlib.env import AUTORESET_MODES, Autoreset, Infos, PufferEnv, Stepped
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean.types import EnvType, env_types
+from pufferlib.render.pace import Pace
+from pufferlib.render.terminal import to_text
+from pufferlib.render.window import Window
 from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space
 
 __all__ = ["OceanEnv", "type_of"]
+
+RENDER_MODES = ("human", "rgb_array", "ansi")
+MAX_PIXELS = 4096
 
 
 class OceanEnv(PufferEnv):
@@ -33,7 +39,9 @@ class OceanEnv(PufferEnv):
         name: One of ``pufferlib.ocean.names()``.
         num_envs: Games; ``num_agents`` is that times the players of a game.
         seed: Game i draws from ``env_seed(seed, i)``, until ``reset`` is given another seed.
-        render_mode: None or "rgb_array"; ``render`` works with both.
+        render_mode: What ``render`` does. None or "rgb_array": it returns a picture. "ansi": it returns the
+            picture as text for a terminal. "human": a window shows a game after every reset and step, as fast as
+            the game is meant to be; closing it ends the program, as ``sys.exit`` does.
         log_interval: Steps between two reports on the episodes that finished.
         buf: Arrays to write into, C-contiguous; None allocates new ones.
         num_threads: Threads that share a step, the caller's included; "auto" is one per usable core.
@@ -43,6 +51,8 @@ class OceanEnv(PufferEnv):
             first observation at once, and ``final_observations`` keeps the last one. "next_step":
             the step after it begins the next one, ignores the action and has reward 0. "disabled":
             the game stands still until ``reset``, with reward 0, no ends and mask False.
+        pixels: Height and width of pictures that agents see instead of their usual observations: uint8
+            ``(3, height, width)``, whatever ``render_mode`` is. All agents of a game see the same one.
         **params: Keywords of the environment; ``help(pufferlib.ocean.Pong)`` lists Pong's.
 
     Raises:
@@ -50,7 +60,7 @@ class OceanEnv(PufferEnv):
         APIUsageError: A value is of the wrong type or out of range.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"]}
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES)}
     single_observation_space: Box
 
     def __init__(
@@ -63,17 +73,15 @@ class OceanEnv(PufferEnv):
         buf: Mapping[str, Array] | None = None,
         num_threads: int | Literal["auto"] = 1,
         autoreset: Autoreset = "same_step",
+        pixels: Sequence[int] | None = None,
         **params: Any,
     ) -> None:
         env_type = type_of(name)
         where = env_type.class_name
         _check_count(where, "num_envs", num_envs)
         _check_count(where, "log_interval", log_interval)
-        if render_mode not in (None, "rgb_array"):
-            raise APIUsageError(
-                f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}; "
-                "render() returns a picture that any viewer can show"
-            )
+        if render_mode not in (None, *RENDER_MODES):
+            raise UnknownNameError.of(where, "render_mode", render_mode, RENDER_MODES)
         self.name = name
         self.render_mode = render_mode
         if autoreset not in AUTORESET_MODES:
@@ -81,11 +89,12 @@ class OceanEnv(PufferEnv):
         self.autoreset = autoreset
         threads = _checked_threads(where, num_threads)
         values = env_type.numbers(params)
-        self._batch = OceanBatch(env_type.index, num_envs, values, log_interval, autoreset, threads)
+        size = None if pixels is None else _checked_pixels(where, pixels)
+        self._batch = OceanBatch(env_type.index, num_envs, values, log_interval, autoreset, threads, pixels=size)
         spec = self._batch.spec
         self.single_observation_space = _observation_space(spec)
         self.single_action_space = _action_space(spec)
-        self.action_mask = _range(*spec["action_mask"])
+        self.action_mask = _range(*spec["action_mask"]) if size is None else None  # a picture has none
         self.num_envs = num_envs
         self.num_agents = num_envs * spec["agents"]
         self.agents_end: bool = spec["agents_end"]
@@ -104,6 +113,12 @@ class OceanEnv(PufferEnv):
             self.masks,
         )
         self._step: Callable[[Any], bool] = self._batch.step
+        self._window: Window | None = None
+        self._shown = 0  # the game in the window
+        self._has_ended = False  # the program was told that the window is closed
+        if render_mode == "human":
+            self._step = self._step_in_view
+            self._pace = Pace(spec["frames_per_second"])
 
     def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
         """Begin new episodes and new statistics.
@@ -119,6 +134,8 @@ class OceanEnv(PufferEnv):
         seed = self._seed if seed is None else _checked_seed(where, seed)
         self._batch.reset(None if seed is None else [env_seed(seed, i) for i in range(self.num_envs)])
         self._seed = None
+        if self.render_mode == "human":
+            self.render(self._shown)
         return self.observations, []
 
     def step(self, actions: Any) -> Stepped:
@@ -140,15 +157,48 @@ class OceanEnv(PufferEnv):
         infos: Infos = self._batch.report() if self._step(actions) else []
         return self.observations, self.rewards, self.terminals, self.truncations, infos
 
-    def render(self, env_index: int = 0) -> npt.NDArray[np.uint8]:
-        """A picture of game ``env_index``: uint8 ``(height, width, 3)``, red green blue."""
+    def render(self, env_index: int = 0) -> npt.NDArray[np.uint8] | str | None:
+        """Show game ``env_index``, as ``render_mode`` says.
+
+        Returns:
+            A picture, uint8 ``(height, width, 3)``, red green blue; with "ansi" lines of half blocks, as large as
+            the terminal has room for; with "human" None: the window shows this game from now on.
+
+        Raises:
+            BindingMissing: A window needs pygame.
+            PufferError: A window needs a display.
+            SystemExit: The person has closed the window. The environment goes on without if it is caught.
+        """
         picture = np.empty(self._picture_shape, np.uint8)
         self._batch.render(env_index, picture)
-        return picture
+        if self.render_mode == "ansi":
+            return to_text(picture)
+        if self.render_mode != "human":
+            return picture
+        self._shown = env_index
+        window = self._window = self._window or Window(f"pufferlib: {self.name}")
+        window.show(picture)
+        if window.closed and not self._has_ended:
+            self._has_ended = True
+            self._close_window()
+            raise SystemExit(0)
+        return None
 
     def close(self) -> None:
-        """Free the games. The arrays stay valid; closing twice is fine."""
+        """Free the games, and close the window. The arrays stay valid; closing twice is fine."""
         self._batch.close()
+        self._close_window()
+
+    def _step_in_view(self, actions: Any) -> bool:
+        is_due = self._batch.step(actions)
+        self._pace.wait()
+        self.render(self._shown)
+        return is_due
+
+    def _close_window(self) -> None:
+        self._step = self._batch.step
+        if self._window is not None:
+            self._window.close()
 
 
 def type_of(name: str) -> EnvType:
@@ -172,6 +222,18 @@ def _checked_seed(where: str, seed: object) -> int:
 def _check_count(where: str, name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2**31:
         raise APIUsageError(f"{where}: {name} must be an int >= 1, got {value!r}")
+
+
+def _checked_pixels(where: str, pixels: Sequence[int]) -> tuple[int, int]:
+    """Height and width of the pictures."""
+    sizes: list[Any] = list(pixels) if isinstance(pixels, list | tuple | np.ndarray) else []
+    is_int = [isinstance(size, int | np.integer) and not isinstance(size, bool) for size in sizes]
+    if len(sizes) != 2 or not all(is_int) or not all(1 <= size <= MAX_PIXELS for size in sizes):
+        raise APIUsageError(
+            f"{where}: pixels must be a height and a width, two ints from 1 to {MAX_PIXELS}, got {pixels!r}; "
+            "pixels=(84, 84) suits most networks"
+        )
+    return int(sizes[0]), int(sizes[1])
 
 
 def _checked_threads(where: str, num_threads: object) -> int:

@@ -256,6 +256,10 @@ struct PufferBatch {
     char *actions;
     float *rewards;
     bool *terminals, *truncations, *masks;
+    /* Where agents see pictures, NULL elsewhere: the caller's rows of them, while the observations above are
+     * the batch's own, and how to draw one there for an episode that has ended. */
+    struct PufferPixels *pixels;
+    void (*keep_picture)(const PufferBatch *batch, int32_t index);
 };
 
 static inline PufferGame *puffer_game(const PufferBatch *batch, int32_t index) {
@@ -308,6 +312,10 @@ static inline void puffer_end_episode(const PufferBatch *batch, int32_t index, P
                            (float)game->episode_length);
     }
     if (batch->autoreset != PUFFER_SAME_STEP) return;
+    if (batch->pixels != NULL) {
+        batch->keep_picture(batch, index);
+        return;
+    }
     memcpy(batch->final_observations + (size_t)index * batch->observation_bytes, game->observations,
            batch->observation_bytes);
 }

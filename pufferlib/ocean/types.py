@@ -96,7 +96,7 @@ class EnvType:
         return f"{self.about}\n\nKeywords, besides those of OceanEnv:{parameters}\n\nMetrics:{metrics}\n"
 
 
-COMMON_KEYWORDS = ("num_envs", "seed", "render_mode", "log_interval", "buf", "num_threads", "autoreset")
+COMMON_KEYWORDS = ("num_envs", "seed", "render_mode", "log_interval", "buf", "num_threads", "autoreset", "pixels")
 
 _KINDS: dict[str, type[bool] | type[int] | type[float]] = {"?": bool, "i": int, "f": float}
 

@@ -1,1 +1,1 @@
-"""Viewers over what ``render()`` returns: uint8 ``(height, width, 3)`` frames."""
+"""Pictures, uint8 ``(height, width, 3)``, in windows, terminals and videos; of environments it knows nothing."""

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "puffer_batch.h"
+#include "puffer_pixels.h"
 
 extern const PufferEnvType ENV_TYPE;
 
@@ -121,6 +122,16 @@ static void check_report(const PufferBatch *batch, int round) {
     }
 }
 
+/* Bring a picture to any size. */
+static void scale(const PufferCanvas *canvas, PufferRng *rng, int round) {
+    const int32_t height = 1 + puffer_random_below(rng, 200), width = 1 + puffer_random_below(rng, 200);
+    uint8_t *small = malloc(3 * (size_t)height * (size_t)width);
+    if (!puffer_scale_once(canvas->pixels, canvas->height, canvas->width, small, height, width)) {
+        fail("there is no memory to scale a picture", round, STEPS_PER_ROUND);
+    }
+    free(small);
+}
+
 static void play(PufferBatch *batch, PufferRng *rng, int round) {
     size_t pixels = (size_t)batch->spec.picture_width * (size_t)batch->spec.picture_height;
     PufferCanvas canvas = {malloc(3 * pixels), batch->spec.picture_width, batch->spec.picture_height};
@@ -134,6 +145,7 @@ static void play(PufferBatch *batch, PufferRng *rng, int round) {
         if (step % 5 == 0) check_outcome(batch, round, step);
     }
     batch->type->draw(puffer_game(batch, 0), &canvas);
+    scale(&canvas, rng, round);
     check_report(batch, round);
     free(canvas.pixels);
 }

@@ -153,7 +153,7 @@ def test_numpy_numbers_are_accepted(name):
         ({"num_envs": 2.0}, r"num_envs must be an int >= 1, got 2\.0"),
         ({"num_envs": True}, "num_envs must be an int >= 1, got True"),
         ({"log_interval": 0}, "log_interval must be an int >= 1, got 0"),
-        ({"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
+        ({"render_mode": "rgb_aray"}, "unknown render_mode 'rgb_aray'; did you mean 'rgb_array'"),
         (
             {"paddle_height": 600, "height": 500},
             "paddle_height must be at most height, got height=500, paddle_height=600$",

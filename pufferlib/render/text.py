@@ -1,15 +1,20 @@
 """Text screens as pictures: characters and colours in, pixels out, with a font of its own."""
 
+import textwrap
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["draw_terminal"]
+__all__ = ["draw_terminal", "with_lines"]
 
 Pixels = npt.NDArray[np.uint8]
 
 WIDTH = 5  # of a character
 HEIGHT = 9  # the last two rows are for what hangs below the line
 SCALE = 2  # a dot is so many pixels wide and high
+
+LEAST_WIDTH = 480  # px, of a picture with lines of text below
 
 # The characters from "!" to "~": HEIGHT digits each, the rows from the top, whose five bits are the
 # dots (the highest is the left one).
@@ -36,6 +41,7 @@ _COLORS = np.array(
 )
 _BLACK = 0
 _GREY = 7
+_WHITE = 15
 _REVERSE = 16
 
 
@@ -61,6 +67,19 @@ def draw_terminal(characters: Pixels, colors: npt.NDArray[np.integer], cursor: t
     dots = np.where(lit, ink, _BLACK).transpose(0, 2, 1, 3).reshape(rows * height, columns * width)
     picture: Pixels = _COLORS[dots]
     return picture
+
+
+def with_lines(picture: Pixels, lines: Sequence[str]) -> Pixels:
+    """``picture``, enlarged by a whole number where it is small, above ``lines``, broken where they are too long."""
+    factor = -(-LEAST_WIDTH // picture.shape[1])
+    picture = picture.repeat(factor, axis=0).repeat(factor, axis=1)
+    columns = picture.shape[1] // _ATLAS.shape[2] - 2  # one is left free on either side
+    wrapped = [(part, line == lines[0]) for line in lines for part in textwrap.wrap(line, columns)]
+    text = "".join(f" {part:<{columns + 1}}" for part, _ in wrapped).encode("ascii", "replace")
+    characters = np.frombuffer(text, np.uint8).reshape(len(wrapped), columns + 2)
+    colors = np.array([[_WHITE if is_first else _GREY] for _, is_first in wrapped]).repeat(columns + 2, axis=1)
+    panel = draw_terminal(characters, colors)
+    return np.vstack([picture, np.pad(panel, ((4, 4), (0, picture.shape[1] - panel.shape[1]), (0, 0)))])
 
 
 def _atlas() -> npt.NDArray[np.bool_]:

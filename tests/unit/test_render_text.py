@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pufferlib.bindings._terminal import draw_terminal
+from pufferlib.render.text import draw_terminal
 
 
 def screen(text: str) -> np.ndarray:

@@ -1,0 +1,69 @@
+"""Who plays the other agents of a game that a person plays."""
+
+from typing import Any, Protocol
+
+from pufferlib.cli.runs import Run
+
+__all__ = ["Others", "RandomOthers", "TrainedOthers"]
+
+
+class Others(Protocol):
+    """Chooses the actions of all agents; that of the person is replaced."""
+
+    def begin(self) -> None:
+        """An episode begins."""
+
+    def act(self, observations: Any) -> Any:
+        """The actions that follow ``observations (num_agents, *shape)``."""
+
+
+class RandomOthers:
+    """Agents that act at random in the vector environment ``env``."""
+
+    def __init__(self, env: Any) -> None:
+        self._space = env.action_space
+
+    def begin(self) -> None:
+        """See ``Others``."""
+
+    def act(self, observations: Any) -> Any:
+        """See ``Others``."""
+        return self._space.sample()
+
+
+class TrainedOthers:
+    """Agents that act as the policy of a run does.
+
+    Args:
+        files: The run.
+        config: Its settings, with the keywords of the environment that is played.
+        num_agents: Rows of observations.
+        seed: Of their choices.
+
+    Raises:
+        APIUsageError: The checkpoint does not fit the environment.
+    """
+
+    def __init__(self, files: Run, config: Any, num_agents: int, seed: int) -> None:
+        import torch
+
+        from pufferlib.cli.verb_eval import load_policy
+
+        self._policy, _ = load_policy(config, files)
+        self._device = next(self._policy.parameters()).device
+        self._generator = torch.Generator(self._device).manual_seed(seed)
+        self._num_agents = num_agents
+        self.begin()
+
+    def begin(self) -> None:
+        """See ``Others``."""
+        self._state = self._policy.initial_state(self._num_agents, self._device)
+
+    def act(self, observations: Any) -> Any:
+        """See ``Others``."""
+        import torch
+
+        with torch.inference_mode():
+            params, _ = self._policy.forward_eval(torch.from_numpy(observations).to(self._device), self._state)
+            distribution = self._policy.distribution
+            return distribution.to_env(distribution.sample(params, self._generator))

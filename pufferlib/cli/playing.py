@@ -1,0 +1,212 @@
+"""A game that a person plays, whatever shows it."""
+
+import dataclasses
+import time
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from pufferlib import ocean, registry, vector
+from pufferlib.cli.keys import Hands, keys_for
+from pufferlib.cli.others import Others, RandomOthers, TrainedOthers
+from pufferlib.cli.runs import Run
+from pufferlib.errors import APIUsageError
+from pufferlib.ocean.types import env_types
+from pufferlib.render.pace import Pace
+from pufferlib.render.video import Frame
+
+__all__ = ["Game", "Viewer", "play"]
+
+DEFAULT_FPS = 30.0
+# Where the game waits for a key:
+LEAST_LOOKS = 30.0  # at the keyboard in a second
+REPEATS_AFTER_S = 0.3  # that a key is down
+REPEATS_S = 0.12  # between two of its actions
+
+
+class Viewer(Protocol):
+    """What shows pictures and hears keys: a window or a terminal."""
+
+    closed: bool
+
+    @property
+    def held(self) -> set[str]:
+        """Names of the keys that are down."""
+
+    def pressed(self) -> list[str]:
+        """Names of the keys that were pressed since the last call."""
+
+    def show(self, frame: Frame, lines: Sequence[str] = ()) -> None:
+        """Show a picture above lines of text."""
+
+    def close(self) -> None:
+        """Give back what it took."""
+
+
+class Game:
+    """One environment with a person for one of its agents.
+
+    Args:
+        name: Of the environment.
+        keywords: For it.
+        seed: Of it and of the other agents.
+        agent: Which one is the person.
+        files: A run whose policy plays the others; None lets them act at random.
+
+    Raises:
+        APIUsageError: The environment draws no pictures, or ``agent`` or ``files`` do not suit it.
+    """
+
+    def __init__(
+        self, name: str, keywords: dict[str, Any], seed: int = 0, agent: int = 0, files: Run | None = None
+    ) -> None:
+        self.name, self.agent = name, agent
+        config = _config_of(files, name) if files else None
+        keywords = {**(config.env if config else {}), **keywords}
+        # A game that is over stands still, so that its last picture can be seen.
+        keywords.pop("autoreset", None)
+        drawn = {**keywords, "render_mode": "rgb_array"}
+        if name in ocean.names():
+            drawn |= {"num_envs": 1, "log_interval": 1}
+        creator = registry.env_creator(name)
+        self._env = vector.make(creator, env_kwargs=drawn, backend="Serial", seed=seed, autoreset="disabled")
+        try:
+            self._check(files)
+            self._env.action_space.seed(seed)
+            self._others: Others = RandomOthers(self._env)
+            if files and config:
+                config = dataclasses.replace(config, env=keywords)
+                self._others = TrainedOthers(files, config, self._env.num_agents, seed)
+            space = self._env.single_action_space
+            self.hands = Hands(space, keys_for(space, env_types()[name].keys if name in ocean.names() else ()))
+            metadata = getattr(self._env.driver_env, "metadata", None) or {}
+            self.fps = float(metadata.get("render_fps") or DEFAULT_FPS)
+            self.scores: list[float] = []
+            self.reset()
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self, files: Run | None) -> None:
+        agents = self._env.num_agents
+        if not 0 <= self.agent < agents:
+            raise APIUsageError(
+                f"puffer play: --agent must be at least 0 and below {agents}, the agents of {self.name}, "
+                f"got {self.agent}"
+            )
+        if files and agents == 1:
+            raise APIUsageError(
+                f"puffer play: {self.name} has one agent, which is you; leave out --checkpoint, "
+                f"or watch it play: puffer eval {files.folder} --video game.mp4"
+            )
+
+    def reset(self) -> None:
+        """Begin another episode."""
+        self._observations, _ = self._env.reset()
+        self._others.begin()
+        self.steps, self.reward, self.total = 0, 0.0, 0.0
+        self.over = self.out = False
+
+    def step(self, action: Any) -> None:
+        """Act, and let the others act. A game that is over stands still."""
+        if self.over:
+            return
+        actions = np.array(self._others.act(self._observations))
+        actions[self.agent] = action
+        self._observations, rewards, terminals, truncations, infos = self._env.step(actions)
+        self.steps += 1
+        self.reward = float(rewards[self.agent])
+        self.total += self.reward
+        self.scores += [float(info["score"]) for info in infos if "score" in info]
+        masks = self._env.masks
+        self.out = not masks[self.agent]
+        if (terminals | truncations | ~masks).all():
+            # Either the game is over, or all agents of a game that goes on have ended in one step.
+            self._observations, *_ = self._env.step(actions)
+            self.over = not self._env.masks.any()
+
+    def picture(self) -> Frame:
+        """What there is to see, uint8 ``(height, width, 3)``.
+
+        Raises:
+            APIUsageError: Nothing.
+        """
+        frame = self._env.driver_env.render()
+        if not isinstance(frame, np.ndarray) or frame.ndim != 3:
+            raise APIUsageError(f"puffer play: {self.name} draws no pictures; play an environment that does")
+        return frame
+
+    def lines(self) -> list[str]:
+        """How it stands, and the keys."""
+        parts = [self.name, f"step {self.steps}", f"reward {self.reward:g}", f"return {self.total:g}"]
+        if self.scores:
+            parts.append(f"last score {self.scores[-1]:g}")
+        if self.over or self.out:
+            parts.append("over; press r" if self.over else "you are out")
+        if self.hands.types:
+            parts.append(f"action: {self.hands.typed}_")
+        return ["   ".join(parts), "   ".join([*self.hands.help(), "r: begin again", "q: quit"])]
+
+    def sentence(self) -> str:
+        """What came of it."""
+        if not self.scores:
+            return f"{self.name}: no episode was finished; return {self.total:g} after {self.steps} steps"
+        return f"{self.name}: best score {max(self.scores):g}, episodes finished: {len(self.scores)}"
+
+    def close(self) -> None:
+        """End it."""
+        self._env.close()
+
+
+def play(game: Game, viewer: Viewer, fps: float) -> None:
+    """Let a person play until they have enough."""
+    hands = game.hands
+    pace = Pace(max(fps, LEAST_LOOKS) if hands.waits else fps)
+    one_by_one = _OneByOne()
+    viewer.show(game.picture(), game.lines())
+    while not viewer.closed:
+        pace.wait()
+        pressed, held = viewer.pressed(), viewer.held
+        if "q" in pressed:
+            return
+        if "r" in pressed:
+            game.reset()
+        if not hands.waits:
+            action = hands.action({*pressed, *held})
+        elif hands.types:
+            action = hands.read(pressed)
+        else:
+            action = hands.action(one_by_one(pressed, held))
+        if action is not None:
+            game.step(action)
+        if pressed or action is not None:
+            viewer.show(game.picture(), game.lines())
+
+
+class _OneByOne:
+    """Of a game that waits for a key: the keys that count, when one is held for some time."""
+
+    def __init__(self) -> None:
+        self._down_since: dict[str, float] = {}
+        self._last: Collection[str] = ()
+        self._when = 0.0
+
+    def __call__(self, pressed: Sequence[str], held: Collection[str]) -> set[str]:
+        now = time.monotonic()
+        self._down_since = {name: self._down_since.get(name, now) for name in held}
+        wanted = {*pressed, *(name for name, since in self._down_since.items() if now - since > REPEATS_AFTER_S)}
+        if wanted == self._last and now - self._when < REPEATS_S:
+            return set()
+        if wanted:
+            self._last, self._when = wanted, now
+        return wanted
+
+
+def _config_of(files: Run, name: str) -> Any:
+    from pufferlib.train.config import Config
+
+    config = Config.load(files.config)
+    if config.env_name != name:
+        raise APIUsageError(f"puffer play: {files.folder} is a run of {config.env_name}, not of {name}")
+    return config

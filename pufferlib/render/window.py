@@ -1,0 +1,146 @@
+"""A window that shows pictures, by pygame, and the keys that are pressed in it."""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pufferlib.errors import BindingMissing, PufferError
+from pufferlib.render.terminal import fitting
+from pufferlib.render.text import with_lines
+from pufferlib.render.video import Frame
+
+if TYPE_CHECKING:
+    import pygame
+
+__all__ = ["Window", "has_display"]
+
+# Pictures are enlarged by a whole number until their longer side reaches this, and shrunk beyond the second.
+LEAST_PX, MOST_PX = 480, 960
+
+_windows: list["Window"] = []  # the events of all windows come in one queue
+
+
+class Window:
+    """Shows one picture after the other; the first opens it.
+
+    Attributes:
+        closed: The person has closed it.
+        held: Names of the keys that are down: "left", "space", "a", "1".
+
+    Args:
+        title: Stands in its frame.
+
+    Raises:
+        BindingMissing: pygame is not installed.
+        PufferError: There is no display.
+    """
+
+    def __init__(self, title: str) -> None:
+        self._pygame = _pygame()
+        self._title = title
+        self._window: pygame.Window | None = None
+        self._pressed: list[str] = []
+        self.closed = False
+        self.held: set[str] = set()
+
+    def show(self, frame: Frame, lines: Sequence[str] = ()) -> None:
+        """Show ``frame``, uint8 ``(height, width, 3)``, above ``lines``, as large as the window is."""
+        if self.closed:
+            return
+        if lines:
+            frame = with_lines(frame, lines)
+        height, width = frame.shape[:2]
+        window = self._window or self._opened(height, width)
+        surface = window.get_surface()
+        high, wide = fitting(height, width, surface.get_height(), surface.get_width())
+        pygame = self._pygame
+        picture = pygame.image.frombuffer(np.ascontiguousarray(frame), (width, height), "RGB")
+        scale = pygame.transform.scale if wide % width == 0 else pygame.transform.smoothscale
+        surface.fill((0, 0, 0))
+        place = ((surface.get_width() - wide) // 2, (surface.get_height() - high) // 2)
+        surface.blit(scale(picture, (wide, high)), place)
+        window.flip()
+        self.pump()
+
+    def pump(self) -> None:
+        """Take note of what the person did."""
+        pygame = self._pygame
+        for event in pygame.event.get():
+            source = getattr(event, "window", None)
+            for window in _windows:
+                if source in (None, window._window):
+                    window._note(event)
+
+    def pressed(self) -> list[str]:
+        """Names of the keys that were pressed since the last call."""
+        self.pump()
+        pressed, self._pressed = self._pressed, []
+        return pressed
+
+    def close(self) -> None:
+        """Close it; twice is fine."""
+        self.closed = True
+        if self._window is not None:
+            _windows.remove(self)
+            self._window.destroy()
+            self._window = None
+
+    def _opened(self, height: int, width: int) -> "pygame.Window":
+        pygame = self._pygame
+        size = _size(height, width)
+        try:
+            pygame.display.init()
+            self._window = pygame.Window(self._title, size[::-1], resizable=True)
+        except pygame.error as error:
+            raise PufferError(f"Window: cannot open one here: {error}; {INSTEAD}") from error
+        _windows.append(self)
+        return self._window
+
+    def _note(self, event: "pygame.Event") -> None:
+        pygame = self._pygame
+        if event.type in (pygame.WINDOWCLOSE, pygame.QUIT):
+            self.closed = True
+        elif event.type == pygame.KEYDOWN:
+            name = _key_name(pygame.key.name(event.key))
+            self._pressed.append(name)
+            self.held.add(name)
+        elif event.type == pygame.KEYUP:
+            self.held.discard(_key_name(pygame.key.name(event.key)))
+        elif event.type == pygame.WINDOWFOCUSLOST:
+            self.held.clear()
+
+
+def _size(height: int, width: int) -> tuple[int, int]:
+    """Height and width of a window for such pictures."""
+    factor = max(1, -(-LEAST_PX // max(height, width)))
+    return fitting(height, width, min(height * factor, MOST_PX), min(width * factor, MOST_PX))
+
+
+def _key_name(name: str) -> str:
+    return {"return": "enter"}.get(name, name)
+
+
+INSTEAD = "take render_mode='ansi' for pictures in the terminal, or 'rgb_array'"
+
+
+def has_display() -> bool:
+    """Whether windows can be opened: SDL, behind pygame, would otherwise draw into the void without a word."""
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))
+
+
+def _pygame() -> Any:
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    try:
+        import pygame
+    except ImportError as error:
+        raise BindingMissing(f"Window: windows need pygame; pip install 'pufferlib[render]', or {INSTEAD}") from error
+    if not hasattr(pygame, "Window"):
+        raise BindingMissing(
+            f"Window: windows need pygame-ce, got pygame {pygame.ver}; pip uninstall pygame; "
+            "pip install 'pufferlib[render]'"
+        )
+    if not has_display():
+        raise PufferError(f"Window: there is no display: neither DISPLAY nor WAYLAND_DISPLAY is set; {INSTEAD}")
+    return pygame

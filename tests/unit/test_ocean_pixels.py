@@ -1,0 +1,188 @@
+"""Pictures as observations: what a game draws, brought to any size, whoever steps it."""
+
+import functools
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box
+
+import pufferlib
+import pufferlib.vector
+from pufferlib import _native, ocean
+from pufferlib.ocean import env as ocean_env
+
+every_env = pytest.mark.parametrize("name", ocean.names())
+
+OUTCOME = ("observations", "final_observations", "rewards", "terminals", "truncations", "masks")
+
+
+def weights(large, small):
+    """The share that each of ``large`` pixels has in each of ``small`` ones: ``(small, large)``."""
+    edges = np.arange(small + 1) * large / small
+    pixels = np.arange(large)
+    overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+    return np.maximum(overlap, 0) * small / large
+
+
+def mean_of_areas(picture, height, width):
+    """``picture`` in another size, as real numbers."""
+    rows, columns = weights(picture.shape[0], height), weights(picture.shape[1], width)
+    return np.einsum("yi,xj,ijc->yxc", rows, columns, picture.astype(float), optimize=True)
+
+
+def scaled(picture, height, width):
+    small = np.empty((height, width, 3), np.uint8)
+    _native.scale_picture(picture, small)
+    return small
+
+
+def actions_of(env, steps):
+    env.action_space.seed(0)
+    return [env.action_space.sample() for _ in range(steps)]
+
+
+def outcomes(env, steps):
+    """The bytes of all that a reset and ``steps`` steps return."""
+    actions = actions_of(env, steps)
+    env.reset()
+    seen = []
+    for action in actions:
+        env.step(action)
+        seen.append(b"".join(getattr(env, name).tobytes() for name in OUTCOME))
+    return seen
+
+
+# ---- Scaling ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(60, 80), (30, 40), (84, 84), (7, 11), (1, 1), (61, 79), (200, 300), (4, 1000)])
+def test_a_pixel_is_the_mean_of_the_area_that_it_covers(size):
+    picture = np.random.default_rng(0).integers(0, 256, (60, 80, 3), np.uint8)
+    np.testing.assert_allclose(scaled(picture, *size), mean_of_areas(picture, *size), atol=2.5)
+
+
+def test_a_picture_in_its_own_size_stays_as_it_is():
+    picture = np.random.default_rng(0).integers(0, 256, (33, 50, 3), np.uint8)
+    np.testing.assert_array_equal(scaled(picture, 33, 50), picture)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (13, 7), (84, 84), (300, 500)])
+def test_one_colour_stays_itself(size):
+    picture = np.full((211, 160, 3), [0, 97, 255], np.uint8)
+    np.testing.assert_array_equal(scaled(picture, *size), np.broadcast_to(picture[0, 0], (*size, 3)))
+
+
+def test_pictures_of_other_shapes_are_refused():
+    picture = np.zeros((4, 4, 3), np.uint8)
+    for wrong in (np.zeros((4, 4, 4), np.uint8), np.zeros((0, 4, 3), np.uint8)):
+        for pair in ((picture, wrong), (wrong, picture)):
+            with pytest.raises(pufferlib.APIUsageError, match="both pictures must have the shape"):
+                _native.scale_picture(*pair)
+
+
+# ---- Observations -----------------------------------------------------------------------------------
+
+
+@every_env
+def test_agents_see_what_render_shows(name):
+    env = ocean.OceanEnv(name, num_envs=3, seed=5, pixels=(40, 30))
+    assert env.single_observation_space == Box(0, 255, (3, 40, 30), np.uint8)
+    observations, _ = env.reset()
+    for action in [None, *actions_of(env, 8)]:
+        if action is not None:
+            observations, *_ = env.step(action)
+        shown = observations.reshape(3, -1, 3, 40, 30)
+        for game in range(3):
+            expected = scaled(env.render(game), 40, 30).transpose(2, 0, 1)
+            for seen in shown[game]:
+                np.testing.assert_array_equal(seen, expected)
+
+
+@every_env
+def test_pictures_change_nothing_in_the_game(name):
+    plain, drawn = (ocean.OceanEnv(name, num_envs=2, seed=2, pixels=pixels) for pixels in (None, (8, 8)))
+    actions = actions_of(plain, 30)
+    plain.reset()
+    drawn.reset()
+    for action in actions:
+        plain.step(action)
+        drawn.step(action)
+        for array in ("rewards", "terminals", "truncations", "masks"):
+            np.testing.assert_array_equal(getattr(plain, array), getattr(drawn, array))
+
+
+@pytest.mark.parametrize("name", ["breakout", "cartpole", "multiagent", "squared"])
+def test_the_last_picture_of_an_episode_is_kept(name):
+    """A game that stands still after its end shows what ``final_observations`` kept where the next one begins."""
+    same, still = (
+        ocean.OceanEnv(name, num_envs=8, seed=3, pixels=(12, 16), autoreset=mode) for mode in ("same_step", "disabled")
+    )
+    actions = actions_of(same, 3000)
+    same.reset()
+    still.reset()
+    for action in actions:
+        same.step(action)
+        still.step(action)
+        over = (same.terminals | same.truncations).reshape(8, -1).all(axis=1)
+        if over.any():
+            rows = np.repeat(over, same.num_agents // 8)
+            np.testing.assert_array_equal(same.final_observations[rows], still.observations[rows])
+            assert same.final_observations[rows].any()
+            return
+    pytest.fail("3000 random steps finish no episode")
+
+
+@pytest.mark.parametrize("name", ["breakout", "multiagent", "squared"])
+def test_any_number_of_threads_draws_the_same(name, monkeypatch):
+    monkeypatch.setattr(ocean_env, "usable_cpus", lambda: 8)
+    monkeypatch.setattr(ocean_env, "OceanBatch", functools.partial(_native.OceanBatch, helper_ns=0))
+    one, *others = (ocean.OceanEnv(name, num_envs=21, num_threads=n, pixels=(20, 20)) for n in (1, 2, 5))
+    expected = outcomes(one, 100)
+    for other in others:
+        assert outcomes(other, 100) == expected
+
+
+@pytest.mark.parametrize("backend", ["native", "Serial", "Multiprocessing"])
+def test_every_backend_draws_the_same(backend):
+    options = {"num_workers": 1} if backend == "Multiprocessing" else {}
+    creator, keywords = pufferlib.env_creator("squared"), {"num_envs": 5, "pixels": (9, 9)}
+    vecenv = pufferlib.vector.make(creator, env_kwargs=keywords, backend=backend, seed=4, **options)
+    try:
+        assert vecenv.single_observation_space.shape == (3, 9, 9)
+        assert outcomes(vecenv, 60) == outcomes(ocean.Squared(seed=4, **keywords), 60)
+    finally:
+        vecenv.close()
+
+
+def test_a_network_for_pictures_takes_them():
+    torch = pytest.importorskip("torch", reason="the train extra is not installed")
+    from pufferlib.models import make_policy
+
+    env = ocean.Squared(num_envs=2, pixels=(84, 84))
+    policy = make_policy(env, "NatureCNN", hidden_size=16)
+    params, values = policy.forward_eval(torch.from_numpy(env.reset()[0]))
+    assert (params.shape, values.shape) == ((2, 5), (2,))
+
+
+@pytest.mark.parametrize(
+    "pixels", [(0, 84), (84,), (84, 84, 3), (84, 4097), 84, "84", (84.0, 84), (True, 84), {84, 85}]
+)
+def test_sizes_that_no_picture_has_are_refused(pixels):
+    with pytest.raises(pufferlib.APIUsageError, match="Pong: pixels must be a height and a width, two ints from 1"):
+        ocean.Pong(pixels=pixels)
+
+
+def test_sizes_may_be_any_pair_of_ints():
+    for pixels in ((5, 4), [5, 4], np.array([5, 4])):
+        assert ocean.Pong(pixels=pixels).single_observation_space.shape == (3, 5, 4)
+
+
+def test_it_can_be_closed_and_freed_at_any_time():
+    env = ocean.Squared(pixels=(8, 8))
+    env.close()
+    env = ocean.Squared(pixels=(8, 8))
+    env.reset()
+    observations = env.observations
+    env.close()
+    env.close()
+    assert observations.any()

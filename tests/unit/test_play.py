@@ -1,0 +1,293 @@
+"""``puffer play``: keys become actions, in a window and in a terminal."""
+
+import codecs
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
+
+from pufferlib.cli import main
+from pufferlib.cli.keys import Hands, keys_for
+from pufferlib.cli.playing import Game, play
+from pufferlib.ocean.types import Key
+from pufferlib.render.window import Window
+
+WAITING = (Key("left", 0, 1, "go left"), Key("right", 0, 2, "go right"), Key("x", 0, 9, "no such action"))
+REAL_TIME = (Key("", 0, 0, "stay"), Key("up", 0, 1, "up"), Key("up+right", 0, 2, "both"), Key("right", 0, 3, "right"))
+
+
+# The pseudo-terminal becomes the one whose Ctrl-C interrupts the process.
+PUFFER = """
+import fcntl, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from pufferlib.cli import main
+sys.exit(main())
+"""
+
+
+# ---- Keys -----------------------------------------------------------------------------------------------
+
+
+def test_declared_keys_are_taken_where_the_space_has_their_actions():
+    assert keys_for(Discrete(3), WAITING) == WAITING[:2]
+    assert [key.name for key in keys_for(Discrete(2), ())] == ["0", "1"]
+    assert keys_for(Discrete(11), ()) == ()
+    assert keys_for(MultiDiscrete([3, 3]), ()) == ()
+
+
+def test_a_game_without_an_idle_action_waits_for_a_key():
+    hands = Hands(Discrete(3), keys_for(Discrete(3), WAITING))
+    assert hands.waits
+    assert hands.action(set()) is None
+    assert hands.action({"z"}) is None
+    assert hands.action({"left"}) == 1
+    assert hands.help() == ["left: go left", "right: go right"]
+
+
+def test_keys_that_are_down_together_come_first():
+    hands = Hands(Discrete(4), keys_for(Discrete(4), REAL_TIME))
+    assert not hands.waits
+    assert [hands.action(down) for down in ((), {"up"}, {"right"}, {"up", "right"})] == [0, 1, 3, 2]
+
+
+def test_each_number_of_an_action_has_its_keys():
+    keys = (Key("", 1, 2, "rest"), Key("a", 0, 1, "grab"), Key("b", 1, 0, "run"))
+    hands = Hands(MultiDiscrete([2, 3]), keys_for(MultiDiscrete([2, 3]), keys))
+    assert [hands.action(down).tolist() for down in ((), {"a"}, {"b"}, {"a", "b"})] == [[0, 2], [1, 2], [0, 0], [1, 0]]
+
+
+def test_pairs_of_keys_move_real_numbers():
+    space = Box(np.array([-2, 0], np.float32), np.array([1, 5], np.float32))
+    hands = Hands(space, keys_for(space, WAITING))
+    assert not hands.waits
+    cases = {(): [0, 0], ("left",): [-2, 0], ("right", "up"): [1, 5], ("down",): [0, 0]}
+    for down, expected in cases.items():
+        action = hands.action(down)
+        assert action.dtype == np.float32
+        assert action.tolist() == expected
+
+
+def test_actions_without_keys_are_typed():
+    hands = Hands(Discrete(82), keys_for(Discrete(82), ()))
+    assert hands.types
+    assert hands.read(["4", "x"]) is None
+    assert hands.typed == "4"
+    assert hands.read(["0", "1", "backspace", "enter"]) == 40
+    assert hands.typed == ""
+    assert hands.read(["8", "2", "enter"]) is None
+    assert hands.read(["enter"]) is None
+    pairs = Hands(MultiDiscrete([5, 20]), ())
+    assert pairs.read(["4", "space", "1", "9", "enter"]).tolist() == [4, 19]
+    assert pairs.read(["5", "space", "1", "enter"]) is None
+
+
+# ---- Games ----------------------------------------------------------------------------------------------
+
+
+def test_a_game_counts_what_happens_and_stands_still_at_its_end():
+    game = Game("squared", {"size": 5}, seed=1)
+    while not game.over:
+        before = game.picture()
+        game.step(1)
+    assert game.scores == [game.total]
+    assert "over; press r" in game.lines()[0]
+    assert f"last score {game.total:g}" in game.lines()[0]
+    steps, last = game.steps, game.picture()
+    assert not np.array_equal(before, last) or steps > 1
+    game.step(1)
+    assert game.steps == steps
+    np.testing.assert_array_equal(game.picture(), last)
+    game.reset()
+    assert (game.steps, game.total, game.over) == (0, 0, False)
+    assert "best score" in game.sentence()
+    game.close()
+
+
+def test_the_others_act_at_random_and_the_same_for_the_same_seed():
+    def played(seed):
+        game = Game("multiagent", {}, seed=seed, agent=1)
+        actions = []
+        act = game._others.act
+        game._others.act = lambda observations: actions.append(act(observations)) or actions[-1]
+        for _ in range(5):
+            game.reset()
+            game.step(1)
+        game.close()
+        return np.array(actions).tolist()
+
+    assert played(1) == played(1) != played(2)
+
+
+def test_other_environments_with_pictures_can_be_played_too():
+    game = Game("spaces", {}, seed=1)
+    assert game.picture().dtype == np.uint8
+    assert game.hands.help()
+    game.close()
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "sentence"),
+    [
+        (["play"], 2, "puffer play: the following arguments are required: env"),
+        (["play", "squard"], 2, "puffer play: unknown environment 'squard'; did you mean 'squared'?"),
+        (["play", "squared", "--fps", "0"], 2, "puffer play: --fps must be from 0.1 to 1000, got 0"),
+        (["play", "squared", "--env.siz", "5"], 2, "unknown keyword 'siz'; did you mean 'size'?"),
+        (["play", "squared", "--agent", "1"], 1, "--agent must be at least 0 and below 1"),
+        (["play", "squared", "--checkpoint", "none"], 2, "'none' is no run, no checkpoint and no environment"),
+    ],
+)
+def test_what_cannot_be_played_gets_a_sentence(argv, code, sentence, monkeypatch, capsys):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    assert main(argv) == code
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_without_display_and_terminal_it_says_what_to_do(monkeypatch, capsys):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["play", "squared"]) == 2
+    assert "there is neither a display nor a terminal to play in" in capsys.readouterr().err
+
+
+# ---- In a window ----------------------------------------------------------------------------------------
+
+
+class Scripted(Window):
+    """A window whose keys go down and up by a script: names, "" for none; what it shows is kept."""
+
+    def __init__(self, script):
+        super().__init__("test")
+        self.script, self.shown = list(script), []
+
+    def pressed(self):
+        import pygame
+
+        for name in self.held:
+            pygame.event.post(pygame.event.Event(pygame.KEYUP, key=pygame.key.key_code(name), window=self._window))
+        name = self.script.pop(0)
+        if name:
+            code = pygame.key.key_code(name)
+            pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=code, window=self._window))
+        return super().pressed()
+
+    def show(self, frame, lines=()):
+        self.shown.append((frame, tuple(lines)))
+        super().show(frame, lines)
+
+
+def play_in_window(name, script, monkeypatch, **keywords):
+    pytest.importorskip("pygame", reason="the render extra is not installed")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    game, window = Game(name, keywords, seed=1), Scripted(script)
+    play(game, window, 1000)
+    window.close()
+    game.close()
+    return game, window.shown
+
+
+def test_a_game_that_waits_steps_once_for_each_key(monkeypatch):
+    game, shown = play_in_window("squared", ["", "right", "", "", "down", "", "r", "left", "", "q"], monkeypatch)
+    assert game.steps == 1
+    assert [lines[0].split("   ")[1] for _, lines in shown] == ["step 0", "step 1", "step 2", "step 0", "step 1"]
+    assert "right: move right" in shown[0][1][1]
+    assert "q: quit" in shown[0][1][1]
+
+
+def test_a_game_in_real_time_goes_on_without_keys(monkeypatch):
+    game, shown = play_in_window("pong", ["", "up", "", "", "q"], monkeypatch)
+    assert game.steps == 4
+    assert len(shown) == 5
+
+
+def test_closing_the_window_ends_the_game(monkeypatch):
+    class Closing(Scripted):
+        def pressed(self):
+            self.closed = True
+            return []
+
+    pytest.importorskip("pygame", reason="the render extra is not installed")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    game = Game("squared", {})
+    play(game, Closing([]), 1000)
+    game.close()
+
+
+# ---- In a terminal ----------------------------------------------------------------------------------------
+
+
+class Terminal:
+    """``puffer play`` in a pseudo-terminal of 80 columns and 24 lines."""
+
+    def __init__(self, *argv):
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.before = termios.tcgetattr(self.slave)
+        self.decode = codecs.getincrementaldecoder("utf-8")().decode
+        self.output = ""
+        environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+        command = [sys.executable, "-c", PUFFER, "play", *argv, "--terminal"]
+        ends = dict.fromkeys(("stdin", "stdout", "stderr"), self.slave)
+        self.process = subprocess.Popen(command, env=environment, start_new_session=True, **ends)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.slave)
+        os.close(self.master)
+
+    def expect(self, pattern):
+        """Wait until what was shown since the last call has ``pattern``; returns the match."""
+        deadline = time.monotonic() + 60
+        while not (found := re.search(pattern, self.output)):
+            assert time.monotonic() < deadline, f"no {pattern!r} in {self.output[-2000:]!r}"
+            if select.select([self.master], [], [], 1)[0]:
+                self.output += self.decode(os.read(self.master, 65536))
+        self.output = self.output[found.end() :]
+        return found
+
+    def send(self, text):
+        os.write(self.master, text.encode())
+
+    def end(self):
+        """The exit code, and whether the terminal is as it was."""
+        return self.process.wait(60), termios.tcgetattr(self.slave) == self.before
+
+
+def test_a_person_plays_in_a_terminal():
+    with Terminal("squared", "--env.size", "5") as terminal:
+        picture = terminal.expect(r"(?s)\x1b\[H(.*?)squared   step 0")[1]
+        assert picture.count("▀") == 42 * 21  # of 24 lines, three for text
+        terminal.expect("(?s)left: move left.*q: quit")
+        terminal.send("\x1b[C")
+        terminal.expect("step 1")
+        terminal.send(" ")
+        terminal.expect("step 2")
+        terminal.send("r")
+        terminal.expect("step 0")
+        terminal.send("q")
+        terminal.expect("squared: no episode was finished; return 0 after 0 steps")
+        assert terminal.end() == (0, True)
+
+
+def test_ctrl_c_gives_the_terminal_back():
+    with Terminal("pong") as terminal:
+        terminal.expect("pong   step 3")  # it goes on by itself
+        terminal.send("\x03")
+        terminal.expect(r"\x1b\[\?1049l")
+        terminal.expect("stopped")
+        assert terminal.end() == (130, True)
