@@ -145,7 +145,7 @@ static void set_up(Connect4 *env, const Case *one) {
 
 /* With every seed the outcome is the same; the opponent's answers over all seeds are those expected. */
 static void check_case(const Case *one) {
-    float observations[CONNECT4_CELLS], reward = 0;
+    float observations[CONNECT4_OBSERVED], reward = 0;
     bool answered[CONNECT4_COLUMNS] = {false};
     Connect4 env = {.game = {.observations = observations, .actions = &one->action, .rewards = &reward}};
     for (uint64_t seed = 0; seed < SEEDS; seed++) {

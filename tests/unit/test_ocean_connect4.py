@@ -28,8 +28,8 @@ LINES = lines_by_cell()
 class Model:
     """A position: the cells of each side as bits, and the discs in each column."""
 
-    def __init__(self, view=None):
-        cells = np.zeros(COLUMNS * ROWS) if view is None else view
+    def __init__(self, view):
+        cells = view[: COLUMNS * ROWS]
         self.sides = [sum(1 << int(i) for i in np.flatnonzero(cells == disc)) for disc in (1, -1)]
         self.heights = (cells.reshape(COLUMNS, ROWS) != 0).sum(axis=1).tolist()
 
@@ -78,7 +78,8 @@ class Model:
 
     def view(self):
         bits = [[side >> cell & 1 for cell in range(COLUMNS * ROWS)] for side in self.sides]
-        return np.subtract(*bits).astype(np.float32)
+        room = [height < ROWS for height in self.heights]
+        return np.concatenate([np.subtract(*bits), room]).astype(np.float32)
 
 
 def choose(model, rng):
@@ -97,7 +98,7 @@ def referee(before, after, action, depth):
     if model.play(0, action):
         np.testing.assert_array_equal(after, model.view())
         return 1, True
-    (cell,) = np.flatnonzero(after - before == -1)
+    (cell,) = np.flatnonzero((after - before)[: COLUMNS * ROWS] == -1)
     assert cell // ROWS in model.answers(depth)
     lost = model.play(1, cell // ROWS)
     np.testing.assert_array_equal(after, model.view())

@@ -1,8 +1,8 @@
 /* Connect4: drop discs into seven columns of six cells; four in a line win. The agent begins, an opponent
  * that searches `depth` moves ahead answers within the same step.
  *
- * Observation  float[42]: 1 own disc, -1 disc of the opponent, 0 empty; column by column from the left, each
- *              from the bottom: cell column * 6 + row.
+ * Observation  float[49]: 42 cells, column by column from the left, each from the bottom: 1 own disc, -1 disc
+ *              of the opponent, 0 empty. 7 columns, a mask of the legal actions: 1, or 0 once it is full.
  * Actions      Discrete(7): the column. A full column, or none of the seven, loses at once.
  * Rewards      1 for a win, -1 for a loss, 0 for a draw and for all other moves.
  * Ends         terminal with four in a line, with a full board (a draw), and with an illegal move.
@@ -24,6 +24,7 @@
 #include "puffer_env.h"
 
 enum { CONNECT4_COLUMNS = 7, CONNECT4_ROWS = 6, CONNECT4_CELLS = 42 };
+enum { CONNECT4_OBSERVED = CONNECT4_CELLS + CONNECT4_COLUMNS };
 
 #define CONNECT4_BOTTOM 0x0000040810204081u /* the lowest cell of each column */
 #define CONNECT4_BOARD  (CONNECT4_BOTTOM * 0x3Fu)
@@ -58,11 +59,12 @@ static inline const char *connect4_spec(const Connect4 *env, PufferSpec *spec) {
     (void)env;
     *spec = (PufferSpec){
         .observation_type = PUFFER_FLOAT32,
-        .observation_shape = {CONNECT4_CELLS},
+        .observation_shape = {CONNECT4_OBSERVED},
         .observation_low = -1,
         .observation_high = 1,
         .action_kind = PUFFER_DISCRETE,
         .action_sizes = {CONNECT4_COLUMNS},
+        .action_mask = {.offset = CONNECT4_CELLS, .size = CONNECT4_COLUMNS},
         .agents = 1,
         .picture_width = 600,
         .picture_height = 600,
@@ -165,13 +167,17 @@ static inline uint64_t connect4_pick(PufferRng *rng, uint64_t moves) {
 /* ---- The game ----------------------------------------------------------------------------------- */
 
 static inline void connect4_show(Connect4 *env, uint64_t move, float disc) {
-    const int32_t bit = __builtin_ctzll(move);
-    ((float *)env->game.observations)[bit - bit / 7] = disc; /* a column has six cells in seven bits */
+    float *observation = env->game.observations;
+    const int32_t bit = __builtin_ctzll(move), column = bit / 7, row = bit % 7;
+    observation[CONNECT4_ROWS * column + row] = disc;
+    if (row == CONNECT4_ROWS - 1) observation[CONNECT4_CELLS + column] = 0;
 }
 
 static inline void connect4_reset(Connect4 *env) {
+    float *observation = env->game.observations;
     env->own = env->other = env->own_last = env->other_last = 0;
-    memset(env->game.observations, 0, CONNECT4_CELLS * sizeof(float));
+    memset(observation, 0, CONNECT4_CELLS * sizeof(float));
+    for (int32_t i = CONNECT4_CELLS; i < CONNECT4_OBSERVED; i++) observation[i] = 1;
 }
 
 static inline PufferOutcome connect4_end(Connect4 *env, int32_t result, bool illegal) {
