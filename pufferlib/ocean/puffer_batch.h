@@ -106,6 +106,8 @@ static inline void puffer_batch_bind(PufferBatch *batch) {
         game->truncations = batch->truncations + (size_t)i * agents;
         game->masks = batch->masks + (size_t)i * agents;
         game->log = &batch->logs[i];
+        game->final_observations = batch->final_observations + (size_t)i * batch->observation_bytes;
+        game->row_bytes = batch->observation_bytes / agents;
     }
 }
 

@@ -174,7 +174,10 @@ typedef struct {
     bool *terminals;     /* [agents], false before each step; only for players that end one by one */
     bool *truncations;   /* the same */
     bool *masks;         /* [agents], true at first; a reset writes all of them where players may be absent */
-    PufferLog *log;      /* through PUFFER_END_AGENT */
+    /* through PUFFER_END_AGENT */
+    PufferLog *log;
+    char *final_observations; /* rows as in `observations`: the last of agents that ended */
+    size_t row_bytes;         /* of one agent's observation */
     PufferRng rng;
     float episode_return;   /* summed over the agents; the loop keeps it and what follows */
     int32_t episode_length; /* steps, this one included */
@@ -203,12 +206,18 @@ static inline void puffer_raise_flag(PufferGame *game, int32_t agent, PufferOutc
     flags[agent] = true;
 }
 
+static inline void puffer_keep_observation(PufferGame *game, int32_t agent) {
+    const size_t place = (size_t)agent * game->row_bytes;
+    memcpy(game->final_observations + place, (const char *)game->observations + place, game->row_bytes);
+}
+
 /* For games with spec.agents_end: ends the episode of one agent, whose next one begins in the same step.
- * Raises its flag and counts the episode, with the metrics as they are in the struct now; `table` is
- * <env>_metrics. The end of such a game counts nothing: end every agent that is there before it. */
-#define PUFFER_END_AGENT(env, table, agent, outcome, episode_return, episode_length)             \
-    (puffer_raise_flag(&(env)->game, agent, outcome),                                            \
-     puffer_log_episode((env)->game.log, env, table, (int32_t)(sizeof(table) / sizeof *(table)), \
+ * Raises its flag, keeps its last observation, which its row must still show, and counts the episode, with
+ * the metrics as they are in the struct now; `table` is <env>_metrics. The end of such a game counts nothing:
+ * end every agent that is there before it. */
+#define PUFFER_END_AGENT(env, table, agent, outcome, episode_return, episode_length)                \
+    (puffer_raise_flag(&(env)->game, agent, outcome), puffer_keep_observation(&(env)->game, agent), \
+     puffer_log_episode((env)->game.log, env, table, (int32_t)(sizeof(table) / sizeof *(table)),    \
                         episode_return, episode_length))
 
 /* What follows the end of an episode. */
