@@ -27,7 +27,11 @@ from report import RESULTS, machine, write
 from sides import Side, serve
 
 AGENTS = (1, 64, 1024, 4096)
-KEYWORDS = {"pong": {"frameskip": 8}, "breakout": {"frameskip": 4}}  # those that the peer trains with
+KEYWORDS = {  # those that the peer trains with
+    "pong": {"frameskip": 8},
+    "breakout": {"frameskip": 4},
+    "snake": {"width": 640, "height": 360, "num_snakes": 256, "num_food": 4096},
+}
 
 
 envs: dict[tuple[str, int], object] = {}  # of this side

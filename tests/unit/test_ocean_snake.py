@@ -1,0 +1,237 @@
+"""The rules of snake. Hand-made positions are in tests/native/snake_rules.c."""
+
+import numpy as np
+import pytest
+
+from pufferlib import ocean
+
+UP, DOWN, LEFT, RIGHT = range(4)
+EMPTY, FOOD, CORPSE, WALL, OWN_BODY, BODY, OWN_HEAD, HEAD = range(8)
+
+
+class Random:
+    """PCG32, as in puffer_env.h."""
+
+    def __init__(self, seed):
+        self.state = seed + 1442695040888963407
+        self.word()
+        self.state += seed
+        self.word()
+
+    def word(self):
+        old = self.state % 2**64
+        self.state = old * 6364136223846793005 + 1442695040888963407
+        word, turn = ((old >> 18) ^ old) >> 27 & 0xFFFFFFFF, old >> 59
+        return (word >> turn | word << (-turn & 31)) & 0xFFFFFFFF
+
+    def below(self, bound):
+        return self.word() * bound >> 32
+
+
+class Model:
+    """The rules once more, as plainly as possible: cells are (row, column), a snake is a list from its head."""
+
+    def __init__(self, seed, **kwargs):
+        self.__dict__.update(kwargs)
+        self.rng = Random(seed)
+        self.things = {}  # FOOD or CORPSE, by cell
+        self.snakes = []
+        self.headings = [(-1, 0)] * self.num_snakes
+        self.ages = [0] * self.num_snakes
+        self.returns = [0.0] * self.num_snakes
+        for _ in range(self.num_snakes):
+            self.snakes.append([self.find(EMPTY)])
+        self.due = self.num_food
+        self.sow()
+
+    def look(self, cell):
+        if not (0 <= cell[0] < self.height and 0 <= cell[1] < self.width):
+            return WALL
+        for snake in self.snakes:
+            if cell in snake:
+                return HEAD if cell == snake[0] else BODY
+        return self.things.get(cell, EMPTY)
+
+    def find(self, other):
+        for _ in range(32):
+            cell = self.rng.below(self.height), self.rng.below(self.width)
+            if self.look(cell) in (EMPTY, other):
+                return cell
+        return None
+
+    def sow(self):
+        while self.due and (cell := self.find(EMPTY)):
+            self.things[cell] = FOOD
+            self.due -= 1
+
+    def step(self, actions):
+        """Returns rewards, terminals, truncations and the (score, return, steps) of the lives that ended."""
+        self.rewards = np.zeros(self.num_snakes, np.float32)
+        self.terminals = np.zeros(self.num_snakes, bool)
+        self.ended = []
+        for i, action in enumerate(actions):
+            self.move(i, int(action))
+        self.sow()
+        truncations = np.array([age >= self.max_life for age in self.ages])
+        for i in np.flatnonzero(truncations):
+            self.end(i)
+        return self.rewards, self.terminals, truncations, self.ended
+
+    def move(self, i, action):
+        snake = self.snakes[i]
+        moves = {UP: (-1, 0), DOWN: (1, 0), LEFT: (0, -1), RIGHT: (0, 1)}
+        down, right = moves.get(action, self.headings[i])
+        if len(snake) > 1 and (down, right) == (-self.headings[i][0], -self.headings[i][1]):
+            down, right = self.headings[i]
+        self.headings[i] = down, right
+        self.ages[i] += 1
+        cell = snake[0][0] + down, snake[0][1] + right
+        found = self.look(cell)
+        if found >= WALL:
+            self.rewards[i] = self.reward_death
+            self.returns[i] += self.reward_death
+            self.terminals[i] = True
+            self.end(i)
+            return
+        self.rewards[i] = {EMPTY: 0, FOOD: self.reward_food, CORPSE: self.reward_corpse}[found]
+        self.returns[i] += float(self.rewards[i])
+        self.due += found == FOOD
+        self.things.pop(cell, None)
+        snake.insert(0, cell)
+        if found == EMPTY or len(snake) > self.max_snake_length:
+            snake.pop()
+
+    def end(self, i):
+        snake = self.snakes[i]
+        self.ended.append((len(snake), self.returns[i], self.ages[i]))
+        self.snakes[i] = []
+        if self.leave_corpse_on_death:
+            self.things.update(dict.fromkeys(snake[::2], CORPSE))
+        cell = self.find(CORPSE) or snake[0]
+        self.things.pop(cell, None)
+        self.snakes[i] = [cell]
+        self.headings[i] = (-1, 0)
+        self.ages[i] = self.returns[i] = 0
+
+    def observations(self):
+        margin = self.vision
+        world = np.full((self.height + 2 * margin, self.width + 2 * margin), WALL, np.int8)
+        inside = world[margin : margin + self.height, margin : margin + self.width]
+        inside[:] = EMPTY
+        for cell, thing in self.things.items():
+            inside[cell] = thing
+        for snake in self.snakes:
+            for cell in snake:
+                inside[cell] = HEAD if cell == snake[0] else BODY
+        crops = []
+        for snake in self.snakes:
+            own = world.copy()
+            for row, column in snake:
+                own[margin + row, margin + column] -= 1
+            row, column = snake[0]
+            crops.append(own[row : row + 2 * margin + 1, column : column + 2 * margin + 1])
+        return np.array(crops)
+
+
+DEFAULTS = {
+    "width": 16,
+    "height": 12,
+    "num_snakes": 6,
+    "num_food": 30,
+    "vision": 5,
+    "max_snake_length": 1024,
+    "max_life": 10_000,
+    "leave_corpse_on_death": True,
+    "reward_food": 0.1,
+    "reward_corpse": 0.1,
+    "reward_death": -1.0,
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"num_snakes": 40, "num_food": 50, "reward_corpse": 0.25},
+        {"num_snakes": 1, "num_food": 90, "max_snake_length": 5},
+        {"width": 4, "height": 5, "num_snakes": 3, "num_food": 7, "vision": 2},
+        {"width": 40, "height": 4, "vision": 9, "max_life": 7},
+        {"leave_corpse_on_death": False, "num_food": 90, "max_snake_length": 3, "vision": 8, "reward_death": -0.5},
+    ],
+)
+def test_it_equals_a_plain_model(changes):
+    parameters = {**DEFAULTS, **changes}
+    env = ocean.Snake(num_envs=1, log_interval=1, **parameters)
+    rng = np.random.default_rng(3)
+    observations, _ = env.reset(seed=9)
+    model = Model(9, **parameters)
+    ends = 0
+    for _ in range(150):
+        np.testing.assert_array_equal(observations, model.observations())
+        # Mostly straight on, so that snakes grow; 4 and -1 are no actions.
+        actions = rng.choice([UP, DOWN, LEFT, RIGHT, 4, -1], model.num_snakes, p=[0.1, 0.1, 0.1, 0.1, 0.3, 0.3])
+        observations, rewards, terminals, truncations, infos = env.step(actions)
+        expected = model.step(actions)
+        for ours, theirs in zip((rewards, terminals, truncations), expected[:3], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        check_report(infos, expected[3], model.max_snake_length)
+        ends += len(expected[3])
+        assert list(model.things.values()).count(FOOD) + model.due == model.num_food
+    assert ends > 3
+
+
+def check_report(infos, ended, max_snake_length):
+    assert len(infos) == (len(ended) > 0)
+    for info in infos:
+        lengths, returns, steps = np.mean(ended, axis=0)
+        assert info["n"] == len(ended)
+        assert info["score"] == pytest.approx(lengths)
+        assert info["perf"] == pytest.approx(lengths / max_snake_length)
+        assert info["episode_return"] == pytest.approx(returns, abs=1e-5)
+        assert info["episode_length"] == pytest.approx(steps)
+
+
+def test_a_large_map_keeps_its_food_and_knows_who_is_who():
+    """Random play with many snakes: what the middles of all observations must say."""
+    env = ocean.Snake(num_envs=2, width=640, height=360, num_snakes=256, num_food=20_000)
+    observations, _ = env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        env.step(rng.integers(0, 4, 512))
+        assert (observations[:, 5, 5] == OWN_HEAD).all()
+        assert ((observations == OWN_HEAD).sum(axis=(1, 2)) == 1).all()
+        own = (observations == OWN_BODY).sum(axis=(1, 2))
+        beside = observations[:, [4, 6, 5, 5], [5, 5, 4, 6]] == OWN_BODY
+        assert (beside.any(axis=1) == (own > 0)).all(), "the neck is beside the head"
+    assert own.max() > 3
+
+
+def test_one_snake_sees_all_its_food():
+    env = ocean.Snake(num_envs=1, width=10, height=9, num_snakes=1, num_food=20, vision=10, leave_corpse_on_death=False)
+    observations, _ = env.reset(seed=1)
+    rng = np.random.default_rng(0)
+    deaths = eaten = 0
+    for _ in range(300):
+        env.step(rng.integers(0, 4, 1))
+        deaths += env.terminals[0]
+        eaten += env.rewards[0] > 0
+        assert (observations[0] == FOOD).sum() == 20
+        assert (observations[0] != WALL).sum() == 10 * 9
+    assert deaths > 3
+    assert eaten > 10
+
+
+def test_the_last_view_of_a_life_that_is_cut_off_shows_where_it_came_to():
+    env = ocean.Snake(num_envs=1, width=30, height=30, num_snakes=1, num_food=0, max_life=3)
+    env.reset(seed=4)
+    for _ in range(2):
+        env.step([RIGHT])
+        assert not env.truncations[0]
+    env.step([RIGHT])
+    assert (env.truncations[0], env.terminals[0], env.rewards[0]) == (True, False, 0)
+    assert env.final_observations[0, 5, 5] == OWN_HEAD
+
+
+def test_a_map_that_is_too_small_is_refused():
+    with pytest.raises(ValueError, match="num_snakes plus num_food must be at most half of width times height"):
+        ocean.Snake(width=10, height=10, num_snakes=10, num_food=41)
