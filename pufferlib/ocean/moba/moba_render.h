@@ -14,6 +14,15 @@ static const uint32_t moba_team_colours[3] = {DRAW_CYAN, DRAW_RED, 0xB07A3Cu};
 static const uint32_t moba_cast_colours[3] = {DRAW_YELLOW, 0x9BE36Au, 0xE07BE0u}; /* Q, W, E */
 static const char *const moba_role_names[MOBA_ROLES] = {"SUPPORT", "ASSASSIN", "BURST", "TANK", "CARRY"};
 
+/* Q and R have a meaning of their own when a person plays, so the abilities are 1, 2, 3. */
+static const PufferKey moba_keys[] = {
+    {"", 0, 3, "stand"},         {"", 1, 3, "stand"},
+    {"up", 0, 0, "walk up"},     {"down", 0, 6, "walk down"},
+    {"left", 1, 0, "walk left"}, {"right", 1, 6, "walk right"},
+    {"1", 3, 1, "ability Q"},    {"2", 4, 1, "ability W"},
+    {"3", 5, 1, "ability E"},    {"space", 2, 2, "aim at heroes and towers only"},
+};
+
 /* ---- Small shapes ----------------------------------------------------------------------------------------
  */
 
@@ -123,9 +132,9 @@ static inline void moba_draw_minions(const Moba *env, PufferCanvas *canvas) {
         const MobaUnit *unit = &env->units[id];
         if (unit->hp == 0) continue;
         const int32_t x = moba_px(unit->x), y = moba_px(unit->y);
-        draw_disc(canvas, x, y, 3, DRAW_NIGHT);
-        draw_disc(canvas, x, y, 2, unit->stun > 0 ? DRAW_WHITE : moba_team_colours[unit->team]);
-        moba_draw_life(canvas, unit, 8, 6);
+        draw_disc(canvas, x, y, 4, DRAW_NIGHT);
+        draw_disc(canvas, x, y, 3, unit->stun > 0 ? DRAW_WHITE : moba_team_colours[unit->team]);
+        moba_draw_life(canvas, unit, 8, 8);
     }
 }
 
@@ -153,8 +162,9 @@ static inline void moba_draw_flashes(const Moba *env, PufferCanvas *canvas) {
         const uint32_t colour = moba_cast_colours[hero->cast - 1];
         const int32_t u = moba_px(hero->cast_x), v = moba_px(hero->cast_y);
         if (hero->cast_age == 0) draw_line(canvas, x, y, u, v, 2, colour);
-        moba_draw_ring(canvas, u, v, 8 + 3 * hero->cast_age, colour);
-        moba_draw_ring(canvas, u, v, 6 + 3 * hero->cast_age, colour);
+        for (int32_t ring = 0; ring < 3; ring++) {
+            moba_draw_ring(canvas, u, v, 9 + 4 * hero->cast_age + 4 * ring, colour);
+        }
     }
 }
 
