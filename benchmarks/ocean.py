@@ -32,7 +32,7 @@ KEYWORDS = {  # those that the peer trains with
     "breakout": {"frameskip": 4},
     "snake": {"width": 640, "height": 360, "num_snakes": 256, "num_food": 4096},
 }
-
+PEER_KEYWORDS = {"connect4": {"report_interval": 10**9}}  # its report fails where no game has ended
 
 envs: dict[tuple[str, int], object] = {}  # of this side
 
@@ -48,7 +48,8 @@ def rate(name: str, agents: int, seconds: float, pixels: int) -> float | None:
 def make(name: str, agents: int, more: dict[str, object]) -> object:
     """The environment with this many agents in all; None where there is none of this name."""
     ocean = importlib.import_module("pufferlib.ocean")
-    keywords = {**KEYWORDS.get(name, {}), **more}
+    own = {} if hasattr(ocean, "OceanEnv") else PEER_KEYWORDS.get(name, {})
+    keywords = {**KEYWORDS.get(name, {}), **own, **more}
     try:
         creator = ocean.env_creator(f"puffer_{name}")
     except (KeyError, ImportError):
@@ -99,9 +100,11 @@ def table(rows: list[dict]) -> str:
     lines = [f"| million agent-steps/s | {' | '.join(f'{agents:,}' for agents in AGENTS)} |", "|---" * 5 + "|"]
     for name in dict.fromkeys(row["env"] for row in rows):
         for side in dict.fromkeys(row["side"] for row in rows if row["env"] == name):
-            cells = [f"{found[name, side, agents] / 1e6:.3g}" for agents in AGENTS]
+            cells = [
+                f"{found[name, side, agents] / 1e6:.3g}" if (name, side, agents) in found else "" for agents in AGENTS
+            ]
             lines.append(f"| {name}, {side} | {' | '.join(cells)} |")
-        if (name, "peer", 1) in found:
+        if all((name, "peer", agents) in found for agents in AGENTS):
             ratios = [f"{found[name, 'ours', agents] / found[name, 'peer', agents]:.2f}" for agents in AGENTS]
             lines.append(f"| {name}, ratio | {' | '.join(ratios)} |")
     return "\n".join(lines)
