@@ -60,11 +60,18 @@ def make(name: str, **kwargs: Any) -> Any:
 
 
 def policies(env_name: str) -> ModuleType | None:
-    """The module of policies that the environment's binding brings, if it does; loading it loads torch."""
+    """The module of policies that the environment or its binding brings, if it does; loading it loads torch."""
+    from pufferlib import ocean
+
     binding, _, game = env_name.partition("/")
-    if not game or binding not in _bindings() or find_spec(f"pufferlib.bindings.{binding}.policy") is None:
+    name = env_name.removeprefix("puffer_")
+    if game and binding in _bindings():
+        module = f"pufferlib.bindings.{binding}.policy"
+    elif name in (*ocean.names(), *ocean.python_names()):
+        module = f"pufferlib.ocean.{name}.policy"
+    else:
         return None
-    return importlib.import_module(f"pufferlib.bindings.{binding}.policy")
+    return importlib.import_module(module) if find_spec(module) else None
 
 
 def facts() -> dict[str, Any]:

@@ -47,8 +47,8 @@ class PolicyConfig:
     """The network.
 
     Attributes:
-        name: A policy of the environment's binding (its module ``policy``), or of ``pufferlib.models``:
-            "Default", "NatureCNN" or "MixedCNN".
+        name: A policy of the environment or its binding (a module ``policy``), or of
+            ``pufferlib.models``: "Default", "NatureCNN" or "MixedCNN".
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         recurrent: Put an LSTM between the encoder and the decoder.

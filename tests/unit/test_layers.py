@@ -22,7 +22,7 @@ FILES = [
 
 
 def is_policy(inside):
-    return inside.parts[0] == "bindings" and inside.name == "policy.py"
+    return inside.parts[0] in ("bindings", "ocean") and inside.name == "policy.py"
 
 
 def part(dotted):
@@ -43,7 +43,7 @@ def imports(path):
 def test_floors(path, inside):
     own = "" if inside.parts == ("__init__.py",) else inside.parts[0].removesuffix(".py")
     if is_policy(inside):
-        own = "models"  # a binding's policy module is a part of that, which the trainer loads by name
+        own = "models"  # the policy of an environment is a part of that, which the trainer loads by name
     assert own in FLOORS, f"put {own} on a floor"
     names = set(imports(path))
     if own:  # pufferlib/__init__.py names everything, and loads it on first use

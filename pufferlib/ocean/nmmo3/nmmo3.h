@@ -1,0 +1,269 @@
+/* Neural MMO 3: many players on one map of land and seasons fight enemies, harvest and trade.
+ *
+ * A player lives by two trades. To fight, it attacks enemies, who attack it; beating one of at least its own
+ * level raises its combat level, brings gold, and leaves a tool. To harvest, it walks over herbs, ore, wood,
+ * hilts and gems with a tool in its hand that is of their tier or better; of ore armour is made, of hilts
+ * swords, of wood bows, and its profession level rises, up to what the tier of the thing is good for (8, 16,
+ * 32, ...). What is worn makes it fight better, gems by an element that beats another. Lives end, the
+ * world goes on: whoever dies or stands still for `patience` steps begins at level 1 elsewhere.
+ *
+ * The map has hills of stone and lakes of water, meadows and paths of dirt between them, which alone can be
+ * walked on, and water around it. Each region has a season and its element: spring earth, summer fire, autumn
+ * air, winter water. Fire beats air, air earth, earth water, water fire: twice the damage, and none the other
+ * way. Enemies of level 15 and more shoot and have the element of their home's season.
+ *
+ * Observation  uint8[1707]. First 11 rows of 15 tiles around the player, of each tile 10 codes, each below 4,
+ *              4, 15, 6, 3, 5, 5, 5, 7, 4: season; grass, dirt, stone or water; type of the item there (helm,
+ *              chest, legs, sword, bow, tool, gems of earth, fire, air, water, herb, ore, wood, hilt); its
+ *              tier; who stands there (nobody, player, enemy); element (none, earth, fire, air, water); half
+ *              of how many combat levels that one is above the player, at most 4; its hp / 20; what it did
+ *              (nothing, walk, hit, slash, shoot, die, run); where it looks (down, up, right, left).
+ *              Then 47 about the player: 1, combat level, element, where it looks, what it did, hp, 99,
+ *              profession level, what its keys mean (items, buy: tier, buy: type, sell: slot, sell: price),
+ *              tier to buy, slot to sell, gold, steps in combat; items worn on head, body, legs, hand, neck;
+ *              12 items of the bag ((tier - 1) * 17 + type, 0 none); which of these are worn; patience used
+ *              up (0 to 255), whether a bow is held, profession level that the tool in hand leads to, half of
+ *              attack, half of defence. Then 10 flags of the last step: died, combat level rose, profession
+ *              level rose, armed, disarmed, armoured, took armour off, bought, sold, and a spare one.
+ * Actions      Discrete(26): 0-3 walk down, up, right, left; 4 nothing; 5 attack; 8-19 keys 1 to 12; 20 buy;
+ *              21 sell; 22-25 run two tiles; anything else is nothing. A key uses what is in that slot of the
+ *              bag: eats a herb, puts gear on or takes it off, which only goes out of combat. After "buy" two
+ *              keys choose tier and type; the newest offer is bought. After "sell" two keys choose slot and
+ *              price. Any other action leaves the market.
+ * Rewards      reward_combat_level and reward_profession_level for each level; reward_item_level * tier /
+ *              tiers for putting a weapon or armour on, minus that for taking it off; reward_market for both
+ *              sides of a sale; reward_death.
+ * Ends         never for the world. A life ends by death: terminal; or when the lower of both levels has not
+ *              risen for `patience` steps: truncation, because nothing in the world brings that about.
+ * Memory       of a game: 11 KB, 13.3 bytes a tile, 92 a player, 32 an enemy, 12 for each tool that enemies
+ *              may have dropped (11 each by default) and for each thing that grows: 73 KB by default, 4.0 MB
+ *              for 1,024 players and 2,048 enemies on 512 x 512 tiles.
+ * Source       Neural MMO (Suarez et al., 2019 and 2021), PufferLib's nmmo3 for the numbers. There the codes
+ *              of whoever leaves a tile stay in it, item tiers overflow their code, keys 10 to 12 do nothing,
+ *              enemies stray without end, sellers are paid in their next lives, offering is rewarded without
+ *              a sale, and no life ever ends for the learner; here all of that is as written above.
+ */
+#ifndef NMMO3_H
+#define NMMO3_H
+
+#include "nmmo3_npc.h"
+#include "nmmo3_observe.h"
+#include "nmmo3_terrain.h"
+
+static const char nmmo3_about[] =
+    "Neural MMO 3: fight, harvest, wear and trade on a big map with many others.";
+
+/* clang-format off */
+static const PufferParameter nmmo3_parameters[] = {
+    PUFFER_PARAMETER(Nmmo3, width, 64, 32, 512, "columns of tiles of the map, 7 of water at each end"),
+    PUFFER_PARAMETER(Nmmo3, height, 64, 32, 512, "rows of tiles of the map, 5 of water at each end"),
+    PUFFER_PARAMETER(Nmmo3, num_players, 8, 1, 2048, "agents of a game"),
+    PUFFER_PARAMETER(Nmmo3, num_enemies, -1, -1, 4096, "enemies; -1 is one for every 128 tiles"),
+    PUFFER_PARAMETER(Nmmo3, num_resources, -1, -1, 4096, "ores, and as many herbs; -1 is one for every 128 tiles"),
+    PUFFER_PARAMETER(Nmmo3, num_weapons, -1, -1, 4096, "hilts, and as much wood; -1 is one for every 256 tiles"),
+    PUFFER_PARAMETER(Nmmo3, num_gems, -1, -1, 4096, "gems of each element; -1 is one for every 512 tiles"),
+    PUFFER_PARAMETER(Nmmo3, tiers, 5, 1, NMMO3_MAX_TIERS, "tiers of items"),
+    PUFFER_PARAMETER(Nmmo3, levels, 40, 1, 99, "highest level of players and enemies"),
+    PUFFER_PARAMETER(Nmmo3, patience, 500, 1, 1000000, "steps without a rise of the lower level that end a life"),
+    PUFFER_PARAMETER(Nmmo3, enemy_respawn_ticks, 2, 1, 10000, "steps that a beaten enemy is gone"),
+    PUFFER_PARAMETER(Nmmo3, item_respawn_ticks, 100, 1, 10000, "steps until what was harvested has grown again"),
+    PUFFER_PARAMETER(Nmmo3, teleport_chance, 0.001, 0, 1, "chance of everyone in each step to be moved anywhere"),
+    PUFFER_PARAMETER(Nmmo3, reward_combat_level, 1, -10, 10, "for each combat level"),
+    PUFFER_PARAMETER(Nmmo3, reward_profession_level, 1, -10, 10, "for each profession level"),
+    PUFFER_PARAMETER(Nmmo3, reward_item_level, 0.5, -10, 10, "for putting on a weapon or armour of the highest tier"),
+    PUFFER_PARAMETER(Nmmo3, reward_market, 0.01, -10, 10, "for buying, and for selling"),
+    PUFFER_PARAMETER(Nmmo3, reward_death, -1, -10, 10, "for dying"),
+};
+
+static const PufferMetric nmmo3_metrics[] = {
+    PUFFER_METRIC(Nmmo3, score, "the lower of combat and profession level at the end of a life"),
+    PUFFER_METRIC(Nmmo3, perf, "the same as a share of the highest level"),
+    PUFFER_METRIC(Nmmo3, combat_level, "combat level at the end of a life"),
+    PUFFER_METRIC(Nmmo3, profession_level, "profession level at the end of a life"),
+    PUFFER_METRIC(Nmmo3, attack, "of the weapon at the end of a life"),
+    PUFFER_METRIC(Nmmo3, defence, "of the armour at the end of a life"),
+    PUFFER_METRIC(Nmmo3, kills, "enemies beaten in a life"),
+    PUFFER_METRIC(Nmmo3, trades, "bought and sold in a life"),
+};
+/* clang-format on */
+
+static inline const char *nmmo3_spec(const Nmmo3 *env, PufferSpec *spec) {
+    const int32_t inner = (env->width - 2 * NMMO3_BORDER_X) * (env->height - 2 * NMMO3_BORDER_Y);
+    if ((env->num_players + nmmo3_enemies(env)) * 8 > inner) {
+        return "num_players and num_enemies must leave 8 tiles to each, water around the map aside, on width "
+               "times height";
+    }
+    *spec = (PufferSpec){
+        .observation_type = PUFFER_UINT8,
+        .observation_shape = {NMMO3_VIEW + NMMO3_SELF + NMMO3_FLAGS},
+        .observation_low = 0,
+        .observation_high = 255,
+        .action_kind = PUFFER_DISCRETE,
+        .action_sizes = {NMMO3_ACTIONS},
+        .agents = env->num_players,
+        .agents_end = true,
+        .picture_width = 736,
+        .picture_height = 512,
+        .frames_per_second = 5,
+    };
+    return NULL;
+}
+
+/* ---- Lives ------------------------------------------------------------------------------------------ */
+
+/* Begin a life on open grass. The player stands nowhere. */
+static inline void nmmo3_be_born(Nmmo3 *env, int32_t agent) {
+    Nmmo3Player *player = &env->players[agent];
+    const int32_t tile = nmmo3_open_grass(env);
+    *player = (Nmmo3Player){
+        .body = {.kind = NMMO3_PLAYER, .combat = 1, .hp = NMMO3_MAX_HP},
+        .profession = 1,
+        .best = 1,
+        .life = (uint16_t)(player->life + 1),
+    };
+    nmmo3_place(env, &player->body, agent + 1, tile % env->width, tile / env->width);
+    nmmo3_show(env, &player->body);
+}
+
+/* What a player had is lost with its life. */
+static inline void nmmo3_bury(Nmmo3 *env, int32_t agent) {
+    const Nmmo3Player *player = &env->players[agent];
+    env->ledger.gold_lost += player->gold;
+    for (int32_t slot = 0; slot < NMMO3_SLOTS; slot++) env->ledger.items_lost += player->bag[slot] != 0;
+    nmmo3_lift(env, &player->body);
+}
+
+static inline void nmmo3_report(Nmmo3 *env, const Nmmo3Player *player) {
+    env->combat_level = player->body.combat;
+    env->profession_level = player->profession;
+    env->score = puffer_min(env->combat_level, env->profession_level);
+    env->perf = env->score / (float)env->levels;
+    env->attack = player->body.attack;
+    env->defence = player->body.defence;
+    env->kills = (float)player->kills;
+    env->trades = (float)player->trades;
+}
+
+/* How a life goes on after this step. */
+static inline PufferOutcome nmmo3_judge(Nmmo3 *env, int32_t agent) {
+    Nmmo3Player *player = &env->players[agent];
+    const uint8_t lower = player->body.combat < player->profession ? player->body.combat : player->profession;
+    player->steps++;
+    player->stale = lower > player->best ? 0 : player->stale + 1;
+    player->best = lower;
+    const bool is_dead = player->body.hp == 0;
+    if (is_dead) {
+        player->flags[NMMO3_DIED] = 1;
+        env->game.rewards[agent] += env->reward_death;
+    }
+    player->episode_return += env->game.rewards[agent];
+    if (is_dead) return PUFFER_TERMINATED;
+    return player->stale >= env->patience ? PUFFER_TRUNCATED : PUFFER_RUNNING;
+}
+
+/* End the lives that are over, each with its last observation, and begin the next ones. */
+static inline void nmmo3_end_lives(Nmmo3 *env) {
+    for (int32_t agent = 0; agent < env->num_players; agent++) {
+        Nmmo3Player *player = &env->players[agent];
+        const PufferOutcome outcome = nmmo3_judge(env, agent);
+        if (outcome == PUFFER_RUNNING) continue;
+        nmmo3_report(env, player);
+        nmmo3_observe(env, agent);
+        PUFFER_END_AGENT(env, nmmo3_metrics, agent, outcome, player->episode_return, (float)player->steps);
+        nmmo3_bury(env, agent);
+        nmmo3_be_born(env, agent);
+        player->flags[NMMO3_DIED] = outcome == PUFFER_TERMINATED;
+    }
+}
+
+/* ---- A step --------------------------------------------------------------------------------------- */
+
+/* Go up to `tiles` tiles, as far as the way is open, and pick up what lies there. */
+static inline void nmmo3_go(Nmmo3 *env, int32_t agent, int32_t direction, int32_t tiles) {
+    Nmmo3Body *body = &env->players[agent].body;
+    body->facing = (uint8_t)direction;
+    for (int32_t i = 0; i < tiles; i++) {
+        const int32_t x = body->x + nmmo3_dx[direction], y = body->y + nmmo3_dy[direction];
+        if (!nmmo3_is_open(env, nmmo3_tile(env, x, y))) return;
+        body->animation = tiles > 1 ? NMMO3_RUNS : NMMO3_MOVES;
+        nmmo3_move_to(env, body, x, y);
+        nmmo3_pick_up(env, agent);
+    }
+}
+
+static inline void nmmo3_do(Nmmo3 *env, int32_t agent, int32_t action) {
+    Nmmo3Player *player = &env->players[agent];
+    const int32_t key = action >= NMMO3_KEY_1 && action < NMMO3_BUY ? action - NMMO3_KEY_1 + 1 : 0;
+    if (key > 0 && player->mode != NMMO3_PLAYING) {
+        nmmo3_trade(env, agent, key);
+        return;
+    }
+    player->mode = NMMO3_PLAYING;
+    if (key > 0) {
+        nmmo3_use(env, agent, key - 1);
+    } else if (action >= 0 && action < NMMO3_STAY) {
+        nmmo3_go(env, agent, action, 1);
+    } else if (action >= NMMO3_RUN && action < NMMO3_ACTIONS) {
+        nmmo3_go(env, agent, action - NMMO3_RUN, 2);
+    } else if (action == NMMO3_ATTACK) {
+        nmmo3_attack(env, agent);
+    } else if (action == NMMO3_BUY || action == NMMO3_SELL) {
+        player->mode = action == NMMO3_BUY ? NMMO3_BUY_TIER : NMMO3_SELL_SLOT;
+    }
+}
+
+static inline void nmmo3_play(Nmmo3 *env, int32_t agent) {
+    Nmmo3Body *body = &env->players[agent].body;
+    body->animation = NMMO3_IDLE;
+    body->hp += body->hp < NMMO3_MAX_HP;
+    body->in_combat -= body->in_combat > 0;
+    if (puffer_random(&env->game.rng) < env->teleport_limit) {
+        const int32_t tile = nmmo3_open_grass(env);
+        nmmo3_move_to(env, body, tile % env->width, tile / env->width);
+    }
+    nmmo3_do(env, agent, ((const int32_t *)env->game.actions)[agent]);
+}
+
+static inline void nmmo3_show_all(Nmmo3 *env) {
+    for (int32_t i = 0; i < env->enemy_count; i++) {
+        if (!env->enemies[i].is_gone) nmmo3_show(env, &env->enemies[i].body);
+    }
+    for (int32_t agent = 0; agent < env->num_players; agent++) nmmo3_show(env, &env->players[agent].body);
+}
+
+static inline void nmmo3_observe_all(Nmmo3 *env) {
+    for (int32_t agent = 0; agent < env->num_players; agent++) {
+        nmmo3_observe(env, agent);
+        memset(env->players[agent].flags, 0, NMMO3_FLAGS);
+    }
+}
+
+static inline void nmmo3_reset(Nmmo3 *env) {
+    nmmo3_lay_out(env);
+    env->tick = 0;
+    env->teleport_limit =
+        env->teleport_chance < 1 ? (uint32_t)(env->teleport_chance * 4294967296.0) : UINT32_MAX;
+    env->stale_scale = 255 / (float)env->patience;
+    env->growth.first = env->growth.count = env->drops.first = env->drops.count = 0;
+    env->ledger = (Nmmo3Ledger){0};
+    memset(env->market, 0, sizeof env->market);
+    memset(env->players, 0, (size_t)env->num_players * sizeof(Nmmo3Player));
+    nmmo3_make_terrain(env);
+    for (int32_t i = 0; i < env->enemy_count; i++) nmmo3_create_enemy(env, i);
+    for (int32_t agent = 0; agent < env->num_players; agent++) nmmo3_be_born(env, agent);
+    nmmo3_show_all(env);
+    nmmo3_observe_all(env);
+}
+
+static inline PufferOutcome nmmo3_step(Nmmo3 *env) {
+    env->tick++;
+    nmmo3_tend_ground(env);
+    for (int32_t agent = 0; agent < env->num_players; agent++) nmmo3_play(env, agent);
+    for (int32_t i = 0; i < env->enemy_count; i++) nmmo3_think(env, i);
+    nmmo3_show_all(env);
+    nmmo3_end_lives(env);
+    nmmo3_observe_all(env);
+    return PUFFER_RUNNING;
+}
+
+#endif

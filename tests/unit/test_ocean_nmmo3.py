@@ -1,0 +1,141 @@
+"""The world of nmmo3 as its players see it. Its rules are tested in tests/native/nmmo3_rules.c."""
+
+import numpy as np
+import pytest
+
+import pufferlib
+from pufferlib import ocean, registry
+from pufferlib.models import make_policy
+
+DOWN, UP, RIGHT, LEFT, STAY = range(5)
+VIEW = 11 * 15 * 10
+CARDINALITIES = (4, 4, 15, 6, 3, 5, 5, 5, 7, 4)
+TERRAIN, KIND = 1, 4
+NOBODY, PLAYER, ENEMY = range(3)
+WATER = 3
+FACING, HP, PATIENCE = VIEW + 3, VIEW + 5, VIEW + 42
+
+
+def make(**kwargs):
+    env = ocean.Nmmo3(**{"num_envs": 1, "seed": 1, "teleport_chance": 0, **kwargs})
+    env.reset()
+    return env
+
+
+def tiles(env):
+    """``(agents, rows, columns, codes)``"""
+    return env.observations[:, :VIEW].reshape(-1, 11, 15, 10)
+
+
+def test_a_seed_makes_a_world():
+    first, same, other = (make(seed=seed).observations for seed in (7, 7, 8))
+    assert np.array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+def test_every_code_has_its_values():
+    env = make(num_envs=32)
+    rng = np.random.default_rng(0)
+    highest = np.zeros(10, int)
+    for _ in range(200):
+        env.step(rng.integers(0, 26, env.num_agents))
+        highest = np.maximum(highest, tiles(env).max(axis=(0, 1, 2)))
+    assert (highest < CARDINALITIES).all()
+    assert (highest[[0, TERRAIN, KIND]] == [3, WATER, ENEMY]).all()
+
+
+def test_players_see_one_another_and_themselves_in_the_middle():
+    env = make(num_players=64, num_enemies=0)
+    assert (tiles(env)[:, 5, 7, KIND] == PLAYER).all()
+    assert (tiles(env)[..., KIND] == PLAYER).sum() > 64
+    assert (tiles(env)[..., KIND] != ENEMY).all()
+
+
+def test_the_view_follows_a_step_and_no_trace_is_left_behind():
+    env = make(num_players=1, num_enemies=0)
+    shifts = {DOWN: (1, 0), UP: (-1, 0), RIGHT: (0, 1), LEFT: (0, -1)}
+    rng = np.random.default_rng(0)
+    moved = 0
+    for action in rng.integers(0, 4, 300):
+        before = tiles(env)[0].copy()
+        env.step([action])
+        after = tiles(env)[0]
+        assert env.observations[0, FACING] == action
+        rows, columns = shifts[action]
+        goal = before[5 + rows, 7 + columns]
+        if goal[TERRAIN] >= 2:
+            assert np.array_equal(before[..., :4], after[..., :4])
+            continue
+        moved += 1
+        there = after[max(0, -rows) : 11 - max(0, rows), max(0, -columns) : 15 - max(0, columns)]
+        was = before[max(0, rows) : 11 - max(0, -rows), max(0, columns) : 15 - max(0, -columns)]
+        assert np.array_equal(there[..., :2], was[..., :2]), "the land stays"
+        assert (after[..., KIND] != NOBODY).sum() == 1
+        assert (after[..., KIND:].any(axis=-1)).sum() == 1
+    assert moved > 100
+
+
+def test_the_edge_of_the_world_is_water():
+    env = make(num_players=32, width=32, height=32, num_enemies=0)
+    for action in (UP, LEFT, DOWN, RIGHT):
+        for _ in range(40):
+            env.step([action + 22] * 32)
+    assert (tiles(env)[..., TERRAIN] == WATER).any()
+    assert (tiles(env)[:, 5, 7, TERRAIN] < 2).all(), "nobody walks on it"
+
+
+def test_idle_lives_are_cut_off_and_death_is_terminal():
+    env = make(num_players=4, num_enemies=0, patience=5, log_interval=5)
+    for step in range(1, 11):
+        *_, terminals, truncations, infos = env.step([STAY] * 4)
+        assert truncations.all() == truncations.any() == (step % 5 == 0)
+        assert not terminals.any()
+        if step % 5 == 0:
+            assert (env.final_observations[:, PATIENCE] == 255).all()
+            assert (env.observations[:, PATIENCE] == 0).all()
+            assert (infos[0]["n"], infos[0]["episode_length"], infos[0]["score"]) == (4, 5, 1)
+    env = make(num_envs=16, num_enemies=50, reward_death=-3)
+    deaths = 0
+    for _ in range(200):
+        _, rewards, terminals, truncations, _ = env.step([STAY] * env.num_agents)
+        assert (rewards[terminals] == -3).all()
+        assert (env.final_observations[terminals, HP] == 0).all()
+        assert (env.observations[terminals, HP] == 99).all()
+        assert not truncations.any()
+        deaths += terminals.sum()
+    assert deaths > 20
+
+
+def test_a_crowded_map_is_refused():
+    with pytest.raises(pufferlib.APIUsageError, match=r"must leave 8 tiles to each.*num_players=500"):
+        ocean.Nmmo3(num_players=500)
+
+
+def test_a_thousand_players_share_a_map():
+    env = make(num_players=1024, width=512, height=512)
+    assert env.num_agents == 1024
+    env.step(np.arange(1024) % 26)
+    assert (tiles(env)[:, 5, 7, KIND] == PLAYER).all()
+    env.close()
+
+
+def test_its_own_policy_reads_what_it_sees():
+    import torch
+
+    env = make()
+    policies = registry.policies("nmmo3")
+    policy = make_policy(env, "NMMO3", hidden_size=16, more=policies)
+    assert sum(policies.CARDINALITIES) == sum(CARDINALITIES)
+    rows = torch.from_numpy(env.observations).repeat(2, 1)
+    rows[8:, VIEW + 18] = 6  # a tool of the first tier in the first slot
+    params, values = policy.forward_eval(rows)
+    assert params.shape == (16, 26)
+    assert values.shape == (16,)
+    assert not torch.equal(values[:8], values[8:])
+    codes = rows[:1].clone()
+    for place, count in enumerate(CARDINALITIES):  # every value of every code is told apart
+        seen = set()
+        for value in range(count):
+            codes[0, (3 * 15 + 4) * 10 + place] = value
+            seen.add(policy.forward_eval(codes)[1].item())
+        assert len(seen) == count
