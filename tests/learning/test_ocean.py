@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(900)]
         ("spaces", 200_000, 0.9),
         ("pong", 3_000_000, 10.0),
         ("breakout", 10_000_000, 60.0),  # a third of its own steps; five seeds reached 122 to 271
+        ("go", 3_000_000, 0.0),  # points of lead; -50 at random, four seeds reached 7 to 14
     ],
 )
 def test_reaches_the_score(name, steps, score, tmp_path):

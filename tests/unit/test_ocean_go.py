@@ -202,6 +202,13 @@ def test_a_game_begins_with_an_empty_board():
     assert (view().captures, view().passed, view().time) == ([0, 0], 0, 0)
 
 
+def test_policies_are_told_which_actions_are_legal():
+    env, view = start(7)
+    assert env.action_mask == slice(0, 50)
+    env.step([1])
+    assert set(np.flatnonzero(env.observations[0][env.action_mask])) == {PASS} | {p + 1 for p in view().legal}
+
+
 @pytest.mark.parametrize("size", range(5, 20))
 def test_every_size_has_its_spaces_and_every_point_its_action(size):
     env, view = start(size, opponent=0)

@@ -91,6 +91,7 @@ static inline const char *go_spec(const Go *env, PufferSpec *spec) {
         .observation_high = 100, /* captures over points: at most moves_per_point */
         .action_kind = PUFFER_DISCRETE,
         .action_sizes = {points + 1},
+        .action_mask = {.offset = 0, .size = points + 1},
         .agents = 1,
         .picture_width = 640,
         .picture_height = 720,

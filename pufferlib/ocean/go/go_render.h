@@ -10,6 +10,7 @@
 
 #define GO_WOOD 0xDDB368u
 #define GO_LINE 0x5B3D1Au
+#define GO_GREY 0x8FA3ABu
 
 enum { GO_PANEL = 80 }; /* height of the panel above the board, px */
 
@@ -123,16 +124,19 @@ static inline void go_draw_points(const Go *env, PufferCanvas *canvas, const GoP
     }
 }
 
-/* A number with one digit behind the point, which is not negative; returns the width. */
-static inline int32_t go_draw_decimal(PufferCanvas *canvas, int32_t x, int32_t y, int32_t scale,
-                                      uint32_t colour, float value) {
-    const int32_t tenths = (int32_t)(10 * value + 0.5f);
+/* A number with one digit behind the point. */
+static inline void go_draw_decimal(PufferCanvas *canvas, int32_t x, int32_t y, int32_t scale, uint32_t colour,
+                                   float value) {
+    const int32_t tenths = (int32_t)(10 * fabsf(value) + 0.5f);
     int32_t digits = 1;
     for (int32_t rest = tenths / 100; rest > 0; rest /= 10) digits++;
+    if (value < 0) {
+        draw_text(canvas, x, y, scale, colour, "-");
+        x += 6 * scale;
+    }
     draw_number(canvas, x + draw_text_width(digits, scale), y, scale, colour, tenths / 10);
     draw_rectangle(canvas, x + (6 * digits + 1) * scale, y + 5 * scale, 2 * scale, 2 * scale, colour);
     draw_number(canvas, x + (6 * digits + 9) * scale, y, scale, colour, tenths % 10);
-    return (6 * digits + 9) * scale;
 }
 
 static inline void go_draw_lead(const Go *env, PufferCanvas *canvas, const GoBoard *board) {
@@ -143,9 +147,9 @@ static inline void go_draw_lead(const Go *env, PufferCanvas *canvas, const GoBoa
     if (lead != 0) {
         go_draw_decimal(canvas, left + draw_text_width(15, 2) + 2, 20, 2, DRAW_YELLOW, fabsf(lead));
     }
-    draw_text(canvas, left, 46, 2, 0x8FA3ABu, "KOMI");
-    draw_text(canvas, left + 120, 46, 2, 0x8FA3ABu, env->passes > 0 ? "PASS" : "");
-    go_draw_decimal(canvas, left + draw_text_width(5, 2) + 2, 46, 2, 0x8FA3ABu, fabsf(env->komi));
+    draw_text(canvas, left, 46, 2, GO_GREY, "KOMI");
+    draw_text(canvas, left + 156, 46, 2, DRAW_YELLOW, env->passes > 0 ? "PASS" : "");
+    go_draw_decimal(canvas, left + draw_text_width(5, 2) + 2, 46, 2, GO_GREY, env->komi);
 }
 
 static inline void go_draw_panel(const Go *env, PufferCanvas *canvas) {
@@ -154,11 +158,11 @@ static inline void go_draw_panel(const Go *env, PufferCanvas *canvas) {
     draw_rectangle(canvas, 0, 0, right, GO_PANEL, DRAW_NIGHT);
     go_draw_stone(canvas, 42, 40, 24, GO_BLACK);
     draw_text(canvas, 78, 20, 2, DRAW_WHITE, "AGENT");
-    draw_text(canvas, 78, 46, 2, 0x8FA3ABu, "TOOK");
+    draw_text(canvas, 78, 46, 2, GO_GREY, "TOOK");
     draw_number(canvas, 168, 46, 2, DRAW_YELLOW, env->captured[GO_BLACK]);
     go_draw_stone(canvas, right - 42, 40, 24, GO_WHITE);
     draw_text(canvas, right - 168, 20, 2, DRAW_WHITE, "SCRIPT");
-    draw_text(canvas, right - 168, 46, 2, 0x8FA3ABu, "TOOK");
+    draw_text(canvas, right - 168, 46, 2, GO_GREY, "TOOK");
     draw_number(canvas, right - 78, 46, 2, DRAW_YELLOW, env->captured[GO_WHITE]);
     go_draw_lead(env, canvas, &board);
 }

@@ -6,6 +6,14 @@
 #include "lib/draw.h"
 #include "rware.h"
 
+static const PufferKey rware_keys[] = {
+    {"", 0, RWARE_STAY, "wait"},
+    {"up", 0, RWARE_FORWARD, "drive forward"},
+    {"left", 0, RWARE_LEFT, "turn left"},
+    {"right", 0, RWARE_RIGHT, "turn right"},
+    {"space", 0, RWARE_LIFT, "lift or put down"},
+};
+
 #define RWARE_TILE  0xD9D4C7u
 #define RWARE_SEAM  0xC9C3B4u
 #define RWARE_MARK  0xA39C8Bu /* of a free place */
