@@ -93,11 +93,11 @@ class Hands:
         return None
 
     def help(self) -> list[str]:
-        """What each key does: "left: move left"."""
+        """What each key by itself does: "left: move left"."""
         if self.types:
             sizes = " and ".join(str(size - 1) for size in self._sizes)
             return [f"type numbers up to {sizes}, a space between them, then enter"]
-        return [f"{key.name}: {key.about}" for key in self._keys if key.name]
+        return [f"{key.name}: {key.about}" for key in self._keys if key.name and "+" not in key.name]
 
     @property
     def _sizes(self) -> list[int]:

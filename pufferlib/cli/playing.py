@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pufferlib import ocean, registry, vector
+from pufferlib.cli.cursor import DIRECTIONS, Area, Cursor
 from pufferlib.cli.keys import Hands, keys_for
 from pufferlib.cli.others import Others, RandomOthers, TrainedOthers
 from pufferlib.cli.runs import Run
@@ -36,6 +37,9 @@ class Viewer(Protocol):
 
     def pressed(self) -> list[str]:
         """Names of the keys that were pressed since the last call."""
+
+    def clicks(self) -> list[tuple[float, float]]:
+        """Where the person has clicked since the last call, px of the picture."""
 
     def show(self, frame: Frame, lines: Sequence[str] = ()) -> None:
         """Show a picture above lines of text."""
@@ -79,7 +83,9 @@ class Game:
                 config = dataclasses.replace(config, env=keywords)
                 self._others = TrainedOthers(files, config, self._env.num_agents, seed)
             space = self._env.single_action_space
-            self.hands = Hands(space, keys_for(space, env_types()[name].keys if name in ocean.names() else ()))
+            keys = keys_for(space, env_types()[name].keys if name in ocean.names() else ())
+            self.hands = Hands(space, keys)
+            self.has_arrows = any(key.name in DIRECTIONS for key in keys)
             metadata = getattr(self._env.driver_env, "metadata", None) or {}
             self.fps = float(metadata.get("render_fps") or DEFAULT_FPS)
             self.scores: list[float] = []
@@ -137,6 +143,11 @@ class Game:
             raise APIUsageError(f"puffer play: {self.name} draws no pictures; play an environment that does")
         return frame
 
+    def areas(self) -> dict[int, Area]:
+        """Where in the picture actions have a place; nowhere in most games."""
+        find = getattr(self._env.driver_env, "areas", None)
+        return {} if find is None or self.over else find()
+
     def lines(self) -> list[str]:
         """How it stands, and the keys."""
         parts = [self.name, f"step {self.steps}", f"reward {self.reward:g}", f"return {self.total:g}"]
@@ -146,7 +157,12 @@ class Game:
             parts.append("over; press r" if self.over else "you are out")
         if self.hands.types:
             parts.append(f"action: {self.hands.typed}_")
-        return ["   ".join(parts), "   ".join([*self.hands.help(), "r: begin again", "q: quit"])]
+        keys = [*self.hands.help(), "r: begin again", "q: quit"]
+        if self.areas():
+            keys.insert(
+                0, "click on a place" if self.has_arrows else "click on a place, or choose it by arrows and enter"
+            )
+        return ["   ".join(parts), "   ".join(keys)]
 
     def sentence(self) -> str:
         """What came of it."""
@@ -163,11 +179,11 @@ def play(game: Game, viewer: Viewer, fps: float) -> None:
     """Let a person play until they have enough."""
     hands = game.hands
     pace = Pace(max(fps, LEAST_LOOKS) if hands.waits else fps)
-    one_by_one = _OneByOne()
+    one_by_one, cursor = _OneByOne(), Cursor()
     viewer.show(game.picture(), game.lines())
     while not viewer.closed:
         pace.wait()
-        pressed, held = viewer.pressed(), viewer.held
+        pressed, held, clicks = viewer.pressed(), viewer.held, viewer.clicks()
         if "q" in pressed:
             return
         if "r" in pressed:
@@ -178,10 +194,12 @@ def play(game: Game, viewer: Viewer, fps: float) -> None:
             action = hands.read(pressed)
         else:
             action = hands.action(one_by_one(pressed, held))
+        if action is None:
+            action = cursor.choose(game.areas(), () if game.has_arrows else pressed, clicks)
         if action is not None:
             game.step(action)
         if pressed or action is not None:
-            viewer.show(game.picture(), game.lines())
+            viewer.show(cursor.marked(game.picture(), game.areas()), game.lines())
 
 
 class _OneByOne:

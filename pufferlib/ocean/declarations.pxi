@@ -40,6 +40,8 @@ cdef extern from "puffer_batch.h" nogil:
         const char *about
     ctypedef struct PufferRange:
         int32_t offset, size
+    ctypedef struct PufferArea:
+        int32_t x, y, width, height
     ctypedef struct PufferSpec:
         int observation_type
         int32_t *observation_shape
@@ -84,6 +86,7 @@ cdef extern from "puffer_batch.h" nogil:
         int32_t num_metrics
         const PufferKey *keys
         int32_t num_keys
+        c_bool (*area)(const void *game, int32_t action, PufferArea *area) noexcept nogil
         void (*reset)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
         void (*step)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
         void (*draw)(const void *game, PufferCanvas *canvas) noexcept nogil

@@ -91,16 +91,10 @@ class OceanEnv(PufferEnv):
         values = env_type.numbers(params)
         size = None if pixels is None else _checked_pixels(where, pixels)
         self._batch = OceanBatch(env_type.index, num_envs, values, log_interval, autoreset, threads, pixels=size)
-        spec = self._batch.spec
-        self.single_observation_space = _observation_space(spec)
-        self.single_action_space = _action_space(spec)
-        self.action_mask = _range(*spec["action_mask"]) if size is None else None  # a picture has none
         self.num_envs = num_envs
-        self.num_agents = num_envs * spec["agents"]
-        self.agents_end: bool = spec["agents_end"]
-        self.game_bytes: int = spec["game_bytes"]
-        self.metadata = {**type(self).metadata, "render_fps": spec["frames_per_second"]}  # type: ignore[misc]
-        self._picture_shape: tuple[int, ...] = (*spec["picture"], 3)
+        self._describe(self._batch.spec)
+        if size is not None:
+            self.action_mask = None  # a picture has none
         self._seed: int | None = _checked_seed(where, seed)
         super().__init__(buf)
         self._batch.bind(
@@ -118,7 +112,18 @@ class OceanEnv(PufferEnv):
         self._has_ended = False  # the program was told that the window is closed
         if render_mode == "human":
             self._step = self._step_in_view
-            self._pace = Pace(spec["frames_per_second"])
+            self._pace = Pace(self.metadata["render_fps"])
+
+    def _describe(self, spec: Mapping[str, Any]) -> None:
+        """Say what the C file does, in the terms of a PufferEnv."""
+        self.single_observation_space = _observation_space(spec)
+        self.single_action_space = _action_space(spec)
+        self.action_mask = _range(*spec["action_mask"])
+        self.num_agents = self.num_envs * spec["agents"]
+        self.agents_end: bool = spec["agents_end"]
+        self.game_bytes: int = spec["game_bytes"]
+        self.metadata = {**type(self).metadata, "render_fps": spec["frames_per_second"]}  # type: ignore[misc]
+        self._picture_shape: tuple[int, ...] = (*spec["picture"], 3)
 
     def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
         """Begin new episodes and new statistics.
@@ -183,6 +188,10 @@ class OceanEnv(PufferEnv):
             self._close_window()
             raise SystemExit(0)
         return None
+
+    def areas(self, env_index: int = 0) -> dict[int, tuple[int, int, int, int]]:
+        """Where in the picture of game ``env_index`` actions have a place: x, y, width and height in px, by action."""
+        return self._batch.areas(env_index)
 
     def close(self) -> None:
         """Free the games, and close the window. The arrays stay valid; closing twice is fine."""

@@ -17,6 +17,8 @@
  *   static const PufferKey pong_keys[]             the keyboard of a person who plays it, in pong_render.h
  *   size_t pong_bytes(const void *game)            the size of a game with these parameters: the struct and
  *                                                  what lies behind it, which is zero at first
+ *   bool go_area(const void *, int32_t action, PufferArea *)   of a Discrete action that has a place in the
+ *                                                  picture: where a person clicks; false: nowhere now
  *   void pong_prepare(void)                        fills constant tables; called once in a process
  *
  * Rules. The loop clears rewards and flags before a step and calls reset after an episode, when the mode of
@@ -130,6 +132,11 @@ typedef struct {
     int32_t component, value;
     const char *about; /* in a few words: "move left" */
 } PufferKey;
+
+/* A part of the picture, px. */
+typedef struct {
+    int32_t x, y, width, height;
+} PufferArea;
 
 #define PUFFER_KEYS(table) .keys = (table), .num_keys = sizeof(table) / sizeof(PufferKey)
 
@@ -245,6 +252,7 @@ typedef struct {
     int32_t num_metrics;
     const PufferKey *keys; /* NULL where digits, or what is typed, are actions */
     int32_t num_keys;
+    bool (*area)(const void *game, int32_t action, PufferArea *area); /* NULL where no action has a place */
     const char *(*spec)(const void *game, PufferSpec *spec);
     void (*reset)(const PufferBatch *batch, int32_t begin, int32_t end);
     void (*step)(const PufferBatch *batch, int32_t begin, int32_t end);

@@ -171,10 +171,27 @@ static inline void puffer_draw_final_rows(const PufferBatch *batch, int32_t inde
     puffer_draw_rows(batch, index, batch->pixels->final_rows);
 }
 
+/* Agents that ended in the last step while their game goes on keep the picture after it. */
+static inline void puffer_keep_rows(const PufferBatch *batch, int32_t index) {
+    const PufferGame *game = puffer_game(batch, index);
+    const struct PufferPixels *pixels = batch->pixels;
+    const size_t agents = (size_t)batch->spec.agents;
+    const size_t row_bytes = 3 * (size_t)pixels->scale.small_height * (size_t)pixels->scale.small_width;
+    for (size_t agent = 0; agent < agents; agent++) {
+        const size_t place = ((size_t)index * agents + agent) * row_bytes;
+        if (!game->terminals[agent] && !game->truncations[agent]) continue;
+        memcpy(pixels->final_rows + place, pixels->rows + place, row_bytes);
+    }
+}
+
 /* After a reset or a step of games [begin, end). */
 static inline void puffer_draw_games(const PufferBatch *batch, int32_t begin, int32_t end) {
     if (batch->pixels == NULL) return;
-    for (int32_t i = begin; i < end; i++) puffer_draw_rows(batch, i, batch->pixels->rows);
+    for (int32_t i = begin; i < end; i++) {
+        puffer_draw_rows(batch, i, batch->pixels->rows);
+        const bool goes_on = puffer_game(batch, i)->episode_length > 0;
+        if (batch->spec.agents_end && goes_on) puffer_keep_rows(batch, i);
+    }
 }
 
 static inline void puffer_pixels_destroy(PufferBatch *batch) {
@@ -188,8 +205,9 @@ static inline void puffer_pixels_destroy(PufferBatch *batch) {
     puffer_scale_destroy(&pixels->scale);
     free(pixels);
     free(batch->observations); /* the games' own */
+    free(batch->final_observations);
     batch->pixels = NULL;
-    batch->observations = NULL;
+    batch->observations = batch->final_observations = NULL;
 }
 
 static inline bool puffer_make_easels(struct PufferPixels *pixels, int32_t num_easels) {
@@ -215,7 +233,8 @@ static inline bool puffer_pixels_create(PufferBatch *batch, int32_t height, int3
     batch->pixels = pixels;
     batch->keep_picture = puffer_draw_final_rows;
     batch->observations = malloc((size_t)batch->num_games * batch->observation_bytes);
-    return batch->observations != NULL &&
+    batch->final_observations = malloc((size_t)batch->num_games * batch->observation_bytes);
+    return batch->observations != NULL && batch->final_observations != NULL &&
            puffer_scale_create(&pixels->scale, batch->spec.picture_height, batch->spec.picture_width, height,
                                width) &&
            puffer_make_easels(pixels, threads);

@@ -6,13 +6,13 @@ import select
 import shutil
 import sys
 import termios
-import textwrap
 import time
 import tty
 from collections.abc import Sequence
 
 from pufferlib.errors import PufferError
 from pufferlib.render.terminal import RESET, to_lines
+from pufferlib.render.text import wrapped
 from pufferlib.render.video import Frame
 
 __all__ = ["Screen", "is_terminal", "parse_keys"]
@@ -74,10 +74,14 @@ class Screen:
         self._seen.update(dict.fromkeys(names, time.monotonic()))
         return names
 
+    def clicks(self) -> list[tuple[float, float]]:
+        """None: a terminal has keys only."""
+        return []
+
     def show(self, frame: Frame, lines: Sequence[str] = ()) -> None:
         """Show ``frame``, uint8 ``(height, width, 3)``, above ``lines``."""
         columns, rows = shutil.get_terminal_size()
-        text = [part for line in lines for part in textwrap.wrap(line, columns)][: rows // 2]
+        text = wrapped(lines, columns)[: rows // 2]
         picture = to_lines(frame, columns, rows - len(text))
         cleared = "" if self._size == (columns, rows) else "\033[2J"
         self._size = (columns, rows)

@@ -1,12 +1,13 @@
 """Text screens as pictures: characters and colours in, pixels out, with a font of its own."""
 
+import re
 import textwrap
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["draw_terminal", "with_lines"]
+__all__ = ["draw_terminal", "with_lines", "wrapped"]
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -43,6 +44,7 @@ _BLACK = 0
 _GREY = 7
 _WHITE = 15
 _REVERSE = 16
+_GLUE = "\N{NO-BREAK SPACE}"
 
 
 def draw_terminal(characters: Pixels, colors: npt.NDArray[np.integer], cursor: tuple[int, int] | None = None) -> Pixels:
@@ -74,12 +76,19 @@ def with_lines(picture: Pixels, lines: Sequence[str]) -> Pixels:
     factor = -(-LEAST_WIDTH // picture.shape[1])
     picture = picture.repeat(factor, axis=0).repeat(factor, axis=1)
     columns = picture.shape[1] // _ATLAS.shape[2] - 2  # one is left free on either side
-    wrapped = [(part, line == lines[0]) for line in lines for part in textwrap.wrap(line, columns)]
-    text = "".join(f" {part:<{columns + 1}}" for part, _ in wrapped).encode("ascii", "replace")
-    characters = np.frombuffer(text, np.uint8).reshape(len(wrapped), columns + 2)
-    colors = np.array([[_WHITE if is_first else _GREY] for _, is_first in wrapped]).repeat(columns + 2, axis=1)
+    first, rest = wrapped(lines[:1], columns), wrapped(lines[1:], columns)
+    text = "".join(f" {line:<{columns + 1}}" for line in first + rest).encode("ascii", "replace")
+    characters = np.frombuffer(text, np.uint8).reshape(-1, columns + 2)
+    colors = np.full(characters.shape, _GREY)
+    colors[: len(first)] = _WHITE
     panel = draw_terminal(characters, colors)
     return np.vstack([picture, np.pad(panel, ((4, 4), (0, picture.shape[1] - panel.shape[1]), (0, 0)))])
+
+
+def wrapped(lines: Sequence[str], columns: int) -> list[str]:
+    """``lines``, broken to ``columns`` characters, where possible between the items that three spaces divide."""
+    glued = [re.sub(r"(?<! ) (?! )", _GLUE, line) for line in lines]
+    return [part.replace(_GLUE, " ") for line in glued for part in textwrap.wrap(line, columns)]
 
 
 def _atlas() -> npt.NDArray[np.bool_]:

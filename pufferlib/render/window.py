@@ -42,6 +42,8 @@ class Window:
         self._title = title
         self._window: pygame.Window | None = None
         self._pressed: list[str] = []
+        self._clicks: list[tuple[float, float]] = []
+        self._corner, self._scale = (0, 0), 1.0  # of the picture, px of the window
         self.closed = False
         self.held: set[str] = set()
 
@@ -49,6 +51,7 @@ class Window:
         """Show ``frame``, uint8 ``(height, width, 3)``, above ``lines``, as large as the window is."""
         if self.closed:
             return
+        original_width = frame.shape[1]
         if lines:
             frame = with_lines(frame, lines)
         height, width = frame.shape[:2]
@@ -59,8 +62,9 @@ class Window:
         picture = pygame.image.frombuffer(np.ascontiguousarray(frame), (width, height), "RGB")
         scale = pygame.transform.scale if wide % width == 0 else pygame.transform.smoothscale
         surface.fill((0, 0, 0))
-        place = ((surface.get_width() - wide) // 2, (surface.get_height() - high) // 2)
-        surface.blit(scale(picture, (wide, high)), place)
+        self._corner = ((surface.get_width() - wide) // 2, (surface.get_height() - high) // 2)
+        self._scale = wide / original_width
+        surface.blit(scale(picture, (wide, high)), self._corner)
         window.flip()
         self.pump()
 
@@ -78,6 +82,12 @@ class Window:
         self.pump()
         pressed, self._pressed = self._pressed, []
         return pressed
+
+    def clicks(self) -> list[tuple[float, float]]:
+        """Where the person has clicked since the last call, px of the picture from its upper left corner."""
+        self.pump()
+        clicks, self._clicks = self._clicks, []
+        return clicks
 
     def close(self) -> None:
         """Close it; twice is fine."""
@@ -106,6 +116,9 @@ class Window:
             name = _key_name(pygame.key.name(event.key))
             self._pressed.append(name)
             self.held.add(name)
+        elif event.type == pygame.MOUSEBUTTONDOWN and event.button == pygame.BUTTON_LEFT:
+            x, y = (at - corner for at, corner in zip(event.pos, self._corner, strict=True))
+            self._clicks.append((x / self._scale, y / self._scale))
         elif event.type == pygame.KEYUP:
             self.held.discard(_key_name(pygame.key.name(event.key)))
         elif event.type == pygame.WINDOWFOCUSLOST:

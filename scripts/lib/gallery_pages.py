@@ -73,7 +73,7 @@ def _ocean_page() -> str:
         "# Ocean",
         "",
         f"{len(ocean.names())} environments are written in C, {len(ocean.python_names())} in Python. Each picture is",
-        "from the middle of a game that is played at random. Numbers are those of the default parameters:",
+        "from the middle of a game, most of which are played at random. Numbers are those of the default parameters:",
         "`help(pufferlib.ocean.Pong)` lists these, and the comment at the top of `pufferlib/ocean/pong/pong.h` has the",
         "rules. [See, film and play](render.md) says more about pictures and keys.",
         "",

@@ -49,3 +49,23 @@ def test_a_game_that_goes_on_by_itself_says_what_it_does_without_a_key():
     idle = {name for name, env_type in env_types().items() if any(key.name == "" for key in env_type.keys)}
     assert {"breakout", "pong"} <= idle
     assert not idle & {"squared", "memory", "password"}
+
+
+@every_env
+def test_an_action_that_has_a_place_is_in_the_picture(name):
+    env = ocean.OceanEnv(name, num_envs=2)
+    assert env.areas() == {}
+    env.reset()
+    height, width, _ = env.render(1).shape
+    for action, (x, y, wide, high) in env.areas(1).items():
+        assert env.single_action_space.contains(action)
+        assert 0 <= x < x + wide <= width, action
+        assert 0 <= y < y + high <= height, action
+    env.close()
+
+
+def test_columns_of_connect4_have_places():
+    env = ocean.Connect4()
+    env.reset()
+    assert sorted(env.areas()) == list(range(7))
+    assert ocean.Connect4().areas(5) == {}

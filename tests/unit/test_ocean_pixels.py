@@ -132,6 +132,20 @@ def test_the_last_picture_of_an_episode_is_kept(name):
     pytest.fail("3000 random steps finish no episode")
 
 
+def test_agents_that_end_while_their_game_goes_on_keep_the_picture_after_the_step():
+    env = ocean.Snake(num_envs=2, seed=1, pixels=(24, 24))
+    assert env.agents_end
+    ended = 0
+    actions = actions_of(env, 100)
+    env.reset()
+    for action in actions:
+        env.step(action)
+        rows = env.terminals | env.truncations
+        ended += rows.sum()
+        np.testing.assert_array_equal(env.final_observations[rows], env.observations[rows])
+    assert ended
+
+
 @pytest.mark.parametrize("name", ["breakout", "multiagent", "squared"])
 def test_any_number_of_threads_draws_the_same(name, monkeypatch):
     monkeypatch.setattr(ocean_env, "usable_cpus", lambda: 8)

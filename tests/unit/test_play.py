@@ -17,6 +17,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib.cli import main
+from pufferlib.cli.cursor import Cursor
 from pufferlib.cli.keys import Hands, keys_for
 from pufferlib.cli.playing import Game, play
 from pufferlib.ocean.types import Key
@@ -58,6 +59,7 @@ def test_keys_that_are_down_together_come_first():
     hands = Hands(Discrete(4), keys_for(Discrete(4), REAL_TIME))
     assert not hands.waits
     assert [hands.action(down) for down in ((), {"up"}, {"right"}, {"up", "right"})] == [0, 1, 3, 2]
+    assert hands.help() == ["up: up", "right: right"]
 
 
 def test_each_number_of_an_action_has_its_keys():
@@ -89,6 +91,38 @@ def test_actions_without_keys_are_typed():
     pairs = Hands(MultiDiscrete([5, 20]), ())
     assert pairs.read(["4", "space", "1", "9", "enter"]).tolist() == [4, 19]
     assert pairs.read(["5", "space", "1", "enter"]) is None
+
+
+# ---- Places -----------------------------------------------------------------------------------------------
+
+GRID = {3 * row + column: (40 * column, 40 * row, 30, 30) for row in range(3) for column in range(3)}
+
+
+def test_a_cursor_moves_from_place_to_place():
+    cursor = Cursor()
+    assert cursor.choose({}, ["enter"], []) is None
+    for moves, action in (("", 0), ("right right", 2), ("right", 2), ("down", 5), ("left down", 7), ("up up up", 1)):
+        assert cursor.choose(GRID, moves.split(), []) is None
+        assert cursor.choose(GRID, ["enter"], []) == cursor.action == action
+    del (rest := dict(GRID))[1]
+    assert cursor.choose(rest, ["enter"], []) in (0, 2, 4), "its place is gone: the nearest"
+
+
+def test_a_click_chooses_what_is_there():
+    cursor = Cursor()
+    assert cursor.choose(GRID, [], [(35, 35)]) is None
+    assert cursor.choose(GRID, [], [(45.5, 29.5)]) == 1
+    assert cursor.choose(GRID, ["down", "enter"], []) == 4
+
+
+def test_the_cursor_is_marked_in_a_copy_of_the_picture():
+    cursor, picture = Cursor(), np.zeros((120, 120, 3), np.uint8)
+    cursor.choose(GRID, ["down", "right"], [])
+    marked = cursor.marked(picture, GRID)
+    assert not picture.any()
+    rows, columns = np.nonzero(marked.any(axis=2))
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (40, 69, 40, 69)
+    assert not marked[41:69, 41:69].any()
 
 
 # ---- Games ----------------------------------------------------------------------------------------------
@@ -219,8 +253,31 @@ def test_closing_the_window_ends_the_game(monkeypatch):
 
     pytest.importorskip("pygame", reason="the render extra is not installed")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    game = Game("squared", {})
-    play(game, Closing([]), 1000)
+    game, window = Game("squared", {}), Closing([])
+    play(game, window, 1000)
+    window.close()
+    game.close()
+
+
+def test_a_click_plays_what_it_is_on(monkeypatch):
+    pygame = pytest.importorskip("pygame", reason="the render extra is not installed")
+
+    class Clicking(Scripted):
+        def clicks(self):
+            at = (int(area[0] * self._scale) + 20, int(area[1] * self._scale) + 20)
+            if not self.script:
+                pygame.event.post(pygame.event.Event(pygame.MOUSEBUTTONDOWN, button=1, pos=at, window=self._window))
+                self.script.append("q")
+            return super().clicks()
+
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    game = Game("connect4", {}, seed=1)
+    area = game.areas()[4]
+    window = Clicking([""])
+    play(game, window, 1000)
+    assert game.steps == 1
+    assert "click on a place, or choose it by arrows and enter" in window.shown[0][1][1]
+    window.close()
     game.close()
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pufferlib.render.text import draw_terminal
+from pufferlib.render.text import draw_terminal, with_lines, wrapped
 
 
 def screen(text: str) -> np.ndarray:
@@ -35,3 +35,20 @@ def test_reverse_and_the_cursor_light_what_is_dark() -> None:
     assert not blank.any()
     assert underlined[-1].all()
     assert not underlined[:10].any()
+
+
+def test_lines_are_broken_between_items() -> None:
+    lines = ["left: move left   right: move right   q: quit", "one   two"]
+    assert wrapped(lines, 33) == ["left: move left", "right: move right   q: quit", "one   two"]
+    assert max(map(len, wrapped(["a very long item that fits nowhere"], 10))) <= 10
+
+
+def test_text_stands_below_a_picture_that_is_wide_enough() -> None:
+    picture = np.full((50, 100, 3), 77, np.uint8)
+    shown = with_lines(picture, ["state", "keys   more keys"])
+    assert shown.shape[1] == 500
+    assert (shown[:250] == 77).all()
+    assert shown[250:].any()
+    assert not (shown[250:] == 77).any()
+    wide = with_lines(np.zeros((10, 1000, 3), np.uint8), ["x"])
+    assert wide.shape == (10 + 20 + 8, 1000, 3)

@@ -21,6 +21,13 @@ static const PufferKey connect4_keys[] = {
     {"7", 0, 6, "rightmost column"},
 };
 
+static inline bool connect4_area(const void *game, int32_t action, PufferArea *area) {
+    (void)game;
+    *area = (PufferArea){CONNECT4_LEFT + CONNECT4_PITCH * action, CONNECT4_TOP, CONNECT4_PITCH,
+                         CONNECT4_PITCH * CONNECT4_ROWS};
+    return true;
+}
+
 static inline int32_t connect4_cell_x(int32_t column) {
     return CONNECT4_LEFT + CONNECT4_PITCH * column + CONNECT4_PITCH / 2;
 }
