@@ -150,14 +150,30 @@ static inline void enduro_draw_clock(const EnduroView *view, int32_t x, int32_t 
     draw_rectangle(view->canvas, now - scale, y - 2 * scale, 2 * scale, 10 * scale, DRAW_WHITE);
 }
 
+/* Where words do not fit: bars of the cars passed and of the speed, and the time of day. */
+static inline void enduro_draw_small_dashboard(const EnduroView *view) {
+    const Enduro *env = view->env;
+    const int32_t bar = (view->canvas->height - view->bottom) / 6 + 1, gap = bar / 2 + 1;
+    const int32_t x = view->canvas->width / 16, width = view->canvas->width - 2 * x, top = view->bottom + gap;
+    const int32_t today = env->today < env->todays_quota ? env->today : env->todays_quota;
+    draw_bar(view->canvas, x, top, width, bar, today, env->todays_quota,
+             today < env->todays_quota ? DRAW_CYAN : DRAW_GREEN);
+    draw_bar(view->canvas, x, top + bar + gap, width, bar, (int32_t)(1000 * enduro_speed_share(env)), 1000,
+             DRAW_YELLOW);
+    enduro_draw_clock(view, x, top + 2 * (bar + gap), width, 1);
+}
+
 static inline void enduro_draw_dashboard(const EnduroView *view) {
     const Enduro *env = view->env;
     PufferCanvas *canvas = view->canvas;
-    const int32_t small =
-        canvas->width / 320 < canvas->height / 240 ? canvas->width / 320 : canvas->height / 240;
-    const int32_t scale = small > 0 ? small : 1, margin = canvas->width / 32, top = view->bottom + 5 * scale;
+    const int32_t wide = canvas->width / 320, high = canvas->height / 240, scale = wide < high ? wide : high;
+    const int32_t margin = canvas->width / 32, top = view->bottom + 5 * scale;
     draw_rectangle(canvas, 0, view->bottom, canvas->width, canvas->height - view->bottom, DRAW_NIGHT);
-    draw_rectangle(canvas, 0, view->bottom, canvas->width, scale, 0x3C5A68);
+    draw_rectangle(canvas, 0, view->bottom, canvas->width, canvas->height / 240, 0x3C5A68);
+    if (scale == 0) {
+        enduro_draw_small_dashboard(view);
+        return;
+    }
     draw_text(canvas, margin, top, scale, 0x8FA3AD, "DAY");
     draw_number(canvas, margin + draw_text_width(9, scale), top, scale, DRAW_WHITE, env->day + 1);
     draw_text(canvas, margin, top + 12 * scale, scale, 0x8FA3AD, "KM");
