@@ -16,16 +16,21 @@ OURS, LIMIT = "ours", "limit"
 
 def machine() -> dict[str, Any]:
     """Where this was measured, with what, and how busy it was."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
     versions = {name: metadata.version(name) for name in ("pufferlib", "numpy", "gymnasium")}
     return {
-        "cpu": next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor()),
+        "cpu": cpu(),
         "cpus": len(os.sched_getaffinity(0)),
         "load_1min": os.getloadavg()[0],
         "kernel": platform.release(),
         "python": platform.python_version(),
         **versions,
     }
+
+
+def cpu() -> str:
+    """The name of the processor."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor())
 
 
 def write(path: Path, results: Mapping[str, Any]) -> None:

@@ -70,3 +70,9 @@ def test_the_table_says_what_was_measured_and_what_was_not(report):
     expected = "| a step | <= 6, theirs >= 10 x | 5 us (5) | theirs 60: 12 x | 2: the floor | yes |"
     assert report["line"](measured) == expected
     assert report["line"](skipped) == "| a game |  | could not be measured | | | |"
+
+
+@pytest.mark.parametrize("script", ["learning.py", "speed.py"])
+def test_the_page_of_results_is_what_its_script_writes(script):
+    done = subprocess.run([sys.executable, FOLDER / script, "--check"], capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, f"run python benchmarks/{script}; {done.stderr}"

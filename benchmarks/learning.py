@@ -1,0 +1,118 @@
+"""What training reaches: keeps finished runs and writes docs/results.md, the table and the curves, from them.
+
+    puffer train breakout
+    python benchmarks/learning.py runs/20261121-092340-breakout    # keeps it; an older one of breakout goes
+    python benchmarks/learning.py                                  # writes the page anew
+    python benchmarks/learning.py --check                          # exit code 1 if it is not what would be written
+
+What is kept of a run are its figures, docs/curves/NAME.json, and its curve, docs/curves/NAME.png.
+"""
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+
+from report import cpu
+
+from pufferlib.train.config import Config, load_config
+from pufferlib.train.report import plot_learning_curve, read_metrics
+
+ROOT = Path(__file__).parent.parent
+PAGE, CURVES = ROOT / "docs" / "results.md", ROOT / "docs" / "curves"
+
+HEAD = """# What training reaches
+
+Written by `python benchmarks/learning.py` from runs of the commands below. Scores are means over episodes that the
+agent plays after training, and their standard deviation; random play had as many episodes. Short runs show that
+learning works, not how far it goes.
+
+"""
+
+
+def main() -> int:
+    """Keep the runs that are named and write the page, or check it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="*", type=Path, help="folders of finished runs to keep")
+    parser.add_argument("--check", action="store_true", help="write nothing; whether the page is as it would be")
+    arguments = parser.parse_args()
+    if not arguments.check:
+        for folder in arguments.runs:
+            keep(folder)
+    page = render([json.loads(path.read_text()) for path in sorted(CURVES.glob("*.json"))])
+    if arguments.check:
+        return int(PAGE.read_text() != page)
+    PAGE.write_text(page)
+    print(f"written to {PAGE}")
+    return 0
+
+
+def keep(folder: Path) -> None:
+    """Copy the figures of a run and draw its curve."""
+    config, summary = Config.load(folder / "config.toml"), json.loads((folder / "summary.json").read_text())
+    name = config.env_name.replace("/", "-")
+    CURVES.mkdir(exist_ok=True)
+    record = {**summary, "command": command(config), "cpu": cpu()}
+    (CURVES / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n")
+    plot_learning_curve(
+        CURVES / f"{name}.png", read_metrics(folder / "metrics.jsonl"), config.env_name, summary["random_score"]
+    )
+    print(f"kept {config.env_name}")
+
+
+def command(config: Config) -> str:
+    """The command that repeats a run: `puffer train NAME` and what differs from the settings of NAME."""
+    usual, words = dataclasses.asdict(load_config(config.env_name)), [f"puffer train {config.env_name}"]
+    for section, values in dataclasses.asdict(config).items():
+        if isinstance(values, dict):
+            for key, value in values.items():
+                if value != usual[section].get(key):
+                    words.append(f"--{section}.{key.replace('_', '-')} {value}")
+    return " ".join(words)
+
+
+def render(records: list[dict[str, Any]]) -> str:
+    """The page as Markdown."""
+    rows = [
+        "| Environment | Agent steps | Time | Score | Random play |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        *(
+            f"| [`{r['env_name']}`](#{anchor(r['env_name'])}) | {millions(r['agent_steps'])} "
+            f"| {duration(r['train_s'])} | {r['score']:.4g} ± {r['score_std']:.2g} | {r['random_score']:.4g} |"
+            for r in records
+        ),
+    ]
+    return HEAD + "\n".join([*rows, *map(section, records)]) + "\n"
+
+
+def section(record: dict[str, Any]) -> str:
+    """The curve of a run and how to repeat it."""
+    name = record["env_name"]
+    return (
+        f"\n## {name}\n\n```\n{record['command']}\n```\n\n{millions(record['agent_steps'])} agent steps in "
+        f"{duration(record['train_s'])} on {record['cores']} cores ({record['cpu']}), device {record['device']}: "
+        f"{record['steps_per_s']:,} steps/s.\n\n![Learning curve of {name}](curves/{name.replace('/', '-')}.png)"
+    )
+
+
+def anchor(title: str) -> str:
+    """Where a heading is, as Markdown pages name it."""
+    return "".join(c for c in title.lower() if c.isalnum() or c in "-_ ").replace(" ", "-")
+
+
+def millions(steps: int) -> str:
+    """10,000,000 as "10 M"."""
+    return f"{steps / 1e6:.3g} M"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, or minutes where they are many."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
