@@ -11,10 +11,10 @@ from pufferlib.seeding import env_seed
 SIDE = 12
 CELLS = [(x, y) for y in range(SIDE) for x in range(SIDE)]
 END, MOVE, EXPLODE, FLY, ROOT, WIND, RABBIT, STEP, AIM, ACTIONS = 0, 1, 145, 289, 290, 291, 292, 293, 297, 298
-ITSELF, OTHER, GROUND, WALLS, SIGHT = (slice(start, start + 144) for start in range(298, 1018, 144))
-HP, AP, MP, ROOTING, SWIFT = range(1018, 1023)
-OTHER_HP, OTHER_AP, OTHER_MP = range(1023, 1026)
-TURN = 1028
+ITSELF, OTHER, GROUND, WALLS, SIGHT, DANGER = (slice(start, start + 144) for start in range(298, 1162, 144))
+HP, AP, MP, ROOTING, SWIFT = range(1162, 1167)
+OTHER_HP, OTHER_AP, OTHER_MP = range(1167, 1170)
+TURN = 1172
 
 
 def cell(place):
@@ -57,6 +57,11 @@ def is_clear(walls, a, b):
 @functools.cache
 def seen_from(walls, place):
     return {other for other in CELLS if other != place and is_clear(walls, place, other)}
+
+
+@functools.cache
+def lines_from(walls, place):
+    return {to for to in seen_from(walls, place) if place[0] == to[0] or place[1] == to[1]}
 
 
 def ways(ground, start):
@@ -158,8 +163,14 @@ class Duel:
             self.rewards[player] += (not all(alive)) * (alive[player] - alive[1 - player])
         return not all(alive)
 
+    def danger(self, player):
+        """Where the other's wind arrow can hit after a walk that nobody stands in the way of."""
+        far = ways(self.ground, self.places[1 - player])
+        stands = [place for place, n in far.items() if n <= self.points[1 - player]["mp"]]
+        return {to for place in stands for to in lines_from(self.walls, place)}
+
     def row(self, player):
-        row = np.zeros(1029, np.uint8)
+        row = np.zeros(1173, np.uint8)
         view = turned if player else tuple
         planes = [
             (ITSELF, [self.places[player]]),
@@ -167,6 +178,7 @@ class Duel:
             (GROUND, self.ground),
             (WALLS, self.walls),
             (SIGHT, seen_from(self.walls, self.places[1 - player])),
+            (DANGER, self.danger(player)),
         ]
         row[list(self.legal(player))] = 255
         for plane, marked in planes:
@@ -228,6 +240,11 @@ def test_two_players_play_as_the_same_game_in_plain_python(map):
             duel = Duel(rows, hp=1000)
     assert over >= 2
     assert max(turns) > 2
+
+
+def test_the_environment_says_where_the_legal_actions_are():
+    assert ocean.Tactical().action_mask == slice(0, ACTIONS)
+    assert ocean.Squared().action_mask is None
 
 
 @pytest.mark.parametrize("prefix", [0, 3, 30])

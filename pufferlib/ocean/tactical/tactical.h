@@ -16,10 +16,11 @@
  * five kinds (meadow, ruins, lakes, river, island), all the same from both sides, and who begins is drawn
  * too. Each player sees and counts the board with its own side below.
  *
- * Observation  uint8[1029], 255 for yes and 0 for no:
+ * Observation  uint8[1173], 255 for yes and 0 for no:
  *              0     the mask of legal actions, one for each of the 298
- *              298   144 cells each, row by row: itself, the other, ground, walls, what the other sees
- *              1018  of itself: hp, AP, MP, rest of rooting arrow and of swift rabbit, as shares of their
+ *              298   144 cells each, row by row: itself, the other, ground, walls, what the other sees, where
+ *                    its wind arrow can hit in its next turn after a walk (without the swift rabbit)
+ *              1162  of itself: hp, AP, MP, rest of rooting arrow and of swift rabbit, as shares of their
  *                    limits; the same of the other; whether it is to act
  * Actions      Discrete(298): 0 end the turn; 1 + cell walk there, the shortest way; 145 + cell explosive
  *              arrow to there; 289 flying, 290 rooting, 291 wind arrow to the other; 292 swift rabbit. 293
@@ -37,7 +38,7 @@
  *              at one screen, without observations, rewards, ends or an opponent. These are ours, as are
  *              the maps.
  *
- * 376 bytes a game; tables of 265 KB in a process.
+ * 392 bytes a game; tables of 265 KB in a process.
  */
 #ifndef TACTICAL_H
 #define TACTICAL_H
@@ -52,7 +53,8 @@ enum {
     TACTICAL_SEES_GROUND = TACTICAL_SEES_OTHER + TACTICAL_CELLS,
     TACTICAL_SEES_WALLS = TACTICAL_SEES_GROUND + TACTICAL_CELLS,
     TACTICAL_SEES_SIGHT = TACTICAL_SEES_WALLS + TACTICAL_CELLS,
-    TACTICAL_SEES_UNITS = TACTICAL_SEES_SIGHT + TACTICAL_CELLS,
+    TACTICAL_SEES_DANGER = TACTICAL_SEES_SIGHT + TACTICAL_CELLS,
+    TACTICAL_SEES_UNITS = TACTICAL_SEES_DANGER + TACTICAL_CELLS,
     TACTICAL_SEES_TURN = TACTICAL_SEES_UNITS + 10,
     TACTICAL_OBSERVATION,
 };
@@ -139,23 +141,31 @@ static inline void tactical_show_unit(const Tactical *env, uint8_t *shares, cons
 }
 
 /* Let a unit's cell of a plane follow it. */
-static inline void tactical_show_place(uint8_t *cells, int16_t *shown, int32_t place) {
+static inline void tactical_show_place(uint8_t *cells, int32_t *shown, int32_t place) {
     if (*shown >= 0) cells[tactical_cell(*shown)] = 0;
     cells[tactical_cell(place)] = 255;
-    *shown = (int16_t)place;
+    *shown = place;
+}
+
+/* What depends on where the other is and how far it can walk. */
+static inline void tactical_show_other(Tactical *env, uint8_t *row, int32_t agent) {
+    const int32_t target = tactical_target(env, agent), mp = env->units[1 - agent].mp;
+    if (env->shown[agent].other == target && env->shown[agent].mp == mp) return;
+    const TacticalBoard danger = tactical_danger(env, agent);
+    tactical_show(row + TACTICAL_SEES_DANGER, &danger);
+    tactical_show(row + TACTICAL_SEES_SIGHT, &tactical_map(env)->seen[target]);
+    tactical_show_place(row + TACTICAL_SEES_OTHER, &env->shown[agent].other, target);
+    env->shown[agent].mp = mp;
 }
 
 static inline void tactical_observe(Tactical *env) {
     uint8_t *row = env->game.observations;
     for (int32_t agent = 0; agent < env->players; agent++, row += TACTICAL_OBSERVATION) {
         const TacticalUnit *unit = &env->units[agent];
-        const int32_t target = tactical_target(env, agent);
-        int16_t *shown = env->shown[agent];
         const bool acts = env->actor == agent;
         tactical_show_mask(env, row + TACTICAL_SEES_MASK, acts);
-        if (shown[1] != target) tactical_show(row + TACTICAL_SEES_SIGHT, &tactical_map(env)->seen[target]);
-        tactical_show_place(row + TACTICAL_SEES_ITSELF, &shown[0], unit->place);
-        tactical_show_place(row + TACTICAL_SEES_OTHER, &shown[1], target);
+        tactical_show_place(row + TACTICAL_SEES_ITSELF, &env->shown[agent].own, unit->place);
+        tactical_show_other(env, row, agent);
         tactical_show_unit(env, row + TACTICAL_SEES_UNITS, unit);
         tactical_show_unit(env, row + TACTICAL_SEES_UNITS + 5, &env->units[1 - agent]);
         row[TACTICAL_SEES_TURN] = acts ? 255 : 0;
@@ -169,7 +179,7 @@ static inline void tactical_observe_map(Tactical *env) {
         memset(row + TACTICAL_SEES_ITSELF, 0, 2 * TACTICAL_CELLS);
         tactical_show(row + TACTICAL_SEES_GROUND, &tactical_map(env)->ground);
         tactical_show(row + TACTICAL_SEES_WALLS, &tactical_map(env)->walls);
-        env->shown[agent][0] = env->shown[agent][1] = -1;
+        env->shown[agent].own = env->shown[agent].other = -1;
     }
 }
 

@@ -70,11 +70,13 @@ typedef struct {
     /* state */
     TacticalUnit units[2];
     TacticalOptions options;
-    int32_t board;       /* index of the map */
-    int32_t actor;       /* index of the unit whose turn it is */
-    int32_t turn;        /* counted from 1, of both units */
-    int32_t turn_taken;  /* actions in this turn */
-    int16_t shown[2][2]; /* places of itself and the other in the row of each agent; -1: none yet */
+    int32_t board;      /* index of the map */
+    int32_t actor;      /* index of the unit whose turn it is */
+    int32_t turn;       /* counted from 1, of both units */
+    int32_t turn_taken; /* actions in this turn */
+    struct {
+        int32_t own, other, mp;         /* places, and the other's MP; -1: none yet */
+    } shown[2];                         /* in the row of each agent */
     float hp_scale, ap_scale, mp_scale; /* to bytes */
     int32_t num_events;
     TacticalEvent events[TACTICAL_EVENTS];
@@ -135,6 +137,23 @@ static inline void tactical_find_options(Tactical *env) {
     }
     env->options.others = tactical_casts(unit, target, tactical_has(seen, target)) |
                           tactical_shortcuts(&env->options, unit->place, target);
+}
+
+/* Where the wind arrow of the other can hit `unit` in its next turn, after a walk, but without the swift
+ * rabbit. */
+static inline TacticalBoard tactical_danger(const Tactical *env, int32_t unit) {
+    const TacticalMap *map = tactical_map(env);
+    const TacticalBoard start = tactical_only(tactical_target(env, unit));
+    const TacticalBoard stands = tactical_flooded(start, &map->ground, env->units[1 - unit].mp);
+    TacticalBoard danger = {{0}};
+    for (int32_t word = 0; word < TACTICAL_WORDS; word++) {
+        for (uint64_t bits = stands.words[word]; bits != 0; bits &= bits - 1) {
+            const int32_t place = 64 * word + __builtin_ctzll(bits);
+            const TacticalBoard hit = tactical_both(tactical_lines[place], &map->seen[place]);
+            for (int32_t i = 0; i < TACTICAL_WORDS; i++) danger.words[i] |= hit.words[i];
+        }
+    }
+    return danger;
 }
 
 static inline bool tactical_is_legal(const TacticalOptions *options, int32_t action) {
