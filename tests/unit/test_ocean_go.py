@@ -209,6 +209,16 @@ def test_policies_are_told_which_actions_are_legal():
     assert set(np.flatnonzero(env.observations[0][env.action_mask])) == {PASS} | {p + 1 for p in view().legal}
 
 
+def test_a_person_clicks_on_the_points_that_are_legal():
+    env, view = start(9)
+    env.step([1])
+    assert set(env.areas()) == {point + 1 for point in view().legal}
+    left, top, width, height = env.areas()[81]
+    env.step([81])
+    picture = env.render()[top + height // 2, left + width // 6 : left + width // 3]
+    assert picture.max() < 130, "a black stone is where it was"
+
+
 @pytest.mark.parametrize("size", range(5, 20))
 def test_every_size_has_its_spaces_and_every_point_its_action(size):
     env, view = start(size, opponent=0)

@@ -31,6 +31,7 @@
 
 enum { GO_PASS = 0 };
 enum { GO_RANDOM, GO_EASY, GO_GREEDY };
+enum { GO_WIDTH = 640, GO_PANEL = 80 }; /* of the picture, and height of the panel above the board, px */
 
 typedef struct {
     PufferGame game;
@@ -93,8 +94,8 @@ static inline const char *go_spec(const Go *env, PufferSpec *spec) {
         .action_sizes = {points + 1},
         .action_mask = {.offset = 0, .size = points + 1},
         .agents = 1,
-        .picture_width = 640,
-        .picture_height = 720,
+        .picture_width = GO_WIDTH,
+        .picture_height = GO_PANEL + GO_WIDTH,
         .frames_per_second = 2,
     };
     return NULL;

@@ -12,17 +12,30 @@
 #define GO_LINE 0x5B3D1Au
 #define GO_GREY 0x8FA3ABu
 
-enum { GO_PANEL = 80 }; /* height of the panel above the board, px */
+enum { GO_BEND = 12 }; /* most that the grain of the wood bends, px */
+
+static const PufferKey go_keys[] = {{"p", 0, GO_PASS, "pass"}};
 
 /* Where a point of the board is in the picture. */
 typedef struct {
     int32_t left, top, pitch, radius;
 } GoPlace;
 
-static inline GoPlace go_place_of(const Go *env, const PufferCanvas *canvas) {
-    const int32_t pitch = canvas->width * 10 / (env->grid_size * 10 + 3), span = pitch * (env->grid_size - 1);
-    return (GoPlace){(canvas->width - span) / 2, GO_PANEL + (canvas->width - span) / 2, pitch,
-                     pitch * 46 / 100};
+static inline GoPlace go_place_of(const Go *env) {
+    const int32_t pitch = GO_WIDTH * 10 / (env->grid_size * 10 + 3), span = pitch * (env->grid_size - 1);
+    const int32_t left = (GO_WIDTH - span) / 2;
+    return (GoPlace){left, GO_PANEL + left, pitch, pitch * 46 / 100};
+}
+
+/* A person clicks on the points where black may play. */
+static inline bool go_area_of_action(const void *game, int32_t action, PufferArea *area) {
+    const Go *env = game;
+    const GoPlace place = go_place_of(env);
+    if (go_point(env, action) == GO_NOWHERE) return false;
+    const int32_t row = (action - 1) / env->grid_size, column = (action - 1) % env->grid_size;
+    *area = (PufferArea){place.left + column * place.pitch - place.pitch / 2,
+                         place.top + row * place.pitch - place.pitch / 2, place.pitch, place.pitch};
+    return true;
 }
 
 /* `share` of the way from one colour to another. */
@@ -48,11 +61,11 @@ static inline void go_draw_disc(PufferCanvas *canvas, int32_t x, int32_t y, int3
     const float size = (float)radius;
     for (int32_t dy = -radius - 1; dy <= radius + 1; dy++) {
         for (int32_t dx = -radius - 1; dx <= radius + 1; dx++) {
-            const float cover = puffer_clamp(size + 0.5f - hypotf((float)dx, (float)dy), 0, 1);
-            const float away = hypotf((float)dx + 0.4f * size, (float)dy + 0.4f * size) / (1.5f * size);
+            const float cover = puffer_clamp(size + 0.5f - sqrtf((float)(dx * dx + dy * dy)), 0, 1);
+            const float right = (float)dx + 0.4f * size, down = (float)dy + 0.4f * size;
+            const float away = (right * right + down * down) / (2.25f * size * size);
             if (cover > 0) {
-                go_blend(canvas, x + dx, y + dy, go_mix(light, dark, puffer_min(away * away, 1)),
-                         cover * strength);
+                go_blend(canvas, x + dx, y + dy, go_mix(light, dark, puffer_min(away, 1)), cover * strength);
             }
         }
     }
@@ -70,13 +83,16 @@ static inline void go_draw_stone(PufferCanvas *canvas, int32_t x, int32_t y, int
 
 /* Grain: columns of slightly different shade that wander a little to the side. */
 static inline void go_draw_wood(PufferCanvas *canvas) {
+    uint32_t shades[GO_WIDTH + 2 * GO_BEND];
+    for (int32_t i = 0; i < GO_WIDTH + 2 * GO_BEND; i++) {
+        const float at = (float)i,
+                    grain = sinf(at * 0.23f) + sinf(at * 0.61f + 1) + 0.7f * sinf(at * 1.9f + 2);
+        shades[i] = go_mix(GO_WOOD, 0xA87838u, 0.14f + 0.045f * grain);
+    }
     for (int32_t y = GO_PANEL; y < canvas->height; y++) {
         const float bend = 9 * sinf((float)y * 0.011f) + 3 * sinf((float)y * 0.037f);
-        for (int32_t x = 0; x < canvas->width; x++) {
-            const float at = (float)x + bend;
-            const float grain = sinf(at * 0.23f) + sinf(at * 0.61f + 1) + 0.7f * sinf(at * 1.9f + 2);
-            draw_rectangle(canvas, x, y, 1, 1, go_mix(GO_WOOD, 0xA87838u, 0.14f + 0.045f * grain));
-        }
+        const uint32_t *row = shades + GO_BEND + (int32_t)bend;
+        for (int32_t x = 0; x < canvas->width; x++) draw_rectangle(canvas, x, y, 1, 1, row[x]);
     }
 }
 
@@ -168,7 +184,7 @@ static inline void go_draw_panel(const Go *env, PufferCanvas *canvas) {
 }
 
 static inline void go_draw(const Go *env, PufferCanvas *canvas) {
-    const GoPlace place = go_place_of(env, canvas);
+    const GoPlace place = go_place_of(env);
     go_draw_wood(canvas);
     go_draw_grid(env, canvas, &place);
     go_draw_points(env, canvas, &place);
