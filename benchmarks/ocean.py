@@ -32,6 +32,12 @@ KEYWORDS = {  # those that the peer trains with
     "breakout": {"frameskip": 4},
     "snake": {"width": 640, "height": 360, "num_snakes": 256, "num_food": 4096},
 }
+OUR_KEYWORDS = {  # the peer's defaults
+    "nmmo3": {
+        **{"width": 512, "height": 512, "num_players": 1024, "num_enemies": 2048},
+        **{"num_resources": 2048, "num_weapons": 1024, "num_gems": 512},
+    },
+}
 PEER_KEYWORDS = {"connect4": {"report_interval": 10**9}}  # its report fails where no game has ended
 
 envs: dict[tuple[str, int], object] = {}  # of this side
@@ -48,8 +54,8 @@ def rate(name: str, agents: int, seconds: float, pixels: int) -> float | None:
 def make(name: str, agents: int, more: dict[str, object]) -> object:
     """The environment with this many agents in all; None where there is none of this name."""
     ocean = importlib.import_module("pufferlib.ocean")
-    own = {} if hasattr(ocean, "OceanEnv") else PEER_KEYWORDS.get(name, {})
-    keywords = {**KEYWORDS.get(name, {}), **own, **more}
+    own = OUR_KEYWORDS if hasattr(ocean, "OceanEnv") else PEER_KEYWORDS
+    keywords = {**KEYWORDS.get(name, {}), **own.get(name, {}), **more}
     try:
         creator = ocean.env_creator(f"puffer_{name}")
     except (KeyError, ImportError):
