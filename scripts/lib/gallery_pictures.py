@@ -1,5 +1,6 @@
 """One picture of an environment in the middle of a game, as a small PNG file."""
 
+import statistics
 import struct
 import zlib
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import numpy.typing as npt
 import pufferlib
 from pufferlib import ocean, registry
 from pufferlib._native import scale_picture
-from pufferlib.errors import BindingMissing
+from pufferlib.errors import PufferError
 from pufferlib.render.terminal import fitting
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +27,7 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "pong": lambda seen: np.where(np.abs(seen[:, 3] - seen[:, 1]) < 0.03, 0, 1 + (seen[:, 3] < seen[:, 1])),
 }
 
-LONGEST_SIDE = 480  # px, of what is larger
+LONGEST_SIDE = {"ocean": 640, "bindings": 320}  # px, of what is larger
 STEPS = 600  # played; the picture is one of the LOOKS that the later half of them is looked at
 LOOKS = 40
 
@@ -38,22 +39,24 @@ def path_of(name: str) -> Path:
 
 
 def draw(name: str) -> str:
-    """Draw the picture of ``name`` and say so; what is not installed here keeps the one it has."""
+    """Draw the picture of ``name`` and say so; what cannot be played here keeps the one it has."""
     path = path_of(name)
     facts = registry.facts().get(name)
     try:
         frames = _frames(f"{name}/{facts.example}" if facts else name)
-    except BindingMissing as error:
+    except PufferError as error:
         return f"{name}: not drawn: {error}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The one that takes the most bytes shows the most.
-    best = max((to_png(_shrunk(frame)) for frame in frames), key=len)
+    # Of those from the later half of an episode, the one that takes the most bytes shows the most.
+    middle = statistics.median(age for age, _ in frames)
+    longest = LONGEST_SIDE[path.parent.name]
+    best = max((to_png(_shrunk(frame, longest)) for age, frame in frames if age >= middle), key=len)
     path.write_bytes(best)
     return f"{path.relative_to(ROOT)}: {len(best):,} bytes"
 
 
-def _frames(name: str) -> list[Picture]:
-    """What a game shows now and then while it is played."""
+def _frames(name: str) -> list[tuple[int, Picture]]:
+    """What a game shows now and then while it is played, and how many steps its episode has then had."""
     keywords: dict[str, Any] = {"num_envs": 1} if name in ocean.names() else {}
     env = pufferlib.vector.make(
         pufferlib.env_creator(name), env_kwargs={**keywords, "render_mode": "rgb_array"}, backend="Serial", seed=1
@@ -61,24 +64,27 @@ def _frames(name: str) -> list[Picture]:
     try:
         env.action_space.seed(1)
         observations, _ = env.reset()
-        frames = []
+        frames, age = [], 0
         for step in range(1, STEPS + 1):
             rule = RULES.get(name)
-            observations, *_ = env.step(rule(observations) if rule else env.action_space.sample())
+            observations, _, terminals, truncations, _ = env.step(
+                rule(observations) if rule else env.action_space.sample()
+            )
+            age = 0 if (terminals | truncations).all() else age + 1
             if 2 * step >= STEPS and step % (STEPS // 2 // LOOKS) == 0:
-                frames.append(np.array(env.driver_env.render()))
+                frames.append((age, np.array(env.driver_env.render())))
         return frames
     finally:
         env.close()
 
 
-def _shrunk(picture: Picture) -> Picture:
+def _shrunk(picture: Picture, longest: int) -> Picture:
     height, width, _ = picture.shape
-    if max(height, width) <= LONGEST_SIDE:
+    if max(height, width) <= longest:
         return picture
-    small = np.empty((*fitting(height, width, LONGEST_SIDE, LONGEST_SIDE), 3), np.uint8)
+    small = np.empty((*fitting(height, width, longest, longest), 3), np.uint8)
     scale_picture(np.ascontiguousarray(picture), small)
-    return small
+    return np.minimum(small.astype(np.uint16) + 4, 255).astype(np.uint8) & 0xF8  # fewer colours: smaller files
 
 
 def to_png(picture: Picture) -> bytes:

@@ -1,0 +1,72 @@
+"""The galleries in docs show every environment as it is."""
+
+import importlib
+import struct
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pufferlib import ocean
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts" / "lib"))
+    yield importlib.import_module("gallery_pages")
+    for name in ("gallery_pages", "gallery_pictures"):
+        sys.modules.pop(name, None)
+
+
+def decoded(png: bytes) -> np.ndarray:
+    """The pixels of a PNG file of ours."""
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    chunks, at = {}, 8
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        kind, data = png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
+        assert struct.unpack(">I", png[at + 8 + length : at + 12 + length])[0] == zlib.crc32(kind + data)
+        chunks[kind] = data
+        at += 12 + length
+    width, height, _, colour_type = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
+    lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, -1)
+    if colour_type == 3:
+        assert not lines[:, 0].any()
+        return np.frombuffer(chunks[b"PLTE"], np.uint8).reshape(-1, 3)[lines[:, 1:]]
+    assert (lines[:, 0] == 2).all()
+    return np.cumsum(lines[:, 1:], axis=0, dtype=np.uint8).reshape(height, width, 3)
+
+
+def test_the_galleries_are_up_to_date(pages: Any) -> None:
+    assert pages.problems() == []
+
+
+def test_every_environment_of_ocean_has_a_small_picture(pages: Any) -> None:
+    for name in (*ocean.names(), *ocean.python_names()):
+        path = pages.path_of(name)
+        assert path.exists(), f"draw it: scripts/gallery {name}"
+        assert len(np.unique(decoded(path.read_bytes()).reshape(-1, 3), axis=0)) >= 3
+        assert path.stat().st_size < 200_000
+
+
+def test_what_the_registry_has_and_the_page_has_not_is_found(pages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "ocean_names", lambda: ["squared"])
+    monkeypatch.setattr(pages, "path_of", lambda name: ROOT / "docs" / "pictures" / "ocean" / f"no_{name}.png")
+    problems = pages.problems()
+    assert problems[0].startswith("docs/ocean.md is out of date; run scripts/gallery")
+    assert "docs/pictures/ocean/no_squared.png is missing; run scripts/gallery squared" in problems[2]
+    assert any("pong.png belongs to no environment" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("colours", [2, 256, 257, 5000])
+def test_pictures_survive_as_png(colours: int, pages: Any) -> None:
+    palette = np.random.default_rng(0).integers(0, 256, (colours, 3), np.uint8)
+    picture = palette[np.random.default_rng(1).integers(0, colours, (70, 90))]
+    to_png = sys.modules["gallery_pictures"].to_png
+    np.testing.assert_array_equal(decoded(to_png(picture)), picture)
