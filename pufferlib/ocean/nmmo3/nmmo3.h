@@ -5,7 +5,7 @@
  * hilts and gems with a tool in its hand that is of their tier or better; of ore armour is made, of hilts
  * swords, of wood bows, and its profession level rises, up to what the tier of the thing is good for (8, 16,
  * 32, ...). What is worn makes it fight better, gems by an element that beats another. Lives end, the
- * world goes on: whoever dies or stands still for `patience` steps begins at level 1 elsewhere.
+ * world goes on: whoever dies or stands still for `patience` steps begins at level 1 where no enemy is near.
  *
  * The map has hills of stone and lakes of water, meadows and paths of dirt between them, which alone can be
  * walked on, and water around it. Each region has a season and its element: spring earth, summer fire, autumn
@@ -111,10 +111,10 @@ static inline const char *nmmo3_spec(const Nmmo3 *env, PufferSpec *spec) {
 
 /* ---- Lives ------------------------------------------------------------------------------------------ */
 
-/* Begin a life on open grass. The player stands nowhere. */
+/* Begin a life in a safe place. The player stands nowhere. */
 static inline void nmmo3_be_born(Nmmo3 *env, int32_t agent) {
     Nmmo3Player *player = &env->players[agent];
-    const int32_t tile = nmmo3_open_grass(env);
+    const int32_t tile = nmmo3_safe_grass(env);
     *player = (Nmmo3Player){
         .body = {.kind = NMMO3_PLAYER, .combat = 1, .hp = NMMO3_MAX_HP},
         .profession = 1,
@@ -218,7 +218,7 @@ static inline void nmmo3_play(Nmmo3 *env, int32_t agent) {
     body->hp += body->hp < NMMO3_MAX_HP;
     body->in_combat -= body->in_combat > 0;
     if (puffer_random(&env->game.rng) < env->teleport_limit) {
-        const int32_t tile = nmmo3_open_grass(env);
+        const int32_t tile = nmmo3_safe_grass(env);
         nmmo3_move_to(env, body, tile % env->width, tile / env->width);
     }
     nmmo3_do(env, agent, ((const int32_t *)env->game.actions)[agent]);

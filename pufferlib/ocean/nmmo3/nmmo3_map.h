@@ -153,4 +153,20 @@ static inline int32_t nmmo3_open_grass(Nmmo3 *env) {
     return tile;
 }
 
+/* A random tile of open grass from which no enemy is in sight, if there is one among so many. */
+static inline int32_t nmmo3_safe_grass(Nmmo3 *env) {
+    enum { TRIES = 32, FAR = NMMO3_REACH + 1 };
+    int32_t tile = 0;
+    for (int32_t tries = 0; tries < TRIES; tries++) {
+        tile = nmmo3_open_grass(env);
+        const int32_t left = tile % env->width - FAR, top = tile / env->width - FAR;
+        uint32_t enemies = 0;
+        for (int32_t row = 0; row <= 2 * FAR; row++) {
+            enemies |= nmmo3_bits(env, NMMO3_ENEMY, left, top + row, 2 * FAR + 1);
+        }
+        if (enemies == 0) return tile;
+    }
+    return tile;
+}
+
 #endif

@@ -74,7 +74,7 @@ static inline void nmmo3_settle(Nmmo3 *env, int32_t index) {
     nmmo3_place(env, &enemy->body, env->num_players + 1 + index, enemy->home_x, enemy->home_y);
 }
 
-/* A new enemy: half of them are above level 8 more than the other half; one in eight is of level 1. */
+/* A new enemy. Its level is half as often above n + 8 as above n; one in eight is of level 1 in any case. */
 static inline void nmmo3_create_enemy(Nmmo3 *env, int32_t index) {
     const uint32_t one_more = 3938502376u; /* 2^(-1/8) of 2^32 */
     Nmmo3Enemy *enemy = &env->enemies[index];

@@ -10,6 +10,7 @@ __all__ = ["NMMO3"]
 
 ROWS, COLUMNS = 11, 15
 CARDINALITIES = (4, 4, 15, 6, 3, 5, 5, 5, 7, 4)  # of the codes of a tile
+GROUPS = ((0, 1), (2, 3), (4, 5, 6), (7, 8, 9))  # land; item; who stands there; how it is
 VIEW = ROWS * COLUMNS * len(CARDINALITIES)
 ITEMS = slice(VIEW + 13, VIEW + 30)  # five that are worn, twelve in the bag
 WORN = slice(VIEW + 30, VIEW + 42)
@@ -26,35 +27,29 @@ class NMMO3(Policy):
         hidden_size: Width of the last layer.
     """
 
-    levels: Tensor
-    places: Tensor
+    weights: Tensor
+    offsets: Tensor
     scales: Tensor
-    item_types: Tensor
-    item_tiers: Tensor
+    items: Tensor
 
     def __init__(self, env: PufferEnv, hidden_size: int = 128) -> None:
         super().__init__(env, hidden_size)
-        # Of every code one plane for each value but the lowest.
-        codes = [(place, level) for place, count in enumerate(CARDINALITIES) for level in range(1, count)]
-        self._buffer("places", torch.tensor([place for place, _ in codes]))
-        self._buffer("levels", torch.tensor([level for _, level in codes], dtype=torch.uint8))
+        channels, embedding = 32, 16
+        weights, offsets = _group_numbers()
+        self._buffer("weights", weights)
+        self._buffer("offsets", offsets[:-1])
         self._buffer("scales", 1 / torch.tensor(SCALES, dtype=torch.float32))
-        self._buffer("item_types", torch.arange(1, TYPES + 1))
-        self._buffer("item_tiers", torch.arange(TIERS))
-        channels = 32
-        self.tile = layer_init(nn.Linear(len(codes), 16))
+        self._buffer("items", _item_features())
+        self.tile = nn.EmbeddingBag(int(offsets[-1]), embedding, mode="sum")
         self.view = nn.Sequential(
             nn.ReLU(inplace=True),
-            layer_init(nn.Conv2d(16, channels, 3, stride=2)),
+            layer_init(nn.Conv2d(embedding, channels, 3, stride=2)),
             nn.ReLU(inplace=True),
             nn.Flatten(),
         )
         view = channels * ((ROWS - 1) // 2) * ((COLUMNS - 1) // 2)
-        items = (5 + 12) * (TYPES + TIERS)
-        self.encoder = nn.Sequential(
-            layer_init(nn.Linear(view + items + MODES + len(SCALES), hidden_size)),
-            nn.ReLU(inplace=True),
-        )
+        own = (5 + 12) * (TYPES + TIERS) + MODES + len(SCALES)
+        self.encoder = nn.Sequential(layer_init(nn.Linear(view + own, hidden_size)), nn.ReLU(inplace=True))
 
     def _buffer(self, name: str, values: Tensor) -> None:
         self.register_buffer(name, values, persistent=False)
@@ -62,18 +57,38 @@ class NMMO3(Policy):
     def encode_observations(self, observations: Tensor) -> Tensor:
         """See ``Policy``."""
         rows = len(observations)
-        tiles = observations[:, :VIEW].reshape(rows * ROWS * COLUMNS, len(CARDINALITIES))
-        planes = (tiles[:, self.places] == self.levels).float()
-        view = self.tile(planes).view(rows, ROWS, COLUMNS, -1).permute(0, 3, 1, 2)
+        codes = observations[:, :VIEW].reshape(rows * ROWS * COLUMNS, len(CARDINALITIES)).float()
+        tiles: Tensor = self.tile((codes @ self.weights).long() + self.offsets)
+        view = tiles.view(rows, ROWS, COLUMNS, -1).permute(0, 3, 1, 2)
         hidden: Tensor = self.encoder(torch.cat([self.view(view), *self._self(observations)], -1))
         return hidden
 
     def _self(self, observations: Tensor) -> tuple[Tensor, ...]:
         """What the player is and has, as floats: types and tiers of items, mode of the keys, numbers."""
-        items = observations[:, ITEMS].long()
-        number = items - 1
-        types = ((number % TYPES_PER_TIER + 1).unsqueeze(-1) == self.item_types) & (items > 0).unsqueeze(-1)
-        tiers = ((number // TYPES_PER_TIER).unsqueeze(-1) == self.item_tiers) & (items > 0).unsqueeze(-1)
+        items = self.items[observations[:, ITEMS].long()].flatten(1)
         mode = observations[:, MODE, None] == torch.arange(MODES, device=observations.device)
         numbers = torch.cat([observations[:, VIEW : ITEMS.start], observations[:, WORN.start :]], -1)
-        return types.flatten(1).float(), tiers.flatten(1).float(), mode.float(), numbers * self.scales
+        return items, mode.float(), numbers * self.scales
+
+
+def _group_numbers() -> tuple[Tensor, Tensor]:
+    """What makes one number of the codes of each group, and where the numbers of each group begin."""
+    weights = torch.zeros(len(CARDINALITIES), len(GROUPS))
+    offsets = [0]
+    for group, places in enumerate(GROUPS):
+        size = 1
+        for place in reversed(places):
+            weights[place, group] = size
+            size *= CARDINALITIES[place]
+        offsets.append(offsets[-1] + size)
+    return weights, torch.tensor(offsets)
+
+
+def _item_features() -> Tensor:
+    """Of every number that an item may have, one float for each type and for each tier; of none all 0."""
+    features = torch.zeros(256, TYPES + TIERS)
+    for tier in range(TIERS):
+        for kind in range(TYPES):
+            number = tier * TYPES_PER_TIER + kind + 1
+            features[number, kind] = features[number, TYPES + tier] = 1
+    return features
