@@ -40,8 +40,11 @@ static int owner_of(char cell) {
 }
 
 static void check_case(const Case *one) {
-    float observations[TRIPLETRIAD_OBSERVED];
-    TripleTriad env = {.game = {.observations = observations}, .max_value = 7, .max_actions = 30};
+    float observations[TRIPLETRIAD_OBSERVED], reward = 0;
+    TripleTriad env = {.game = {.observations = observations, .rewards = &reward},
+                       .max_value = 7,
+                       .max_actions = 30,
+                       .reward_per_card = 0.5f};
     int points[2] = {TRIPLETRIAD_HAND, TRIPLETRIAD_HAND};
     tripletriad_reset(&env);
     for (int cell = 0; cell < TRIPLETRIAD_CELLS; cell++) {
@@ -60,6 +63,8 @@ static void check_case(const Case *one) {
         points[TRIPLETRIAD_RIVAL] -= taken;
     }
     if (env.points[0] != points[0] || env.points[1] != points[1]) fail("a card that is taken moves a point");
+    if (reward != 0.5f * (float)(points[0] - TRIPLETRIAD_HAND))
+        fail("a card that is taken pays reward_per_card");
 }
 
 int main(void) {

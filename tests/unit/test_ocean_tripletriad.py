@@ -8,6 +8,7 @@ from pufferlib import ocean
 OWN, RIVAL = 0, 1
 SELECT, LAY = 0, 5
 PARTS = {"legal": (14,), "board": (2, 9, 4), "hands": (2, 5, 4), "selected": (4,), "points": (2,), "clock": (1,)}
+PARTS |= {"gains": (9,), "most": (5,)}
 
 
 def start(**kwargs):
@@ -20,6 +21,7 @@ class View:
 
     def __init__(self, row, max_value=7, max_actions=30):
         units = {"board": max_value, "hands": max_value, "selected": max_value, "points": 10, "clock": max_actions}
+        units |= {"gains": 4, "most": 4}
         sizes = [int(np.prod(shape)) for shape in PARTS.values()]
         whole = row * np.repeat([units.get(name, 1) for name in PARTS], sizes)
         self.numbers = whole.round().astype(int)
@@ -33,38 +35,51 @@ class View:
     def held(self, player):
         return [card for card in range(5) if self.hands[player, card].any()]
 
+    def weaker(self, player, values, cell):
+        """The cells beside ``cell`` whose card is the other player's and weaker where ``values`` touch it."""
+        row, column = divmod(cell, 3)
+        found = []
+        for side, (down, right) in enumerate([(-1, 0), (1, 0), (0, 1), (0, -1)]):
+            if 0 <= row + down < 3 and 0 <= column + right < 3:
+                beside = 3 * (row + down) + column + right
+                touching = self.board[1 - player, beside, (1, 0, 3, 2)[side]]
+                found += [beside] if 0 < touching < values[side] else []
+        return found
+
     def lay(self, player, card, cell):
         """Lay a card and take the neighbours that are weaker where they touch it."""
         values = self.hands[player, card].copy()
         self.hands[player, card] = 0
         self.board[player, cell] = values
-        row, column = divmod(cell, 3)
-        for side, (down, right) in enumerate([(-1, 0), (1, 0), (0, 1), (0, -1)]):
-            if not (0 <= row + down < 3 and 0 <= column + right < 3):
-                continue
-            other = self.board[:, 3 * (row + down) + column + right]
-            touching = (1, 0, 3, 2)[side]
-            if 0 < other[1 - player, touching] < values[side]:
-                other[player], other[1 - player] = other[1 - player].copy(), 0
-                self.points[player] += 1
-                self.points[1 - player] -= 1
+        for taken in self.weaker(player, values, cell):
+            self.board[player, taken] = self.board[1 - player, taken]
+            self.board[1 - player, taken] = 0
+            self.points[player] += 1
+            self.points[1 - player] -= 1
 
-    def show_legal(self):
+    def show(self):
+        """What follows from the rest: the legal actions, and what cards would take."""
         chosen = [(self.hands[OWN, card] == self.selected).all() for card in range(5)]
-        self.legal[:] = 0
+        self.legal[:] = self.gains[:] = self.most[:] = 0
         self.legal[[card for card in self.held(OWN) if not chosen[card]]] = 1
+        for card in self.held(OWN):
+            gains = {cell: len(self.weaker(OWN, self.hands[OWN, card], cell)) for cell in self.empty()}
+            self.most[card] = max(gains.values(), default=0)
+            if chosen[card]:
+                self.gains[list(gains)] = list(gains.values())
         if self.selected.any():
             self.legal[[LAY + cell for cell in self.empty()]] = 1
 
 
-def act(view, after, action, costs=0.1):
+def act(view, after, action, costs=0.1, per_card=0.25):
     """Turn ``view`` into what must follow; the rival's move is read off ``after``. Returns the reward."""
     view.clock -= 1
+    points = view.points[OWN]
     if not (0 <= action < 14 and view.legal[action]):
         return -costs
     if action < LAY:
         view.selected[:] = view.hands[OWN, action]
-        view.show_legal()
+        view.show()
         return -costs
     chosen = next(card for card in view.held(OWN) if (view.hands[OWN, card] == view.selected).all())
     view.lay(OWN, chosen, action - LAY)
@@ -73,8 +88,8 @@ def act(view, after, action, costs=0.1):
         (cell,) = set(view.empty()) - set(after.empty())
         view.lay(RIVAL, card, cell)
     view.selected[:] = 0
-    view.show_legal()
-    return 0
+    view.show()
+    return per_card * (view.points[OWN] - points)
 
 
 def differ(hand):
@@ -84,7 +99,8 @@ def differ(hand):
 
 @pytest.mark.parametrize(("max_value", "max_actions"), [(7, 14), (10, 12)])
 def test_every_step_is_that_of_a_plain_model(max_value, max_actions):
-    env = ocean.TripleTriad(num_envs=1, seed=5, log_interval=1, max_value=max_value, max_actions=max_actions)
+    limits = {"max_value": max_value, "max_actions": max_actions}
+    env = ocean.TripleTriad(num_envs=1, seed=5, log_interval=1, reward_per_card=0.25, **limits)
     view = View(env.reset()[0][0], max_value, max_actions)
     rng = np.random.default_rng(0)
     games = wins = late = illegal = actions = 0

@@ -5,20 +5,27 @@
  * A card that is laid takes each neighbour of the rival whose touching value is less than its own; cards
  * taken take no others. Every card counts for its owner, on the board and in the hand: 10 points in all.
  *
- * Observation  float[133] in [0, 1], values as shares of max_value. 14: 1 for each action that is legal, a
- * mask. 36 and 36: the own and the rival's cards on the board, cell by cell, north, south, east, west, 0
- * where there is none. 20 and 20: the own and the rival's hand, 0 for cards that were laid. 4: the selected
- * card. 2: the own and the rival's points, over 10. 1: share of the actions left. Actions      Discrete(14):
- * 0 to 4 select a card of the hand, 5 to 13 lay it on a cell, row by row. Illegal: selecting a card that is
- * laid or already selected, laying on a card, laying none, any other number; an illegal action changes
- * nothing. Rewards      1 for a win, -1 for a loss, 0 for a draw; -select_cost for a selection, -illegal_cost
- * for an illegal action; -1 more for running out of actions. Ends         terminal when the board is full,
- * and after max_actions actions: the clock is part of the game, it is observed, and who runs out of it has
- * lost. Source       The card game of Final Fantasy VIII (Square, 1999), its basic rule; numbers of
- * PufferLib's tripletriad. There running out of actions raises no flag, and the mask only marks cells that
- * are taken.
+ * Observation  float[147] in [0, 1], values as shares of max_value.
+ *              14: 1 for each action that is legal, a mask.
+ *              36 and 36: the own and the rival's cards on the board, cell by cell, north, south, east, west;
+ *              0 where there is none.
+ *              20 and 20: the own and the rival's hand; 0 for cards that were laid.
+ *              4: the selected card. 2: the own and the rival's points, over 10. 1: share of actions left.
+ *              9: how many cards the selected one would take on each cell, over 4.
+ *              5: the most cards that each one of the hand would take anywhere, over 4.
+ * Actions      Discrete(14): 0 to 4 select a card of the hand, 5 to 13 lay it on a cell, row by row.
+ *              Illegal: selecting a card that is laid or already selected, laying on a card, laying none,
+ *              any other number; an illegal action changes nothing.
+ * Rewards      1 for a win, -1 for a loss, 0 for a draw; -select_cost for a selection, -illegal_cost for an
+ *              illegal action; -1 more for running out of actions; reward_per_card for each card taken,
+ *              minus that for each card lost.
+ * Ends         terminal when the board is full, and after max_actions actions: the clock is part of the
+ *              game, it is observed, and who runs out of it has lost.
+ * Source       The card game of Final Fantasy VIII (Square, 1999), its basic rule; numbers of PufferLib's
+ *              tripletriad. There running out of actions raises no flag, and the mask only marks cells
+ *              that are taken.
  *
- * A game has 136 bytes, and the head that all games have.
+ * A game has 184 bytes, and the head that all games have.
  */
 #ifndef TRIPLETRIAD_H
 #define TRIPLETRIAD_H
@@ -42,7 +49,9 @@ enum {
     TRIPLETRIAD_SELECTED = TRIPLETRIAD_HANDS + 2 * TRIPLETRIAD_HAND * TRIPLETRIAD_SIDES,
     TRIPLETRIAD_POINTS = TRIPLETRIAD_SELECTED + TRIPLETRIAD_SIDES,
     TRIPLETRIAD_CLOCK = TRIPLETRIAD_POINTS + 2,
-    TRIPLETRIAD_OBSERVED = TRIPLETRIAD_CLOCK + 1,
+    TRIPLETRIAD_GAINS = TRIPLETRIAD_CLOCK + 1,
+    TRIPLETRIAD_MOST = TRIPLETRIAD_GAINS + TRIPLETRIAD_CELLS,
+    TRIPLETRIAD_OBSERVED = TRIPLETRIAD_MOST + TRIPLETRIAD_HAND,
 };
 
 typedef struct {
@@ -53,14 +62,15 @@ typedef struct {
     PufferGame game;
     /* parameters */
     int32_t max_value, max_actions;
-    float select_cost, illegal_cost;
+    float select_cost, illegal_cost, reward_per_card;
     /* metrics */
     float score, perf, illegal, out_of_time;
     /* state */
     TripleTriadCard hands[2][TRIPLETRIAD_HAND];
     TripleTriadCard board[TRIPLETRIAD_CELLS];
     uint8_t owners[TRIPLETRIAD_CELLS];
-    uint8_t in_hand[2]; /* bit i: card i is not laid yet */
+    uint8_t gains[TRIPLETRIAD_HAND][TRIPLETRIAD_CELLS]; /* what each own card would take on each cell */
+    uint8_t in_hand[2];                                 /* bit i: card i is not laid yet */
     int8_t points[2];
     int8_t selected;         /* card of the own hand, or -1 */
     uint16_t empty;          /* bit i: no card lies on cell i */
@@ -76,6 +86,7 @@ static const PufferParameter tripletriad_parameters[] = {
     PUFFER_PARAMETER(TripleTriad, max_actions, 30, 10, 10000, "actions after which the game is lost"),
     PUFFER_PARAMETER(TripleTriad, select_cost, 0.1, 0, 1, "what a selection costs"),
     PUFFER_PARAMETER(TripleTriad, illegal_cost, 0.1, 0, 1, "what an illegal action costs"),
+    PUFFER_PARAMETER(TripleTriad, reward_per_card, 0, 0, 1, "reward for taking a card, and cost of losing one"),
 };
 
 static const PufferMetric tripletriad_metrics[] = {
@@ -85,6 +96,12 @@ static const PufferMetric tripletriad_metrics[] = {
     PUFFER_METRIC(TripleTriad, out_of_time, "share of games in which the actions ran out"),
 };
 /* clang-format on */
+
+/* The cells to the north, south, east and west; -1 where there is none. */
+static const int8_t tripletriad_neighbours[TRIPLETRIAD_CELLS][TRIPLETRIAD_SIDES] = {
+    {-1, 3, 1, -1}, {-1, 4, 2, 0},  {-1, 5, -1, 1}, {0, 6, 4, -1},  {1, 7, 5, 3},
+    {2, 8, -1, 4},  {3, -1, 7, -1}, {4, -1, 8, 6},  {5, -1, -1, 7},
+};
 
 static inline const char *tripletriad_spec(const TripleTriad *env, PufferSpec *spec) {
     (void)env;
@@ -149,6 +166,13 @@ static inline void tripletriad_show_numbers(const TripleTriad *env) {
     observation[TRIPLETRIAD_CLOCK] = (float)left / (float)env->max_actions;
 }
 
+static inline void tripletriad_show_gains(const TripleTriad *env) {
+    float *observation = (float *)env->game.observations + TRIPLETRIAD_GAINS;
+    for (int32_t cell = 0; cell < TRIPLETRIAD_CELLS; cell++) {
+        observation[cell] = env->selected < 0 ? 0 : 0.25f * (float)env->gains[env->selected][cell];
+    }
+}
+
 /* ---- The game ----------------------------------------------------------------------------------- */
 
 static inline void tripletriad_deal(TripleTriad *env) {
@@ -165,6 +189,7 @@ static inline void tripletriad_deal(TripleTriad *env) {
 static inline void tripletriad_reset(TripleTriad *env) {
     memset(env->game.observations, 0, TRIPLETRIAD_OBSERVED * sizeof(float));
     memset(env->owners, TRIPLETRIAD_NOBODY, sizeof env->owners);
+    memset(env->gains, 0, sizeof env->gains);
     env->in_hand[TRIPLETRIAD_OWN] = env->in_hand[TRIPLETRIAD_RIVAL] = (1 << TRIPLETRIAD_HAND) - 1;
     env->points[TRIPLETRIAD_OWN] = env->points[TRIPLETRIAD_RIVAL] = TRIPLETRIAD_HAND;
     env->empty = (1 << TRIPLETRIAD_CELLS) - 1;
@@ -181,15 +206,12 @@ static inline void tripletriad_take(TripleTriad *env, int32_t player, int32_t ce
     env->points[player]++;
     env->points[!player]--;
     env->taken |= (uint16_t)(1 << cell);
+    env->game.rewards[0] += player == TRIPLETRIAD_OWN ? env->reward_per_card : -env->reward_per_card;
     tripletriad_hide_card(env, tripletriad_place_of(!player, cell));
     tripletriad_show_card(env, tripletriad_place_of(player, cell), env->board[cell]);
 }
 
 static inline void tripletriad_lay(TripleTriad *env, int32_t player, int32_t index, int32_t cell) {
-    static const int8_t neighbours[TRIPLETRIAD_CELLS][TRIPLETRIAD_SIDES] = {
-        {-1, 3, 1, -1}, {-1, 4, 2, 0},  {-1, 5, -1, 1}, {0, 6, 4, -1},  {1, 7, 5, 3},
-        {2, 8, -1, 4},  {3, -1, 7, -1}, {4, -1, 8, 6},  {5, -1, -1, 7},
-    };
     const TripleTriadCard card = env->hands[player][index];
     env->board[cell] = card;
     env->owners[cell] = (uint8_t)player;
@@ -199,10 +221,43 @@ static inline void tripletriad_lay(TripleTriad *env, int32_t player, int32_t ind
     tripletriad_hide_card(env, tripletriad_hand_of(player, index));
     tripletriad_show_card(env, tripletriad_place_of(player, cell), card);
     for (int32_t side = 0; side < TRIPLETRIAD_SIDES; side++) {
-        const int32_t neighbour = neighbours[cell][side];
+        const int32_t neighbour = tripletriad_neighbours[cell][side];
         if (neighbour < 0 || env->owners[neighbour] != !player) continue;
         if (card.values[side] > env->board[neighbour].values[side ^ 1])
             tripletriad_take(env, player, neighbour);
+    }
+}
+
+/* How many cards those of the own hand would take on an empty cell. */
+static inline void tripletriad_weigh_cell(TripleTriad *env, int32_t cell) {
+    uint8_t touching[TRIPLETRIAD_SIDES];
+    for (int32_t side = 0; side < TRIPLETRIAD_SIDES; side++) {
+        const int32_t neighbour = tripletriad_neighbours[cell][side];
+        const bool rival = neighbour >= 0 && env->owners[neighbour] == TRIPLETRIAD_RIVAL;
+        touching[side] = rival ? env->board[neighbour].values[side ^ 1] : UINT8_MAX;
+    }
+    for (int32_t card = 0; card < TRIPLETRIAD_HAND; card++) {
+        const TripleTriadCard *own = &env->hands[TRIPLETRIAD_OWN][card];
+        int32_t gain = 0;
+        for (int32_t side = 0; side < TRIPLETRIAD_SIDES; side++) {
+            gain += own->values[side] > touching[side] ? 1 : 0;
+        }
+        env->gains[card][cell] = (uint8_t)gain;
+    }
+}
+
+static inline void tripletriad_weigh(TripleTriad *env) {
+    float *observation = (float *)env->game.observations + TRIPLETRIAD_MOST;
+    memset(env->gains, 0, sizeof env->gains);
+    for (int32_t cell = 0; cell < TRIPLETRIAD_CELLS; cell++) {
+        if (env->empty >> cell & 1) tripletriad_weigh_cell(env, cell);
+    }
+    for (int32_t card = 0; card < TRIPLETRIAD_HAND; card++) {
+        uint8_t most = 0;
+        for (int32_t cell = 0; cell < TRIPLETRIAD_CELLS; cell++) {
+            if (env->gains[card][cell] > most) most = env->gains[card][cell];
+        }
+        observation[card] = env->in_hand[TRIPLETRIAD_OWN] >> card & 1 ? 0.25f * (float)most : 0;
     }
 }
 
@@ -236,7 +291,9 @@ static inline void tripletriad_act(TripleTriad *env, int32_t action) {
         env->selected = -1;
         tripletriad_hide_card(env, TRIPLETRIAD_SELECTED);
         if (env->empty != 0) tripletriad_answer(env);
+        tripletriad_weigh(env);
     }
+    tripletriad_show_gains(env);
     tripletriad_show_legal(env);
 }
 
