@@ -36,6 +36,11 @@ def test_reaches_the_score_where_every_other_step_only_resets(tmp_path):
     check("bandit", 300_000, 0.9, tmp_path, {"env.autoreset": "next_step"})
 
 
+def test_heroes_hold_and_take_towers_in_the_first_thousand_ticks(tmp_path):
+    """0.33 at random: four towers lost, none taken."""
+    check("moba", 1_500_000, 0.39, tmp_path, {"env.max_ticks": 1000})
+
+
 def check(name, steps, score, tmp_path, overrides=None):
     config = load_config(name, {"train.total_timesteps": steps, "train.device": "cpu", **(overrides or {})})
     trainer = Trainer(config, tmp_path)

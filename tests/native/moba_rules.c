@@ -134,7 +134,7 @@ static void every_lane_leads_to_the_ancient(void) {
                     const int32_t d = moba_march(team, lane, x, y);
                     x += moba_dx[d];
                     y += moba_dy[d];
-                    const int32_t id = env->grid[y][x];
+                    const int32_t id = env->grid[moba_cell(x, y)];
                     CHECK(moba_terrain[y][x] != MOBA_FOREST && (id == 0 || unit(id)->kind != MOBA_TOWER));
                     CHECK(++steps < 400);
                 }
@@ -326,7 +326,7 @@ static void a_killer_far_away_has_its_share(void) {
     unit(creep_at(1, 0, MID + 5, MID - 5))->hp = 1;
     tick(env);
     CHECK(moba_hero(env, killer)->xp == 60 * 60);
-    CHECK(env->creeps[1][1] == 0 && env->grid[MID - 5][MID + 5] == 0);
+    CHECK(env->creeps[1][1] == 0 && env->grid[moba_cell(MID + 5, MID - 5)] == 0);
 }
 
 static void levels_follow_experience(void) {
@@ -362,7 +362,7 @@ static void a_dead_hero_is_at_home_at_once(void) {
     CHECK(moba_hero(env, victim)->level == 3 && moba_hero(env, victim)->xp == 769 * 60);
     const MobaCell home = moba_hero_sites[moba_hero(env, victim)->site];
     CHECK(unit(victim)->x == home.y && unit(victim)->y == home.x);
-    CHECK(env->grid[MID][MID + 3] == 0 && env->hero_kills[0] == 1);
+    CHECK(env->grid[moba_cell(MID + 3, MID)] == 0 && env->hero_kills[0] == 1);
     CHECK(moba_hero(env, killer)->xp == (100 + 100) * 60); /* 100 and 769 / 7.69 */
     CHECK(rewards[victim - 1] == env->reward_death);
 }
@@ -698,11 +698,11 @@ static void check_board(const Moba *env) {
         if (one->hp == 0) continue;
         const bool shielded = one->kind == MOBA_TOWER && moba_is_shielded(env, one->team, one->place);
         standing++;
-        CHECK(one->hp <= one->max_hp && env->grid[one->y][one->x] == id);
+        CHECK(one->hp <= one->max_hp && env->grid[moba_cell(one->x, one->y)] == id);
         CHECK(moba_row(env->boards[shielded ? MOBA_SHIELDED : one->team], one->x, one->y) & 1);
         CHECK(moba_terrain[one->y][one->x] != MOBA_FOREST);
     }
-    for (int32_t i = 0; i < MOBA_SIZE * MOBA_SIZE; i++) held += env->grid[i / MOBA_SIZE][i % MOBA_SIZE] != 0;
+    for (int32_t i = 0; i < MOBA_SIZE * MOBA_SIZE; i++) held += env->grid[i] != 0;
     CHECK(held == standing);
     const uint32_t *words = &env->boards[0][0][0];
     for (size_t i = 0; i < sizeof env->boards / sizeof *words; i++) held -= __builtin_popcount(words[i]);

@@ -188,7 +188,16 @@ static inline PufferOutcome moba_end(Moba *env) {
     return PUFFER_TERMINATED;
 }
 
+/* A tick reads a little here and there of 36 KB, so most of its time would be waiting for memory. The games
+ * of a batch are neighbours: while one plays, the next one is fetched. After the last one that is in vain,
+ * and harms nothing. */
+static inline void moba_fetch(const Moba *next) {
+    const char *at = (const char *)next;
+    for (size_t offset = 0; offset < sizeof *next; offset += 64) __builtin_prefetch(at + offset, 1, 2);
+}
+
 static inline PufferOutcome moba_step(Moba *env) {
+    moba_fetch(env + 1);
     moba_begin_tick(env);
     for (int32_t i = 0; i < MOBA_HEROES; i++) moba_play_hero(env, moba_hero_id((i & 1) ^ env->first, i / 2));
     moba_play_creeps(env);

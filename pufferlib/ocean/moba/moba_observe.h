@@ -41,7 +41,7 @@ static inline void moba_observe_cells(const Moba *env, const MobaUnit *hero, uin
         for (int32_t board = 0; board < MOBA_BOARDS; board++) bits |= moba_row(env->boards[board], u, v);
         for (bits &= (1u << MOBA_VIEW) - 1; bits != 0; bits &= bits - 1) {
             const int32_t j = __builtin_ctz(bits);
-            moba_show_unit(env, env->grid[v][u + j], viewer, cells + i * down + j * across);
+            moba_show_unit(env, env->grid[moba_cell(u + j, v)], viewer, cells + i * down + j * across);
         }
     }
 }

@@ -78,7 +78,7 @@ typedef struct {
     MobaHero heroes[MOBA_HEROES];
     MobaUnit units[MOBA_UNITS];
     uint32_t boards[MOBA_BOARDS][MOBA_PADDED][MOBA_BOARD_WORDS];
-    uint8_t grid[MOBA_SIZE][MOBA_SIZE]; /* [y][x] */
+    uint8_t grid[MOBA_SIZE * MOBA_SIZE]; /* in tiles of 8 x 8: who stands together lies together in memory */
 } Moba;
 
 /* ---- Ids ------------------------------------------------------------------------------------------ */
@@ -117,8 +117,12 @@ static inline uint8_t moba_code(MobaKind kind, int32_t team, int32_t role, int32
 
 /* ---- Places --------------------------------------------------------------------------------------- */
 
+static inline int32_t moba_cell(int32_t x, int32_t y) {
+    return y >> 3 << 10 | x >> 3 << 6 | (y & 7) << 3 | (x & 7);
+}
+
 static inline bool moba_is_free(const Moba *env, int32_t x, int32_t y) {
-    return moba_terrain[y][x] != MOBA_FOREST && env->grid[y][x] == 0;
+    return moba_terrain[y][x] != MOBA_FOREST && env->grid[moba_cell(x, y)] == 0;
 }
 
 static inline void moba_flip(Moba *env, int32_t board, int32_t x, int32_t y) {
@@ -129,13 +133,13 @@ static inline void moba_flip(Moba *env, int32_t board, int32_t x, int32_t y) {
 static inline void moba_enter(Moba *env, int32_t id, int32_t board, int32_t x, int32_t y) {
     env->units[id].x = (uint8_t)x;
     env->units[id].y = (uint8_t)y;
-    env->grid[y][x] = (uint8_t)id;
+    env->grid[moba_cell(x, y)] = (uint8_t)id;
     moba_flip(env, board, x, y);
 }
 
 static inline void moba_leave(Moba *env, int32_t id, int32_t board) {
     const MobaUnit *unit = &env->units[id];
-    env->grid[unit->y][unit->x] = 0;
+    env->grid[moba_cell(unit->x, unit->y)] = 0;
     moba_flip(env, board, unit->x, unit->y);
 }
 
@@ -189,7 +193,7 @@ PUFFER_INLINE int32_t moba_nearest(const Moba *env, MobaBoard one, MobaBoard oth
         if (dy * dy > best >> 8) break;
         uint32_t bits = moba_row(one, x - reach, y + dy) | moba_row(other, x - reach, y + dy);
         for (bits &= (2u << (2 * reach)) - 1; bits != 0; bits &= bits - 1) {
-            const int32_t dx = __builtin_ctz(bits) - reach, id = env->grid[y + dy][x + dx];
+            const int32_t dx = __builtin_ctz(bits) - reach, id = env->grid[moba_cell(x + dx, y + dy)];
             const int32_t key = (dx * dx + dy * dy) << 8 | id;
             if (key < best && (wanted == NULL || wanted(&env->units[id]))) best = key;
         }
@@ -206,7 +210,7 @@ MOBA_APART int32_t moba_collect(const Moba *env, MobaBoard one, MobaBoard other,
     for (int32_t dy = -reach; dy <= reach; dy++) {
         uint32_t bits = moba_row(one, x - reach, y + dy) | moba_row(other, x - reach, y + dy);
         for (bits &= (2u << (2 * reach)) - 1; bits != 0; bits &= bits - 1) {
-            ids[count++] = env->grid[y + dy][x + __builtin_ctz(bits) - reach];
+            ids[count++] = env->grid[moba_cell(x + __builtin_ctz(bits) - reach, y + dy)];
         }
     }
     return count;
