@@ -542,3 +542,19 @@ def damage(strength):
 def test_strength_is_the_share_of_its_actions_that_are_good():
     weak, middle, strong = damage(0.0), damage(0.5), damage(1.0)
     assert weak < middle < strong
+
+
+# ---- The picture ------------------------------------------------------------------------------------
+
+
+def test_a_click_on_a_place_walks_there_or_else_makes_an_arrow_explode_there():
+    env, rows = two_players()
+    for player in (actor(rows), 1 - actor(rows)):
+        assert actor(rows) == player
+        allowed = legal(rows[player])
+        walks = {action for action in allowed if MOVE <= action < EXPLODE}
+        blasts = {action for action in allowed if EXPLODE <= action < FLY and action - EXPLODE + MOVE not in walks}
+        areas = env.areas()
+        assert set(areas) == walks | blasts
+        assert len(set(areas.values())) == len(areas)
+        play(env, END)

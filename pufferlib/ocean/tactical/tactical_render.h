@@ -44,6 +44,24 @@ static inline int32_t tactical_pixel_y(int32_t place) {
     return TACTICAL_BOARD_TOP + (tactical_x(place) + tactical_y(place)) * TACTICAL_TILE_HEIGHT;
 }
 
+/* A click on a place walks there, or where that is out of reach makes the explosive arrow hit it. */
+static inline bool tactical_area(const void *game, int32_t action, PufferArea *area) {
+    const Tactical *env = game;
+    const PufferCanvas canvas = {NULL, TACTICAL_PICTURE_WIDTH, TACTICAL_PICTURE_HEIGHT};
+    if (action < TACTICAL_MOVE || action >= TACTICAL_FLY || env->actor >= env->players) return false;
+    const int32_t own = tactical_place_of_cell((action - TACTICAL_MOVE) % TACTICAL_CELLS);
+    if (!tactical_is_legal(&env->options, action)) return false;
+    if (action >= TACTICAL_EXPLODE && tactical_has(&env->options.moves, own)) return false;
+    const int32_t place = env->actor == 0 ? own : tactical_turned(own);
+    *area = (PufferArea){
+        .x = tactical_pixel_x(&canvas, place) - TACTICAL_TILE_WIDTH / 2,
+        .y = tactical_pixel_y(place) - TACTICAL_TILE_HEIGHT / 2,
+        .width = TACTICAL_TILE_WIDTH,
+        .height = TACTICAL_TILE_HEIGHT,
+    };
+    return true;
+}
+
 static inline void tactical_draw_lozenge(PufferCanvas *canvas, int32_t x, int32_t y, int32_t width,
                                          int32_t height, uint32_t colour) {
     for (int32_t down = -height; down <= height; down++) {
