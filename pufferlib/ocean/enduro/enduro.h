@@ -19,20 +19,21 @@
  * Actions      Discrete(9): 0 nothing, 1 accelerate, 2 right, 3 left, 4 brake, 5 brake and right, 6 brake
  *              and left, 7 accelerate and right, 8 accelerate and left; anything else is nothing. With
  *              `continuous`, Box(2): steering, left to right, and throttle, full brake to full; clamped.
- * Rewards      per car passed for the first time, per car that passes the player, per day with its quota, per
- *              crash, per touch of the edge, and per frame: after a crash, with a free lane ahead while
- * faster than the traffic, and a bonus that grows with each car passed since the last crash. A car that had
- * passed the player gives back what it took when it is passed again. Ends         terminal at the end of a
- * day whose quota was not met; truncation after max_days. Rules        Four gears, the lower the quicker. A
- * crash stops the car, throws it to the other edge of the road and takes 90 frames; meanwhile, and until it
- * is clear of cars, nothing can be hit. The edge costs speed and 20 frames. Curves push outwards. A day has
- * 16 phases; in the snow the steering is weak, in the fog cars are seen late. Cars appear in ones and twos at
- * the far end, from behind if the player is slow but not in his lane; of cars within 6.5 lengths of each
- *              other one lane is always free. Until the quota is met a car that passes the player counts
- *              against it.
- * Source       PufferLib's Enduro, after Activision's cartridge of 1983. There the last observation is never
- *              written, the terminal is lost, a seed is ignored, days grow dense out of order, cars can be
- *              passed for the full reward over and over, and the free lane is paid for standing still.
+ * Rewards      per car passed for the first time, per car that passes the player, per day with its quota,
+ *              per crash, per touch of the edge; and per frame: after a crash, with a free lane ahead while
+ *              faster than the traffic, and a bonus that grows with each car passed since the last crash. A
+ *              car that had passed the player gives back what it took when it is passed again.
+ * Ends         terminal at the end of a day whose quota was not met; truncation after max_days.
+ * Rules        Four gears, of which the first pulls twice as hard. A crash stops the car, throws it to the
+ *              other edge of the road and takes 90 frames; meanwhile, and until it is clear of cars, nothing
+ *              can be hit. The edge costs speed and 20 frames. Curves push outwards. A day has 16 phases; in
+ *              the snow the steering is weak, in the fog cars are seen late. Cars appear in ones and twos at
+ *              the far end, from behind if the player is slow but not in his lane; of cars within 6.5
+ *              lengths of each other one lane is always free. Until the quota is met a car that passes the
+ *              player counts against it.
+ * Source       PufferLib's Enduro, after Activision's cartridge of 1983. There the last observation is
+ *              never written, the terminal is lost, a seed is ignored, the second day is denser than the
+ *              next two, and the free lane is paid at any speed.
  *
  * A game takes 560 bytes. */
 #ifndef ENDURO_H
