@@ -1,5 +1,7 @@
 """Each must reach a score in so many steps with its own settings: a change that breaks learning fails here."""
 
+import statistics
+
 import pytest
 
 from pufferlib.train.config import load_config
@@ -40,6 +42,19 @@ def test_reaches_the_score_where_every_other_step_only_resets(tmp_path):
 def test_heroes_hold_and_take_towers_in_the_first_thousand_ticks(tmp_path):
     """0.33 at random: four towers lost, none taken."""
     check("moba", 1_500_000, 0.39, tmp_path, {"env.max_ticks": 1000})
+
+
+def test_players_of_nmmo3_learn_to_fight(tmp_path):
+    """Where enemies are weak; whoever has beaten one has combat level 2, at random one life in a hundred."""
+    settings = {"env.levels": 2, "train.total_timesteps": 300_000, "train.device": "cpu"}
+    trainer = Trainer(load_config("nmmo3", settings), tmp_path)
+    reports = []
+    while trainer.agent_steps < 300_000:
+        reports.append(trainer.step().get("environment/combat_level"))  # there is one in every fourth update
+    trainer.close()
+    levels = [level for level in reports if level is not None]
+    assert levels[0] < 1.1
+    assert statistics.fmean(levels[-4:]) > 1.3
 
 
 def check(name, steps, score, tmp_path, overrides=None):
