@@ -63,3 +63,19 @@ def check(name, steps, score, tmp_path, overrides=None):
     trainer.train()
     assert evaluate(config, trainer.policy).score_mean >= score
     assert evaluate(config, None).score_mean < score
+
+
+@pytest.mark.parametrize(
+    ("name", "even"),
+    [
+        ("connect4", 0),  # 0.88 and 0.89 of the games with two seeds, none at random
+        ("tripletriad", 5),  # 0.86 with one, 0.38 at random
+    ],
+)
+def test_wins_four_games_of_five(name, even, tmp_path):
+    """With all of its own steps. A game is won with a score above ``even``."""
+    config = load_config(name, {"train.device": "cpu", "eval.episodes": 512})
+    trainer = Trainer(config, tmp_path)
+    trainer.train()
+    scores = evaluate(config, trainer.policy).scores
+    assert sum(score > even for score in scores) >= 0.8 * len(scores)
