@@ -3,18 +3,21 @@
  * The grid has `grid_size` by `grid_size` cells. Agents act one after the other, in the order of their
  * numbers, and carry one piece of trash at most.
  *
- * Observation  int8[5][n][n], n = 2 * agent_sight_range + 1: the cells around the agent, row by row. A
- * channel is 1 where there is: 0 an empty cell, 1 trash, 2 a bin, 3 an agent (itself in the middle), 4 an
- * agent that carries trash; and 0 elsewhere. Outside of the grid all are 0. Actions      Discrete(4): 0 up, 1
- * down, 2 left, 3 right; anything else stays. Rewards      reward_pickup for a piece picked up,
- * reward_deposit for one put into a bin. Ends         terminal for all when every piece is in a bin,
- * truncation after max_steps. Rules        What an agent meets decides. An empty cell: it moves there. Trash,
- * with empty hands: it moves there and carries the piece. A bin, with a piece: the piece is gone, nobody
- * moves. A bin, with empty hands: it pushes the bin one cell and follows, if the cell behind is empty.
- * Anything else is in its way, and it stays. Memory       of a game: 6 bytes a cell, with agent_sight_range
- * cells around the grid, 8 an agent, and an observation: 3.4 KB by default. Source       PufferLib's Trash
- * Pickup. There the limit of steps is a terminal, channel 0 is always 0, so that nobody sees where the grid
- * ends, and the score counts pieces that left the floor, some of them not, instead of those that are in bins.
+ * Observation  int8[5][n][n], n = 2 * agent_sight_range + 1, the cells around the agent, row by row. Of each
+ *              channel 1 where there is: 0 an empty cell, 1 trash, 2 a bin, 3 an agent (itself in the
+ *              middle), 4 an agent that carries trash; and 0 elsewhere. Outside of the grid all are 0.
+ * Actions      Discrete(4): 0 up, 1 down, 2 left, 3 right; anything else stays.
+ * Rewards      reward_pickup for a piece picked up, reward_deposit for one put into a bin.
+ * Ends         terminal for all when every piece is in a bin, truncation after max_steps.
+ * Rules        What an agent meets decides. An empty cell: it moves there. Trash, with empty hands: it moves
+ *              there and carries the piece. A bin, with a piece: the piece is gone, nobody moves. A bin, with
+ *              empty hands: it pushes the bin one cell and follows, if the cell behind is empty. Anything
+ *              else is in its way, and it stays.
+ * Memory       of a game: 6 bytes a cell, with agent_sight_range cells around the grid, 8 an agent, and an
+ *              observation: 3.3 KB by default.
+ * Source       PufferLib's Trash Pickup. There the limit of steps is a terminal, channel 0 is always 0, so
+ *              that nobody sees where the grid ends, and the score counts pieces that left the floor, some of
+ *              them not, instead of those that are in bins.
  */
 #ifndef TRASH_PICKUP_H
 #define TRASH_PICKUP_H
