@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from report import cpu
+from report import cpu, figure
 
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.report import plot_learning_curve, read_metrics
@@ -80,13 +80,18 @@ def render(records: list[dict[str, Any]]) -> str:
     rows = [
         "| Environment | Agent steps | Time | Score | Random play |",
         "| --- | ---: | ---: | ---: | ---: |",
-        *(
-            f"| [`{r['env_name']}`](#{anchor(r['env_name'])}) | {millions(r['agent_steps'])} "
-            f"| {duration(r['train_s'])} | {r['score']:.4g} ± {r['score_std']:.2g} | {r['random_score']:.4g} |"
-            for r in records
-        ),
+        *map(row, records),
     ]
     return HEAD + "\n".join([*rows, *map(section, records)]) + "\n"
+
+
+def row(record: dict[str, Any]) -> str:
+    """A line of the table."""
+    name, score, deviation, chance = (record[key] for key in ("env_name", "score", "score_std", "random_score"))
+    return (
+        f"| [`{name}`](#{anchor(name)}) | {millions(record['agent_steps'])} | {duration(record['train_s'])} "
+        f"| {figure(score)} ± {figure(deviation)} | {figure(chance)} |"
+    )
 
 
 def section(record: dict[str, Any]) -> str:

@@ -33,6 +33,11 @@ def cpu() -> str:
     return next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor())
 
 
+def figure(value: float) -> str:
+    """Three digits, and all before the point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def write(path: Path, results: Mapping[str, Any]) -> None:
     """Keep ``results`` as JSON."""
     path.parent.mkdir(exist_ok=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from report import LIMIT, OURS, Row
+from report import LIMIT, OURS, Row, figure
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, KEPT = DOCS / "speed.md", DOCS / "speed"
@@ -77,11 +77,6 @@ def timed_row(entry: Mapping[str, Any]) -> dict[str, Any]:
 def times(row: Row, name: str) -> str:
     """How many times ours; nothing for shares, of which ours may be 0."""
     return "" if row.unit == "%" else f" ({figure(row.ratio(name))} ×)"
-
-
-def figure(value: float) -> str:
-    """Three digits, and all before the point."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def ocean_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
