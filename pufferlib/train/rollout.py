@@ -162,7 +162,7 @@ class Collector:
         generator: Source of the actions' randomness, on the rollout's device.
 
     Raises:
-        APIUsageError: The environments reset in another mode.
+        APIUsageError: The environments reset in another mode, or in one that does not fit them.
     """
 
     def __init__(
@@ -172,6 +172,11 @@ class Collector:
             raise APIUsageError(
                 f"Collector: vecenv.autoreset must be 'same_step' or 'next_step', got {vecenv.autoreset!r}; "
                 "pass autoreset='same_step' to pufferlib.vector.make"
+            )
+        if vecenv.autoreset == "next_step" and getattr(vecenv.driver_env, "agents_end", False):
+            raise APIUsageError(
+                "Collector: an environment whose agents end one by one begins their next episodes in the same step, "
+                "got autoreset='next_step'; pass autoreset='same_step'"
             )
         self._resets_next = vecenv.autoreset == "next_step"
         self.episodes = EpisodeMeans()

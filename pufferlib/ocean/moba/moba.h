@@ -1,30 +1,35 @@
-/* Moba: two teams of five heroes, with creeps in three lanes at their side, fight for each other's ancient.
+/* Moba: two teams of five heroes, with creeps in three lanes at their side, fight for each other's
+ * ancient.
  *
- * Radiant lives in the lower left corner of 128 x 128 cells, dire in the upper right one (moba_map.h). A cell
- * holds one unit. Every 150 ticks each side sends five creeps down each lane, at most 24 of them live in a
- * lane; 18 camps of four neutrals stand in the forest and fill up every 600 ticks; 12 towers a side fall in
- * the order of their tiers, the ancient last. Heroes gain experience, levels, and use three abilities each
- * (moba_abilities.h); one that dies is at home again at once.
+ * Radiant lives in the lower left corner of 128 x 128 cells, dire in the upper right one (moba_map.h). A
+ * cell holds one unit. Every 150 ticks each side sends five creeps down each lane, at most 24 of them live
+ * in a lane; 18 camps of four neutrals stand in the forest and fill up every 600 ticks; 12 towers a side
+ * fall in the order of their tiers, the ancient last. Heroes gain experience, levels, and use three
+ * abilities each (moba_abilities.h); one that dies is at home again at once.
  *
- * Agents       radiant's five heroes (support, assassin, burst, tank, carry) against a script that walks down
- *              the lanes and attacks; without script_opponents all ten, radiant's first.
- * Observation  uint8[11 * 11 * 4 + 26]. For each cell around the hero, row by row: what is there (0 ground,
- *              15 wall, 30 own creep, 45 own tower, 60 to 120 own heroes by role, 135 neutral, 150 to 240 the
- *              other side's in the same order), its life and mana as shares of 255 (255 as mana of a tower:
- *              it is shielded), 8 x its level or tier. Then the hero: 2 x, 2 y, 8 x level, life, mana,
- *              damage / 4, 64 x speed, 255 or 127 when slowed, 4 x ticks of stun, 4 x ticks of slow, 2 x
- * ticks of the three cooldowns, 16 x ticks to the next attack, 16 x ticks between attacks, and as 0 or 255:
- * was hit, is dire, five for its role, and whether the last reward was for a death, experience, distance, a
- * tower. Dire sees the map mirrored, as if it were radiant. Actions      MultiDiscrete(7, 7, 3, 2, 2, 2):
- * velocity downwards and to the right, (a - 3) / 3, at most 1 in all; 2 to aim at heroes and towers only; use
- * Q, W, E. In a tick a hero does the first that is possible of Q, W, E and an attack at the nearest target
- * within 5, and then walks. Out of range is no velocity, any target, no ability. Rewards      reward_xp per
- * point of experience; reward_tower to the hero that fells a tower; reward_death to one that dies;
- * reward_distance per cell nearer to the enemy's ancient; at the end reward_win to all of the winner, and as
- * much less for the others. Ends         terminal when an ancient falls; truncation after max_ticks. Source
- * PufferLib's MOBA for the numbers; the map is our own. There one channel of the view overwrites the next,
- * the end of a game is not told, nothing ends a game that stands still, the reward for distance is never
- * paid, and a table of 256 MiB finds the ways. Memory       36 KB a game, 0.2 MB of tables a process.
+ * Agents       radiant's five heroes (support, assassin, burst, tank, carry) against a script that walks
+ *              down the lanes and attacks; without script_opponents all ten, radiant's first.
+ * Observation  uint8[11 * 11 * 4 + 26]. For each cell around the hero, row by row: what is there (0
+ *              ground, 15 wall, 30 own creep, 45 own tower, 60 to 120 own heroes by role, 135 neutral, 150
+ *              to 240 the other side's in the same order), its life and mana as shares of 255 (255 as mana
+ *              of a tower: it is shielded), 8 x its level or tier. Then the hero: 2 x, 2 y, 8 x level,
+ *              life, mana, damage / 4, 64 x speed, 255 or 127 when slowed, 4 x ticks of stun, 4 x ticks of
+ *              slow, 2 x ticks of the three cooldowns, 16 x ticks to the next attack, 16 x ticks between
+ *              attacks, and as 0 or 255: was hit, is dire, five for its role, and whether the last reward
+ *              was for a death, experience, distance, a tower. Dire sees the map mirrored, as if it were
+ *              radiant.
+ * Actions      MultiDiscrete(7, 7, 3, 2, 2, 2): velocity downwards and to the right, (a - 3) / 3, at most
+ *              1 in all; 2 to aim at heroes and towers only; use Q, W, E. In a tick a hero does the first
+ *              that is possible of Q, W, E and an attack at the nearest target within 5, and then walks.
+ *              Out of range is no velocity, any target, no ability.
+ * Rewards      reward_xp per point of experience; reward_tower to the hero that fells a tower;
+ *              reward_death to one that dies; reward_distance per cell nearer to the enemy's ancient; at
+ *              the end reward_win to all of the winner, and as much less for the others.
+ * Ends         terminal when an ancient falls; truncation after max_ticks.
+ * Source       PufferLib's MOBA for the numbers; the map is our own. There one channel of the view
+ *              overwrites the next, the end of a game is not told, nothing ends a game that stands still,
+ *              the reward for distance is never paid, and a table of 256 MiB finds the ways.
+ * Memory       36 KB a game, 0.2 MB of tables a process.
  */
 #ifndef MOBA_H
 #define MOBA_H

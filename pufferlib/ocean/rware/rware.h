@@ -1,29 +1,36 @@
-/* Rware: robots of a warehouse bring the shelves that are asked for to the goals, and back to a free place.
+/* Rware: robots of a warehouse bring the shelves that are asked for to the goals, and back to a free
+ * place.
  *
  * The three maps are below. A robot without a shelf drives under shelves; one that carries a shelf needs a
  * free cell. Only shelves that are requested can be lifted.
  *
- * Observation  float[30] for each robot: for each of the 8 cells around it, clockwise from the one above, 1
- * if there is a robot, its heading (0 if there is none, else 1/4 right, 2/4 down, 3/4 left, 1 up) and the
- * cell (0 outside, 1/5 floor, 2/5 free place, 3/5 shelf, 4/5 requested shelf, 1 goal); then the same code of
- * its own cell, its row and column as shares of the map, its heading as steps to the right and down, and its
- * load: 0 none, 1/2 a requested shelf, 1 a shelf to be returned. Actions      Discrete(5): 0 stay, 1 forward,
- * 2 turn left, 3 turn right, 4 lift or put down; anything else stays. Lifting needs a requested shelf; a
- * requested shelf is put down at a goal, where it is emptied and stays on the robot, which has to return it;
- * a shelf to be returned is put down on any free place. Rewards      for the robot: reward_lift for lifting a
- * requested shelf, reward_deliver for emptying it at a goal, reward_return for returning it. Ends truncation
- * after max_steps steps, for all robots. Returning a shelf completes a delivery. Rules        All robots move
- * at once. A robot that goes forward into a free cell moves; into the cell of a robot that moves away, it
- * follows; circles of robots turn; two robots never change places. Where several want the same cell, robots
- * are asked in the order of their numbers, each after the one in front of it, and circles come first. Robots
- * that carry a shelf to be returned enter no goal, those that carry any shelf no place that has one. When a
- * shelf is delivered, another shelf that stands and is not requested is asked for, so that there are always
- * num_requested_shelves. Source       Papoudakis et al., "Benchmarking Multi-Agent Deep Reinforcement
- * Learning Algorithms in Cooperative Tasks" (2021), and PufferLib's RWare, whose maps and numbers these are.
- * There a robot sees one other robot at most, not its own cell, and not where shelves may be returned; seeds
- * have no effect, and episodes never end.
+ * Observation  float[30] for each robot: for each of the 8 cells around it, clockwise from the one above,
+ *              1 if there is a robot, its heading (0 if there is none, else 1/4 right, 2/4 down, 3/4 left,
+ *              1 up) and the cell (0 outside, 1/5 floor, 2/5 free place, 3/5 shelf, 4/5 requested shelf, 1
+ *              goal); then the same code of its own cell, its row and column as shares of the map, its
+ *              heading as steps to the right and down, and its load: 0 none, 1/2 a requested shelf, 1 a
+ *              shelf to be returned.
+ * Actions      Discrete(5): 0 stay, 1 forward, 2 turn left, 3 turn right, 4 lift or put down; anything
+ *              else stays. Lifting needs a requested shelf; a requested shelf is put down at a goal, where
+ *              it is emptied and stays on the robot, which has to return it; a shelf to be returned is put
+ *              down on any free place.
+ * Rewards      for the robot: reward_lift for lifting a requested shelf, reward_deliver for emptying it at
+ *              a goal, reward_return for returning it.
+ * Ends         truncation after max_steps steps, for all robots. Returning a shelf completes a delivery.
+ * Rules        All robots move at once. A robot that goes forward into a free cell moves; into the cell of
+ *              a robot that moves away, it follows; circles of robots turn; two robots never change
+ *              places. Where several want the same cell, robots are asked in the order of their numbers,
+ *              each after the one in front of it, and circles come first. Robots that carry a shelf to be
+ *              returned enter no goal, those that carry any shelf no place that has one. When a shelf is
+ *              delivered, another shelf that stands and is not requested is asked for, so that there are
+ *              always num_requested_shelves.
+ * Source       Papoudakis et al., "Benchmarking Multi-Agent Deep Reinforcement Learning Algorithms in
+ *              Cooperative Tasks" (2021), and PufferLib's RWare, whose maps and numbers these are. There a
+ *              robot sees one other robot at most, not its own cell, and not where shelves may be
+ *              returned; seeds have no effect, and episodes never end.
  *
- * A game takes 1.3 KB, whatever the parameters. */
+ * A game takes 1.3 KB, whatever the parameters.
+ */
 #ifndef RWARE_H
 #define RWARE_H
 

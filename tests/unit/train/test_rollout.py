@@ -294,6 +294,13 @@ def test_another_autoreset_is_refused():
         collected(Scripted(2, autoreset="disabled"))
 
 
+def test_next_step_is_refused_where_agents_end_one_by_one():
+    vecenv = Scripted(2, autoreset="next_step")
+    vecenv.agents_end = True
+    with pytest.raises(APIUsageError, match="whose agents end one by one"):
+        collected(vecenv)
+
+
 def test_outputs_that_are_not_finite_are_an_error():
     class Broken(Sum):
         def forward_eval(self, observations, state=None):
