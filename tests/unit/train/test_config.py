@@ -13,7 +13,7 @@ def test_own_file_overrides_defaults_and_flags_override_both():
     assert config.env_name == "breakout"
     assert config.env["num_envs"] == 3
     assert config.train.total_timesteps == 5
-    assert load_config("breakout").env["num_envs"] == 1024
+    assert load_config("breakout").env["num_envs"] == 512
     assert load_config("puffer_breakout") == load_config("breakout")
 
 
