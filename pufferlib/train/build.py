@@ -1,5 +1,7 @@
 """From settings to what they describe: environments, policy, optimizer, device."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -56,8 +58,8 @@ def pick_num_threads(config: TrainConfig, policy: Policy) -> int:
 
 
 def build_policy(config: Config, vecenv: Any) -> Policy:
-    """The policy of a run, on its device; its first weights follow from ``train.seed``."""
-    with torch.random.fork_rng(devices=[]):
+    """The policy of a run, on its device; its first weights follow from ``train.seed``, on any number of cores."""
+    with torch.random.fork_rng(devices=[]), _one_thread():
         torch.manual_seed(config.train.seed)
         settings = config.policy
         policy = make_policy(
@@ -69,6 +71,17 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
             registry.policies(config.env_name),
         )
     return policy.to(pick_device(config.train.device))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Orthogonal weights come from a QR decomposition, whose last bits depend on the number of threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def build_optimizer(config: TrainConfig, policy: Policy) -> torch.optim.Optimizer:

@@ -10,11 +10,12 @@ import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
 from pettingzoo import ParallelEnv
+from torch.nn.utils import parameters_to_vector
 
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
-from pufferlib.train.build import build_vecenv
+from pufferlib.train.build import build_policy, build_vecenv
 from pufferlib.train.config import load_config
 from pufferlib.train.loggers import JsonlLogger
 from pufferlib.train.trainer import Trainer
@@ -327,3 +328,19 @@ def test_acting_and_learning_have_their_own_threads(make_trainer, target_env):
     trainer.step()
     assert seen == {1}
     assert torch.get_num_threads() == 2
+
+
+def test_the_first_weights_do_not_depend_on_the_number_of_threads():
+    config = load_config("breakout")
+    vecenv = build_vecenv(config)
+    before, weights = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            weights.append(parameters_to_vector(build_policy(config, vecenv).parameters()))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+        vecenv.close()
+    assert torch.equal(weights[0], weights[1])
+    assert torch.equal(weights[0], weights[2])
