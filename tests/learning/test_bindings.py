@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(900)]
 @pytest.mark.parametrize(
     ("name", "steps", "score"),
     [
-        ("classic/CartPole-v1", 200_000, 475.0),
+        ("classic/CartPole-v1", 300_000, 475.0),
         ("minigrid/MiniGrid-Empty-5x5-v0", 60_000, 0.9),
     ],
 )
