@@ -1,6 +1,7 @@
 """A step that several threads share: the same bytes, no matter how many; and what can come in between."""
 
 import functools
+import hashlib
 import os
 import signal
 import subprocess
@@ -25,14 +26,17 @@ def many_threads(monkeypatch):
 
 
 def play(name, num_threads, steps, num_envs=64, **kwargs):
-    """The bytes of all that is returned in ``steps`` steps after a reset, and the reports."""
+    """Digests of all that is returned in ``steps`` steps after a reset, and the reports."""
     env = ocean.OceanEnv(name, num_envs=num_envs, seed=3, num_threads=num_threads, **kwargs)
     env.action_space.seed(0)
     actions = [env.action_space.sample() for _ in range(100)]
     seen = [env.reset()[0].tobytes()]
     for step in range(steps):
         *arrays, infos = env.step(actions[step % 100])
-        seen.append(b"".join(array.tobytes() for array in (*arrays, env.masks, env.final_observations)))
+        digest = hashlib.blake2b()
+        for array in (*arrays, env.masks, env.final_observations):
+            digest.update(array)
+        seen.append(digest.digest())
         seen.append(repr(infos))
     env.close()
     return seen
@@ -52,10 +56,9 @@ def run_script(script):
 @every_env
 @pytest.mark.usefixtures("many_threads")
 def test_any_number_of_threads_gives_the_same_bytes(name):
-    steps = min(1000, 64_000_000 // ocean.OceanEnv(name, num_envs=64).observations.nbytes)  # all are kept
-    expected = play(name, 1, steps)
+    expected = play(name, 1, 1000)
     for num_threads in range(2, 9):
-        assert play(name, num_threads, steps) == expected, f"{num_threads} threads give other bytes than one"
+        assert play(name, num_threads, 1000) == expected, f"{num_threads} threads give other bytes than one"
 
 
 @pytest.mark.parametrize("num_envs", [1, 2, 3, 5, 17, 33, 1000])

@@ -255,6 +255,7 @@ def test_closing_the_window_ends_the_game(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     game, window = Game("squared", {}), Closing([])
     play(game, window, 1000)
+    assert game.steps == 0
     window.close()
     game.close()
 
