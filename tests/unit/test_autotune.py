@@ -102,10 +102,27 @@ class Big(Homebody):
         self.memory = np.ones(20 << 20, np.uint8)
 
 
-def test_the_memory_of_an_environment_is_measured():
-    creator = functools.partial(GymnasiumPufferEnv, env_creator=Big)
-    profile = measuring.profile_env(functools.partial(vector.make, creator, backend="Serial"), 0.01)
-    assert 15 << 20 <= profile.ram_bytes <= 25 << 20
+class BigInParts(Homebody):
+    """Takes 20 MiB, in parts that the allocator keeps when they are free."""
+
+    def __init__(self):
+        self.memory = [np.ones(64 << 10, np.uint8) for _ in range(320)]
+
+
+def bytes_of(environment):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=environment)
+    return measuring.profile_env(functools.partial(vector.make, creator, backend="Serial"), 0.01).ram_bytes
+
+
+@pytest.mark.parametrize("environment", [Big, BigInParts])
+def test_the_memory_of_an_environment_is_measured(environment):
+    assert 15 << 20 <= bytes_of(environment) <= 25 << 20
+
+
+def test_memory_that_was_freed_before_is_not_taken_off_it():
+    parts = [np.ones(64 << 10, np.uint8) for _ in range(1600)]
+    del parts[:-1]  # the last one keeps the allocator from giving the rest back by itself
+    assert 15 << 20 <= bytes_of(BigInParts) <= 25 << 20
 
 
 def test_a_native_environment_is_tried_as_one_batch():
