@@ -83,7 +83,7 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
     if type(observations) is not Tensor or is_dynamo_compiling() or forward_ad._current_level >= 0:
         return _restore(observations, dtype)
     try:
-        structure, is_inference, views_of, _ = _seen[observations.data_ptr()]
+        structure, is_inference, is_real, views_of, _ = _seen[observations.data_ptr()]
         views = views_of[observations.shape]
     except KeyError:
         return _remember(observations, dtype)
@@ -92,7 +92,7 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
     if (
         structure is dtype
         and observations.is_contiguous()
-        and not observations.requires_grad
+        and not (is_real and observations.requires_grad)
         and (not is_inference or observations.is_inference())
     ):
         return views()
@@ -123,10 +123,11 @@ def _restore(observations: Tensor, dtype: NativeDtype) -> Any:
 # What was seen, by address. The views hold the memory, so that an address here cannot come to mean
 # another memory. They do not hold the tensor that owns it, with which the entry goes. Memory of
 # numpy has no owner that torch knows: there the oldest entry soon makes way for the newest. An entry:
-# structure, whether the views are inference tensors (autograd refuses those), views by the one shape
-# that was seen, owner. By shape, because while torch.jit.trace watches a shape holds tensors, which
-# equal no key: so those observations are never taken for seen, and nothing else needs to ask.
-_Entry = tuple[NativeDtype, bool, dict[torch.Size, Callable[[], Any]], "weakref.ref[Tensor] | None"]
+# structure, whether the views are inference tensors (autograd refuses those), whether the numbers are
+# real and so may want a gradient, views by the one shape that was seen, owner. By shape, because while
+# torch.jit.trace watches a shape holds tensors, which equal no key: so those observations are never
+# taken for seen, and nothing else needs to ask.
+_Entry = tuple[NativeDtype, bool, bool, dict[torch.Size, Callable[[], Any]], "weakref.ref[Tensor] | None"]
 _seen: dict[int, _Entry] = {}
 _foreign: dict[int, None] = {}  # addresses in _seen without an owner, oldest first
 MAX_FOREIGN = 16
@@ -143,7 +144,8 @@ def _remember(observations: Tensor, dtype: NativeDtype) -> Any:
     owner = observations if observations._base is None else observations._base
     is_foreign = owner is observations and not observations.untyped_storage().resizable()
     reference = None if is_foreign else weakref.ref(owner, functools.partial(_forget, address))
-    _seen[address] = (dtype, observations.is_inference(), {observations.shape: views}, reference)
+    is_real = observations.is_floating_point()
+    _seen[address] = (dtype, observations.is_inference(), is_real, {observations.shape: views}, reference)
     _foreign.pop(address, None)
     if is_foreign:
         _foreign[address] = None

@@ -98,12 +98,13 @@ cdef struct LeafSlot:
     Py_ssize_t offset
     Py_ssize_t nbytes
     Py_ssize_t count
-    Py_ssize_t depth  # of its path
+    PyObject *key  # borrowed from its path; NULL unless that is one key
     int ndim
     Py_ssize_t shape[MAX_NDIM]
     PyObject *scalar_type  # borrowed from the leaf's dtype
     bint is_array  # its values are plain arrays: those of the right type are copied as they are
     bint is_integer  # its values are plain integers
+    bint is_long  # and kept in 64 bits
     int real_bytes  # of one element that is real, otherwise 0
 
 
@@ -120,6 +121,7 @@ cdef class Packer:
     cdef tuple _leaves
     cdef tuple _paths
     cdef LeafSlot *_slots
+    cdef Py_ssize_t _num_leaves
     cdef Py_ssize_t _row_bytes
     cdef bint _is_one_leaf  # of at most ALWAYS_LOOKED_AT bytes, and the whole sample
     cdef object _batch
@@ -129,7 +131,8 @@ cdef class Packer:
         self._leaves = layout.leaves
         self._row_bytes = layout.dtype.itemsize
         self._paths = tuple([leaf.path for leaf in self._leaves])
-        self._slots = <LeafSlot *>PyMem_Calloc(len(self._leaves), sizeof(LeafSlot))
+        self._num_leaves = len(self._leaves)
+        self._slots = <LeafSlot *>PyMem_Calloc(self._num_leaves, sizeof(LeafSlot))
         if self._slots == NULL:
             raise MemoryError()
         for position, leaf in enumerate(self._leaves):
@@ -169,33 +172,40 @@ cdef class Packer:
 
     cdef inline int write(self, char *start, sample, bint look_everywhere) except -1:
         """Write ``sample`` into the row at ``start``; large leaves are searched for NaN only if asked to."""
-        if self._is_one_leaf and copy_sound_array(self._slots, start, <PyObject *>sample):
+        if self._is_one_leaf and copy_sound(self._slots, start, <PyObject *>sample, True):
             return 0
         return self.write_leaves(start, sample, look_everywhere)
 
     cdef int write_leaves(self, char *start, sample, bint look_everywhere) except -1:
         cdef Py_ssize_t position
         cdef LeafSlot *slot
-        for position in range(len(self._leaves)):
+        cdef PyObject *value
+        cdef bint look
+        cdef bint is_dict = type(sample) is dict
+        for position in range(self._num_leaves):
             slot = &self._slots[position]
-            value = self.find(position, sample) if slot.depth else sample
-            if not copy_plain(slot, start + slot.offset, value):
-                copy_converted(slot, start + slot.offset, self._leaves[position].convert(value))
-            if slot.real_bytes and (look_everywhere or slot.nbytes <= ALWAYS_LOOKED_AT):
-                if holds_nan(start + slot.offset, slot.real_bytes, slot.count):
-                    raise self._leaves[position].error("numbers", "nan")
+            look = slot.real_bytes and (look_everywhere or slot.nbytes <= ALWAYS_LOOKED_AT)
+            if is_dict and slot.key is not NULL:  # by far the most common; nothing here runs Python, so borrowing is safe
+                value = PyDict_GetItemWithError(sample, <object>slot.key)
+                if value is not NULL and copy_sound(slot, start + slot.offset, value, look):
+                    continue
+            self.write_leaf(position, start + slot.offset, self.find(position, sample), look)
         return 0
 
-    cdef inline object find(self, Py_ssize_t position, sample):
+    cdef int write_leaf(self, Py_ssize_t position, char *target, value, bint look) except -1:
+        """Write any value that a leaf takes."""
+        slot = &self._slots[position]
+        if not copy_plain(slot, target, value):
+            copy_converted(slot, target, self._leaves[position].convert(value))
+        if look and holds_nan(target, slot.real_bytes, slot.count):
+            raise self._leaves[position].error("numbers", "nan")
+        return 0
+
+    cdef object find(self, Py_ssize_t position, sample):
         """The value of a leaf inside ``sample``."""
         cdef PyObject *found
-        cdef tuple path = <tuple>self._paths[position]
-        if len(path) == 1 and type(sample) is dict:  # by far the most common
-            found = PyDict_GetItemWithError(sample, path[0])
-            if found is not NULL:
-                return <object>found
         value = sample
-        for key in path:
+        for key in self._paths[position]:
             if type(value) is dict:
                 found = PyDict_GetItemWithError(value, key)
                 if found is NULL:
@@ -215,13 +225,14 @@ cdef fill_slot(LeafSlot *slot, leaf):
     slot.offset = leaf.offset
     slot.nbytes = leaf.nbytes
     slot.count = leaf.count
-    slot.depth = len(leaf.path)
+    slot.key = <PyObject *>leaf.path[0] if len(leaf.path) == 1 else NULL
     slot.ndim = len(leaf.shape)
     for axis in range(slot.ndim):
         slot.shape[axis] = leaf.shape[axis]
     slot.scalar_type = <PyObject *>scalar_type
     slot.is_array = dtype.isnative and isinstance(leaf.space, (Box, Discrete, MultiBinary, MultiDiscrete))
     slot.is_integer = isinstance(leaf.space, Discrete)
+    slot.is_long = slot.is_integer and scalar_type is int64_type and dtype.isnative
     slot.real_bytes = dtype.itemsize if dtype.kind == "f" and dtype.isnative else 0
 
 
@@ -236,15 +247,20 @@ cdef inline bint copy_plain(const LeafSlot *slot, char *target, value) except -1
     return slot.is_integer and copy_integer(slot, target, value)
 
 
-cdef inline bint copy_sound_array(const LeafSlot *slot, char *target, PyObject *value) noexcept:
-    """Copy an array that is just as it should be; False when it is not, or no array: for most observations this is all."""
-    if <PyObject *>value.ob_type != <PyObject *>ndarray or not heads_are_readable or not slot.is_array:
+cdef inline bint copy_sound(const LeafSlot *slot, char *target, PyObject *value, bint look) noexcept:
+    """Copy a value that is just as it should be; False when it is not: for most observations this is all."""
+    if not heads_are_readable:
         return False
+    if <PyObject *>value.ob_type != <PyObject *>ndarray:
+        if <PyObject *>value.ob_type != <PyObject *>int64_type or not slot.is_long:
+            return False
+        (<int64_t *>target)[0] = (<const Int64 *>value).number
+        return True
     head = <const ArrayHead *>value
-    if head.dtype.scalar_type != slot.scalar_type or not has_shape(head, slot) or not is_native(head.dtype):
+    if not slot.is_array or head.dtype.scalar_type != slot.scalar_type or not has_shape(head, slot) or not is_native(head.dtype):
         return False
     memcpy(target, head.data, slot.nbytes)
-    return not slot.real_bytes or not holds_nan(target, slot.real_bytes, slot.count)
+    return not look or not holds_nan(target, slot.real_bytes, slot.count)
 
 
 cdef inline bint has_shape(const ArrayHead *head, const LeafSlot *slot) noexcept:
