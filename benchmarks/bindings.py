@@ -47,8 +47,9 @@ class Game:
         name: An environment of it.
         adds: Percent that emulation and Serial may add to a bare step.
         two_workers: How many times as fast as bare environments in one process two workers must be.
-        envs: How many side by side.
-        slow_reset: Whether batches of half the environments must be faster than waiting for all.
+        envs: How many side by side; more where a step is over sooner than two workers can be told.
+        slow_reset: Whether batches of half the environments must be faster than waiting for all. They are then
+            what must be as many times as fast as ``two_workers`` says.
         reset_ms: The longest that a reset may take.
         preprocessing: How many times as much Gymnasium's own wrappers must cost, which show the same.
     """
@@ -63,13 +64,13 @@ class Game:
 
 
 GAMES = (
-    Game("minigrid/MiniGrid-DoorKey-8x8-v0", adds=2, two_workers=1.8),
+    Game("minigrid/MiniGrid-DoorKey-8x8-v0", adds=2, two_workers=1.8, envs=64),
     Game("crafter/CrafterReward-v1", adds=2, two_workers=1.8, slow_reset=True, reset_ms=150),
     Game("atari/breakout", adds=2, two_workers=1.8, preprocessing=1.3),
-    Game("nethack/NetHackScore-v0", adds=6, two_workers=1.8),
-    Game("classic/CartPole-v1"),
-    Game("box2d/LunarLander-v3"),
-    Game("mujoco/HalfCheetah-v5"),
+    Game("nethack/NetHackScore-v0", adds=6, two_workers=1.8, envs=64),
+    Game("classic/CartPole-v1", envs=64),
+    Game("box2d/LunarLander-v3", envs=64),
+    Game("mujoco/HalfCheetah-v5", envs=64),
 )
 
 
@@ -324,11 +325,10 @@ def game_rows(game: Game, sides: Sides) -> Iterator[tuple[Row, dict[str, Measure
     name, envs, seconds = game.name, game.envs, sides.seconds
     row = Row(f"{name}: emulation and Serial add to a step", "%", game.adds)
     libraries = {OURS: "puffer", SYNC: "sync"}
-    yield row, {who: sides.ask("added", library, name, envs, 3 * seconds) for who, library in libraries.items()}
+    yield row, {who: sides.ask("added", library, name, 8, 3 * seconds) for who, library in libraries.items()}
     goal = {} if game.two_workers is None else {BARE_LOOP: game.two_workers}
-    row = Row(
-        f"{name}: a step, {envs} envs, 2 workers", "us", None, goal, "two processes, each with half of the bare ones"
-    )
+    limit = "two processes, each with half of the bare ones"
+    row = Row(f"{name}: a step, {envs} envs, 2 workers", "us", None, {} if game.slow_reset else goal, limit)
     yield (
         row,
         {
@@ -341,13 +341,16 @@ def game_rows(game: Game, sides: Sides) -> Iterator[tuple[Row, dict[str, Measure
         },
     )
     if game.slow_reset:
-        row = Row(f"{name}: a step, 2 workers, batches of half", "us", None, {ALL: 1.0})
+        row = Row(f"{name}: a step, 2 workers, batches of half", "us", None, {ALL: 1.0, **goal}, limit)
+        long = 20 * seconds  # for as many resets in each
         yield (
             row,
             {
-                OURS: sides.ask("step", "puffer", name, envs, 2, envs // 2, 20 * seconds),
-                ALL: sides.ask("step", "puffer", name, envs, 2, envs, 20 * seconds),
-                ASYNC: sides.ask("step", "async", name, envs, 0, envs, 20 * seconds),
+                OURS: sides.ask("step", "puffer", name, envs, 2, envs // 2, long),
+                ALL: sides.ask("step", "puffer", name, envs, 2, envs, long),
+                BARE_LOOP: sides.ask("step", "bare", name, envs, 0, envs, long),
+                ASYNC: sides.ask("step", "async", name, envs, 0, envs, long),
+                LIMIT: lambda: halved(sides.both("step", "bare", name, envs // 2, 0, envs // 2, long)()),
             },
         )
     if game.reset_ms is not None:

@@ -20,9 +20,9 @@ def world_rows(sides: Any) -> Iterator[tuple[Row, dict[str, Any]]]:
     """The rows, and how their contestants are measured."""
     row = Row(f"{WORLD}: emulation and Serial add to a step", "%", 10)
     yield row, {OURS: sides.ask("world_added", 6 * sides.seconds)}
-    row = Row(f"{WORLD}: a step, 4 worlds, 4 workers, batches of half", "us", None, {ALL: 1.0})
+    row = Row(f"{WORLD}: a step, 4 worlds, 2 workers, batches of half", "us", None, {ALL: 1.0})
     batches = {OURS: 2, ALL: 4}
-    yield row, {who: sides.ask("world_step", 4, batch, 40 * sides.seconds) for who, batch in batches.items()}
+    yield row, {who: sides.ask("world_step", 2, batch, 40 * sides.seconds) for who, batch in batches.items()}
 
 
 def world_added(seconds: float) -> float:
