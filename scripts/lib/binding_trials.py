@@ -1,8 +1,8 @@
 """Bindings tried in clean environments: with newer releases of what they pin, and as plain pip installs them.
 
 scripts/lock --check-updates tries each newer release alone, with our wheel and the binding's other packages as
-they are locked where that still fits. scripts/lock --check-extras installs pufferlib[NAME] of each extra. Both
-run the binding's conformance tests.
+they are locked where that still fits. scripts/lock --check-extras installs pufferlib[NAME] of each extra, and
+pufferlib[common]. Both run the conformance tests of the bindings that are there then.
 """
 
 import os
@@ -19,6 +19,7 @@ import binding_locks as bindings
 from resolver import PYTHON_VERSION, ROOT, LockError, find_uv, locked_versions, package_name, resolve
 
 TRIAL_TIMEOUT_S = 3600
+COMMON = "common"  # the extra of all bindings that pip can install together
 TESTS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis")
 
 
@@ -59,17 +60,29 @@ def check_updates(facts: dict[str, Any], names: Iterable[str]) -> list[Update]:
 
 
 def check_extras(facts: dict[str, Any], names: Iterable[str]) -> list[str]:
-    """Install the extra of each binding with pip alone and play it; print each outcome, return those that broke."""
-    chosen = [_entry(facts, name) for name in names] or [entry for entry in facts.values() if entry.extra]
+    """Install each of these extras (or all) with pip alone and play it; print each outcome, return those that broke."""
+    chosen = [*names] or [*(entry.name for entry in facts.values() if entry.extra), COMMON]
+    extras = {name: _holds(facts, name) for name in chosen}
     broken = []
     with tempfile.TemporaryDirectory() as folder:
         wheel = build_wheel(Path(folder))
-        for entry in chosen:
+        for name, entries in extras.items():
+            extra = COMMON if name == COMMON else entries[0].extra_name
             with tempfile.TemporaryDirectory(dir=folder) as place:
-                problem = _install_extra(entry, wheel, Path(place) / "venv") or _play(entry, Path(place))
-            print(f"pufferlib[{entry.extra_name}]: {f'BROKEN: {problem}' if problem else 'works'}", flush=True)
-            broken += [entry.name] if problem else []
+                problem = _install_extra(extra, wheel, Path(place) / "venv") or _play(entries, Path(place))
+            print(f"pufferlib[{extra}]: {f'BROKEN: {problem}' if problem else 'works'}", flush=True)
+            broken += [name] if problem else []
     return broken
+
+
+def _holds(facts: dict[str, Any], extra: str) -> list[Any]:
+    """The bindings that an extra brings."""
+    if extra == COMMON:
+        return [entry for entry in facts.values() if entry.common]
+    entry = _entry(facts, extra)
+    if not entry.extra:
+        raise LockError(f"{extra} has no extra: {entry.extra_why}")
+    return [entry]
 
 
 def _entry(facts: dict[str, Any], name: str) -> Any:
@@ -107,7 +120,7 @@ def trial(entry: Any, update: Update, facts: dict[str, Any], wheel: Path, place:
         resolve(wanted, "--config-file", config, "--output-file", lock, build=True)
     except LockError as error:
         return f"cannot be resolved: {_gist(str(error))}"
-    return _install(entry, lock, place / "venv") or _play(entry, place)
+    return _install(entry, lock, place / "venv") or _play([entry], place)
 
 
 def build_wheel(folder: Path) -> Path:
@@ -126,9 +139,9 @@ def _install(entry: Any, lock: Path, venv: Path) -> str:
     )
 
 
-def _install_extra(entry: Any, wheel: Path, venv: Path) -> str:
+def _install_extra(extra: str, wheel: Path, venv: Path) -> str:
     pip = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    return _tried([sys.executable, "-m", "venv", venv], [*pip, f"{wheel}[{entry.extra_name}]"], [*pip, *TESTS])
+    return _tried([sys.executable, "-m", "venv", venv], [*pip, f"{wheel}[{extra}]"], [*pip, *TESTS])
 
 
 def _tried(*steps: list[Any]) -> str:
@@ -141,12 +154,14 @@ def _tried(*steps: list[Any]) -> str:
     return ""
 
 
-def _play(entry: Any, place: Path) -> str:
-    """Run the binding's conformance tests in the new environment."""
+def _play(entries: Iterable[Any], place: Path) -> str:
+    """Run the conformance tests of the bindings in the new environment."""
     # -P: the installed package, not the sources in the working folder
     command = [place / "venv" / "bin" / "python", "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += [ROOT / "tests" / "conformance" / "test_bindings.py", "-k", f"[{entry.name}/"]
-    env = {**os.environ, "COLUMNS": "300"}  # of the lines that say what failed
+    chosen = " or ".join(f"[{entry.name}/" for entry in entries)
+    command += [ROOT / "tests" / "conformance" / "test_bindings.py", "-k", chosen]
+    # COLUMNS: of the lines that say what failed; TANK_BINDINGS: a binding that cannot be played is no skip
+    env = {**os.environ, "COLUMNS": "300", "TANK_BINDINGS": "all"}
     try:
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=TRIAL_TIMEOUT_S)
     except subprocess.TimeoutExpired:

@@ -88,6 +88,33 @@ def test_an_extra_is_installed_by_pip_alone(
     assert commands[1][-1] == f"{tmp_path / 'ours.whl'}[atari]"
 
 
+def test_the_extra_of_all_is_installed_at_once_and_none_of_its_bindings_is_left_out(
+    updates: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+) -> None:
+    commands: list[tuple[list[str], dict[str, Any]]] = []
+
+    def run(command: list[Any], **options: Any) -> Any:
+        commands.append(([str(word) for word in command], options))
+        return subprocess.CompletedProcess(command, 0, stdout="2 passed in 1.0s", stderr="")
+
+    monkeypatch.setattr(updates, "build_wheel", lambda folder: tmp_path / "ours.whl")
+    monkeypatch.setattr(updates.subprocess, "run", run)
+    facts = updates.bindings.load_facts()
+    assert updates.check_extras(facts, ["common"]) == []
+    assert capsys.readouterr().out == "pufferlib[common]: works\n"
+    assert commands[1][0][-1] == f"{tmp_path / 'ours.whl'}[common]"
+    (*_, chosen), options = commands[-1]
+    assert chosen.split(" or ") == [f"[{entry.name}/" for entry in facts.values() if entry.common]
+    assert options["env"]["TANK_BINDINGS"] == "all"
+
+
+def test_a_binding_without_an_extra_is_a_sentence() -> None:
+    command = [sys.executable, ROOT / "scripts/lock", "--check-extras", "griddly"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("lock: error: griddly has no extra: it asks for gym")
+
+
 def test_a_name_that_is_no_binding_is_a_sentence() -> None:
     command = [sys.executable, ROOT / "scripts/lock", "--check-updates", "atary"]
     done = subprocess.run(command, capture_output=True, text=True)
