@@ -14,8 +14,11 @@ from gymnasium.envs.registration import load_env_creator
 from gymnasium.spaces import Box
 
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.wrappers import ClipAction
 
-__all__ = ["ChannelsFirst", "checked_count", "checked_switch", "environment", "full_id", "quiet_pygame", "registered"]
+from ._options import check_counts, check_render_mode, check_switches
+
+__all__ = ["ChannelsFirst", "control_task", "environment", "full_id", "quiet_pygame", "registered"]
 
 Env = gymnasium.Env[Any, Any]
 
@@ -55,10 +58,9 @@ def registered(
         UnknownNameError: An option that the class does not take; the nearest are suggested.
         APIUsageError: The class refuses a value.
     """
-    if render_mode not in (None, "rgb_array"):
-        raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+    check_render_mode(where, render_mode)
     if max_episode_steps is not None:
-        checked_count(where, "max_episode_steps", max_episode_steps)
+        check_counts(where, max_episode_steps=max_episode_steps)
     spec = copy.deepcopy(gymnasium.spec(env_id))
     spec.order_enforce = False
     known = {*_keywords(load_env_creator(str(spec.entry_point))), *spec.kwargs} - _HANDLED
@@ -74,6 +76,27 @@ def registered(
     return env
 
 
+def control_task(
+    where: str,
+    env_id: str,
+    /,
+    *,
+    max_episode_steps: int | None = None,
+    clip_action: bool = False,
+    render_mode: str | None = None,
+    **options: Any,
+) -> Env:
+    """What ``registered`` makes; with ``clip_action`` it takes any real action and clips it to the Box.
+
+    Raises:
+        UnknownNameError: An option that neither this function nor the class takes.
+        APIUsageError: A value is of the wrong type or out of its range.
+    """
+    check_switches(where, clip_action=clip_action)
+    env = registered(where, env_id, options, render_mode, max_episode_steps)
+    return ClipAction(env) if clip_action and isinstance(env.action_space, Box) else env
+
+
 class ChannelsFirst(gymnasium.ObservationWrapper[Any, Any, Any]):
     """Shows pictures ``(height, width, channels)`` as ``(channels, height, width)``, as NatureCNN takes them."""
 
@@ -87,28 +110,6 @@ class ChannelsFirst(gymnasium.ObservationWrapper[Any, Any, Any]):
     def observation(self, observation: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """A view of the picture."""
         return observation.transpose(2, 0, 1)
-
-
-def checked_count(where: str, option: str, value: Any, low: int = 1) -> int:
-    """``value`` if it is an int of at least ``low``.
-
-    Raises:
-        APIUsageError: It is not.
-    """
-    if type(value) is not int or value < low:
-        raise APIUsageError(f"{where}: {option} must be an int >= {low}, got {value!r}")
-    return value
-
-
-def checked_switch(where: str, option: str, value: Any) -> bool:
-    """``value`` if it is True or False.
-
-    Raises:
-        APIUsageError: It is not.
-    """
-    if type(value) is not bool:
-        raise APIUsageError(f"{where}: {option} must be True or False, got {value!r}")
-    return value
 
 
 def quiet_pygame() -> contextlib.AbstractContextManager[None]:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pufferlib.buffers import BufferSource
-from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
+from pufferlib.errors import BindingMissing, UnknownNameError
 from pufferlib.isolated import IsolatedEnv, find_interpreter, stack_folders
 
 from ._creating import facts_of
 from ._missing import way_to_install
+from ._options import check_render_mode
 
-__all__ = ["check_count", "isolated_creator"]
+__all__ = ["isolated_creator"]
 
 
 def isolated_creator(
@@ -37,13 +38,6 @@ def isolated_creator(
     return functools.partial(_create, package, adaptor, arguments, name)
 
 
-def check_count(where: str, **values: object) -> None:
-    """Raise APIUsageError unless every value is an int of at least 1."""
-    for option, value in values.items():
-        if type(value) is not int or value < 1:
-            raise APIUsageError(f"{where}: {option} must be an int >= 1, got {value!r}")
-
-
 def _create(
     package: str,
     adaptor: str,
@@ -61,8 +55,7 @@ def _create(
     known = {item.name for item in parameters if item.kind is item.KEYWORD_ONLY} | {"timeout_s", "render_mode"}
     for option in options.keys() - known:
         raise UnknownNameError.of(where, "option", option, known)
-    if render_mode not in (None, "rgb_array"):
-        raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+    check_render_mode(where, render_mode)
     checked = arguments(where, **options) | {"name": name, "seed": seed, "render_mode": render_mode}
     python = find_interpreter(facts.isolated)
     if python is None:

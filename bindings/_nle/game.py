@@ -13,6 +13,8 @@ from gymnasium.spaces import Dict
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.render.text import draw_terminal
 
+from .._options import check_render_mode
+
 # MicroRTS looks in its turn whether nle is loaded.
 if "jpype" in sys.modules and sys.modules["jpype"].isJVMStarted():
     raise APIUsageError(
@@ -22,12 +24,11 @@ if "jpype" in sys.modules and sys.modules["jpype"].isJVMStarted():
 from nle import nethack
 from nle.env import NLE
 
-__all__ = ["Info", "Mended", "Observation", "check_counts", "check_keys", "mended"]
+__all__ = ["Info", "Mended", "Observation", "check_keys", "mended"]
 
 Info = dict[str, Any]
 Observation = dict[str, npt.NDArray[Any]]
 
-RENDER_MODES = (None, "rgb_array", "ansi")
 MAX_SEED = 1 << 62
 
 
@@ -112,14 +113,5 @@ def check_keys(where: str, keys: Sequence[str], known: Any, render_mode: str | N
     for key in keys:
         if key not in known:
             raise UnknownNameError.of(where, "observation key", key, known)
-    if render_mode not in RENDER_MODES:
-        raise APIUsageError(f"{where}: render_mode must be None, 'rgb_array' or 'ansi', got {render_mode!r}")
+    check_render_mode(where, render_mode, "ansi")
     return tuple(keys)
-
-
-def check_counts(where: str, given: Info, *options: str) -> None:
-    """Those of ``options`` that are given must be whole numbers from 1."""
-    for option in options:
-        value = given.get(option, 1)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise APIUsageError(f"{where}: {option} must be an int >= 1, got {value!r}")

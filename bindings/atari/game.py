@@ -17,6 +17,8 @@ from pufferlib._native import FrameStack
 from pufferlib.errors import APIUsageError
 from pufferlib.wrappers import EpisodeStats
 
+from .._options import check_counts, check_render_mode, check_switches
+
 __all__ = ["AtariGame", "EpisodicLife", "make_game"]
 
 Pixels = npt.NDArray[np.uint8]
@@ -26,7 +28,7 @@ Info = dict[str, Any]
 
 def make_game(game: str, *, episodic_life: bool = False, reward_clip: bool = False, **options: Any) -> Env:
     """``AtariGame(game, **options)`` in the wrappers asked for; infos tell the score of each whole game."""
-    _check_switches(game, episodic_life=episodic_life, reward_clip=reward_clip)
+    check_switches(f"atari/{game}", episodic_life=episodic_life, reward_clip=reward_clip)
     env: Env = EpisodeStats(AtariGame(game, **options))  # innermost: it sees whole games and unclipped points
     if episodic_life:
         env = EpisodicLife(env)
@@ -70,14 +72,14 @@ class AtariGame(gymnasium.Env[Pixels, np.int64]):
         fire_reset: bool = False,
         render_mode: str | None = None,
     ) -> None:
-        _check_counts(game, 1, frame_skip=frame_skip, stack=stack, size=size, max_frames=max_frames)
-        _check_counts(game, 0, noop_max=noop_max)
+        where = f"atari/{game}"
+        check_counts(where, frame_skip=frame_skip, stack=stack, size=size, max_frames=max_frames)
+        check_counts(where, 0, noop_max=noop_max)
         chance = repeat_action_probability
         if not isinstance(chance, int | float | np.number) or not 0 <= chance < 1:
-            raise APIUsageError(f"atari/{game}: repeat_action_probability must be in [0, 1), got {chance!r}")
-        _check_switches(game, full_action_space=full_action_space, fire_reset=fire_reset)
-        if render_mode not in (None, "rgb_array"):
-            raise APIUsageError(f"atari/{game}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+            raise APIUsageError(f"{where}: repeat_action_probability must be in [0, 1), got {chance!r}")
+        check_switches(where, full_action_space=full_action_space, fire_reset=fire_reset)
+        check_render_mode(where, render_mode)
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / frame_skip}
         self.render_mode = render_mode
         self._frame_skip = frame_skip
@@ -169,18 +171,6 @@ class EpisodicLife(gymnasium.Wrapper[Pixels, np.int64, Pixels, np.int64]):
         self._game_over = terminated or truncated
         lives, self._lives = self._lives, self._game.lives
         return observation, reward, terminated or self._lives < lives, truncated, info
-
-
-def _check_counts(game: str, low: int, **values: object) -> None:
-    for option, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-            raise APIUsageError(f"atari/{game}: {option} must be an int >= {low}, got {value!r}")
-
-
-def _check_switches(game: str, **values: object) -> None:
-    for option, value in values.items():
-        if not isinstance(value, bool | np.bool_):
-            raise APIUsageError(f"atari/{game}: {option} must be True or False, got {value!r}")
 
 
 def _frame_pusher(newer: Pixels, older: Pixels, frames: Pixels) -> Callable[[bool], None]:

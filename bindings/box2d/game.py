@@ -7,9 +7,8 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
 
-from pufferlib.wrappers import ClipAction
-
-from .._gymnasium import ChannelsFirst, checked_switch, quiet_pygame, registered
+from .._gymnasium import ChannelsFirst, control_task, quiet_pygame
+from .._options import check_switches
 
 # The classes that SWIG made for Box2D have no __module__, of which Python warns as it loads them.
 # (As an error, that warning would crash the interpreter.)
@@ -23,32 +22,23 @@ __all__ = ["FreshWorld", "make_game"]
 Env = gymnasium.Env[Any, Any]
 
 
-def make_game(
-    name: str,
-    *,
-    max_episode_steps: int | None = None,
-    clip_action: bool = False,
-    channels_first: bool = False,
-    render_mode: str | None = None,
-    **options: Any,
-) -> Env:
-    """The game ``name``; ``options`` are those of its class in Gymnasium.
+def make_game(name: str, *, channels_first: bool = False, **options: Any) -> Env:
+    """The game ``name``; ``options`` are those of ``control_task`` and of its class in Gymnasium.
 
     Raises:
         UnknownNameError: It has no such option.
         APIUsageError: A value is of the wrong type or out of its range.
     """
     where = f"box2d/{name}"
-    checked_switch(where, "clip_action", clip_action)
-    checked_switch(where, "channels_first", channels_first)
-    env: Env = FreshWorld(registered(where, name, options, render_mode, max_episode_steps))
+    check_switches(where, channels_first=channels_first)
+    env: Env = FreshWorld(control_task(where, name, **options))
     space = env.observation_space
     assert isinstance(space, Box)
     if space.dtype == np.float32:
         env.unwrapped.observation_space = Box(-np.inf, np.inf, space.shape, np.float32)
     elif channels_first:
         env = ChannelsFirst(env)
-    return ClipAction(env) if clip_action and isinstance(env.action_space, Box) else env
+    return env
 
 
 class FreshWorld(gymnasium.Wrapper[Any, Any, Any, Any]):

@@ -11,6 +11,7 @@ from bsuite import bsuite, sweep
 from pufferlib.errors import APIUsageError
 
 from .._dm_env import FromDmEnv
+from .._options import check_render_mode
 
 __all__ = ["Experiment", "make_game"]
 
@@ -30,8 +31,7 @@ def make_game(name: str, *, render_mode: str | None = None) -> "Experiment":
     Raises:
         APIUsageError: It needs data that are not here, or ``render_mode`` is none that it has.
     """
-    if render_mode not in (None, "rgb_array"):
-        raise APIUsageError(f"bsuite/{name}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+    check_render_mode(f"bsuite/{name}", render_mode)
     experiment = name.partition("/")[0]
     missing = [file for file in _MNIST_FILES if not (_MNIST / file).is_file()]
     if experiment.startswith("mnist") and missing:

@@ -13,8 +13,9 @@ from pettingzoo.butterfly.pistonball import pistonball as _pistonball
 from pettingzoo.utils import BaseParallelWrapper
 from pettingzoo.utils.conversions import aec_to_parallel
 
-from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
+
+from .._options import check_counts, check_render_mode
 
 __all__ = [
     "Quiet",
@@ -48,11 +49,8 @@ def make_game(
         APIUsageError: ``size``, ``stack`` or ``render_mode`` is of the wrong type or out of its range.
     """
     where = f"butterfly/{name}"
-    for option, value in {"size": size, "stack": stack}.items():
-        if (isinstance(value, bool) or not isinstance(value, int) or value < 1) and (option, value) != ("size", None):
-            raise APIUsageError(f"{where}: {option} must be an int >= 1, got {value!r}")
-    if render_mode not in (None, "rgb_array"):
-        raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+    check_counts(where, stack=stack, size=1 if size is None else size)
+    check_render_mode(where, render_mode)
     # Always in this mode: in others cooperative_pong does not draw what its agents see.
     env: Any = Quiet(aec_to_parallel(_GAMES[name](render_mode="rgb_array", **options)), render_mode)
     is_picture = len(env.observation_space(env.possible_agents[0]).shape) == 3

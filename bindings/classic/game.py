@@ -3,37 +3,23 @@
 from typing import Any
 
 import gymnasium
-from gymnasium.spaces import Box
 
-from pufferlib.wrappers import ClipAction
-
-from .._gymnasium import checked_switch, environment, quiet_pygame, registered
+from .._gymnasium import control_task, environment, quiet_pygame
 
 __all__ = ["Drawn", "make_game"]
 
 Env = gymnasium.Env[Any, Any]
 
 
-def make_game(
-    name: str,
-    *,
-    max_episode_steps: int | None = None,
-    clip_action: bool = False,
-    render_mode: str | None = None,
-    **options: Any,
-) -> Env:
-    """The problem ``name``; ``options`` are those of its class in Gymnasium.
+def make_game(name: str, *, render_mode: str | None = None, **options: Any) -> Env:
+    """The problem ``name``; ``options`` are those of ``control_task`` and of its class in Gymnasium.
 
     Raises:
         UnknownNameError: It has no such option.
         APIUsageError: A value is of the wrong type or out of its range.
     """
-    where = f"classic/{name}"
-    checked_switch(where, "clip_action", clip_action)
-    env = registered(where, name, options, render_mode, max_episode_steps)
-    if render_mode is not None:
-        env = Drawn(env)
-    return ClipAction(env) if clip_action and isinstance(env.action_space, Box) else env
+    env = control_task(f"classic/{name}", name, render_mode=render_mode, **options)
+    return env if render_mode is None else Drawn(env)
 
 
 class Drawn(gymnasium.Wrapper[Any, Any, Any, Any]):

@@ -30,7 +30,8 @@ Source: Matthews et al. 2024, https://arxiv.org/abs/2402.16801
 from collections.abc import Callable
 from typing import Any
 
-from .._isolated import check_count, isolated_creator
+from .._isolated import isolated_creator
+from .._options import check_counts
 
 __all__ = ["env_creator", "names"]
 
@@ -46,7 +47,8 @@ def env_creator(name: str) -> Callable[..., Any]:
 
 
 def _arguments(where: str, *, num_envs: int = 16, max_timesteps: int | None = None) -> dict[str, Any]:
-    check_count(where, num_envs=num_envs)
+    check_counts(where, num_envs=num_envs)
     if max_timesteps is not None:
-        check_count(where, max_timesteps=max_timesteps)
-    return {"num_envs": num_envs, "max_timesteps": max_timesteps}
+        check_counts(where, max_timesteps=max_timesteps)
+        max_timesteps = int(max_timesteps)
+    return {"num_envs": int(num_envs), "max_timesteps": max_timesteps}

@@ -12,10 +12,9 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 from numba.core import dispatcher
 
-from pufferlib.errors import APIUsageError
-
 from .._gym_alias import gym_is_gymnasium
-from .._gymnasium import ChannelsFirst, checked_count, checked_switch
+from .._gymnasium import ChannelsFirst
+from .._options import check_counts, check_render_mode, check_switches
 
 __all__ = ["CrafterGame", "make_game"]
 
@@ -80,14 +79,12 @@ def make_game(
         APIUsageError: A value is of the wrong type or out of its range.
     """
     where = f"crafter/{name}"
-    checked_count(where, "view", view, 5)
-    checked_count(where, "size", size, view)
-    checked_count(where, "render_size", render_size, view)
-    checked_count(where, "area", area, 16)
-    checked_count(where, "length", length)
-    checked_switch(where, "channels_first", channels_first)
-    if render_mode not in (None, "rgb_array"):
-        raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+    check_counts(where, 5, view=view)
+    check_counts(where, view, size=size, render_size=render_size)
+    check_counts(where, 16, area=area)
+    check_counts(where, length=length)
+    check_switches(where, channels_first=channels_first)
+    check_render_mode(where, render_mode)
     game = crafter.Env((area, area), (view, view), (size, size), name == "CrafterReward-v1", length, seed=0)
     env = CrafterGame(game, render_size, render_mode)
     return ChannelsFirst(env) if channels_first else env

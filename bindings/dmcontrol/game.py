@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 
-from pufferlib.errors import APIUsageError, BindingMissing
+from pufferlib.errors import BindingMissing
 
 from .._dm_env import FromDmEnv
+from .._options import check_counts, check_render_mode, check_switches
 
 __all__ = ["Pixels", "Task", "make_game"]
 
@@ -58,12 +59,9 @@ def make_game(
         BindingMissing: Pictures are asked for and nothing can draw them.
     """
     where = f"dmcontrol/{name}"
-    if not isinstance(pixels, bool):
-        raise APIUsageError(f"{where}: pixels must be True or False, got {pixels!r}")
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise APIUsageError(f"{where}: size must be an int >= 1, got {size!r}")
-    if render_mode not in (None, "rgb_array"):
-        raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+    check_switches(where, pixels=pixels)
+    check_counts(where, size=size)
+    check_render_mode(where, render_mode)
     domain, _, task = name.partition("-")
     if _BACKEND == "disabled" and (pixels or render_mode or name == "quadruped-escape"):
         raise BindingMissing(

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
-from pufferlib.errors import APIUsageError
+from .._options import check_counts, check_render_mode
 
 __all__ = ["LabGame"]
 
@@ -51,11 +51,8 @@ class LabGame(gymnasium.Env[Pixels, np.int64]):
     def __init__(
         self, name: str, *, height: int = 72, width: int = 96, frame_skip: int = 4, render_mode: str | None = None
     ) -> None:
-        for option, value in {"height": height, "width": width, "frame_skip": frame_skip}.items():
-            if type(value) is not int or value < 1:
-                raise APIUsageError(f"dmlab/{name}: {option} must be an int >= 1, got {value!r}")
-        if render_mode not in (None, "rgb_array"):
-            raise APIUsageError(f"dmlab/{name}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+        check_counts(f"dmlab/{name}", height=height, width=width, frame_skip=frame_skip)
+        check_render_mode(f"dmlab/{name}", render_mode)
         self.render_mode = render_mode
         self._frame_skip = frame_skip
         self._lab = deepmind_lab.Lab(

@@ -12,6 +12,7 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.spaces import Space
 
 from .._gym_alias import gym_is_gymnasium
+from .._options import check_counts, check_render_mode
 from .vulkan import check_vulkan
 
 with gym_is_gymnasium():  # it registers its worlds there
@@ -54,22 +55,16 @@ def make_game(
         APIUsageError: A value of the wrong kind.
     """
     where = f"griddly/{name}"
-    _check_count(where, "level", level, 0)
+    check_counts(where, 0, level=level)
     if max_steps is not None:
-        _check_count(where, "max_steps", max_steps, 1)
+        check_counts(where, max_steps=max_steps)
     if observer not in OBSERVERS:
         raise UnknownNameError.of(where, "observer", observer, OBSERVERS)
-    if render_mode not in (None, "rgb_array"):
-        raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+    check_render_mode(where, render_mode)
     if observer != "vector":
         check_vulkan(where, f"observer={observer!r}")
     world = World(where, gymnasium.registry[name].kwargs["yaml_file"], level, max_steps, observer, render_mode)
     return Solo(world) if world.num_players == 1 else Team(world)
-
-
-def _check_count(where: str, option: str, value: object, low: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-        raise APIUsageError(f"{where}: {option} must be an int >= {low}, got {value!r}")
 
 
 class World:

@@ -35,7 +35,8 @@ from typing import Any
 
 from pufferlib.errors import APIUsageError
 
-from .._isolated import check_count, isolated_creator
+from .._isolated import isolated_creator
+from .._options import check_counts
 
 __all__ = ["env_creator", "names"]
 
@@ -83,14 +84,14 @@ def _arguments(
     max_timesteps: int = 256,
     dense_reward: float = 0.1,
 ) -> dict[str, Any]:
-    check_count(where, num_envs=num_envs, max_timesteps=max_timesteps)
+    check_counts(where, num_envs=num_envs, max_timesteps=max_timesteps)
     if action not in _ACTIONS:
         raise APIUsageError(f"{where}: action must be one of {', '.join(_ACTIONS)}, got {action!r}")
     if not isinstance(dense_reward, int | float) or not 0 <= dense_reward < float("inf"):
         raise APIUsageError(f"{where}: dense_reward must be a number >= 0, got {dense_reward!r}")
     return {
-        "num_envs": num_envs,
+        "num_envs": int(num_envs),
         "action": action,
-        "max_timesteps": max_timesteps,
+        "max_timesteps": int(max_timesteps),
         "dense_reward": float(dense_reward),
     }

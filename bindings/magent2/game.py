@@ -8,8 +8,10 @@ from typing import Any
 
 from pettingzoo import ParallelEnv
 
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import UnknownNameError
 from pufferlib.wrappers import PadAgents
+
+from .._options import check_counts, check_numbers, check_render_mode, check_switches
 
 __all__ = ["make_game"]
 
@@ -33,16 +35,16 @@ def make_game(
     where = f"magent2/{name}"
     module = importlib.import_module(f"magent2.environments.{name.rpartition('_')[0]}")
     module = importlib.import_module(f"{module.__name__}.{name.rpartition('_')[0]}")
-    options: dict[str, Any] = {"minimap_mode": minimap_mode, "extra_features": extra_features}
-    _check(where, render_mode, **options)
+    check_render_mode(where, render_mode)
+    check_switches(where, minimap_mode=minimap_mode, extra_features=extra_features)
+    options: dict[str, Any] = {"minimap_mode": bool(minimap_mode), "extra_features": bool(extra_features)}
     for option, value, least in (("map_size", map_size, 12), ("max_cycles", max_cycles, 1)):
         if value is None:
             continue
         if option not in inspect.signature(module.parallel_env).parameters:
             raise UnknownNameError.of(where, "option", option, ["max_cycles", *options, "rewards", "render_mode"])
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise APIUsageError(f"{where}: {option} must be an int >= {least}, got {value!r}")
-        options[option] = value
+        check_counts(where, least, **{option: value})
+        options[option] = int(value)
     return _Battle(module.parallel_env(render_mode=render_mode, **options, **_rewards(where, module, rewards or {})))
 
 
@@ -55,20 +57,11 @@ class _Battle(PadAgents):
             return super().render()
 
 
-def _check(where: str, render_mode: str | None, **switches: object) -> None:
-    if render_mode not in (None, "rgb_array"):
-        raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
-    for option, value in switches.items():
-        if not isinstance(value, bool):
-            raise APIUsageError(f"{where}: {option} must be True or False, got {value!r}")
-
-
 def _rewards(where: str, module: Any, rewards: Mapping[str, float]) -> dict[str, float]:
     """``rewards``, if the game knows them all."""
     known: Mapping[str, float] = getattr(module, "default_reward_args", None) or module.default_env_args
     for name, value in rewards.items():
         if name not in known:
             raise UnknownNameError.of(where, "reward", name, known)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise APIUsageError(f"{where}: rewards[{name!r}] must be a number, got {value!r}")
+        check_numbers(where, **{f"rewards[{name!r}]": value})
     return dict(rewards)

@@ -13,6 +13,7 @@ from pufferlib.buffers import Array, BufferSource
 from pufferlib.env import Infos, PufferEnv, Stepped
 from pufferlib.errors import APIUsageError, UnknownNameError
 
+from .._options import check_counts, check_render_mode, check_switches
 from .java import FOLDER, OPPONENTS, common_chance, opponent, own_chance, shared_integers, start
 
 __all__ = ["Games"]
@@ -50,11 +51,13 @@ class Games(PufferEnv):
         render_mode: str | None = None,
     ) -> None:
         where = f"microrts/{name}"
-        _check_counts(where, num_games=num_games, max_steps=max_steps)
-        _check_kinds(where, opponents, partial_obs, reward_weights, render_mode)
+        check_counts(where, num_games=num_games, max_steps=max_steps)
+        check_switches(where, partial_obs=partial_obs)
+        check_render_mode(where, render_mode)
+        _check_lists(where, opponents, reward_weights)
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 15}
         self.render_mode = render_mode
-        self.num_agents = num_games
+        self.num_agents = int(num_games)
         self._max_steps = max_steps
         self._weights = np.array(reward_weights, np.float64)
         self._first_seed: int | None = seed
@@ -63,7 +66,7 @@ class Games(PufferEnv):
         world = ElementTree.parse(path).getroot()
         self._height, self._width = int(world.attrib["height"]), int(world.attrib["width"])
         self._open(
-            str(path.relative_to(FOLDER)), [opponents[i % len(opponents)] for i in range(num_games)], partial_obs
+            str(path.relative_to(FOLDER)), [opponents[i % len(opponents)] for i in range(num_games)], bool(partial_obs)
         )
         planes = self._java_observations.shape[-1]
         cells = self._height * self._width
@@ -184,17 +187,7 @@ class Games(PufferEnv):
         self._client = None
 
 
-def _check_counts(where: str, **counts: object) -> None:
-    for option, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise APIUsageError(f"{where}: {option} must be an int >= 1, got {value!r}")
-
-
-def _check_kinds(where: str, opponents: object, partial_obs: object, weights: object, render_mode: object) -> None:
-    if not isinstance(partial_obs, bool):
-        raise APIUsageError(f"{where}: partial_obs must be True or False, got {partial_obs!r}")
-    if render_mode not in (None, "rgb_array"):
-        raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+def _check_lists(where: str, opponents: object, weights: object) -> None:
     if not isinstance(opponents, list | tuple) or not opponents:
         raise APIUsageError(f"{where}: opponents must be a list of names, got {opponents!r}")
     for name in opponents:

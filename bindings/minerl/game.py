@@ -6,7 +6,8 @@ import gym
 import minerl  # noqa: F401 - registers its tasks with gym
 
 from pufferlib.emulation.old_api import GymToGymnasium
-from pufferlib.errors import APIUsageError
+
+from .._options import check_render_mode
 
 __all__ = ["make_game"]
 
@@ -17,7 +18,6 @@ def make_game(name: str, *, render_mode: str | None = None) -> GymToGymnasium:
     Raises:
         APIUsageError: ``render_mode`` is neither None nor "rgb_array".
     """
-    if render_mode not in (None, "rgb_array"):
-        raise APIUsageError(f"minerl/{name}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+    check_render_mode(f"minerl/{name}", render_mode)
     env: Any = gym.make(name)
     return GymToGymnasium(env, render_mode)

@@ -9,7 +9,8 @@ from gymnasium.spaces import Box, Dict, Text
 
 from pufferlib.errors import APIUsageError
 
-from .._gymnasium import checked_count, checked_switch, quiet_pygame, registered
+from .._gymnasium import quiet_pygame, registered
+from .._options import check_counts, check_switches
 
 with quiet_pygame():
     from minigrid.core.constants import COLOR_TO_IDX, OBJECT_TO_IDX, STATE_TO_IDX
@@ -59,11 +60,11 @@ def make_game(
     where = f"minigrid/{name}"
     if view not in VIEWS:
         raise APIUsageError(f"{where}: view must be one of {', '.join(VIEWS)}, got {view!r}")
-    checked_switch(where, "direction", direction)
-    checked_switch(where, "mission", mission)
-    checked_count(where, "tile_size", tile_size)
+    check_switches(where, direction=direction, mission=mission)
+    check_counts(where, tile_size=tile_size)
     if max_steps is not None:
-        options["max_steps"] = checked_count(where, "max_steps", max_steps)
+        check_counts(where, max_steps=max_steps)
+        options["max_steps"] = max_steps
     env = registered(where, name, options, render_mode)
     if view == "full":
         env = FullyObsWrapper(env)

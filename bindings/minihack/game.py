@@ -11,7 +11,8 @@ from gymnasium.spaces import Dict
 
 from pufferlib.errors import APIUsageError
 
-from .._nle.game import Info, Mended, Observation, check_counts, check_keys, mended
+from .._nle.game import Info, Mended, Observation, check_keys, mended
+from .._options import check_counts, check_numbers
 
 with warnings.catch_warnings():
     # minihack imports pkg_resources, which is deprecated and only gone from setuptools 82 on.
@@ -61,13 +62,11 @@ def make_game(
     where = f"minihack/{name}"
     keys = check_keys(where, observation_keys, KEYS, render_mode)
     given: Info = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
-    check_counts(where, {**given, "crop": crop}, "max_episode_steps", "crop")
+    check_counts(where, crop=crop, **given)
     if crop % 2 == 0:
         raise APIUsageError(f"{where}: crop must be odd, so that the hero is in the middle, got {crop}; try {crop + 1}")
     rewards = {"reward_win": reward_win, "reward_lose": reward_lose, "penalty_step": penalty_step}
-    for option, value in rewards.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-            raise APIUsageError(f"{where}: {option} must be a number, got {value!r}")
+    check_numbers(where, **rewards)
     levels = _checked_seeds(where, seeds)
     spec = gymnasium.registry[name]
     task: Any = load_env_creator(str(spec.entry_point))

@@ -10,12 +10,10 @@ import gymnasium
 import mujoco
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box
 
 from pufferlib.errors import APIUsageError, BindingMissing
-from pufferlib.wrappers import ClipAction
 
-from .._gymnasium import checked_switch, environment, registered
+from .._gymnasium import control_task, environment
 
 __all__ = ["Drawn", "make_game"]
 
@@ -37,15 +35,8 @@ if mujoco.get_mju_user_warning() is None:
     mujoco.set_mju_user_warning(_warn)
 
 
-def make_game(
-    name: str,
-    *,
-    max_episode_steps: int | None = None,
-    clip_action: bool = False,
-    render_mode: str | None = None,
-    **options: Any,
-) -> Env:
-    """The robot ``name``; ``options`` are those of its class in Gymnasium.
+def make_game(name: str, *, render_mode: str | None = None, **options: Any) -> Env:
+    """The robot ``name``; ``options`` are those of ``control_task`` and of its class in Gymnasium.
 
     Raises:
         UnknownNameError: It has no such option.
@@ -53,11 +44,8 @@ def make_game(
         BindingMissing: Pictures are asked for, and OpenGL cannot draw any.
     """
     where = f"mujoco/{name}"
-    checked_switch(where, "clip_action", clip_action)
-    env = registered(where, name, options, render_mode, max_episode_steps)
-    if render_mode is not None:
-        env = Drawn(where, env)
-    return ClipAction(env) if clip_action and isinstance(env.action_space, Box) else env
+    env = control_task(where, name, render_mode=render_mode, **options)
+    return env if render_mode is None else Drawn(where, env)
 
 
 class Drawn(gymnasium.Wrapper[Any, Any, Any, Any]):

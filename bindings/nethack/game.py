@@ -1,6 +1,7 @@
 """NetHack's tasks."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -9,7 +10,8 @@ from nle.env import NLE, tasks
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 
-from .._nle.game import Info, Mended, Observation, check_counts, check_keys, mended
+from .._nle.game import Info, Mended, Observation, check_keys, mended
+from .._options import check_counts, check_numbers, check_switches
 
 __all__ = ["make_game"]
 
@@ -63,11 +65,14 @@ def make_game(
     is_challenge = task == "NetHackChallenge"
     if max_episode_steps is None and is_challenge:
         max_episode_steps = CHALLENGE_STEPS
-    counts = {"max_episode_steps": max_episode_steps, "no_progress_timeout": no_progress_timeout}
-    penalties = {"penalty_mode": penalty_mode, "penalty_step": penalty_step, "penalty_time": penalty_time}
-    switches = {"allow_all_yn_questions": allow_all_yn_questions, "allow_all_modes": allow_all_modes}
-    given = {**counts, **penalties, **switches, "spawn_monsters": spawn_monsters, "character": character}
-    given = {option: value for option, value in given.items() if value is not None}
+    counts = _given(max_episode_steps=max_episode_steps, no_progress_timeout=no_progress_timeout)
+    penalties = _given(penalty_step=penalty_step, penalty_time=penalty_time)
+    switches = _given(allow_all_yn_questions=allow_all_yn_questions, allow_all_modes=allow_all_modes)
+    check_counts(where, **counts)
+    check_numbers(where, **penalties)
+    check_switches(where, spawn_monsters=spawn_monsters, **switches)
+    named = _given(penalty_mode=penalty_mode, character=character)
+    given = {**counts, **penalties, **switches, **named, "spawn_monsters": spawn_monsters}
     _check_options(where, given, has_penalty=task != "NetHack", is_challenge=is_challenge)
     keys = check_keys(where, observation_keys, nethack.OBSERVATION_DESC, render_mode)
     drawn = [key for key in Mended.screen if render_mode and key not in keys]
@@ -78,20 +83,16 @@ def make_game(
     return env
 
 
+def _given(**options: Any) -> Info:
+    return {option: value for option, value in options.items() if value is not None}
+
+
 def _check_options(where: str, given: Info, has_penalty: bool, is_challenge: bool) -> None:
     for option in given:
         if option.startswith("penalty") and not has_penalty:
             raise APIUsageError(f"{where}: has no penalty, got {option}={given[option]!r}; use NetHackScore-v0")
         if option == "no_progress_timeout" and not is_challenge:
             raise APIUsageError(f"{where}: only NetHackChallenge-v0 has a {option}; use max_episode_steps")
-    check_counts(where, given, "max_episode_steps", "no_progress_timeout")
-    for option in ("allow_all_yn_questions", "allow_all_modes", "spawn_monsters"):
-        if not isinstance(given.get(option, True), bool | np.bool_):
-            raise APIUsageError(f"{where}: {option} must be True or False, got {given[option]!r}")
-    for option in ("penalty_step", "penalty_time"):
-        value = given.get(option, 0.0)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-            raise APIUsageError(f"{where}: {option} must be a number, got {value!r}")
     if given.get("penalty_mode", "constant") not in PENALTY_MODES:
         raise UnknownNameError.of(where, "penalty_mode", given["penalty_mode"], PENALTY_MODES)
     _check_character(where, given.get("character", "@"))

@@ -14,6 +14,7 @@ from pettingzoo import ParallelEnv
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 
+from .._options import check_counts, check_render_mode
 from .simplex import as_vec_noise
 
 _had_vec_noise = "vec_noise" in sys.modules
@@ -64,10 +65,8 @@ def make_game(
         UnknownNameError: ``observe`` or ``config`` names what does not exist.
     """
     where = f"nmmo/{name}"
-    if isinstance(num_maps, bool) or not isinstance(num_maps, int) or num_maps < 1:
-        raise APIUsageError(f"{where}: num_maps must be an int >= 1, got {num_maps!r}")
-    if render_mode not in (None, "rgb_array"):
-        raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+    check_counts(where, num_maps=num_maps)
+    check_render_mode(where, render_mode)
     if curriculum is not None and not Path(curriculum).is_file():
         raise APIUsageError(f"{where}: curriculum must be a file of task specifications, got {curriculum!r}")
     settings = _SIZES[name]()

@@ -11,6 +11,7 @@ from pettingzoo import ParallelEnv
 
 from pufferlib.errors import APIUsageError
 
+from .._options import check_render_mode
 from .table import Table
 
 __all__ = ["AllPlayers", "OnePlayer", "make_game"]
@@ -37,8 +38,7 @@ def make_game(
     where = f"openspiel/{name}"
     if players not in ("random", "self"):
         raise APIUsageError(f"{where}: players must be 'random' or 'self', got {players!r}")
-    if render_mode not in (None, "ansi", "rgb_array"):
-        raise APIUsageError(f"{where}: render_mode must be None, 'ansi' or 'rgb_array', got {render_mode!r}")
+    check_render_mode(where, render_mode, "ansi")
     table = Table(where, name, settings or {}, observe)
     if seat is not None and (isinstance(seat, bool) or not isinstance(seat, int) or not 0 <= seat < table.num_players):
         raise APIUsageError(f"{where}: seat must be None or 0 to {table.num_players - 1}, got {seat!r}")

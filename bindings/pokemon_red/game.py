@@ -14,6 +14,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 
 from pufferlib.errors import APIUsageError
 
+from .._options import check_counts, check_numbers, check_render_mode
 from .kanto import HEIGHT, WIDTH, on_kanto
 from .memory import EVENT_FLAGS, PARTY_SIZE, Moment, read_moment
 from .practice import practice_rom
@@ -87,19 +88,18 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         render_mode: str | None = None,
     ) -> None:
         where = f"pokemon_red/{name}"
-        _check_counts(where, 1, frame_skip=frame_skip, hold=hold, stack=stack, max_steps=max_steps)
-        _check_counts(where, 0, wait_max=wait_max)
+        check_counts(where, frame_skip=frame_skip, hold=hold, stack=stack, max_steps=max_steps)
+        check_counts(where, 0, wait_max=wait_max)
         if hold >= frame_skip:
             raise APIUsageError(f"{where}: hold must be less than frame_skip={frame_skip}, got {hold}")
-        if render_mode not in (None, "rgb_array"):
-            raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+        check_render_mode(where, render_mode)
         self._weights = {
             "squares": reward_square,
             "events": reward_event,
             "badges": reward_badge,
             "levels": reward_level,
         }
-        _check_reals(where, **self._weights)
+        check_numbers(where, **{f"reward_{kind.removesuffix('s')}": weight for kind, weight in self._weights.items()})
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / frame_skip}
         self.render_mode = render_mode
         self._hold, self._rest = hold, frame_skip - hold
@@ -219,15 +219,3 @@ def _start(where: str, console: Any, state: str | os.PathLike[str] | None) -> io
             f"{error or type(error).__name__}; save one in PyBoy with this cartridge"
         ) from error
     return start
-
-
-def _check_counts(where: str, low: int, **values: object) -> None:
-    for option, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-            raise APIUsageError(f"{where}: {option} must be an int >= {low}, got {value!r}")
-
-
-def _check_reals(where: str, **values: object) -> None:
-    for option, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-            raise APIUsageError(f"{where}: reward_{option.removesuffix('s')} must be a finite number, got {value!r}")

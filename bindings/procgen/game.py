@@ -14,6 +14,7 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.seeding import env_seed
 
 from .._gym_alias import gym_is_gymnasium
+from .._options import check_render_mode, check_switches
 
 with gym_is_gymnasium(), warnings.catch_warnings():  # it registers its games in gym
     warnings.filterwarnings("ignore", "unclosed file .*version.txt", ResourceWarning)  # which it leaves open
@@ -95,10 +96,9 @@ class ProcgenGames(PufferEnv):
         _check_counts(self._where, 1, num_envs=num_envs)
         _check_counts(self._where, 0, num_threads=num_threads, num_levels=num_levels, start_level=start_level)
         levels = {"num_levels": int(num_levels), "start_level": int(start_level)}
-        _check_switches(self._where, **switches)
+        check_switches(self._where, **switches)
+        check_render_mode(self._where, render_mode)
         _check_mode(self._where, name, distribution_mode, levels)
-        if render_mode not in (None, "rgb_array"):
-            raise APIUsageError(f"{self._where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
         self.name = name
         self.render_mode = render_mode
         self.num_envs = self.num_agents = int(num_envs)
@@ -274,12 +274,6 @@ def _check_counts(where: str, low: int, **values: object) -> None:
         is_count = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not is_count or not low <= value < 2**31:  # type: ignore[operator]  # it is a number
             raise APIUsageError(f"{where}: {option} must be an int >= {low} and < 2**31, got {value!r}")
-
-
-def _check_switches(where: str, **values: object) -> None:
-    for option, value in values.items():
-        if not isinstance(value, bool | np.bool_):
-            raise APIUsageError(f"{where}: {option} must be True or False, got {value!r}")
 
 
 def _check_mode(where: str, name: str, mode: object, levels: Mapping[str, int]) -> None:

@@ -12,6 +12,8 @@ from gymnasium.spaces import Box
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 
+from .._options import check_counts, check_render_mode
+
 __all__ = ["RetroGame", "make_game"]
 
 Pixels = npt.NDArray[np.uint8]
@@ -65,15 +67,14 @@ class RetroGame(gymnasium.Env[Pixels, Any]):
         render_mode: str | None = None,
     ) -> None:
         where = f"retro/{name}"
-        _check_counts(where, 1, frame_skip=frame_skip, stack=stack, size=size, max_frames=max_frames)
-        _check_counts(where, 0, wait_max=wait_max)
+        check_counts(where, frame_skip=frame_skip, stack=stack, size=size, max_frames=max_frames)
+        check_counts(where, 0, wait_max=wait_max)
         chance = repeat_action_probability
         if isinstance(chance, bool) or not isinstance(chance, int | float) or not 0 <= chance < 1:
             raise APIUsageError(f"{where}: repeat_action_probability must be in [0, 1), got {chance!r}")
         if actions not in _ACTIONS:
             raise APIUsageError(f"{where}: actions must be 'buttons' or 'discrete', got {actions!r}")
-        if render_mode not in (None, "rgb_array"):
-            raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+        check_render_mode(where, render_mode)
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 60 / frame_skip}
         self.render_mode = render_mode
         self._frame_skip, self._wait_max, self._max_frames = frame_skip, wait_max, max_frames
@@ -199,9 +200,3 @@ def _check_rom(where: str, name: str) -> None:
 def _check_known(where: str, kind: str, value: str | None, known: list[str]) -> None:
     if value is not None and value not in known:
         raise UnknownNameError.of(where, kind, value, known)
-
-
-def _check_counts(where: str, low: int, **values: object) -> None:
-    for option, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-            raise APIUsageError(f"{where}: {option} must be an int >= {low}, got {value!r}")

@@ -8,9 +8,8 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, MultiBinary
 from pettingzoo import ParallelEnv
 
-from pufferlib.errors import APIUsageError
-
 from .._gym_alias import gym_is_gymnasium
+from .._options import check_counts, check_render_mode, check_switches
 
 with gym_is_gymnasium(), np.printoptions():  # it changes how numpy prints
     from slimevolleygym import slimevolley as package
@@ -47,12 +46,9 @@ def make_game(
         APIUsageError: A value of the wrong kind.
     """
     where = f"slimevolley/{name}"
-    if isinstance(max_episode_steps, bool) or not isinstance(max_episode_steps, int) or max_episode_steps < 1:
-        raise APIUsageError(f"{where}: max_episode_steps must be an int >= 1, got {max_episode_steps!r}")
-    if not isinstance(self_play, bool):
-        raise APIUsageError(f"{where}: self_play must be True or False, got {self_play!r}")
-    if render_mode not in (None, "rgb_array"):
-        raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+    check_counts(where, max_episode_steps=max_episode_steps)
+    check_switches(where, self_play=self_play)
+    check_render_mode(where, render_mode)
     court = Court(KINDS[name](), max_episode_steps, render_mode)
     return Duel(court) if self_play else Solo(court)
 

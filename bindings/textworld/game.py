@@ -17,6 +17,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from pufferlib.errors import APIUsageError
 from pufferlib.render.text import draw_terminal
 
+from .._options import check_counts, check_render_mode, check_switches
 from .making import game_file, without_the_interpreters_doubts
 
 __all__ = ["TextGame", "make_game"]
@@ -44,7 +45,7 @@ def make_game(
     where = f"textworld/{name}"
     if (name == "file") != (path is not None):
         raise APIUsageError(f"{where}: path names the game of textworld/file, got path={path!r}")
-    _check_counts(where, 0, game_seed=game_seed)
+    check_counts(where, 0, game_seed=game_seed)
     file = game_file(name, int(game_seed)) if path is None else Path(path).expanduser()
     if file.suffix != ".z8" or not file.is_file() or not file.with_suffix(".json").is_file():
         raise APIUsageError(f"{where}: path must be a .z8 made by TextWorld, its .json beside it, got {file}")
@@ -79,11 +80,9 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
         max_steps: int = 100,
         render_mode: str | None = None,
     ) -> None:
-        if not isinstance(look_around, bool):
-            raise APIUsageError(f"{where}: look_around must be True or False, got {look_around!r}")
-        _check_counts(where, 1, max_words=max_words, max_commands=max_commands, max_steps=max_steps)
-        if render_mode not in (None, "rgb_array"):
-            raise APIUsageError(f"{where}: render_mode must be None or 'rgb_array', got {render_mode!r}")
+        check_switches(where, look_around=look_around)
+        check_counts(where, max_words=max_words, max_commands=max_commands, max_steps=max_steps)
+        check_render_mode(where, render_mode)
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 2}
         self.render_mode = render_mode
         self._max_steps = max_steps
@@ -167,9 +166,3 @@ def _write(row: npt.NDArray[np.int32], texts: Iterable[str | None]) -> None:
     """Write the words of ``texts`` as numbers, as many as fit."""
     words = [word for text in texts for word in _WORD.findall((text or "").lower())][: row.size]
     row[: len(words)] = [1 + zlib.crc32(word.encode()) % (VOCABULARY - 1) for word in words]
-
-
-def _check_counts(where: str, low: int, **values: object) -> None:
-    for option, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-            raise APIUsageError(f"{where}: {option} must be an int >= {low}, got {value!r}")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import vizdoom.gymnasium_wrapper  # noqa: F401 - registers the scenarios
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
-from pufferlib.errors import APIUsageError
+from .._options import check_counts, check_render_mode
 
 __all__ = ["Doom", "make_game"]
 
@@ -58,7 +58,9 @@ class Doom(gymnasium.Env[Observation, Any]):
         stack: int = 1,
         render_mode: str | None = None,
     ) -> None:
-        _check(name, render_mode, frame_skip=frame_skip, height=height, width=width, stack=stack)
+        where = f"vizdoom/{name}"
+        check_counts(where, frame_skip=frame_skip, height=height, width=width, stack=stack)
+        check_render_mode(where, render_mode)
         drawn = next(((h, w) for h, w in _RESOLUTIONS if h >= height and w >= width), _RESOLUTIONS[-1])
         buffers = {f"{buffer}_buffer_enabled": on for buffer, on in _MUTED.items()}
         made: Any = gymnasium.make(
@@ -149,11 +151,3 @@ def _action_space(space: Any) -> Any:
     counts = [int(buttons.n)] if isinstance(buttons, Discrete) else [2] * int(buttons.n)
     amounts: Any = space["continuous"]
     return MultiDiscrete([*counts, *[3] * amounts.shape[0]])
-
-
-def _check(name: str, render_mode: object, **counts: object) -> None:
-    for option, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise APIUsageError(f"vizdoom/{name}: {option} must be an int >= 1, got {value!r}")
-    if render_mode not in (None, "rgb_array"):
-        raise APIUsageError(f"vizdoom/{name}: render_mode must be None or 'rgb_array', got {render_mode!r}")

@@ -66,7 +66,7 @@ def test_rewards_can_be_changed_by_name() -> None:
     ("name", "options", "error", "words"),
     [
         ("battle_v4", {"rewards": {"dead_penalti": 1}}, UnknownNameError, "did you mean 'dead_penalty'"),
-        ("battle_v4", {"rewards": {"dead_penalty": "x"}}, APIUsageError, "must be a number, got 'x'"),
+        ("battle_v4", {"rewards": {"dead_penalty": "x"}}, APIUsageError, "must be a finite number, got 'x'"),
         ("battle_v4", {"map_size": 5}, APIUsageError, "map_size must be an int >= 12, got 5"),
         ("battle_v4", {"minimap": True}, UnknownNameError, "did you mean 'minimap_mode'"),
         ("battle_v4", {"minimap_mode": 1}, APIUsageError, "minimap_mode must be True or False, got 1"),

@@ -111,7 +111,7 @@ def test_importing_it_is_silent() -> None:
         ({"crop": 4}, "crop must be odd, so that the hero is in the middle, got 4; try 5"),
         ({"crop": 0}, "crop must be an int >= 1, got 0"),
         ({"max_episode_steps": 1.5}, "max_episode_steps must be an int >= 1, got 1.5"),
-        ({"reward_win": None}, "reward_win must be a number, got None"),
+        ({"reward_win": None}, "reward_win must be a finite number, got None"),
         ({"seeds": []}, "seeds must be a list of ints >= 0"),
         ({"render_mode": "human"}, "render_mode must be None, 'rgb_array' or 'ansi', got 'human'"),
         ({"obs_crop_h": 5}, "unknown option 'obs_crop_h'"),

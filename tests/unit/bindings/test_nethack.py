@@ -169,7 +169,7 @@ def test_close_leaves_nothing_in_the_folder_of_temporary_files(tmp_path: Path, m
         ("Score", {"character": "a,b"}, "character must be '@' or like 'mon-hum-neu-mal', got 'a,b'"),
         ("Score", {"max_episode_steps": 0}, "max_episode_steps must be an int >= 1, got 0"),
         ("Score", {"penalty_mode": "quadratic"}, "unknown penalty_mode 'quadratic'"),
-        ("Score", {"penalty_step": float("nan")}, "penalty_step must be a number"),
+        ("Score", {"penalty_step": float("nan")}, "penalty_step must be a finite number"),
         ("Score", {"spawn_monsters": 1}, "spawn_monsters must be True or False, got 1"),
         ("Score", {"no_progress_timeout": 5}, "only NetHackChallenge-v0 has a no_progress_timeout"),
         ("", {"penalty_step": -0.1}, "has no penalty, got penalty_step=-0.1"),

@@ -153,7 +153,7 @@ def test_settings_are_those_of_openspiel() -> None:
         ({"players": "selfs"}, APIUsageError, "players must be 'random' or 'self', got 'selfs'"),
         ({"seat": 2}, APIUsageError, "seat must be None or 0 to 1, got 2"),
         ({"seat": 0, "players": "self"}, APIUsageError, "seat must be None with players='self'"),
-        ({"render_mode": "human"}, APIUsageError, "render_mode must be None, 'ansi' or 'rgb_array', got 'human'"),
+        ({"render_mode": "human"}, APIUsageError, "render_mode must be None, 'rgb_array' or 'ansi', got 'human'"),
     ],
 )
 def test_wrong_options_say_what_is_right(options: dict[str, Any], error: type[Exception], words: str) -> None:
