@@ -16,7 +16,8 @@ and are left out, and so are the two scenarios about sound and text.
 The options and their defaults are those of ``game.Doom``.
 
 Fixed here: the engine, a process of its own, writes ``_vizdoom.ini`` and ``_vizdoom`` into the folder
-where it starts; it starts in a temporary folder, which ``close`` removes. The last observation of an
+where it starts; it starts in a temporary folder, which ``close`` removes. It would play on when our process is
+killed; here it ends too, though its shared memory stays (``/dev/shm/ViZDoom*``, 10 MB). The last observation of an
 episode is the last picture seen, where ViZDoom gives zeros, from which a cut-off episode could not be
 continued in the value function. An episode whose time is up is truncated and not terminated too.
 

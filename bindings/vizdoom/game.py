@@ -2,16 +2,19 @@
 
 import contextlib
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import cv2
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-import vizdoom.gymnasium_wrapper  # noqa: F401 - registers the scenarios
+import vizdoom
+import vizdoom.gymnasium_wrapper  # registers the scenarios
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 from .._options import check_counts, check_render_mode
+from .leash import leashed
 
 __all__ = ["Doom", "make_game"]
 
@@ -118,6 +121,7 @@ class Doom(gymnasium.Env[Observation, Any]):
         if self._folder is not None:
             return contextlib.nullcontext()
         self._folder = tempfile.TemporaryDirectory(prefix="pufferlib-vizdoom-", ignore_cleanup_errors=True)
+        self._doom.game.set_vizdoom_path(leashed(Path(vizdoom.__file__).with_name("vizdoom"), Path(self._folder.name)))
         return contextlib.chdir(self._folder.name)
 
     def _see(self, seen: Observation) -> None:

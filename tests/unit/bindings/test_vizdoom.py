@@ -1,6 +1,11 @@
 """The ViZDoom binding: names, pictures, buttons with amounts, ends, and the files of the engine."""
 
+import os
+import re
+import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +86,35 @@ def test_the_engine_writes_into_a_folder_that_close_removes(tmp_path: Path, monk
     env.close()
     env.close()
     assert list(here.iterdir()) == list(temporary.iterdir()) == []
+
+
+def test_the_engine_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    play = "import pufferlib; env = pufferlib.make('vizdoom/Basic'); env.reset(seed=0); print(flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", play], env=os.environ | {"TMPDIR": str(tmp_path)}, **pipes) as player:
+        player.stdout.readline()
+        (engine,) = children(player.pid)
+        command = Path(f"/proc/{engine}/cmdline").read_text()
+        player.kill()
+    for file in Path("/dev/shm").glob("ViZDoom*"):  # ViZDoom removes it, where nobody is killed
+        if re.sub("^ViZDoom(SM|MQCtr|MQDoom)", "", file.name) in command:
+            file.unlink()
+    deadline = time.monotonic() + 60
+    while is_running(engine) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_running(engine)
+
+
+def children(pid: int) -> set[int]:
+    return {int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()}
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"  # ended, and nobody has asked how
 
 
 @pytest.mark.parametrize(
