@@ -140,9 +140,14 @@ def build_env(plan: EnvPlan, buf: Any, autoreset: Autoreset | None) -> Any:
     """Call the creator of ``plan`` with ``buf``, and with ``seed`` and ``autoreset`` if it names them.
 
     Raises:
-        APIUsageError: The creator takes no ``buf``, or makes something else than a PufferEnv.
+        APIUsageError: The creator takes no ``buf``, the arguments fill it, or something else than a PufferEnv is made.
     """
-    named, any_keyword = _keywords(plan.creator)
+    named, any_keyword, filled = _keywords(plan.creator, len(plan.args))
+    if "buf" in filled:
+        raise APIUsageError(
+            f"vector.make: env_args must end before buf, got {len(plan.args)} arguments for environment {plan.index}, "
+            "of which one falls on it; give those that come after it in env_kwargs"
+        )
     kwargs = dict(plan.kwargs)
     if "seed" in named:
         kwargs.setdefault("seed", plan.seed)
@@ -186,14 +191,16 @@ def env_rows(buffers: Buffers, num_agents: int, position: int) -> Buffers:
     return slice_rows(buffers, position * num_agents, (position + 1) * num_agents)
 
 
-def _keywords(creator: Callable[..., Any]) -> tuple[set[str], bool]:
-    """Names that can be passed by keyword, and whether any other keyword is accepted too."""
+def _keywords(creator: Callable[..., Any], num_args: int) -> tuple[set[str], bool, set[str]]:
+    """Names that can be passed by keyword, whether any other is accepted too, and names that ``num_args`` fill."""
     try:
-        parameters = inspect.signature(creator).parameters.values()
+        parameters = list(inspect.signature(creator).parameters.values())
     except (TypeError, ValueError):  # written in C: it will say what it does not take
-        return set(), True
-    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    return named, any(p.kind is p.VAR_KEYWORD for p in parameters)
+        return set(), True, set()
+    by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    filled = {p.name for p in by_place[:num_args]}
+    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)} - filled
+    return named, any(p.kind is p.VAR_KEYWORD for p in parameters), filled
 
 
 def _no_buf(plan: EnvPlan) -> APIUsageError:

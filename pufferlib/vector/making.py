@@ -160,16 +160,20 @@ def _env_plans(creators: Any, args: Any, kwargs: Any, num_envs: int, seed: int) 
     plans = []
     for index, (creator, arg, kwarg) in enumerate(zip(creators, args, kwargs, strict=True)):
         if not callable(creator):
+            is_name = isinstance(creator, str)
             raise APIUsageError(
-                f"{WHERE}: an env_creator must be a class or function, got {creator!r} for environment {index}; "
-                "pass the class itself, not an instance of it"
+                f"{WHERE}: an env_creator must be a class or function, got {creator!r} for environment {index}; pass "
+                + (f"pufferlib.env_creator({creator!r})" if is_name else "the class itself, not an instance of it")
             )
         if not isinstance(arg, list | tuple):
             raise APIUsageError(
                 f"{WHERE}: env_args must be a list or tuple, got {arg!r} for environment {index}; try [{arg!r}]"
             )
         if not isinstance(kwarg, Mapping):
-            raise APIUsageError(f"{WHERE}: env_kwargs must be a dict, got {kwarg!r} for environment {index}")
+            raise APIUsageError(
+                f"{WHERE}: env_kwargs must be a dict, got {kwarg!r} for environment {index}; "
+                "for other keywords in each environment give lists of creators and of dicts"
+            )
         if "buf" in kwarg:
             raise APIUsageError(
                 f"{WHERE}: env_kwargs must not contain buf, got it for environment {index}; leave it out"

@@ -104,7 +104,8 @@ def test_workers_and_batches(plan_of, kwargs, workers, batch):
         ({"autoreset": "nextstep"}, "unknown autoreset 'nextstep'; did you mean 'next_step'"),
         ({"num_worker": 2}, "unknown keyword 'num_worker'; did you mean 'num_workers'"),
         ({"env_args": 3}, r"env_args must be a list or tuple, got 3 for environment 0; try \[3\]"),
-        ({"env_kwargs": [1]}, r"env_kwargs must be a dict, got \[1\] for environment 0"),
+        ({"env_kwargs": [1]}, r"env_kwargs must be a dict, got \[1\] for environment 0; .*give lists of creators"),
+        ({"env_args": [1, 1, None]}, "env_args must end before buf, got 3 arguments for environment 0, of which"),
         ({"env_kwargs": {"buf": None}}, "env_kwargs must not contain buf"),
         ({"autoreset": "next_step"}, "autoreset must be 'same_step', which Env does by itself, got 'next_step'"),
     ],
@@ -156,7 +157,8 @@ def test_more_workers_than_cores():
         ([Env, Env], {"num_envs": 2, "env_kwargs": {"size": 1}}, "env_kwargs must be a list with one entry per"),
         ([Env, 3], {"num_envs": 2}, "an env_creator must be a class or function, got 3 for environment 1"),
         ([], {"num_envs": 1}, "env_creators must have one entry per environment, got 0 entries"),
-        ("Env", {}, "an env_creator must be a class or function, got 'Env'"),
+        ("pong", {}, r"must be a class or function, got 'pong' .*; pass pufferlib.env_creator\('pong'\)"),
+        (Env(), {}, "an env_creator must be a class or function, .*; pass the class itself, not an instance"),
     ],
 )
 def test_wrong_creators(creators, kwargs, message):
@@ -263,3 +265,5 @@ def test_seed_is_passed_to_creators_that_name_it():
     assert env.given == pufferlib.seeding.env_seed(3, 0)
     env = pufferlib.vector.make(with_seed, backend="Serial", seed=3, env_kwargs={"seed": 11}).envs[0]
     assert env.given == 11
+    env = pufferlib.vector.make(with_seed, backend="Serial", seed=3, env_args=[7]).envs[0]
+    assert env.given == 7
