@@ -1,6 +1,7 @@
 """Where the figures of a run go: any number of loggers, each given every update's metrics."""
 
 import json
+import os
 from pathlib import Path
 from typing import Protocol
 
@@ -21,10 +22,12 @@ class JsonlLogger:
     """One JSON object per update and line, readable while the run goes on.
 
     Args:
-        path: The file; lines are appended, so that a resumed run continues it.
+        path: The file; lines are appended, so that a resumed run continues it. A last line that was cut short,
+            by a full disk for example, is taken away first.
     """
 
     def __init__(self, path: Path) -> None:
+        _cut_to_whole_lines(path)
         self._file = path.open("a", encoding="utf-8", buffering=1)
 
     def log(self, metrics: dict[str, float]) -> None:
@@ -35,3 +38,10 @@ class JsonlLogger:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _cut_to_whole_lines(path: Path) -> None:
+    if path.exists():
+        text = path.read_bytes()
+        if text and not text.endswith(b"\n"):
+            os.truncate(path, text.rfind(b"\n") + 1)

@@ -20,3 +20,12 @@ def test_a_resumed_run_continues_the_file(tmp_path):
         logger.log({"update": update})
         logger.close()
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_line_that_a_full_disk_cut_short_is_taken_away(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"update": 1}\n{"upda')
+    logger = JsonlLogger(path)
+    logger.log({"update": 2})
+    logger.close()
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [{"update": 1}, {"update": 2}]
