@@ -1,5 +1,6 @@
 """Flags of the verbs that need no training packages."""
 
+import datetime
 import tomllib
 from argparse import ArgumentParser, Namespace
 from typing import Any, NoReturn
@@ -58,9 +59,10 @@ def split_env(prog: str, argv: list[str]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _literal(text: str) -> Any:
-    """``text`` as TOML reads it (number, true, false, list), else as a string."""
+    """``text`` as TOML reads it (number, true, false, list), else as a string. A date is a string too."""
     text = text.lower() if text in ("True", "False") else text
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    return text if isinstance(value, datetime.date | datetime.time) else value

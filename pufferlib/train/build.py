@@ -26,13 +26,16 @@ def build_vecenv(config: Config) -> Any:
         BindingMissing: The package behind the environment is not installed.
     """
     vec = config.vec
-    options: dict[str, Any] = {"on_crash": vec.on_crash}
+    options: dict[str, Any] = {
+        "num_workers": vec.num_workers,
+        "batch_size": vec.batch_size,
+        "zero_copy": vec.zero_copy,
+        "overwork": vec.overwork,
+        "timeout_s": vec.timeout_s or None,
+        "on_crash": vec.on_crash,
+    }
     if vec.backend not in ("native", "PufferEnv") and "autoreset" not in config.env:
         options["autoreset"] = "same_step"
-    if vec.backend == "Multiprocessing":
-        options.update(num_workers=vec.num_workers or "auto", zero_copy=vec.zero_copy, overwork=vec.overwork)
-        options.update(timeout_s=vec.timeout_s or None)
-        options.update({} if vec.batch_size is None else {"batch_size": vec.batch_size})
     return vector.make(
         registry.env_creator(config.env_name),
         env_kwargs=config.env,
@@ -100,8 +103,14 @@ def pick_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-    except RuntimeError as error:
-        raise APIUsageError(f"train.device must be auto, cpu, cuda or cuda:<n>, got {name!r}") from error
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise APIUsageError(f"train.device: this torch ({torch.__version__}) sees no GPU, got {name!r}; use cpu")
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise APIUsageError(f"train.device must be auto, cpu, cuda or cuda:<n>, got {name!r}")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device.type == "cuda" and (device.index or 0) >= count:
+        seen = f"{count} GPU{'s'[: count != 1]}" if count else "no GPU"
+        raise APIUsageError(
+            f"train.device: this torch ({torch.__version__}) sees {seen}, got {name!r}; use auto or cpu"
+        )
     return device

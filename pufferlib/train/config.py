@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import math
+import re
 import tomllib
 import types
 from collections.abc import Mapping
@@ -14,15 +16,31 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 
 __all__ = ["Config", "EvalConfig", "PolicyConfig", "TrainConfig", "VecConfig", "load_config"]
 
+# Least and greatest value of settings. Those of [vec] and [env] are checked by those who take them.
+_LIMITS: dict[tuple[float, float], str] = {
+    (1, math.inf): (
+        "policy.hidden_size policy.num_layers train.num_threads train.act_threads train.horizon train.minibatch_size "
+        "train.update_epochs eval.episodes eval.max_steps"
+    ),
+    (0, math.inf): (
+        "train.total_timesteps train.learning_rate train.adam_eps train.clip_coef train.vf_coef train.vf_clip_coef "
+        "train.max_grad_norm train.target_kl train.reward_clip train.checkpoint_interval"
+    ),
+    (0, 1): "train.gamma train.gae_lambda",
+    (0, 0.999999): "train.adam_beta1 train.adam_beta2",
+    (0, 2**63 - 1): "train.seed eval.seed",  # what torch and numpy both take
+    (-math.inf, math.inf): "train.ent_coef train.reward_scale",  # any number but NaN
+}
+
 
 @dataclass(frozen=True)
 class VecConfig:
     """How environments are batched; the arguments of ``pufferlib.vector.make``.
 
     Attributes:
-        backend: "native" (one environment object that is a batch), "Serial" or "Multiprocessing".
+        backend: "native" (one environment object that is a batch), "Serial", "Multiprocessing" or "Ray".
         num_envs: Environment objects; a native one counts once, however many games it holds.
-        num_workers: Processes of "Multiprocessing"; unset: one per usable core.
+        num_workers: Processes of "Multiprocessing", actors of "Ray"; unset: one per usable core.
         batch_size: Environments per batch; fewer than num_envs lets the others run meanwhile.
         zero_copy: Batches are slices of the shared memory, never copies.
         overwork: Allow more workers than there are cores.
@@ -73,7 +91,8 @@ class TrainConfig:
             cores belong to the environments.
         total_timesteps: Agent-steps of the whole run.
         horizon: Steps of each agent between two updates.
-        minibatch_size: Agent-steps of one gradient step.
+        minibatch_size: Agent-steps of one gradient step; divides those of an update (horizon times agents), or is
+            more, which means all of them.
         update_epochs: Passes over each rollout.
         learning_rate: Step size of Adam at the start.
         anneal_lr: Let the learning rate fall linearly to zero over the run.
@@ -152,6 +171,9 @@ class Config:
         policy: The network.
         train: PPO and its schedule.
         eval: How a trained policy is judged.
+
+    Raises:
+        APIUsageError: A number is out of its range.
     """
 
     env_name: str
@@ -161,8 +183,20 @@ class Config:
     train: TrainConfig = field(default_factory=TrainConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
 
+    def __post_init__(self) -> None:
+        for (low, high), names in _LIMITS.items():
+            for name in names.split():
+                section, _, key = name.partition(".")
+                value = getattr(getattr(self, section), key)
+                if value is not None and not low <= value <= high:
+                    raise APIUsageError(f"{name} must be {_range(low, high)}, got {value}")
+
     def save(self, path: Path) -> None:
-        """Write the merged settings as TOML; what is unset is left out."""
+        """Write the merged settings as TOML; what is unset is left out.
+
+        Raises:
+            APIUsageError: A keyword of the environment is something that TOML cannot write down.
+        """
         path.write_text("\n".join(_to_toml(dataclasses.asdict(self))) + "\n", encoding="utf-8")
 
     @classmethod
@@ -178,6 +212,12 @@ class Config:
         if not isinstance(name, str):
             raise APIUsageError(f"{path}: env_name must be a string, got {name!r}; is this a run's config.toml?")
         return _build(name, [(str(path), data)])
+
+
+def _range(low: float, high: float) -> str:
+    if low == -math.inf:
+        return "a number"
+    return f"at least {low}" if high == math.inf else f"from {low} to {high}"
 
 
 def load_config(env_name: str, overrides: Mapping[str, Any] | None = None) -> Config:
@@ -267,9 +307,34 @@ def _parse(where: str, text: str) -> dict[str, Any]:
 
 
 def _to_toml(data: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Lines of plain values, then of one table per nested dict. JSON's scalars and lists are TOML's too."""
+    """Lines of plain values, then of one table per nested dict."""
     tables = {key: value for key, value in data.items() if isinstance(value, dict)}
-    lines = [f"{key} = {json.dumps(value)}" for key, value in data.items() if key not in tables and value is not None]
-    for name, values in tables.items():
-        lines += ["", f"[{prefix}{name}]", *_to_toml(values, f"{prefix}{name}.")]
+    lines = [
+        f"{_key(key)} = {_value(prefix + key, value)}"
+        for key, value in data.items()
+        if key not in tables and value is not None
+    ]
+    for key, values in tables.items():
+        name = prefix + _key(key)
+        lines += ["", f"[{name}]", *_to_toml(values, f"{name}.")]
     return lines
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch("[A-Za-z0-9_-]+", key) else _value(key, key)
+
+
+def _value(name: str, value: Any) -> str:
+    """A value as TOML writes it. JSON's strings are TOML's but for one character, its numbers but for infinity."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_value(name, item) for item in value)}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_key(key)} = {_value(name, item)}' for key, item in value.items())}}}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if not isinstance(value, str | bool | int | float):
+        raise APIUsageError(
+            f"config: {name} must be a string, a number, True or False, or lists and dicts of them, got {value!r}; "
+            "a run's config.toml could not hold it"
+        )
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

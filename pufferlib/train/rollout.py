@@ -52,7 +52,8 @@ class Rollout:
         vecenv: Gives the number of agents and the shape of an observation.
         policy: Gives the shape of an action, and the memory where it has one.
         horizon: Steps of each agent.
-        minibatch_size: Agent-steps of one minibatch; must divide ``horizon * num_agents``.
+        minibatch_size: Agent-steps of one minibatch; must divide ``horizon * num_agents``, and with memory be whole
+            segments of ``horizon``. More than there are: all of them.
         device: Where the tensors live.
 
     Raises:
@@ -78,17 +79,7 @@ class Rollout:
         self.initial_state = policy.initial_state(self.num_agents, device)
         self._out: dict[str, Tensor] = {}
         self._segment = horizon if self.initial_state else 1
-        self._rows = min(minibatch_size, self.batch_size) // self._segment
-        if self._rows * self._segment != minibatch_size and minibatch_size < self.batch_size:
-            raise APIUsageError(
-                f"train.minibatch_size must be a multiple of train.horizon for a recurrent policy, got "
-                f"{minibatch_size} and {horizon}; try {max(1, self._rows) * horizon}"
-            )
-        if self._rows == 0 or self.batch_size % (self._rows * self._segment):
-            raise APIUsageError(
-                f"train.minibatch_size must divide train.horizon * agents = {horizon} * {self.num_agents} = "
-                f"{self.batch_size}, got {minibatch_size}; try {self.batch_size // 4}"
-            )
+        self._rows = _rows_of_minibatch(horizon, self.num_agents, self._segment, minibatch_size)
 
     def minibatches(self, advantages: Tensor, generator: torch.Generator) -> Iterator[Minibatch]:
         """All of the rollout in random order, each part once. The tensors are reused by the next minibatch.
@@ -125,6 +116,22 @@ class Rollout:
             shape[dim] = len(chosen)
             self._out[name] = source.new_empty(shape)
         return torch.index_select(source, dim, chosen, out=self._out[name])
+
+
+def _rows_of_minibatch(horizon: int, num_agents: int, segment: int, minibatch_size: int) -> int:
+    """Segments of a minibatch; each has ``segment`` steps."""
+    batch_size = horizon * num_agents
+    size = min(minibatch_size, batch_size)
+    if size % segment == 0 and batch_size % size == 0:
+        return size // segment
+    segments = batch_size // segment
+    sizes = [segment * count for count in range(1, segments + 1) if segments % count == 0]
+    near = [fits for fits in sizes if fits < size][-1:] + [fits for fits in sizes if fits > size][:1]
+    whole = "be a multiple of train.horizon, for the policy is recurrent, and " if size % segment else ""
+    raise APIUsageError(
+        f"train.minibatch_size must {whole}divide train.horizon * agents = {horizon} * {num_agents} = {batch_size}, "
+        f"got {minibatch_size}; try {' or '.join(map(str, near))}"
+    )
 
 
 class _Received(NamedTuple):

@@ -108,6 +108,8 @@ def test_what_is_not_understood_gets_a_sentence(
     [
         (["train", "squared", "--env.size", "1000"], "Squared: size must be an int from 2 to 256, got 1000"),
         (["train", "squared", "--train.device", "warp"], "train.device must be auto, cpu, cuda"),
+        (["train", "squared", "--train.horizon", "0"], "train.horizon must be at least 1, got 0"),
+        (["train", "squared", "--env.size", "2026-11-21"], "size must be an int from 2 to 256, got '2026-11-21'"),
         (["train", "squared", "--runs", "/proc/runs"], "/proc/runs: No such file or directory; make room"),
         (["eval", "squared"], "puffer eval: no run of squared in runs; train one: puffer train squared"),
         (["eval", "."], "has no checkpoint.pt; expected the folder of a run"),

@@ -1,4 +1,7 @@
 import dataclasses
+import datetime
+import math
+import re
 import tomllib
 from importlib import resources
 
@@ -44,6 +47,42 @@ def test_saved_settings_come_back_equal(tmp_path):
     )
     config.save(tmp_path / "config.toml")
     assert Config.load(tmp_path / "config.toml") == config
+
+
+def test_settings_that_json_writes_otherwise_than_toml_come_back_equal(tmp_path):
+    env = {"env.word": "\x7f \U0001f421 é", "env.a key": 1, "env.list": [{"b": [-math.inf]}]}
+    overrides = {"train.max_grad_norm": math.inf, **env}
+    config = load_config("breakout", overrides)
+    config.save(tmp_path / "config.toml")
+    assert Config.load(tmp_path / "config.toml") == config
+
+
+def test_a_keyword_that_no_file_can_hold_is_refused(tmp_path):
+    config = load_config("breakout", {"env.day": datetime.date(2026, 11, 21)})
+    with pytest.raises(APIUsageError, match=r"env\.day must be a string, a number, .* got datetime\.date"):
+        config.save(tmp_path / "config.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("train.horizon", 0, "at least 1"),
+        ("train.minibatch_size", -64, "at least 1"),
+        ("train.update_epochs", 0, "at least 1"),
+        ("train.num_threads", 0, "at least 1"),
+        ("train.learning_rate", -0.1, "at least 0"),
+        ("train.learning_rate", math.nan, "at least 0"),
+        ("train.gamma", 1.5, "from 0 to 1"),
+        ("train.adam_beta1", 1.0, "from 0 to 0.999999"),
+        ("train.seed", 2**70, "from 0 to 9223372036854775807"),
+        ("train.reward_scale", math.nan, "a number"),
+        ("policy.num_layers", 0, "at least 1"),
+        ("eval.episodes", 0, "at least 1"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(name, value, allowed):
+    with pytest.raises(APIUsageError, match=re.escape(f"{name} must be {allowed}")):
+        load_config("breakout", {name: value})
 
 
 def test_an_int_will_do_for_a_float_and_none_unsets():

@@ -1,4 +1,5 @@
 import functools
+import re
 
 import gymnasium
 import numpy as np
@@ -280,13 +281,31 @@ def test_returns_are_advantages_plus_values():
     assert torch.equal(batch.returns, batch.values + 1)
 
 
-def test_minibatches_must_fill_the_rollout():
+@pytest.mark.parametrize(
+    ("horizon", "agents", "size", "recurrent", "message"),
+    [
+        (6, 4, 10, False, "must divide train.horizon * agents = 6 * 4 = 24, got 10; try 8 or 12"),
+        (1, 3, 2, False, "1 * 3 = 3, got 2; try 1 or 3"),
+        (6, 4, 10, True, "must be a multiple of train.horizon, for the policy is recurrent, and divide"),
+        (6, 4, 10, True, "got 10; try 6 or 12"),
+        (6, 4, 1, True, "got 1; try 6"),
+        (6, 4, 18, True, "got 18; try 12 or 24"),
+    ],
+)
+def test_minibatches_must_fill_the_rollout(horizon, agents, size, recurrent, message):
+    vecenv = Scripted(agents)
+    policy = Sum(vecenv, recurrent=recurrent)
+    with pytest.raises(APIUsageError, match=re.escape(message)) as caught:
+        Rollout(vecenv, policy, horizon, size)
+    for hint in re.findall(r"\d+", str(caught.value).partition("; try ")[2]):
+        Rollout(vecenv, policy, horizon, int(hint))
+
+
+def test_a_minibatch_larger_than_the_rollout_is_all_of_it():
     vecenv = Scripted(4)
-    with pytest.raises(APIUsageError, match=r"must divide train\.horizon \* agents = 6 \* 4 = 24, got 10; try 6"):
-        Rollout(vecenv, Sum(vecenv), 6, 10)
-    with pytest.raises(APIUsageError, match=r"must be a multiple of train\.horizon .* got 10 and 6; try 6"):
-        Rollout(vecenv, Sum(vecenv, recurrent=True), 6, 10)
-    assert Rollout(vecenv, Sum(vecenv), 6, 1000).batch_size == 24  # more than there is: all of it
+    rollout = Rollout(vecenv, Sum(vecenv), 6, 1000)
+    (batch,) = rollout.minibatches(rollout.rewards, torch.Generator())
+    assert batch.advantages.numel() == rollout.batch_size == 24
 
 
 def test_another_autoreset_is_refused():

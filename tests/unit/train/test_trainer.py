@@ -188,15 +188,20 @@ def test_masks_that_are_never_true_are_an_error(make_trainer, target_env):
     assert env.closed == 1
 
 
-def test_an_impossible_device_is_refused(make_trainer):
-    with pytest.raises(APIUsageError, match=r"train\.device must be auto, cpu, cuda"):
-        make_trainer({"train.device": "gpu"})
+@pytest.mark.parametrize("name", ["gpu", "mps", "meta"])
+def test_an_impossible_device_is_refused(make_trainer, name):
+    with pytest.raises(APIUsageError, match=rf"train\.device must be auto, cpu, cuda or cuda:<n>, got '{name}'"):
+        make_trainer({"train.device": name})
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_missing_gpu_is_refused(make_trainer):
-    with pytest.raises(APIUsageError, match="sees no GPU, got 'cuda'; use cpu"):
-        make_trainer({"train.device": "cuda"})
+@pytest.mark.parametrize(
+    ("count", "name", "seen"), [(0, "cuda", "no GPU"), (1, "cuda:1", "1 GPU"), (2, "cuda:2", "2 GPUs")]
+)
+def test_a_missing_gpu_is_refused(make_trainer, monkeypatch, count, name, seen):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    with pytest.raises(APIUsageError, match=f"sees {seen}, got '{name}'; use auto or cpu"):
+        make_trainer({"train.device": name})
 
 
 BACKENDS = {
@@ -305,14 +310,16 @@ def test_only_large_networks_learn_with_many_threads(make_trainer, monkeypatch):
     assert make_trainer({"train.num_threads": 3, "policy.hidden_size": 1024}).num_threads == 3
 
 
-def test_workers_get_their_deadline_and_what_follows_a_crash(monkeypatch):
+@pytest.mark.parametrize("backend", ["native", "Serial", "Multiprocessing", "Ray"])
+def test_every_backend_gets_every_setting(monkeypatch, backend):
     asked = []
     monkeypatch.setattr("pufferlib.vector.make", lambda *_, **options: asked.append(options))
-    for overrides in ({}, {"vec.timeout_s": 0, "vec.on_crash": "restart"}):
-        build_vecenv(load_config("squared", {"vec.backend": "Multiprocessing", **overrides}))
-    assert [(options["timeout_s"], options["on_crash"]) for options in asked] == [(120.0, "raise"), (None, "restart")]
-    build_vecenv(load_config("squared", {"vec.backend": "Serial", "vec.on_crash": "restart"}))
-    assert asked[-1]["on_crash"] == "restart"
+    build_vecenv(load_config("squared", {"vec.backend": backend}))
+    chosen = {"num_workers": 2, "batch_size": 4, "zero_copy": False, "overwork": True, "on_crash": "restart"}
+    settings = {"vec.backend": backend, "vec.timeout_s": 0, **{f"vec.{name}": value for name, value in chosen.items()}}
+    build_vecenv(load_config("squared", settings))
+    assert (asked[0]["timeout_s"], asked[0]["on_crash"]) == (120.0, "raise")
+    assert chosen.items() | {("timeout_s", None)} <= asked[1].items()
 
 
 def test_acting_and_learning_have_their_own_threads(make_trainer, target_env):
