@@ -1,5 +1,6 @@
 """``puffer eval``: how good a trained agent is, beside random play."""
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,7 @@ from pufferlib.cli.arguments import Parser
 from pufferlib.cli.console import say, style
 from pufferlib.cli.errors import UsageError
 from pufferlib.cli.runs import RUNS, Run, find_run
-from pufferlib.train.config import Config, load_config
+from pufferlib.train.config import Config, VecConfig, load_config
 
 if TYPE_CHECKING:
     from pufferlib.models import Policy
@@ -110,6 +111,8 @@ def load_policy(config: Config, files: Run) -> "tuple[Policy, float]":
     from pufferlib.train.build import build_policy, build_vecenv, pick_device
 
     contents = checkpoint.load(files.checkpoint, pick_device(config.train.device))
+    if config.vec.backend not in ("native", "PufferEnv"):  # one environment tells as much as many workers
+        config = dataclasses.replace(config, vec=VecConfig(backend="Serial"))
     vecenv = build_vecenv(config)
     try:
         policy = build_policy(config, vecenv)

@@ -18,6 +18,7 @@ from pufferlib import doctor, registry
 from pufferlib.cli import main
 from pufferlib.cli.runs import find_run, new_run
 from pufferlib.doctor import Finding
+from pufferlib.vector import making
 
 # A run of a second: eight updates of 512 steps.
 TINY = [
@@ -250,6 +251,13 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
     (run / "checkpoint.pt").write_bytes(b"no checkpoint")
     assert main(["eval", str(run)]) == 1
     assert "damaged" in capsys.readouterr().err
+
+
+def test_evaluation_starts_no_workers(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["train", "squared", *TINY]) == 0
+    monkeypatch.setitem(making.BACKENDS, "Multiprocessing", None)  # type: ignore[arg-type]
+    workers = ["--vec.backend", "Multiprocessing", "--vec.num-envs", "4", "--vec.num-workers", "2"]
+    assert main(["eval", str(only_run(here)), "--eval.episodes", "1", *workers]) == 0
 
 
 def test_a_run_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
