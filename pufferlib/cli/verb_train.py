@@ -85,7 +85,11 @@ def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
         try:
             trainer.train()
         except KeyboardInterrupt:
-            return _stopped(files)
+            _stopped(files)
+            return 130
+        except SystemExit:  # SIGTERM, or the window of an environment was closed
+            _stopped(files)
+            raise
     try:
         _finish(config, files, trainer)
     except KeyboardInterrupt:
@@ -94,12 +98,11 @@ def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
     return 0
 
 
-def _stopped(files: Run) -> int:
+def _stopped(files: Run) -> None:
     if files.checkpoint.exists():
         note(f"stopped; the checkpoint is {files.checkpoint}; to go on: puffer train --resume {files.folder}")
     else:
         note("stopped before the first checkpoint")
-    return 130
 
 
 def _finish(config: Config, files: Run, trainer: "Trainer") -> None:

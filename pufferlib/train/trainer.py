@@ -76,17 +76,22 @@ class Trainer:
     def train(self) -> None:
         """Update until ``total_timesteps``, then save a checkpoint and close everything.
 
-        Ctrl-C finishes the update in progress, saves a checkpoint, and then raises
-        KeyboardInterrupt; pressed again it stops at once.
+        Ctrl-C, and the SIGTERM with which batch systems and containers end a job, finish the update in
+        progress, save a checkpoint, and then raise KeyboardInterrupt, or SystemExit(143). The second one of a kind
+        stops at once.
         """
         every = self.config.train.checkpoint_interval
         try:
-            with _deferred_interrupt() as interrupted:
-                while self.agent_steps < self.config.train.total_timesteps and not interrupted.is_set():
+            with _deferred(signal.SIGINT) as interrupted, _deferred(signal.SIGTERM) as ended:
+                while self.agent_steps < self.config.train.total_timesteps:
                     self.step()
                     if every and self.updates % every == 0:
                         self.save()
+                    if interrupted.is_set() or ended.is_set():
+                        break
                 self.save()
+            if ended.is_set():
+                raise SystemExit(128 + signal.SIGTERM)
             if interrupted.is_set():
                 raise KeyboardInterrupt
         finally:
@@ -189,20 +194,20 @@ class Trainer:
 
 
 @contextmanager
-def _deferred_interrupt() -> Iterator[threading.Event]:
-    """While this holds, the first Ctrl-C only sets the event; the second one interrupts as usual."""
-    interrupted = threading.Event()
+def _deferred(number: signal.Signals) -> Iterator[threading.Event]:
+    """While this holds, the first signal of that number only sets the event; the second does what it always does."""
+    came = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield interrupted  # only the main thread gets signals
+        yield came  # only the main thread gets signals
         return
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.getsignal(number)
 
     def note(_signal: int, _frame: FrameType | None) -> None:
-        interrupted.set()
-        signal.signal(signal.SIGINT, before)
+        came.set()
+        signal.signal(number, before)
 
-    signal.signal(signal.SIGINT, note)
+    signal.signal(number, note)
     try:
-        yield interrupted
+        yield came
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)

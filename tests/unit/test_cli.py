@@ -332,11 +332,14 @@ def long_run(here: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_ctrl_c_keeps_a_checkpoint(here: Path, long_run: "subprocess.Popen[str]") -> None:
-    long_run.send_signal(signal.SIGINT)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_batch_systems_keep_a_checkpoint(
+    number: signal.Signals, code: int, here: Path, long_run: "subprocess.Popen[str]"
+) -> None:
+    long_run.send_signal(number)
     _, error = long_run.communicate(timeout=60)
     run = only_run(here)
-    assert long_run.returncode == 130
+    assert long_run.returncode == code
     assert f"the checkpoint is runs/{run.name}/checkpoint.pt" in error
     assert f"puffer train --resume runs/{run.name}" in error
     assert "Traceback" not in error
