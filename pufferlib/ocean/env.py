@@ -230,7 +230,7 @@ def _checked_seed(where: str, seed: object) -> int:
 
 def _check_count(where: str, name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2**31:
-        raise APIUsageError(f"{where}: {name} must be an int >= 1, got {value!r}")
+        raise APIUsageError(f"{where}: {name} must be an int from 1 to {2**31 - 1}, got {value!r}")
 
 
 def _checked_pixels(where: str, pixels: Sequence[int]) -> tuple[int, int]:

@@ -149,10 +149,11 @@ def test_numpy_numbers_are_accepted(name):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"num_envs": 0}, "num_envs must be an int >= 1, got 0"),
-        ({"num_envs": 2.0}, r"num_envs must be an int >= 1, got 2\.0"),
-        ({"num_envs": True}, "num_envs must be an int >= 1, got True"),
-        ({"log_interval": 0}, "log_interval must be an int >= 1, got 0"),
+        ({"num_envs": 0}, "num_envs must be an int from 1 to 2147483647, got 0"),
+        ({"num_envs": 2.0}, r"num_envs must be an int from 1 to 2147483647, got 2\.0"),
+        ({"num_envs": True}, "num_envs must be an int from 1 to 2147483647, got True"),
+        ({"log_interval": 0}, "log_interval must be an int from 1 to 2147483647, got 0"),
+        ({"num_envs": 10**12}, "num_envs must be an int from 1 to 2147483647, got 1000000000000"),
         ({"render_mode": "rgb_aray"}, "unknown render_mode 'rgb_aray'; did you mean 'rgb_array'"),
         (
             {"paddle_height": 600, "height": 500},
