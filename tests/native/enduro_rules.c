@@ -45,10 +45,23 @@ static void check(const char *what, const char *figure, double found, double exp
 }
 
 typedef struct {
+    float distance;
+    uint8_t lane, paint;
+    bool paid;
+} Car;
+
+static void place(Enduro *env, int32_t index, Car car) {
+    env->distances[index] = car.distance;
+    env->middles[index] = enduro_lane_middle(car.lane);
+    env->cars[index] = (EnduroCar){car.lane, car.paint, car.paid};
+    env->ahead[car.lane] += index >= env->num_passed;
+}
+
+typedef struct {
     const char *name;
     float speed, x;
     int32_t num_cars, num_passed; /* the first of the cars are behind */
-    EnduroCar cars[2];
+    Car cars[2];
     int32_t today, action;
     struct {
         float reward, speed, x;
@@ -167,7 +180,7 @@ static void run_case(const Case *given) {
     env.x = given->x;
     env.num_cars = given->num_cars;
     env.num_passed = given->num_passed;
-    memcpy(env.cars, given->cars, sizeof given->cars);
+    for (int32_t i = 0; i < given->num_cars; i++) place(&env, i, given->cars[i]);
     env.today = given->today;
     play(&env, given->action, 1);
     check(given->name, "reward", reward, given->after.reward);
@@ -188,7 +201,7 @@ static void check_crash(void) {
     env.x = 3;
     env.streak = 1;
     env.num_cars = 1;
-    env.cars[0] = (EnduroCar){.distance = 4.2f, .lane = 1};
+    place(&env, 0, (Car){.distance = 4.2f, .lane = 1});
     play(&env, ENDURO_COAST, 1);
     check(what, "streak", env.streak, 0);
     play(&env, ENDURO_ACCELERATE, ENDURO_CRASH_FRAMES);
@@ -208,7 +221,7 @@ static void check_untouchable(void) {
     env.num_cars = 1;
     env.crashed = env.untouchable = true;
     env.stun = 1;
-    env.cars[0] = (EnduroCar){.distance = 2, .lane = 1};
+    place(&env, 0, (Car){.distance = 2, .lane = 1});
     play(&env, ENDURO_COAST, 3);
     check(what, "crashes", env.crashes, 0);
     env.x = 32;
@@ -253,17 +266,18 @@ static void check_rewards_per_frame(void) {
     env.reward_streak = 0.001f;
     env.speed = 5;
     env.num_cars = 2;
-    env.cars[0] = (EnduroCar){.distance = -3.8f, .lane = 0};
-    env.cars[1] = (EnduroCar){.distance = 100, .lane = 0};
+    place(&env, 0, (Car){.distance = -3.8f, .lane = 0});
+    place(&env, 1, (Car){.distance = 100, .lane = 0});
     play(&env, ENDURO_COAST, 1);
     check("with a free lane", "reward", reward, 1 + 0.001 + 0.05);
-    env.cars[0].lane = 1;
+    env.cars[0].lane = 1; /* it is behind by now */
     play(&env, ENDURO_COAST, 1);
     check("with a car in the lane that is behind", "reward", reward, 0.001 + 0.05);
-    env.cars[1].lane = 1;
+    env.ahead[0] = 0;
+    place(&env, 1, (Car){.distance = 100, .lane = 1});
     play(&env, ENDURO_COAST, 1);
     check("with a car ahead in the lane", "reward", reward, 0.001);
-    env.num_cars = env.num_passed = 0;
+    env.num_cars = env.num_passed = env.ahead[1] = 0;
     env.speed = -1;
     play(&env, ENDURO_COAST, 1);
     check("with a free lane, but slower than the traffic", "reward", reward, 0.001);
@@ -289,12 +303,18 @@ static void check_days(void) {
     check("the last day", "perf", env.perf, 1);
 }
 
-/* Of cars within 6.5 lengths of each other, one lane has none, and the order by distance holds. */
+/* Of cars within 6.5 lengths of each other, one lane has none, the order by distance holds, and the cars
+ * ahead are counted. */
 static void check_traffic(const Enduro *env) {
+    int32_t ahead[ENDURO_LANES] = {0};
+    for (int32_t i = env->num_passed; i < env->num_cars; i++) ahead[env->cars[i].lane]++;
+    for (int32_t i = 0; i < ENDURO_LANES; i++) {
+        if (env->ahead[i] != ahead[i]) check("the traffic", "cars ahead in a lane", env->ahead[i], ahead[i]);
+    }
     for (int32_t i = 0; i < env->num_cars; i++) {
         int32_t taken = 0;
         for (int32_t j = i; j < env->num_cars; j++) {
-            const float apart = env->cars[j].distance - env->cars[i].distance;
+            const float apart = env->distances[j] - env->distances[i];
             if (apart < 0) check("the traffic", "order", apart, 0);
             if (apart < ENDURO_CLEAR_LENGTHS * env->car_length - 1e-3f) taken |= 1 << env->cars[j].lane;
         }

@@ -80,8 +80,9 @@ static inline void enduro_draw_traffic(const EnduroView *view, bool ahead) {
     const float sight = enduro_is_fog(view->env) ? ENDURO_FOG : ENDURO_FAR;
     for (int32_t i = view->env->num_cars - 1; i >= 0; i--) {
         const EnduroCar *car = &view->env->cars[i];
-        if (car->distance > sight || (car->distance >= 0) != ahead) continue;
-        enduro_draw_car(view, enduro_lane_middle(car->lane), car->distance,
+        const float distance = view->env->distances[i];
+        if (distance > sight || (distance >= 0) != ahead) continue;
+        enduro_draw_car(view, enduro_lane_middle(car->lane), distance,
                         (EnduroPaint){.body = paints[car->paint % 8], .glass = 0x26323C});
     }
 }

@@ -55,9 +55,10 @@ static inline EnduroLook enduro_look(const Enduro *env) {
         {0x5C646E, 0x8C949B, 0x78808A, 0x5B655B, 0.45f}, {0x05071A, 0x121B40, 0x0A0D1C, 0x0D160F, 0.1f},
         {0x1F2A5C, 0xB5617A, 0x2A2A44, 0x26352A, 0.3f},  {0x3B5A9E, 0xF0A070, 0x3F4A5A, 0x47703F, 0.7f},
     };
-    const int32_t phase = enduro_phase(env);
+    const int32_t begun = (int32_t)enduro_time(env),
+                  phase = begun < ENDURO_PHASES ? begun : ENDURO_PHASES - 1;
     const EnduroLook *now = &looks[phase], *next = &looks[(phase + 1) % ENDURO_PHASES];
-    const float share = 3 * ((float)env->day_frame * env->phase_per_frame - (float)phase) - 2;
+    const float share = 3 * (enduro_time(env) - (float)phase) - 2;
     return (EnduroLook){
         enduro_mix(now->sky, next->sky, share),
         enduro_mix(now->low_sky, next->low_sky, share),
@@ -69,7 +70,7 @@ static inline EnduroLook enduro_look(const Enduro *env) {
 
 /* Full while cars are hidden, rising before and falling after. */
 static inline float enduro_fog(const Enduro *env) {
-    const float time = (float)env->day_frame * env->phase_per_frame;
+    const float time = enduro_time(env);
     const float rising = 1 + 3 * (time - ENDURO_FOG_FIRST), falling = 1 - 3 * (time - ENDURO_FOG_LAST - 1);
     return puffer_clamp(puffer_min(rising, falling), 0, 1);
 }
@@ -101,10 +102,11 @@ static inline uint32_t enduro_lit(const EnduroView *view, uint32_t colour, float
 
 /* Height of the skyline in [0, 1] at a place of the full circle, from waves that close. */
 static inline float enduro_skyline(float turn, int32_t layer) {
-    const float angle = 6.2831853f * turn;
-    if (layer == 0)
-        return 0.5f + 0.28f * sinf(3 * angle) + 0.14f * sinf(11 * angle + 1) + 0.08f * sinf(23 * angle);
-    return 0.45f + 0.3f * sinf(5 * angle + 2) + 0.2f * sinf(9 * angle);
+    if (layer == 0) {
+        return 0.5f + 0.28f * draw_wave(3 * turn) + 0.14f * draw_wave(11 * turn + 0.16f) +
+               0.08f * draw_wave(23 * turn);
+    }
+    return 0.45f + 0.3f * draw_wave(5 * turn + 0.32f) + 0.2f * draw_wave(9 * turn);
 }
 
 static inline void enduro_draw_hills(const EnduroView *view) {
@@ -139,7 +141,7 @@ static inline void enduro_draw_stars(const EnduroView *view) {
 
 /* The sun from the first phase to the ninth, the moon through the night. */
 static inline void enduro_draw_sun(const EnduroView *view) {
-    const float time = (float)view->env->day_frame * view->env->phase_per_frame;
+    const float time = enduro_time(view->env);
     const bool night = time >= 10 && time < 14.5f;
     const float way = night ? (time - 10) / 4.5f : (time < 10 ? time + 1 : time - 15) / 11;
     const bool hidden = view->fog > 0.5f || enduro_is_snow(view->env);

@@ -59,10 +59,9 @@ enum { ENDURO_STRETCH = 1500, ENDURO_STRETCH_MORE = 3800, ENDURO_STRAIGHT = 200,
 enum { ENDURO_FIRST_SLOT = 8, ENDURO_SLOT = 5 };
 
 typedef struct {
-    float distance; /* from the player, ahead */
-    uint8_t lane;   /* 0 is left */
-    uint8_t paint;  /* in the picture */
-    bool paid;      /* passed before */
+    uint8_t lane;  /* 0 is left */
+    uint8_t paint; /* in the picture */
+    bool paid;     /* passed before */
 } EnduroCar;
 
 typedef struct {
@@ -81,6 +80,8 @@ typedef struct {
     float x; /* from the middle of the road, px */
     float speed;
     float streak; /* bonus per frame */
+    float reward; /* of this step so far; not behind a pointer, so that the compiler knows what a store
+                     changes */
     int32_t stun; /* frames until the car can be steered again */
     float thrown; /* while stunned: px a frame */
     bool crashed; /* stunned by a crash */
@@ -90,6 +91,7 @@ typedef struct {
     float curve;     /* -1 left to 1 right */
     int32_t turn;    /* what the curve eases to: -1, 0, 1 */
     float narrow_at; /* distance of the narrow place */
+    float edge;      /* from the middle of the road, beside the player */
     float heading;   /* in circles, for the horizon */
     /* a frame ago: edge, vanishing point, row, and what was gained on the traffic since */
     float last_edge, last_bend, last_row, gain;
@@ -98,8 +100,11 @@ typedef struct {
     float phase_per_frame;
     /* the traffic, by distance; the first num_passed are behind */
     int32_t num_cars, num_passed, spawn_frames, slots_shown;
+    uint8_t ahead[ENDURO_LANES]; /* how many of those that are not behind are in each lane */
     uint8_t next_paint;
     float spawn_gap;
+    float distances[ENDURO_MAX_CARS]; /* from the player, ahead; these two are apart, to be vectors */
+    float middles[ENDURO_MAX_CARS];   /* of their lanes */
     EnduroCar cars[ENDURO_MAX_CARS];
 } Enduro;
 
@@ -145,18 +150,19 @@ static inline float enduro_speed_share(const Enduro *env) {
     return (env->speed - ENDURO_SPEED_MIN) * (1 / ENDURO_SPEED_RANGE);
 }
 
-static inline int32_t enduro_phase(const Enduro *env) {
-    const int32_t phase = (int32_t)((float)env->day_frame * env->phase_per_frame);
-    return phase < ENDURO_PHASES ? phase : ENDURO_PHASES - 1;
+/* In phases. */
+static inline float enduro_time(const Enduro *env) {
+    return (float)env->day_frame * env->phase_per_frame;
 }
 
 static inline bool enduro_is_snow(const Enduro *env) {
-    return enduro_phase(env) == ENDURO_SNOW_PHASE;
+    const float time = enduro_time(env);
+    return time >= ENDURO_SNOW_PHASE && time < ENDURO_SNOW_PHASE + 1;
 }
 
 static inline bool enduro_is_fog(const Enduro *env) {
-    const int32_t phase = enduro_phase(env);
-    return phase >= ENDURO_FOG_FIRST && phase <= ENDURO_FOG_LAST;
+    const float time = enduro_time(env);
+    return time >= ENDURO_FOG_FIRST && time < ENDURO_FOG_LAST + 1;
 }
 
 /* Size of what is at this distance, over its size beside the player. */
@@ -176,7 +182,8 @@ static inline float enduro_edge(const Enduro *env, float distance) {
 }
 
 static inline float enduro_lane_middle(int32_t lane) {
-    return ENDURO_LANE * (float)(lane - 1);
+    static const float middles[ENDURO_LANES] = {-ENDURO_LANE, 0, ENDURO_LANE};
+    return middles[lane];
 }
 
 static inline int32_t enduro_own_lane(const Enduro *env) {
@@ -202,9 +209,11 @@ static inline void enduro_move_road(Enduro *env) {
     if (env->odometer >= env->stretch_end) enduro_begin_stretch(env);
     env->curve += ENDURO_CURVE_EASE * ((float)env->turn - env->curve);
     env->heading += ENDURO_TURN * env->curve * pace;
-    env->heading -= (float)(env->heading >= 1) - (float)(env->heading < 0);
+    if (env->heading >= 1) env->heading -= 1;
+    if (env->heading < 0) env->heading += 1;
     env->narrow_at -= pace;
     if (env->narrow_at < -ENDURO_NARROW_LENGTH) enduro_place_narrow(env);
+    env->edge = enduro_edge(env, 0);
 }
 
 #endif

@@ -85,12 +85,13 @@ static inline void go_draw_stone(PufferCanvas *canvas, int32_t x, int32_t y, int
 static inline void go_draw_wood(PufferCanvas *canvas) {
     uint32_t shades[GO_WIDTH + 2 * GO_BEND];
     for (int32_t i = 0; i < GO_WIDTH + 2 * GO_BEND; i++) {
-        const float at = (float)i,
-                    grain = sinf(at * 0.23f) + sinf(at * 0.61f + 1) + 0.7f * sinf(at * 1.9f + 2);
+        const float at = (float)i;
+        const float grain =
+            draw_wave(at / 27.3f) + draw_wave(at / 10.3f + 0.16f) + 0.7f * draw_wave(at / 3.307f + 0.32f);
         shades[i] = go_mix(GO_WOOD, 0xA87838u, 0.14f + 0.045f * grain);
     }
     for (int32_t y = GO_PANEL; y < canvas->height; y++) {
-        const float bend = 9 * sinf((float)y * 0.011f) + 3 * sinf((float)y * 0.037f);
+        const float bend = 9 * draw_wave((float)y / 571) + 3 * draw_wave((float)y / 170);
         const uint32_t *row = shades + GO_BEND + (int32_t)bend;
         for (int32_t x = 0; x < canvas->width; x++) draw_rectangle(canvas, x, y, 1, 1, row[x]);
     }

@@ -3,6 +3,8 @@
 #ifndef DRAW_H
 #define DRAW_H
 
+#include <math.h>
+
 #include "font.h"
 #include "puffer_env.h"
 
@@ -16,6 +18,14 @@
 #define DRAW_YELLOW 0xE8D44Du
 #define DRAW_GREEN  0x53A653u
 #define DRAW_BLUE   0x4A6FD6u
+
+/* A sine of period 1, within 0.0011, by additions and multiplications only: the sine of a C library may have
+ * other last bits on another machine, and pictures are the same bytes everywhere. */
+static inline float draw_wave(float at) {
+    const float phase = at - floorf(at) - 0.5f;
+    const float arch = phase * (16 * fabsf(phase) - 8);
+    return arch * (0.775f + 0.225f * fabsf(arch));
+}
 
 static inline int32_t draw_clip(int32_t value, int32_t end) {
     return value < 0 ? 0 : value > end ? end : value;
