@@ -1,30 +1,37 @@
-"""Agent-steps per second of the C environments, through ``env.step``, on one core.
+"""Agent-steps per second of the C environments, through ``env.step``, on one core, and what a second thread adds.
 
 A second is one of CPU time, which other programs do not use up; on an idle machine it is a second.
 Each figure is the median of repeats that are interleaved over all cases, so that a disturbance of
 the machine touches all of them. With ``--peer-python`` the same loop runs in another Python
 environment, in turns with ours; only the ratio of two figures of one run means much.
 
+The second table has steps of batches that cost one thread at least 50 us, in time that passes: by one thread, by two,
+and, as the limit of this machine, by two processes with half of the games each.
+
     python benchmarks/ocean.py                       # every environment
     python benchmarks/ocean.py pong breakout --repeats 21
     python benchmarks/ocean.py --peer-python ~/peer/bin/python     # one that has PufferLib 3.0.0
     python benchmarks/ocean.py --pixels 84           # agents see pictures of 84 x 84 pixels
+    python benchmarks/ocean.py --quick               # to see that it works
 """
 
 import argparse
+import functools
 import importlib
+import itertools
 import os
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from report import RESULTS, machine, write
-from sides import Side, serve
+from report import HEADER, LIMIT, OURS, RESULTS, Row, line, machine, write
+from sides import Side, serve, us_per_call
 
 AGENTS = (1, 64, 1024, 4096)
 KEYWORDS = {  # those that the peer trains with
@@ -38,6 +45,7 @@ OUR_KEYWORDS = {  # the peer's defaults
         **{"num_resources": 2048, "num_weapons": 1024, "num_gems": 512},
     },
 }
+ONE_THREAD, SHARED_US = "one thread", 50.0  # a step that takes as long is worth a second thread
 PEER_KEYWORDS = {"connect4": {"report_interval": 10**9}}  # its report fails where no game has ended
 
 envs: dict[tuple[str, int], object] = {}  # of this side
@@ -66,13 +74,41 @@ def make(name: str, agents: int, more: dict[str, object]) -> object:
     return env
 
 
-def measure(env: object, seconds: float) -> float:
-    """Agent-steps per second of CPU time, with random actions, over about ``seconds``."""
+def random_actions(env: object) -> list[np.ndarray]:
+    """Actions for 16 steps."""
     space = env.single_action_space
     shape = (16, env.num_agents, *space.shape)
     sizes = getattr(space, "nvec", getattr(space, "n", None))
     rng = np.random.default_rng(0)
-    actions = list(rng.uniform(-1, 1, shape).astype(np.float32) if sizes is None else rng.integers(0, sizes, shape))
+    return list(rng.uniform(-1, 1, shape).astype(np.float32) if sizes is None else rng.integers(0, sizes, shape))
+
+
+@functools.lru_cache(maxsize=3)
+def stepper(name: str, games: int, threads: int) -> Callable[[], object]:
+    """Steps ``games`` games of ours once, with random actions; kept while its row is measured."""
+    from pufferlib import ocean
+
+    keywords = {**KEYWORDS.get(name, {}), **OUR_KEYWORDS.get(name, {})}
+    env = ocean.OceanEnv(name, num_envs=games, num_threads=threads, **keywords)
+    env.reset(seed=1)
+    rows = itertools.cycle(random_actions(env))
+    return lambda: env.step(next(rows))
+
+
+def step_us(name: str, games: int, threads: int, seconds: float, clock: str = "perf_counter") -> float:
+    """Microseconds of one such step."""
+    return us_per_call(stepper(name, games, threads), seconds, getattr(time, clock))
+
+
+def games_to_share(name: str) -> int:
+    """The least power of two of games, from 2 on, whose step takes one thread 50 us."""
+    counts = (1 << k for k in range(1, 30))
+    return next(games for games in counts if step_us(name, games, 1, 0.02, "thread_time") >= SHARED_US)
+
+
+def measure(env: object, seconds: float) -> float:
+    """Agent-steps per second of CPU time, with random actions, over about ``seconds``."""
+    actions = random_actions(env)
     steps, start = 0, time.thread_time()
     while (elapsed := time.thread_time() - start) < seconds:
         for row in actions:
@@ -98,6 +134,28 @@ def compare(names: list[str], pythons: dict[str, str], repeats: int, seconds: fl
         {"env": name, "agents": agents, "side": label, "median": statistics.median(values), "best": max(values)}
         for (name, agents, label), values in rates.items()
     ]
+
+
+def share(names: list[str], repeats: int, seconds: float) -> list[Row]:
+    """A row for each environment: what two threads need for a step, beside one, and beside two processes."""
+    first, second = (Side(sys.executable, __file__) for _ in range(2))
+    rows = []
+    print(f"\n{HEADER}", flush=True)
+    for name in names:
+        games = first.ask("games_to_share", name)
+        limit = "two processes, each with half of the games"
+        row = Row(f"{name}, {games:,} games", "us", ratios={ONE_THREAD: 1.8}, limit=limit)
+        for _ in range(repeats):
+            for contestant, threads in ((OURS, 2), (ONE_THREAD, 1)):
+                row.figures.setdefault(contestant, []).append(first.ask("step_us", name, games, threads, seconds))
+            for side in (first, second):
+                side.post("step_us", name, games // 2, 1, seconds)
+            row.figures.setdefault(LIMIT, []).append(max(side.answer() for side in (first, second)))
+        rows.append(row)
+        print(line(row), flush=True)
+    first.close()
+    second.close()
+    return rows
 
 
 def table(rows: list[dict]) -> str:
@@ -128,15 +186,17 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=11)
     parser.add_argument("--seconds", type=float, default=0.1, help="of one repeat of one case")
     parser.add_argument("--pixels", type=int, default=0, help="side of pictures as observations; ours only")
+    parser.add_argument("--quick", action="store_true", help="two short repeats: only to see that it works")
+    parser.add_argument("--json", type=Path, help="file to write the figures to")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve({"rate": rate})
+        serve({case.__name__: case for case in (rate, step_us, games_to_share)})
         return
 
     from pufferlib import ocean
 
-    pythons = {"ours": sys.executable}
+    pythons = {OURS: sys.executable}
     if options.peer_python and options.pixels:
         parser.error("--pixels: the peer has no pictures")
     if options.peer_python:
@@ -145,12 +205,15 @@ def main() -> None:
     for name in names:
         if name not in ocean.names():
             parser.error(f"{name} is no environment in C; those are {', '.join(ocean.names())}")
+    repeats, seconds = (2, 0.02) if options.quick else (options.repeats, options.seconds)
     before = machine()
-    rows = compare(names, pythons, options.repeats, options.seconds, options.pixels)
+    rows = compare(names, pythons, repeats, seconds, options.pixels)
     print(table(rows))
+    shared = [] if options.pixels else share(names, repeats, seconds)
     print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
-    file = "ocean_pixels.json" if options.pixels else "ocean.json"
-    write(RESULTS / file, {"machine": before, "keywords": KEYWORDS, "pixels": options.pixels, "rows": rows})
+    results = {"machine": before, "keywords": KEYWORDS, "pixels": options.pixels, "rows": rows}
+    file = RESULTS / ("ocean_pixels.json" if options.pixels else "ocean.json")
+    write(options.json or file, {**results, "threads": [row.as_dict() for row in shared]})
 
 
 if __name__ == "__main__":

@@ -48,7 +48,8 @@ def keep(path: Path) -> None:
     """Replace the kept rows that ``path`` has measured anew."""
     measured, kept = json.loads(path.read_text()), KEPT / path.name
     machine = {key: measured["machine"][key] for key in ("cpu", "cpus")}
-    new = [{**row, **machine} for row in (ocean_rows if path.stem == "ocean" else timed_rows)(measured["rows"])]
+    rows = ocean_rows(measured) if path.stem == "ocean" else timed_rows(measured["rows"])
+    new = [{**row, **machine} for row in rows]
     names = {row["what"] for row in new}
     old = json.loads(kept.read_text()) if kept.exists() else []
     kept.parent.mkdir(exist_ok=True)
@@ -79,30 +80,33 @@ def times(row: Row, name: str) -> str:
     return "" if row.unit == "%" else f" ({figure(row.ratio(name))} ×)"
 
 
-def ocean_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cells of what ocean.py measured with 1,024 agents: more is better."""
-    found = {(row["env"], row["side"]): row["median"] / 1e6 for row in rows if row["agents"] == 1024}
+def ocean_rows(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Cells of what ocean.py measured: with 1,024 agents, where more is better, and what a second thread adds."""
+    found = {(row["env"], row["side"]): row["median"] / 1e6 for row in measured["rows"] if row["agents"] == 1024}
+    shared = {row["what"].split(",")[0]: row["medians"] for row in measured["threads"]}
     cells = []
-    for name in dict.fromkeys(row["env"] for row in rows):
-        ours, peer = found[name, "ours"], found.get((name, "peer"))
+    for name in dict.fromkeys(row["env"] for row in measured["rows"]):
+        ours, peer = found[name, OURS], found.get((name, "peer"))
         others = f"{peer:.3g} ({ours / peer:.3g} ×)" if peer else ""
-        cells.append({"what": name, "measured": f"{ours:.3g} million", "others": others})
+        alone, together, limit = (shared[name][contestant] for contestant in ("one thread", OURS, LIMIT))
+        threads = f"{alone / together:.3g} × ({alone / limit:.3g} ×)"
+        cells.append({"what": name, "measured": f"{ours:.3g} million", "others": others, "threads": threads})
     return cells
 
 
 HEADERS = {
     "engine": "| What | Goal | Ours | Others, and how many times ours | Limit | Reached |",
     "bindings": "| What | Goal | Ours | Others, and how many times ours | Limit | Reached |",
-    "ocean": "| Environment | Agent-steps per second | PufferLib 3.0.0, millions |",
+    "ocean": "| Environment | Agent-steps per second | PufferLib 3.0.0, millions | Two threads (two processes) |",
 }
-KEYS = {"ocean": ("what", "measured", "others")}
+KEYS = {"ocean": ("what", "measured", "others", "threads")}
 
 
 def with_table(page: str, part: str, rows: list[dict[str, Any]]) -> str:
     """The page with today's table of one part."""
     keys = KEYS.get(part, ("what", "goal", "measured", "others", "limit", "reached"))
     table = [HEADERS[part], "| --- " * len(keys) + "|"]
-    table += [f"| {' | '.join(row[key] for key in keys)} |" for row in rows]
+    table += [f"| {' | '.join(row.get(key, '') for key in keys)} |" for row in rows]
     machines = sorted({f"{row['cpu']}, {row['cpus']} cores" for row in rows})
     text = "\n".join([f"Measured on {'; '.join(machines)}.", "", *table])
     marked = rf"(?s)(<!-- {part}: made by benchmarks/speed\.py -->\n).*?(<!-- end of {part} -->)"

@@ -1,6 +1,7 @@
 """The benchmarks run, and their tables say what was measured."""
 
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -39,6 +40,21 @@ def test_a_binding_is_measured_beside_its_bare_environment(tmp_path):
     added, stepped = json.loads(results.read_text())["rows"]
     assert added["medians"].keys() == {"ours", "SyncVectorEnv"}, done.stderr
     assert stepped["measured_ratios"].keys() > {"bare environments, one process", "AsyncVectorEnv", "limit"}
+
+
+def test_environments_in_c_are_measured_with_one_thread_and_two(tmp_path, monkeypatch):
+    results = tmp_path / "ocean.json"
+    command = [sys.executable, FOLDER / "ocean.py", "squared", "rware", "--quick", "--json", results]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    measured = json.loads(results.read_text())
+    for row in measured["threads"]:
+        assert row["what"] in done.stdout
+        assert row["medians"].keys() == {"ours", "one thread", "limit"}
+    monkeypatch.syspath_prepend(FOLDER)
+    squared, rware = runpy.run_path(str(FOLDER / "speed.py"))["ocean_rows"](measured)
+    assert (squared["what"], rware["what"]) == ("squared", "rware")
+    assert re.fullmatch(r"[\d.]+ × \([\d.]+ ×\)", squared["threads"])
 
 
 def test_a_goal_is_reached_only_with_all_of_its_ratios(report):
