@@ -13,15 +13,12 @@ from pufferlib.cpus import usable_cpus
 from pufferlib.env import AUTORESET_MODES, Autoreset, Infos, PufferEnv, Stepped
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean.types import EnvType, env_types
-from pufferlib.render.pace import Pace
-from pufferlib.render.terminal import to_text
-from pufferlib.render.window import Window
+from pufferlib.render.view import RENDER_MODES, View
 from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space
 
 __all__ = ["OceanEnv", "type_of"]
 
-RENDER_MODES = ("human", "rgb_array", "ansi")
 MAX_PIXELS = 4096
 
 
@@ -80,8 +77,6 @@ class OceanEnv(PufferEnv):
         where = env_type.class_name
         _check_count(where, "num_envs", num_envs)
         _check_count(where, "log_interval", log_interval)
-        if render_mode not in (None, *RENDER_MODES):
-            raise UnknownNameError.of(where, "render_mode", render_mode, RENDER_MODES)
         self.name = name
         self.render_mode = render_mode
         if autoreset not in AUTORESET_MODES:
@@ -107,12 +102,10 @@ class OceanEnv(PufferEnv):
             self.masks,
         )
         self._step: Callable[[Any], bool] = self._batch.step
-        self._window: Window | None = None
         self._shown = 0  # the game in the window
-        self._has_ended = False  # the program was told that the window is closed
-        if render_mode == "human":
+        self._view = View(where, render_mode, self.metadata["render_fps"])
+        if self._view.is_live:
             self._step = self._step_in_view
-            self._pace = Pace(self.metadata["render_fps"])
 
     def _describe(self, spec: Mapping[str, Any]) -> None:
         """Say what the C file does, in the terms of a PufferEnv."""
@@ -139,7 +132,7 @@ class OceanEnv(PufferEnv):
         seed = self._seed if seed is None else _checked_seed(where, seed)
         self._batch.reset(None if seed is None else [env_seed(seed, i) for i in range(self.num_envs)])
         self._seed = None
-        if self.render_mode == "human":
+        if self._view.is_live:
             self.render(self._shown)
         return self.observations, []
 
@@ -176,18 +169,8 @@ class OceanEnv(PufferEnv):
         """
         picture = np.empty(self._picture_shape, np.uint8)
         self._batch.render(env_index, picture)
-        if self.render_mode == "ansi":
-            return to_text(picture)
-        if self.render_mode != "human":
-            return picture
         self._shown = env_index
-        window = self._window = self._window or Window(f"pufferlib: {self.name}")
-        window.show(picture)
-        if window.closed and not self._has_ended:
-            self._has_ended = True
-            self._close_window()
-            raise SystemExit(0)
-        return None
+        return self._view.show(picture)
 
     def areas(self, env_index: int = 0) -> dict[int, tuple[int, int, int, int]]:
         """Where in the picture of game ``env_index`` actions have a place: x, y, width and height in px, by action."""
@@ -196,18 +179,14 @@ class OceanEnv(PufferEnv):
     def close(self) -> None:
         """Free the games, and close the window. The arrays stay valid; closing twice is fine."""
         self._batch.close()
-        self._close_window()
+        self._view.close()
 
     def _step_in_view(self, actions: Any) -> bool:
         is_due = self._batch.step(actions)
-        self._pace.wait()
-        self.render(self._shown)
+        if self._view.is_live:
+            self._view.wait()
+            self.render(self._shown)
         return is_due
-
-    def _close_window(self) -> None:
-        self._step = self._batch.step
-        if self._window is not None:
-            self._window.close()
 
 
 def type_of(name: str) -> EnvType:

@@ -51,6 +51,7 @@ class Screen:
         self._input = sys.stdin.fileno()
         self._before = termios.tcgetattr(self._input)
         self._size = (0, 0)
+        self._last: tuple[Frame, Sequence[str]] | None = None  # what is shown
         self._unread = ""
         self._seen: dict[str, float] = {}
         tty.setcbreak(self._input)  # keys at once and without an echo; Ctrl-C still interrupts
@@ -70,6 +71,8 @@ class Screen:
                 self.closed = True
                 break
             self._unread += data.decode(errors="ignore")
+        if self._last and self._size != tuple(shutil.get_terminal_size()):
+            self.show(*self._last)  # a game that waits for a key shows nothing new by itself
         names, self._unread = parse_keys(self._unread)
         self._seen.update(dict.fromkeys(names, time.monotonic()))
         return names
@@ -80,6 +83,7 @@ class Screen:
 
     def show(self, frame: Frame, lines: Sequence[str] = ()) -> None:
         """Show ``frame``, uint8 ``(height, width, 3)``, above ``lines``."""
+        self._last = frame, lines
         columns, rows = shutil.get_terminal_size()
         text = wrapped(lines, columns)[: rows // 2]
         picture = to_lines(frame, columns, rows - len(text))

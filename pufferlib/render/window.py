@@ -43,6 +43,7 @@ class Window:
         self._window: pygame.Window | None = None
         self._pressed: list[str] = []
         self._clicks: list[tuple[float, float]] = []
+        self._last: tuple[Frame, Sequence[str]] | None = None  # what is shown
         self._corner, self._scale = (0, 0), 1.0  # of the picture, px of the window
         self.closed = False
         self.held: set[str] = set()
@@ -51,21 +52,8 @@ class Window:
         """Show ``frame``, uint8 ``(height, width, 3)``, above ``lines``, as large as the window is."""
         if self.closed:
             return
-        original_width = frame.shape[1]
-        if lines:
-            frame = with_lines(frame, lines)
-        height, width = frame.shape[:2]
-        window = self._window or self._opened(height, width)
-        surface = window.get_surface()
-        high, wide = fitting(height, width, surface.get_height(), surface.get_width())
-        pygame = self._pygame
-        picture = pygame.image.frombuffer(np.ascontiguousarray(frame), (width, height), "RGB")
-        scale = pygame.transform.scale if wide % width == 0 else pygame.transform.smoothscale
-        surface.fill((0, 0, 0))
-        self._corner = ((surface.get_width() - wide) // 2, (surface.get_height() - high) // 2)
-        self._scale = wide / original_width
-        surface.blit(scale(picture, (wide, high)), self._corner)
-        window.flip()
+        self._last = frame, lines
+        self._draw(frame, lines)
         self.pump()
 
     def pump(self) -> None:
@@ -97,6 +85,23 @@ class Window:
             self._window.destroy()
             self._window = None
 
+    def _draw(self, frame: Frame, lines: Sequence[str]) -> None:
+        original_width = frame.shape[1]
+        if lines:
+            frame = with_lines(frame, lines)
+        height, width = frame.shape[:2]
+        window = self._window or self._opened(height, width)
+        surface = window.get_surface()
+        high, wide = fitting(height, width, surface.get_height(), surface.get_width())
+        pygame = self._pygame
+        picture = pygame.image.frombuffer(np.ascontiguousarray(frame), (width, height), "RGB")
+        scale = pygame.transform.scale if wide % width == 0 else pygame.transform.smoothscale
+        surface.fill((0, 0, 0))
+        self._corner = ((surface.get_width() - wide) // 2, (surface.get_height() - high) // 2)
+        self._scale = wide / original_width
+        surface.blit(scale(picture, (wide, high)), self._corner)
+        window.flip()
+
     def _opened(self, height: int, width: int) -> "pygame.Window":
         pygame = self._pygame
         size = _size(height, width)
@@ -123,6 +128,8 @@ class Window:
             self.held.discard(_key_name(pygame.key.name(event.key)))
         elif event.type == pygame.WINDOWFOCUSLOST:
             self.held.clear()
+        elif event.type in (pygame.WINDOWSIZECHANGED, pygame.WINDOWEXPOSED) and self._last:
+            self._draw(*self._last)  # a game that waits for a key shows nothing new by itself
 
 
 def _size(height: int, width: int) -> tuple[int, int]:

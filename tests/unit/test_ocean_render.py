@@ -1,7 +1,9 @@
 """The render modes: a picture, text, a window."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from pufferlib.render.terminal import HALF_BLOCK, to_text
 from pufferlib.render.window import Window
 
 every_env = pytest.mark.parametrize("name", ocean.names())
+in_python = pytest.mark.parametrize("name", ["spaces", "pymultiagent"])
 
 
 @pytest.fixture
@@ -50,6 +53,19 @@ def on_screen(window):
     return pygame.surfarray.array3d(window._window.get_surface()).swapaxes(0, 1)
 
 
+# ---- Drawing --------------------------------------------------------------------------------------------
+
+
+def test_games_and_pictures_use_no_function_that_c_libraries_round_differently():
+    """So that both are the same bytes everywhere."""
+    uses = re.compile(
+        r"\b(a?(sin|cos|tan)h?|atan2|exp|exp2|expm1|log|log2|log10|log1p|pow|cbrt|hypot|erfc?|[lt]gamma)[fl]?\("
+    )
+    sources = list(Path(ocean.__file__).parent.rglob("*.[ch]"))
+    assert len(sources) > 30
+    assert [f"{path.name}: {found[0]}" for path in sources for found in uses.finditer(path.read_text())] == []
+
+
 # ---- Text ---------------------------------------------------------------------------------------------
 
 
@@ -67,6 +83,19 @@ def test_ansi_returns_the_picture_as_text(name, monkeypatch):
         assert max(line.count(HALF_BLOCK) for line in text.split("\n")) <= 60
 
 
+@in_python
+def test_ansi_and_rgb_array_are_for_environments_in_python_too(name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("LINES", "21")
+    env, twin = (pufferlib.make(name, seed=1, render_mode=mode) for mode in ("ansi", "rgb_array"))
+    env.reset()
+    twin.reset()
+    assert env.render() == to_text(twin.render())
+    assert {"human", "ansi", "rgb_array"} <= set(env.metadata["render_modes"])
+    with pytest.raises(pufferlib.UnknownNameError, match="unknown render_mode 'anis'; did you mean 'ansi'"):
+        pufferlib.make(name, render_mode="anis")
+
+
 # ---- The window -----------------------------------------------------------------------------------------
 
 
@@ -74,7 +103,7 @@ def test_ansi_returns_the_picture_as_text(name, monkeypatch):
 @pytest.mark.usefixtures("display")
 def test_human_shows_the_game_after_every_reset_and_step(name, clock):
     env, twin = (ocean.OceanEnv(name, num_envs=2, seed=1, render_mode=mode) for mode in ("human", "rgb_array"))
-    assert env._window is None, "it opens with the first picture"
+    assert env._view.window is None, "it opens with the first picture"
     env.action_space.seed(0)
     env.reset()
     twin.reset()
@@ -82,13 +111,40 @@ def test_human_shows_the_game_after_every_reset_and_step(name, clock):
         actions = env.action_space.sample()
         for ours, theirs in zip(env.step(actions)[:4], twin.step(actions)[:4], strict=True):
             np.testing.assert_array_equal(ours, theirs)
-    shown = on_screen(env._window)
+    shown = on_screen(env._view.window)
     expected = twin.render(0)
     factor = shown.shape[0] // expected.shape[0]
     if expected.shape[0] * factor == shown.shape[0]:  # neither shrunk nor bordered
         np.testing.assert_array_equal(shown, expected.repeat(factor, 0).repeat(factor, 1))
     assert env.render() is None
     assert clock.now == pytest.approx(100 + 2 / env.metadata["render_fps"]), "steps are pictures of a film"
+    env.close()
+    assert windows._windows == []
+
+
+@in_python
+def test_human_shows_environments_in_python_and_closing_the_window_ends_the_program(name, display, clock):
+    env, twin = (pufferlib.make(name, seed=1, render_mode=mode) for mode in ("human", "rgb_array"))
+    view = env.unwrapped._view
+    actions = {1: 0, 2: 0} if name == "pymultiagent" else np.array([0, 0])
+    env.reset()
+    twin.reset()
+    first = on_screen(view.window).copy()
+    env.step(actions)
+    twin.step(actions)
+    expected = twin.render()
+    shown = on_screen(view.window)
+    factor = shown.shape[0] // expected.shape[0]
+    np.testing.assert_array_equal(shown, expected.repeat(factor, 0).repeat(factor, 1))
+    assert not np.array_equal(shown, first)
+    env.reset()
+    env.step(actions)
+    assert clock.now == pytest.approx(100 + 1 / env.metadata["render_fps"])
+    display.event.post(display.event.Event(display.WINDOWCLOSE, window=view.window._window))
+    with pytest.raises(SystemExit):
+        env.reset()
+    env.reset()
+    assert env.render() is None
     env.close()
     assert windows._windows == []
 
@@ -106,7 +162,7 @@ def test_the_window_shows_the_game_that_was_asked_for_last():
         expected.step([1, 2, 3])
     picture = expected.render(2)
     assert not np.array_equal(picture, expected.render(0))
-    shown = on_screen(env._window)
+    shown = on_screen(env._view.window)
     factor = shown.shape[0] // picture.shape[0]
     np.testing.assert_array_equal(shown, picture.repeat(factor, 0).repeat(factor, 1))
 
@@ -116,7 +172,7 @@ def test_closing_the_window_ends_the_program_politely(display):
     env = ocean.Squared(render_mode="human")
     env.reset()
     env.step([0])
-    display.event.post(display.event.Event(display.WINDOWCLOSE, window=env._window._window))
+    display.event.post(display.event.Event(display.WINDOWCLOSE, window=env._view.window._window))
     with pytest.raises(SystemExit) as ended:
         env.step([0])
     assert ended.value.code == 0
@@ -132,7 +188,7 @@ def test_windows_are_apart(display):
     first, second = (ocean.Squared(render_mode="human") for _ in range(2))
     first.reset()
     second.reset()
-    display.event.post(display.event.Event(display.WINDOWCLOSE, window=first._window._window))
+    display.event.post(display.event.Event(display.WINDOWCLOSE, window=first._view.window._window))
     second.step([0])
     with pytest.raises(SystemExit):
         first.step([0])

@@ -23,6 +23,7 @@ from pettingzoo import ParallelEnv
 
 from pufferlib.buffers import Array
 from pufferlib.emulation import PettingZooPufferEnv
+from pufferlib.render.view import RENDER_MODES, View
 
 __all__ = ["PyMultiagent", "make"]
 
@@ -33,18 +34,20 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
     """The environment; the page of the module has its rules.
 
     Args:
-        render_mode: None or "rgb_array".
+        render_mode: What ``render`` does. None or "rgb_array": it returns a picture; "ansi": text for a terminal;
+            "human": a window shows every reset and step.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
         "name": "pymultiagent",
-        "render_modes": ["rgb_array"],
+        "render_modes": list(RENDER_MODES),
         "render_fps": 4,
         "is_parallelizable": True,
     }
 
     def __init__(self, render_mode: str | None = None) -> None:
         self.render_mode = render_mode
+        self._view = View("PyMultiagent", render_mode, self.metadata["render_fps"])
         self.possible_agents = [1, 2]
         self.agents: list[int] = []
         self._spaces = Box(0, 1, (1,), np.float32), Discrete(2)
@@ -61,12 +64,17 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
         """Both agents are there again."""
         self.agents = list(self.possible_agents)
+        if self._view.is_live:
+            self.render()
         return self._observations(), {agent: {} for agent in self.agents}
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
         """Judge the actions; the episode is over."""
         everyone = self.agents
         self._right = {agent: bool(actions[agent] == agent - 1) for agent in everyone}
+        if self._view.is_live:
+            self._view.wait()
+            self.render()
         scores = {agent: float(right) for agent, right in self._right.items()}
         infos = {
             agent: {"score": score, "perf": score, "episode_return": score, "episode_length": 1}
@@ -76,8 +84,8 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
         over, not_cut = dict.fromkeys(everyone, True), dict.fromkeys(everyone, False)
         return self._observations(), scores, over, not_cut, infos
 
-    def render(self) -> npt.NDArray[np.uint8]:
-        """A picture ``(120, 200, 3)``: each agent's action, full for 1 and a ring for 0.
+    def render(self) -> npt.NDArray[np.uint8] | str | None:
+        """A picture ``(120, 200, 3)``, shown as ``render_mode`` says: each agent's action, full for 1 and a ring for 0.
 
         Its frame is green if the agent played it in the last step, red if it played the other.
         """
@@ -90,7 +98,11 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
             picture[36:84, left + 16 : left + 54] = colour
             if agent == 1:
                 picture[46:74, left + 26 : left + 44] = (20, 48, 60)
-        return picture
+        return self._view.show(picture)
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._view.close()
 
     def _observations(self) -> PerAgent:
         return {agent: np.array([agent - 1], np.float32) for agent in self.possible_agents}

@@ -23,6 +23,7 @@ from gymnasium.spaces import Box, Dict, Discrete, Tuple
 
 from pufferlib.buffers import Array
 from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.render.view import RENDER_MODES, View
 
 __all__ = ["Spaces", "make"]
 
@@ -34,13 +35,15 @@ class Spaces(gymnasium.Env[Any, Any]):
 
     Args:
         nested: Put the parts into a Dict in a Tuple in a Dict.
-        render_mode: None or "rgb_array".
+        render_mode: What ``render`` does. None or "rgb_array": it returns a picture; "ansi": text for a terminal;
+            "human": a window shows every reset and step.
     """
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012  # as Gymnasium declares it
+    metadata = {"render_modes": list(RENDER_MODES), "render_fps": 4}  # noqa: RUF012  # as Gymnasium declares it
 
     def __init__(self, nested: bool = False, render_mode: str | None = None) -> None:
         self.nested, self.render_mode = nested, render_mode
+        self._view = View("Spaces", render_mode, self.metadata["render_fps"])
         self.observation_space = self._join(Box(-1, 1, (5, 5), np.float32), Box(-1, 1, (5,), np.int8))
         self.action_space = self._join(Discrete(2), Discrete(2))
         self._shown: Parts = (np.zeros((5, 5), np.float32), np.zeros(5, np.int8))
@@ -51,18 +54,23 @@ class Spaces(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         image = self.np_random.uniform(-1, 1, (5, 5)).astype(np.float32)
         self._shown = image, self.np_random.integers(-1, 2, 5, dtype=np.int8)
+        if self._view.is_live:
+            self.render()
         return self._observation(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Judge the action; the episode is over."""
         image, flat = self._split(action)
         self._right = image == _is_positive(self._shown[0]), flat == _is_positive(self._shown[1])
+        if self._view.is_live:
+            self._view.wait()
+            self.render()
         score = 0.5 * sum(self._right)
         info = {"score": score, "perf": score, "episode_return": score, "episode_length": 1}
         return self._observation(), score, True, False, info
 
-    def render(self) -> npt.NDArray[np.uint8]:
-        """A picture ``(200, 320, 3)``: the parts as cells, orange above 0 and blue below.
+    def render(self) -> npt.NDArray[np.uint8] | str | None:
+        """A picture ``(200, 320, 3)``, shown as ``render_mode`` says: parts as cells, orange above 0 and blue below.
 
         The column at the right end of each part shows its sum, up or down from the middle; the
         edge of the picture is green beside a part that was judged rightly in the last step, and
@@ -76,7 +84,11 @@ class Spaces(gymnasium.Env[Any, Any]):
             _draw_sum(picture[top : top + rows * 26 - 2, 260:300], float(part.sum()))
             if self._right is not None:
                 picture[top : top + rows * 26 - 2, :20] = _GREEN if self._right[index] else _RED
-        return picture
+        return self._view.show(picture)
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._view.close()
 
     def _observation(self) -> Any:
         image, flat = (part.copy() for part in self._shown)
