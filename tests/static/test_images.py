@@ -105,6 +105,16 @@ def test_every_apt_and_pip_layer_uses_a_listed_file() -> None:
     assert used == lists | locks | {("pip", "torch-${DEVICE}")}
 
 
+def test_images_leave_out_only_what_nobody_runs(tmp_path: Path) -> None:
+    kept = ("nvidia/cu13/lib/libcusolver.so.13", "numpy/lib/libnpymath.a", "torch/testing/a.py", "triton/a.so", "ray/a.py")
+    left = ("nvidia/cu13/lib/libcusolverMg.so.13", "nvidia/cu13/lib/a.a", "triton/a.a", "torch/tests/a.py", "ray/jars/a")
+    for name in kept + left:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    subprocess.run(["sh", ROOT / "docker/bin/slim", tmp_path], check=True)
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()) == sorted(kept)
+
+
 @pytest.mark.parametrize("path", APT_LISTS, ids=lambda path: path.name)
 def test_every_apt_package_has_a_reason(path: Path) -> None:
     lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
