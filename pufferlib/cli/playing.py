@@ -30,6 +30,7 @@ class Viewer(Protocol):
     """What shows pictures and hears keys: a window or a terminal."""
 
     closed: bool
+    has_mouse: bool
 
     @property
     def held(self) -> set[str]:
@@ -124,13 +125,14 @@ class Game:
         self.steps += 1
         self.reward = float(rewards[self.agent])
         self.total += self.reward
-        self.scores += [float(info["score"]) for info in infos if "score" in info]
         masks = self._env.masks
         self.out = not masks[self.agent]
         if (terminals | truncations | ~masks).all():
             # Either the game is over, or all agents of a game that goes on have ended in one step.
             self._observations, *_ = self._env.step(actions)
             self.over = not self._env.masks.any()
+        if self.over or terminals[self.agent] or truncations[self.agent]:  # not if only others have ended
+            self.scores += [float(info["score"]) for info in infos if "score" in info]
 
     def picture(self) -> Frame:
         """What there is to see, uint8 ``(height, width, 3)``.
@@ -148,8 +150,8 @@ class Game:
         find = getattr(self._env.driver_env, "areas", None)
         return {} if find is None or self.over else find()
 
-    def lines(self) -> list[str]:
-        """How it stands, and the keys."""
+    def lines(self, has_mouse: bool = True) -> list[str]:
+        """How it stands, and the keys; places to click on where there is a mouse."""
         parts = [self.name, f"step {self.steps}", f"reward {self.reward:g}", f"return {self.total:g}"]
         if self.scores:
             parts.append(f"last score {self.scores[-1]:g}")
@@ -159,9 +161,8 @@ class Game:
             parts.append(f"action: {self.hands.typed}_")
         keys = [*self.hands.help(), "r: begin again", "q: quit"]
         if self.areas():
-            keys.insert(
-                0, "click on a place" if self.has_arrows else "click on a place, or choose it by arrows and enter"
-            )
+            ways = {"click on a place": has_mouse, "choose a place by arrows and enter": not self.has_arrows}
+            keys[:0] = [way for way, is_open in ways.items() if is_open]
         return ["   ".join(parts), "   ".join(keys)]
 
     def sentence(self) -> str:
@@ -180,7 +181,7 @@ def play(game: Game, viewer: Viewer, fps: float) -> None:
     hands = game.hands
     pace = Pace(max(fps, LEAST_LOOKS) if hands.waits else fps)
     one_by_one, cursor = _OneByOne(), Cursor()
-    viewer.show(game.picture(), game.lines())
+    viewer.show(game.picture(), game.lines(viewer.has_mouse))
     while not viewer.closed:
         pace.wait()
         pressed, held, clicks = viewer.pressed(), viewer.held, viewer.clicks()
@@ -199,7 +200,7 @@ def play(game: Game, viewer: Viewer, fps: float) -> None:
         if action is not None:
             game.step(action)
         if pressed or action is not None:
-            viewer.show(cursor.marked(game.picture(), game.areas()), game.lines())
+            viewer.show(cursor.marked(game.picture(), game.areas()), game.lines(viewer.has_mouse))
 
 
 class _OneByOne:

@@ -48,7 +48,7 @@ def run(argv: list[str]) -> int:
     name = options.env.removeprefix("puffer_") if options.env not in registry.list_envs() else options.env
     game = Game(name, keywords, options.seed, options.agent, files)
     try:
-        viewer: Viewer = Window(f"puffer play {name}") if in_window else Screen()
+        viewer: Viewer = Window(f"puffer play {name}", "play with --terminal") if in_window else Screen()
         try:
             play(game, viewer, options.fps or game.fps)
         finally:

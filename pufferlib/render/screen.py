@@ -44,6 +44,8 @@ class Screen:
         PufferError: There is no terminal.
     """
 
+    has_mouse = False
+
     def __init__(self) -> None:
         if not is_terminal():
             raise PufferError("Screen: expected a terminal for input and output; run this in one, without pipes")

@@ -87,8 +87,13 @@ def with_lines(picture: Pixels, lines: Sequence[str]) -> Pixels:
 
 def wrapped(lines: Sequence[str], columns: int) -> list[str]:
     """``lines``, broken to ``columns`` characters, where possible between the items that three spaces divide."""
-    glued = [re.sub(r"(?<! ) (?! )", _GLUE, line) for line in lines]
+    glued = [re.sub(r"\S+( \S+)*", lambda item: _whole(item[0], columns), line) for line in lines]
     return [part.replace(_GLUE, " ") for line in glued for part in textwrap.wrap(line, columns)]
+
+
+def _whole(item: str, columns: int) -> str:
+    """``item`` so that it is not broken, unless it is longer than a line."""
+    return item.replace(" ", _GLUE) if len(item) <= columns else item
 
 
 def _atlas() -> npt.NDArray[np.bool_]:

@@ -19,6 +19,10 @@ __all__ = ["Window", "has_display"]
 # Pictures are enlarged by a whole number until their longer side reaches this, and shrunk beyond the second.
 LEAST_PX, MOST_PX = 480, 960
 
+INSTEAD = "take render_mode='ansi' for pictures in the terminal, or 'rgb_array'"
+
+UNSEEN = ("offscreen", "dummy")  # what SDL falls back to, without a word, where a display does not answer
+
 _windows: list["Window"] = []  # the events of all windows come in one queue
 
 
@@ -31,15 +35,18 @@ class Window:
 
     Args:
         title: Stands in its frame.
+        instead: What an error says to do where there can be no window.
 
     Raises:
         BindingMissing: pygame is not installed.
         PufferError: There is no display.
     """
 
-    def __init__(self, title: str) -> None:
-        self._pygame = _pygame()
-        self._title = title
+    has_mouse = True
+
+    def __init__(self, title: str, instead: str = INSTEAD) -> None:
+        self._pygame = _pygame(instead)
+        self._title, self._instead = title, instead
         self._window: pygame.Window | None = None
         self._pressed: list[str] = []
         self._clicks: list[tuple[float, float]] = []
@@ -107,9 +114,11 @@ class Window:
         size = _size(height, width)
         try:
             pygame.display.init()
+            if pygame.display.get_driver() in UNSEEN and not os.environ.get("SDL_VIDEODRIVER"):
+                raise pygame.error("no display answers")
             self._window = pygame.Window(self._title, size[::-1], resizable=True)
         except pygame.error as error:
-            raise PufferError(f"Window: cannot open one here: {error}; {INSTEAD}") from error
+            raise PufferError(f"Window: cannot open one here: {error}; {self._instead}") from error
         _windows.append(self)
         return self._window
 
@@ -142,25 +151,22 @@ def _key_name(name: str) -> str:
     return {"return": "enter"}.get(name, name)
 
 
-INSTEAD = "take render_mode='ansi' for pictures in the terminal, or 'rgb_array'"
-
-
 def has_display() -> bool:
     """Whether windows can be opened: SDL, behind pygame, would otherwise draw into the void without a word."""
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))
 
 
-def _pygame() -> Any:
+def _pygame(instead: str) -> Any:
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
         import pygame
     except ImportError as error:
-        raise BindingMissing(f"Window: windows need pygame; pip install 'pufferlib[render]', or {INSTEAD}") from error
+        raise BindingMissing(f"Window: windows need pygame; pip install 'pufferlib[render]', or {instead}") from error
     if not hasattr(pygame, "Window"):
         raise BindingMissing(
             f"Window: windows need pygame-ce, got pygame {pygame.ver}; pip uninstall pygame; "
             "pip install 'pufferlib[render]'"
         )
     if not has_display():
-        raise PufferError(f"Window: there is no display: neither DISPLAY nor WAYLAND_DISPLAY is set; {INSTEAD}")
+        raise PufferError(f"Window: there is no display: neither DISPLAY nor WAYLAND_DISPLAY is set; {instead}")
     return pygame

@@ -1,5 +1,6 @@
 """The render modes: a picture, text, a window."""
 
+import os
 import re
 import subprocess
 import sys
@@ -222,6 +223,20 @@ def test_lines_of_text_stand_below_the_picture():
     window.close()
 
 
+def test_a_window_that_was_resized_or_uncovered_is_drawn_again(display):
+    window = Window("resized")
+    window.show(np.full((100, 100, 3), 50, np.uint8))
+    window._window.size = (300, 200)
+    window._window.get_surface().fill((9, 9, 9))
+    for kind in (display.WINDOWSIZECHANGED, display.WINDOWEXPOSED):
+        display.event.post(display.event.Event(kind, window=window._window))
+        window.pump()
+        assert (on_screen(window)[:, 50:250] == 50).all()
+        assert (on_screen(window)[:, [0, 49, 250, 299]] == 0).all()
+        window._window.get_surface().fill((9, 9, 9))
+    window.close()
+
+
 def test_no_picture_comes_faster_to_make_up_for_a_late_one(clock):
     pace = Pace(10)
     times = []
@@ -251,6 +266,21 @@ def test_a_display_that_does_not_answer_is_told(monkeypatch):
     pygame.display.quit()
     with pytest.raises(pufferlib.PufferError, match=r"cannot open one here: .* take render_mode='ansi'"):
         Window("none").show(np.zeros((10, 10, 3), np.uint8))
+
+
+def test_a_display_that_is_not_there_is_told():
+    """SDL would draw into the void instead."""
+    pytest.importorskip("pygame", reason="the render extra is not installed")
+    code = (
+        "import numpy as np; from pufferlib.render.window import Window\n"
+        "try: Window('none', 'do this').show(np.zeros((10, 10, 3), np.uint8))\n"
+        "except Exception as error: print(error)"
+    )
+    kept = {key: value for key, value in os.environ.items() if key not in ("WAYLAND_DISPLAY", "SDL_VIDEODRIVER")}
+    environment = {**kept, "DISPLAY": ":4242"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert "cannot open one here" in done.stdout
+    assert done.stdout.endswith("; do this\n")
 
 
 def test_without_pygame_it_names_the_command():

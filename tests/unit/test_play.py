@@ -162,6 +162,24 @@ def test_the_others_act_at_random_and_the_same_for_the_same_seed():
     assert played(1) == played(1) != played(2)
 
 
+def test_scores_are_those_of_the_person():
+    game, ended = Game("snake", {}, seed=1), []
+    step = game._env.step
+
+    def watched(actions):
+        outcome = step(actions)
+        ended.append(outcome[2] | outcome[3])
+        return outcome
+
+    game._env.step = watched
+    for _ in range(100):
+        game.step(1)
+    ended = np.array(ended)
+    assert ended[:, 1:].sum() > 3, "others end too"
+    assert 0 < ended[:, 0].sum() == len(game.scores)
+    game.close()
+
+
 def test_other_environments_with_pictures_can_be_played_too():
     game = Game("spaces", {}, seed=1)
     assert game.picture().dtype == np.uint8
@@ -277,7 +295,8 @@ def test_a_click_plays_what_it_is_on(monkeypatch):
     window = Clicking([""])
     play(game, window, 1000)
     assert game.steps == 1
-    assert "click on a place, or choose it by arrows and enter" in window.shown[0][1][1]
+    assert "click on a place   choose a place by arrows and enter   1:" in window.shown[0][1][1]
+    assert game.lines(has_mouse=False)[1].startswith("choose a place by arrows and enter   1:")
     window.close()
     game.close()
 

@@ -40,7 +40,8 @@ def test_reverse_and_the_cursor_light_what_is_dark() -> None:
 def test_lines_are_broken_between_items() -> None:
     lines = ["left: move left   right: move right   q: quit", "one   two"]
     assert wrapped(lines, 33) == ["left: move left", "right: move right   q: quit", "one   two"]
-    assert max(map(len, wrapped(["a very long item that fits nowhere"], 10))) <= 10
+    assert wrapped(["a very long item that fits nowhere"], 10) == ["a very", "long item", "that fits", "nowhere"]
+    assert max(map(len, wrapped(["averylongitemthatfitsnowhere"], 10))) <= 10
 
 
 def test_text_stands_below_a_picture_that_is_wide_enough() -> None:
