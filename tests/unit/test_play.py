@@ -311,7 +311,8 @@ class Terminal:
         self.master, self.slave = pty.openpty()
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.before = termios.tcgetattr(self.slave)
-        self.decode = codecs.getincrementaldecoder("utf-8")().decode
+        # Ctrl-C makes the terminal drop what is on its way, which may cut a character in two.
+        self.decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self.output = ""
         environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
         command = [sys.executable, "-c", PUFFER, "play", *argv, "--terminal"]
