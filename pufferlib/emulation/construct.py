@@ -1,4 +1,4 @@
-"""The environment that an emulation wraps: given, or made."""
+"""The environment that an emulation wraps: given, or made, and how it begins."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from pufferlib.emulation.old_api import converted
 from pufferlib.errors import APIUsageError
 
-__all__ = ["wrapped_env"]
+__all__ = ["two_values", "wrapped_env"]
 
 
 def wrapped_env(
@@ -42,3 +42,19 @@ def wrapped_env(
             f"{where}: env must be a {expected}, got {env!r}; pass an instance, or a class as env_creator"
         )
     return env
+
+
+def two_values(env: object, outcome: Any) -> tuple[Any, Any]:
+    """The observation and the info that ``reset`` returned.
+
+    Raises:
+        APIUsageError: It returned something else, as environments of the old gym API do.
+    """
+    # An observation may be a list or array of two numbers; taken apart it would be misread.
+    if not isinstance(outcome, tuple) or len(outcome) != 2:
+        got = f"{len(outcome)} values" if isinstance(outcome, tuple) else type(outcome).__name__
+        raise APIUsageError(
+            f"emulation: reset must return a tuple of observation and info, got {got} from {env}; "
+            "convert one of the old gym API with pufferlib.GymToGymnasium"
+        )
+    return outcome

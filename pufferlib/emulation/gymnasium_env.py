@@ -11,7 +11,7 @@ from gymnasium.spaces import Box
 from pufferlib._native import GymnasiumStep
 from pufferlib.buffers import Array, set_buffers
 from pufferlib.emulation.actions import ActionDecoder
-from pufferlib.emulation.construct import wrapped_env
+from pufferlib.emulation.construct import two_values, wrapped_env
 from pufferlib.emulation.layout import Limits, action_layout, observation_layout
 
 __all__ = ["GymnasiumPufferEnv"]
@@ -98,5 +98,5 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any])
         if self._first_seed is not None:
             seed = self._first_seed if seed is None else seed
             self._first_seed = None
-        observation, info = self.env.reset(seed=seed, options=options)
+        observation, info = two_values(self.env, self.env.reset(seed=seed, options=options))
         return self._begin(observation), info

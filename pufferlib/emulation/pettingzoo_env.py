@@ -12,7 +12,7 @@ from pettingzoo.utils.conversions import aec_to_parallel
 from pufferlib._native import PettingZooStep
 from pufferlib.buffers import Array, set_buffers
 from pufferlib.emulation.actions import ActionDecoder
-from pufferlib.emulation.construct import wrapped_env
+from pufferlib.emulation.construct import two_values, wrapped_env
 from pufferlib.emulation.layout import Limits, action_layout, observation_layout
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
@@ -125,7 +125,7 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
         if self._first_seed is not None:
             seed = self._first_seed if seed is None else seed
             self._first_seed = None
-        observations, infos = self.env.reset(seed=seed, options=options)
+        observations, infos = two_values(self.env, self.env.reset(seed=seed, options=options))
         return self._begin(observations), infos
 
     def render(self) -> Any:

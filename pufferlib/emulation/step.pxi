@@ -206,13 +206,17 @@ cdef class EmulatedRows(Rows):
         """The five values that the environment's ``step`` returns."""
         outcome = self.wrapped.step(action)
         if type(outcome) is not tuple or len(<tuple>outcome) != 5:
-            outcome = tuple(outcome)
-            if len(<tuple>outcome) != 5:
-                raise APIUsageError(
-                    f"emulation: step must return observation, reward, terminated, truncated and info, got {len(outcome)} "
-                    f"values from {self.wrapped}; convert one of the old gym API with pufferlib.GymToGymnasium"
-                )
+            outcome = five_values(outcome, "emulation", "observation, reward, terminated, truncated and info",
+                                  f" from {self.wrapped}; convert one of the old gym API with pufferlib.GymToGymnasium")
         return <tuple>outcome
+
+
+cdef tuple five_values(outcome, str where, str values, str advice):
+    """What a ``step`` returned, as a tuple of ``values``, if that is possible."""
+    if isinstance(outcome, (tuple, list)) and len(outcome) == 5:
+        return tuple(outcome)
+    got = f"{len(outcome)} values" if isinstance(outcome, (tuple, list)) else f"{outcome!r:.80}"
+    raise APIUsageError(f"{where}: step must return {values}, got {got}{advice}")
 
 
 cdef class GymnasiumStep(EmulatedRows):

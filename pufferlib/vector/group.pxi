@@ -48,7 +48,13 @@ cdef class NativeMember(Member):
         self.arrays = tuple([buffers[name] for name in OUTCOME])
 
     cdef int begin(self, seed, list infos) except -1:
-        observations, news = self.env.reset(seed=seed)
+        outcome = self.env.reset(seed=seed)
+        if not isinstance(outcome, (tuple, list)) or len(outcome) != 2:
+            raise APIUsageError(
+                f"{type(self.env).__name__}: reset must return observations and infos, got {type(outcome).__name__}; "
+                "return self.observations, []"
+            )
+        observations, news = outcome
         self.check_in_place(0, observations)
         for array in self.arrays[1:]:
             array[...] = 0
@@ -65,13 +71,9 @@ cdef class NativeMember(Member):
 
     cdef tuple step(self):
         outcome = self.env.step(self.actions)
-        if type(outcome) is not tuple:
-            outcome = tuple(outcome)
-        if len(<tuple>outcome) != 5:
-            raise APIUsageError(
-                f"{type(self.env).__name__}: step must return observations, rewards, terminals, truncations and infos, "
-                f"got {len(outcome)} values; return exactly these five"
-            )
+        if type(outcome) is not tuple or len(<tuple>outcome) != 5:
+            outcome = five_values(outcome, type(self.env).__name__,
+                                  "observations, rewards, terminals, truncations and infos", "; return exactly these five")
         return <tuple>outcome
 
     cdef int collect(self, news, list infos) except -1:
@@ -157,6 +159,8 @@ cdef class EmulatedMember(Member):
         return 0
 
     cdef int collect(self, news, list infos) except -1:
+        if news and not isinstance(news, Mapping):
+            raise APIUsageError(f"emulation: the info must be a dict, got {news!r:.80} from {self.env}; return {{}}")
         if self.per_agent and news:  # MeanOverAgents gives numbers
             news = {key: info for key, info in news.items() if info or not isinstance(info, dict)}
         if news:

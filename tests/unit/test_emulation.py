@@ -2,6 +2,7 @@
 
 import functools
 import pickle
+import re
 
 import gymnasium
 import numpy as np
@@ -507,6 +508,23 @@ class TestOutcome:
     def test_five_values_are_expected(self, outcome):
         with pytest.raises(APIUsageError, match=rf"step must return .*, got {1 + len(outcome)} values from <Returns"):
             self.step(*outcome)
+
+    @pytest.mark.parametrize("returned", [None, 7, np.zeros(5)])
+    def test_something_else_than_values_is_shown(self, returned):
+        env = GymnasiumPufferEnv(Returns())
+        env.reset()
+        env.env.step = lambda action: returned
+        with pytest.raises(APIUsageError, match=rf"step must return .*, got {re.escape(repr(returned))} from <Returns"):
+            env.step(0)
+
+    @pytest.mark.parametrize(
+        ("returned", "got"), [(None, "NoneType"), (np.zeros(2, np.float32), "ndarray"), (([0.0, 0.0],), "1 values")]
+    )
+    def test_reset_returns_an_observation_and_an_info(self, returned, got):
+        env = Returns()
+        env.reset = lambda seed=None, options=None: returned
+        with pytest.raises(APIUsageError, match=rf"reset must return a tuple of observation and info, got {got} from"):
+            GymnasiumPufferEnv(env).reset()
 
 
 class TestReplacedParts:

@@ -1,9 +1,12 @@
 """Multiprocessing: the examples of the vectorization page, life and death of the workers."""
 
+import contextlib
 import functools
 import gc
+import multiprocessing
 import os
 import pickle
+import resource
 import signal
 import subprocess
 import sys
@@ -553,6 +556,30 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path, doing):
     process.wait()
     assert wait_until_gone(pids)
     process.communicate()
+
+
+def test_a_daemonic_process_is_told_that_it_may_have_no_workers(monkeypatch):
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    with pytest.raises(
+        APIUsageError, match=r"got a daemonic one .*; start it with daemon=False, or use backend=Serial"
+    ):
+        pufferlib.vector.make(SamplePufferEnv, backend="Multiprocessing", num_workers=1)
+
+
+def test_too_few_files_are_told_with_the_limit():
+    before, held = resource.getrlimit(resource.RLIMIT_NOFILE), []
+    limit = max(map(int, os.listdir("/proc/self/fd"))) + 2
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+        with contextlib.suppress(OSError):  # until every number is taken
+            while True:
+                held.append(os.dup(0))
+        with pytest.raises(WorkerError, match=rf"worker 0 needs some more open files .*, {limit}; raise that limit"):
+            pufferlib.vector.make(SamplePufferEnv, backend="Multiprocessing", num_workers=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for file in held:
+            os.close(file)
 
 
 @pytest.mark.parametrize("is_callers", [False, True])

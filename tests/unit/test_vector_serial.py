@@ -249,8 +249,40 @@ def test_an_environment_that_returns_too_little_is_told():
 
     vecenv = pufferlib.vector.make(Careless, backend="Serial")
     vecenv.reset()
-    with pytest.raises(APIUsageError, match=r"Careless: step must return observations, .* got 4 values"):
+    with pytest.raises(
+        APIUsageError, match=r"Careless: step must return observations, .* got 4 values; return exactly"
+    ):
         vecenv.step([0, 0])
+
+
+def test_a_step_and_a_reset_that_forget_to_return_are_told():
+    class Forgetful(SamplePufferEnv):
+        def step(self, actions):
+            pass
+
+    vecenv = pufferlib.vector.make(Forgetful, backend="Serial")
+    vecenv.reset()
+    with pytest.raises(APIUsageError, match=r"Forgetful: step must return observations, .* got None; return exactly"):
+        vecenv.step([0, 0])
+    vecenv.driver_env.reset = lambda seed=None: vecenv.driver_env.observations
+    with pytest.raises(APIUsageError, match="Forgetful: reset must return observations and infos, got ndarray; return"):
+        vecenv.reset()
+
+
+def test_an_info_that_is_no_dict_is_told():
+    class Gym(gymnasium.Env):
+        observation_space, action_space = gymnasium.spaces.Box(0, 1, (1,)), gymnasium.spaces.Discrete(2)
+
+        def reset(self, seed=None, options=None):
+            return np.zeros(1, np.float32), {}
+
+        def step(self, action):
+            return np.zeros(1, np.float32), 0.0, False, False, ["won"]
+
+    vecenv = pufferlib.vector.make(functools.partial(GymnasiumPufferEnv, env_creator=Gym), backend="Serial")
+    vecenv.reset()
+    with pytest.raises(APIUsageError, match=r"the info must be a dict, got \['won'\] from .*; return {}"):
+        vecenv.step([0])
 
 
 def test_arrays_returned_later_are_checked_too():

@@ -1,10 +1,12 @@
 """Start worker processes: from a small server that has numpy and gymnasium loaded, never from the caller's memory."""
 
 import contextlib
+import errno
 import functools
 import importlib.machinery
 import multiprocessing
 import os
+import resource
 import signal
 import socket
 import struct
@@ -95,10 +97,17 @@ def start_worker(index: int, timeout_s: float | None) -> WorkerProcess:
     """A new worker process, which waits for its ``Setup`` at the other end of the connection.
 
     Raises:
-        WorkerError: The server did not make one in ``timeout_s``, or ``SERVER_S`` if that is longer.
+        APIUsageError: This process is a daemonic one, which may have no children.
+        WorkerError: The server did not make one in ``timeout_s``, or ``SERVER_S`` if that is longer; or this process
+            has as many files open as it may.
     """
+    if multiprocessing.current_process().daemon:
+        raise APIUsageError(
+            "vector.make: workers must be started by a process that may have children, got a daemonic one (of a "
+            "multiprocessing.Pool, or with daemon=True); start it with daemon=False, or use backend=Serial"
+        )
     context = multiprocessing.get_context("forkserver")
-    with _lock:
+    with _lock, _enough_files(index):
         _start_server()
         ours, theirs = context.Pipe()
         stacks, stack_writer = context.Pipe(duplex=False)
@@ -116,6 +125,21 @@ def start_worker(index: int, timeout_s: float | None) -> WorkerProcess:
     worker_process = WorkerProcess(process, ours, stacks)
     worker_process.set_patience(timeout_s)
     return worker_process
+
+
+@contextmanager
+def _enough_files(index: int) -> Iterator[None]:
+    """Say what to do where the limit on open files is too low: every worker takes some."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        raise WorkerError(
+            f"vector.make: worker {index} needs some more open files than this process may have, {limit}; "
+            f"raise that limit (ulimit -n {max(4096, 2 * limit)}), or take fewer workers"
+        ) from error
 
 
 def _start_server() -> None:
