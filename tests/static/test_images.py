@@ -106,8 +106,20 @@ def test_every_apt_and_pip_layer_uses_a_listed_file() -> None:
 
 
 def test_images_leave_out_only_what_nobody_runs(tmp_path: Path) -> None:
-    kept = ("nvidia/cu13/lib/libcusolver.so.13", "numpy/lib/libnpymath.a", "torch/testing/a.py", "triton/a.so", "ray/a.py")
-    left = ("nvidia/cu13/lib/libcusolverMg.so.13", "nvidia/cu13/lib/a.a", "triton/a.a", "torch/tests/a.py", "ray/jars/a")
+    kept = (
+        "nvidia/cu13/lib/libcusolver.so.13",
+        "numpy/lib/libnpymath.a",
+        "torch/testing/a.py",
+        "triton/a.so",
+        "ray/a.py",
+    )
+    left = (
+        "nvidia/cu13/lib/libcusolverMg.so.13",
+        "nvidia/cu13/lib/a.a",
+        "triton/a.a",
+        "torch/tests/a.py",
+        "ray/jars/a",
+    )
     for name in kept + left:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
