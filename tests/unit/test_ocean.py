@@ -4,6 +4,7 @@ import hashlib
 import inspect
 import json
 import pickle
+import struct
 import weakref
 from pathlib import Path
 
@@ -56,6 +57,16 @@ def outcomes(env, num_steps, seed=0, record=None):
 
 
 # ---- Names and classes ------------------------------------------------------------------------------
+
+
+def test_the_tables_of_all_environments_together_take_less_than_a_megabyte():
+    """Constants and zeroed memory of the library, by its ELF sections; nothing is allocated for tables."""
+    file = Path(_native.__file__).read_bytes()
+    start, size, count = (struct.unpack_from(kind, file, at)[0] for kind, at in (("Q", 0x28), ("H", 0x3A), ("H", 0x3C)))
+    sections = [struct.unpack_from("<IIQQQQ", file, start + i * size) for i in range(count)]
+    filled, zeroed, in_memory, code = 1, 8, 2, 4
+    data = [s for s in sections if s[1] in (filled, zeroed) and s[2] & (in_memory | code) == in_memory]
+    assert 2**16 < sum(bytes_ for *_, bytes_ in data) < 2**20
 
 
 def test_names_are_those_that_were_built():
