@@ -29,7 +29,7 @@ HEAD = """# What training reaches
 
 Written by `python benchmarks/learning.py` from runs of the commands below. Scores are means over episodes that the
 agent plays after training, and their standard deviation; random play had as many episodes. Short runs show that
-learning works, not how far it goes.
+learning works, not how far it goes. "Busy" are runs whose cores did other work too: alone they are faster.
 
 """
 
@@ -38,11 +38,12 @@ def main() -> int:
     """Keep the runs that are named and write the page, or check it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*", type=Path, help="folders of finished runs to keep")
+    parser.add_argument("--busy", action="store_true", help="they shared their cores with other programs")
     parser.add_argument("--check", action="store_true", help="write nothing; whether the page is as it would be")
     arguments = parser.parse_args()
     if not arguments.check:
         for folder in arguments.runs:
-            keep(folder)
+            keep(folder, arguments.busy)
     page = render([json.loads(path.read_text()) for path in sorted(CURVES.glob("*.json"))])
     if arguments.check:
         return int(PAGE.read_text() != page)
@@ -51,12 +52,12 @@ def main() -> int:
     return 0
 
 
-def keep(folder: Path) -> None:
+def keep(folder: Path, busy: bool) -> None:
     """Copy the figures of a run and draw its curve."""
     config, summary = Config.load(folder / "config.toml"), json.loads((folder / "summary.json").read_text())
     name = config.env_name.replace("/", "-")
     CURVES.mkdir(exist_ok=True)
-    record = {**summary, "command": command(config), "cpu": cpu()}
+    record = {**summary, "command": command(config), "cpu": cpu(), "busy": busy}
     (CURVES / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n")
     plot_learning_curve(
         CURVES / f"{name}.png", read_metrics(folder / "metrics.jsonl"), config.env_name, summary["random_score"]
@@ -88,8 +89,9 @@ def render(records: list[dict[str, Any]]) -> str:
 def row(record: dict[str, Any]) -> str:
     """A line of the table."""
     name, score, deviation, chance = (record[key] for key in ("env_name", "score", "score_std", "random_score"))
+    busy = ", busy" if record.get("busy") else ""
     return (
-        f"| [`{name}`](#{anchor(name)}) | {millions(record['agent_steps'])} | {duration(record['train_s'])} "
+        f"| [`{name}`](#{anchor(name)}) | {millions(record['agent_steps'])} | {duration(record['train_s'])}{busy} "
         f"| {figure(score)} ± {figure(deviation)} | {figure(chance)} |"
     )
 
@@ -97,10 +99,12 @@ def row(record: dict[str, Any]) -> str:
 def section(record: dict[str, Any]) -> str:
     """The curve of a run and how to repeat it."""
     name = record["env_name"]
+    shared = " that were busy with other programs" if record.get("busy") else ""
     return (
         f"\n## {name}\n\n```\n{record['command']}\n```\n\n{millions(record['agent_steps'])} agent steps in "
-        f"{duration(record['train_s'])} on {record['cores']} cores ({record['cpu']}), device {record['device']}: "
-        f"{record['steps_per_s']:,} steps/s.\n\n![Learning curve of {name}](curves/{name.replace('/', '-')}.png)"
+        f"{duration(record['train_s'])} on {record['cores']} cores ({record['cpu']}){shared}, device "
+        f"{record['device']}: {record['steps_per_s']:,} steps/s.\n\n"
+        f"![Learning curve of {name}](curves/{name.replace('/', '-')}.png)"
     )
 
 
