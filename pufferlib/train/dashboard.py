@@ -247,8 +247,8 @@ class Dashboard:
 
     def _blocks(self, width: int) -> list[Text]:
         """The figures by kind, as many kinds side by side as there is room for."""
-        blocks = [_block(title, self._figures(prefix)) for title, prefix in KINDS]
-        blocks = [block for block in [*blocks, _block("One update", self._phases())] if len(block) > 1]
+        blocks = [_block(title, self._figures(prefix), width) for title, prefix in KINDS]
+        blocks = [block for block in [*blocks, _block("One update", self._phases(), width)] if len(block) > 1]
         lines: list[Text] = []
         while blocks:
             count = 1
@@ -278,15 +278,19 @@ class Dashboard:
         }
 
 
-def _block(title: str, figures: dict[str, str]) -> list[Text]:
-    """A heading, then a line for each figure, all of one width."""
-    names = [name.replace("_", " ") for name in figures]
-    left = max(map(len, [title, *names]))
+def _block(title: str, figures: dict[str, str], width: int) -> list[Text]:
+    """A heading, then a line for each figure, all as wide as the longest, or as ``width`` if that is less."""
     right = max((len(value) for value in figures.values()), default=0)
+    names = [_shortened(name.replace("_", " "), width - 2 - right) for name in figures]
+    left = max(map(len, [title, *names]))
     lines = [Text(f"{title:<{left + 2 + right}}", f"bold {ACCENT}")]
     for name, value in zip(names, figures.values(), strict=True):
         lines.append(Text.assemble((f"{name:<{left}}  ", MUTED), f"{value:>{right}}"))
     return lines
+
+
+def _shortened(name: str, width: int) -> str:
+    return name if len(name) <= width else f"{name[: max(0, width - 1)]}…"
 
 
 def _pair(name: str, value: str, style: str) -> Text:

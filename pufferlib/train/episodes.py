@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from pufferlib.errors import APIUsageError
+
 __all__ = ["EpisodeMeans", "figures_of"]
 
 
@@ -13,14 +15,19 @@ def figures_of(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str, f
 
     An info that holds nothing but dicts is one info per agent: those of its agents count each. The
     episodes are what an info calls ``n``; 1 without it.
+
+    Raises:
+        APIUsageError: An info is no dict.
     """
     for info in infos:
+        if not isinstance(info, Mapping):
+            raise APIUsageError(f"infos must be dicts, got {info!r:.80}; let the environment return a list of dicts")
         if info and all(isinstance(value, Mapping) for value in info.values()):
             yield from figures_of(info.values())
         else:
             numbers = {key: float(value) for key, value in info.items() if isinstance(value, int | float | np.number)}
             n = numbers.pop("n", 1.0)
-            if numbers:
+            if numbers and n > 0:
                 yield numbers, n
 
 

@@ -145,6 +145,16 @@ def test_the_panel_shows_everything_that_fits(width: int, height: int) -> None:
         assert re.search(r"episode length +812", output)
 
 
+def test_a_long_name_is_shortened_where_the_figures_would_not_stand_beside_it() -> None:
+    console = terminal(40)
+    dashboard = Dashboard(console, "breakout")
+    dashboard.log(metrics(0.5, **{"environment/perf": 0.25, "environment/the_name_of_a_figure_of_some_user": 3.0}))
+    dashboard.close()
+    last = shown(console).rpartition("Environment")[2]
+    assert re.search(r"perf +0\.250 ", last)
+    assert re.search(r"the name of a [a-z ]+… +3\b", last)
+
+
 def test_the_panel_is_redrawn_twice_a_second_at_most_and_at_the_end() -> None:
     console, clock = terminal(), Clock()
     dashboard = Dashboard(console, "breakout", clock=clock)
