@@ -1,28 +1,22 @@
 """Games of nle with seeds that hold, ends that tell the truth, and pictures."""
 
 import functools
-import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Dict
+from nle import nethack
+from nle.env import NLE
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.render.text import draw_terminal
 
 from .._options import check_render_mode
-
-# MicroRTS looks in its turn whether nle is loaded.
-if "jpype" in sys.modules and sys.modules["jpype"].isJVMStarted():
-    raise APIUsageError(
-        "NetHack: Java and NetHack in one process end in a crash, and Java (MicroRTS) runs here; "
-        "make one of them in worker processes (vector.make with backend='Multiprocessing')"
-    )
-from nle import nethack
-from nle.env import NLE
+from .symbols import prefer_own_symbols
 
 __all__ = ["Info", "Mended", "Observation", "check_keys", "mended"]
 
@@ -46,6 +40,10 @@ class Mended(NLE):  # type: ignore[misc]  # nle has no types
     screen = ("tty_chars", "tty_colors", "tty_cursor")
     observation_space: Dict
     last_observation: Sequence[npt.NDArray[Any]]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        prefer_own_symbols(Path(self.nethack.dlpath))
 
     def show(self, keys: tuple[str, ...]) -> None:
         """Let observations consist of ``keys``."""

@@ -32,9 +32,6 @@ random opponents; ``naiveMCTSAI`` thinks as long as the clock lets it, so it nev
 
 Sources: Ontanon, "The Combinatorial Multi-Armed Bandit Problem and its Application to Real-Time Strategy
 Games" (2013); Huang et al., "Gym-µRTS" (2021), https://doi.org/10.48550/arXiv.2105.13807.
-
-Java and NetHack in one process end in a segmentation fault, whichever comes first; both bindings refuse it.
-In worker processes of one run they live side by side.
 """
 
 from collections.abc import Callable

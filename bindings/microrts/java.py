@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ def start(where: str) -> None:
 
     Raises:
         BindingMissing: There is no Java.
-        APIUsageError: It was started before this process was forked, or NetHack is loaded.
+        APIUsageError: It was started before this process was forked.
     """
     global _started_in
     if jpype.isJVMStarted():
@@ -55,11 +54,6 @@ def start(where: str) -> None:
                 "make the first environment after the fork, or start processes with the method 'forkserver'"
             )
         return
-    if "nle.nethack" in sys.modules:
-        raise APIUsageError(
-            f"{where}: Java and NetHack in one process end in a crash, and NetHack (nle) is loaded here; "
-            "make one of them in worker processes (vector.make with backend='Multiprocessing')"
-        )
     jars = [FOLDER / "microrts.jar", *sorted((FOLDER / "lib/bots").glob("*.jar"))]
     try:
         jpype.startJVM(*_OPTIONS, classpath=[str(jar) for jar in jars], convertStrings=False)

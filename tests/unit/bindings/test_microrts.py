@@ -1,4 +1,4 @@
-"""MicroRTS, in a process of its own: Java and NetHack in one process end in a segmentation fault."""
+"""MicroRTS, in a process of its own: a process with Java in it must not be forked, as some tests do."""
 
 import os
 import subprocess
@@ -11,6 +11,19 @@ from tests.needs import missing_binding
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
+
+# Java's drawing library and NetHack both have a function start_timer, which NetHack calls when the hero dies.
+TOGETHER = """
+import pufferlib.vector
+games = [pufferlib.vector.make(pufferlib.env_creator(name), backend="Serial") for name in ({first!r}, {second!r})]
+for game in games:
+    game.action_space.seed(1)
+    game.reset(seed=3)
+for _ in range(400):
+    for game in games:
+        game.step(game.action_space.sample())
+print("the end")
+"""
 
 absent = missing_binding("microrts")
 pytestmark = [pytest.mark.timeout(600), pytest.mark.skipif(bool(absent), reason=absent)]
@@ -40,8 +53,7 @@ def test_it_keeps_its_promises(arguments):
     ("first", "second"),
     [("microrts/basesWorkers8x8", "nethack/NetHackScore-v0"), ("nethack/NetHackScore-v0", "microrts/basesWorkers8x8")],
 )
-def test_beside_nethack_it_is_refused_before_it_crashes(first, second):
-    done = run("-c", f"import pufferlib; a = pufferlib.make({first!r}); b = pufferlib.make({second!r})")
-    assert done.returncode == 1
-    assert "APIUsageError" in done.stderr
-    assert "in one process end in a crash" in done.stderr
+def test_it_plays_beside_nethack(first, second):
+    done = run("-c", TOGETHER.format(first=first, second=second))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "the end\n"
