@@ -41,22 +41,26 @@ def test_reaches_the_score_where_every_other_step_only_resets(tmp_path):
     check("bandit", 300_000, 0.9, tmp_path, {"env.autoreset": "next_step"})
 
 
-def test_heroes_hold_and_take_towers_in_the_first_thousand_ticks(tmp_path):
-    """0.33 at random: four towers lost, none taken."""
-    check("moba", 1_500_000, 0.39, tmp_path, {"env.max_ticks": 1000})
+def test_heroes_of_moba_learn_to_win(tmp_path):
+    """Random play never wins; three runs, each with another schedule, won 0.3 to 0.7 of the games that ended here."""
+    assert statistics.fmean(reports_of("moba", "perf", 2_700_000, tmp_path)[-4:]) > 0.1
 
 
-def test_players_of_nmmo3_learn_to_fight(tmp_path):
-    """Where enemies are weak; whoever has beaten one has combat level 2, at random one life in a hundred."""
-    settings = {"env.levels": 2, "train.total_timesteps": 300_000, "train.device": "cpu"}
-    trainer = Trainer(load_config("nmmo3", settings), tmp_path)
+def test_players_of_nmmo3_learn_to_fight_and_to_harvest(tmp_path):
+    """The lower of both levels, 1 at random; two runs reached 1.3."""
+    scores = reports_of("nmmo3", "score", 1_000_000, tmp_path)
+    assert scores[0] < 1.01
+    assert statistics.fmean(scores[-4:]) > 1.1
+
+
+def reports_of(name, key, steps, tmp_path):
+    """What the environments report in the first so many of a run's own steps, oldest first."""
+    trainer = Trainer(load_config(name, {"train.device": "cpu"}), tmp_path)
     reports = []
-    while trainer.agent_steps < 300_000:
-        reports.append(trainer.step().get("environment/combat_level"))  # there is one in every fourth update
+    while trainer.agent_steps < steps:
+        reports.append(trainer.step().get(f"environment/{key}"))  # not every update has one
     trainer.close()
-    levels = [level for level in reports if level is not None]
-    assert levels[0] < 1.1
-    assert statistics.fmean(levels[-4:]) > 1.3
+    return [report for report in reports if report is not None]
 
 
 def check(name, steps, score, tmp_path, overrides=None):

@@ -283,6 +283,22 @@ static void who_fells_a_tower_is_paid(void) {
     CHECK(moba_hero(env, hero)->xp == 0);
 }
 
+static void who_hits_a_tower_is_paid_for_what_its_life_loses(void) {
+    Moba *env = begin(0);
+    const MobaUnit *tower = unit(moba_tower_id(1, 0));
+    const int32_t hero = hero_at(0, MOBA_TANK, tower->x, tower->y + 3);
+    env->reward_siege = 2;
+    tick(env);
+    CHECK(tower->hp == 1800 - 65 && fabsf(rewards[hero - 1] - 2 * 65 / 1800.0f) < 1e-6f);
+    unit(moba_tower_id(1, 0))->hp = 9; /* no more than that can be taken */
+    unit(hero)->attack_timer = 0;
+    tick(env);
+    CHECK(tower->hp == 0 && fabsf(rewards[hero - 1] - env->reward_tower - 2 * 9 / 1800.0f) < 1e-6f);
+    for (int32_t i = 0; i < MOBA_HEROES; i++) CHECK(i == hero - 1 || rewards[i] == 0);
+    moba_hit(env, creep_at(0, 0, MID, MID), moba_tower_id(1, 3), 100);
+    for (int32_t i = 0; i < MOBA_HEROES; i++) CHECK(i == hero - 1 || rewards[i] == 0);
+}
+
 static void the_game_ends_when_an_ancient_falls(void) {
     for (int32_t loser = 0; loser < 2; loser++) {
         Moba *env = begin(0);
@@ -807,6 +823,7 @@ int main(void) {
     towers_shoot_the_nearest_enemy_every_five_ticks();
     towers_fall_in_the_order_of_their_tiers();
     who_fells_a_tower_is_paid();
+    who_hits_a_tower_is_paid_for_what_its_life_loses();
     the_game_ends_when_an_ancient_falls();
     experience_is_shared_by_those_who_are_near();
     a_killer_far_away_has_its_share();

@@ -421,7 +421,7 @@ static void test_wearing(void) {
         {NMMO3_HELM, 1, NMMO3_HEAD, 0, 8, 0, 0.1f},       {NMMO3_CHEST, 3, NMMO3_BODY, 0, 32, 0, 0.3f},
         {NMMO3_LEGS, 5, NMMO3_FEET, 0, 128, 0, 0.5f},     {NMMO3_SWORD, 1, NMMO3_HAND, 24, 0, 0, 0.1f},
         {NMMO3_SWORD, 5, NMMO3_HAND, 384, 0, 0, 0.5f},    {NMMO3_BOW, 1, NMMO3_HAND, 17, 0, 0, 0.1f},
-        {NMMO3_BOW, 4, NMMO3_HAND, 136, 0, 0, 0.4f},      {NMMO3_TOOL, 4, NMMO3_HAND, 0, 0, 0, 0},
+        {NMMO3_BOW, 4, NMMO3_HAND, 136, 0, 0, 0.4f},      {NMMO3_TOOL, 4, NMMO3_HAND, 0, 0, 0, 0.25f},
         {NMMO3_GEM, 1, NMMO3_NECK, 0, 0, NMMO3_EARTH, 0}, {NMMO3_GEM + 3, 2, NMMO3_NECK, 0, 0, NMMO3_AQUA, 0},
     };
     chapter = "wearing";
@@ -429,6 +429,7 @@ static void test_wearing(void) {
         Nmmo3 *env = new_meadow(1, 0);
         Nmmo3Player *player = &env->players[0];
         const uint8_t item = (uint8_t)nmmo3_item(cases[row].type, cases[row].tier);
+        env->reward_tool = 0.25f;
         player->bag[11] = item;
         press(12);
         EXPECT(player->worn[cases[row].place], item);

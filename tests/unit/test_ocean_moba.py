@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pufferlib import ocean
+from pufferlib import ocean, registry
+from pufferlib.models import make_policy
 
 CELLS = 11 * 11 * 4
 IS_DIRE = CELLS + 16
@@ -158,3 +159,23 @@ def test_a_game_is_cut_off_after_max_ticks():
     assert env.truncations.all()
     assert not env.terminals.any()
     assert (infos[0]["score"], infos[0]["perf"], infos[0]["level"], infos[0]["n"]) == (0.5, 0, 1, 1)
+
+
+def test_its_own_policy_tells_apart_who_stands_where():
+    import torch
+
+    env, rows = start()
+    policy = make_policy(env, "Moba", hidden_size=16, more=registry.policies("moba"))
+    row = torch.from_numpy(rows[:1]).clone()
+    seen = set()
+    for cell in (3, 57):
+        for code in (GROUND, WALL, OWN_CREEP, OWN_TOWER, OWN_SUPPORT, NEUTRAL, CREEP, TOWER, SUPPORT):
+            row[0, 4 * cell] = code
+            params, values = policy.forward_eval(row)
+            seen.add(values.item())
+        row[0, 4 * cell] = GROUND
+    assert params.shape == (1, 7 + 7 + 3 + 2 + 2 + 2)
+    assert len(seen) == 1 + 2 * 8  # ground in either cell is the same
+    here = policy.forward_eval(row)[1].item()
+    row[0, X] += 64
+    assert policy.forward_eval(row)[1].item() != here

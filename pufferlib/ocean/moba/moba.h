@@ -22,9 +22,10 @@
  *              1 in all; 2 to aim at heroes and towers only; use Q, W, E. In a tick a hero does the first
  *              that is possible of Q, W, E and an attack at the nearest target within 5, and then walks.
  *              Out of range is no velocity, any target, no ability.
- * Rewards      reward_xp per point of experience; reward_tower to the hero that fells a tower;
- *              reward_death to one that dies; reward_distance per cell nearer to the enemy's ancient; at
- *              the end reward_win to all of the winner, and as much less for the others.
+ * Rewards      reward_xp per point of experience; reward_siege for a tower's life, to each hero for the part
+ *              that its hits take; reward_tower to the hero that fells it; reward_death to one that dies;
+ *              reward_distance per cell nearer to the enemy's ancient; at the end reward_win to all of the
+ *              winner, and as much less for the others.
  * Ends         terminal when an ancient falls; truncation after max_ticks.
  * Source       PufferLib's MOBA for the numbers; the map is our own. There one channel of the view
  *              overwrites the next, the end of a game is not told, nothing ends a game that stands still,
@@ -46,6 +47,7 @@ static const PufferParameter moba_parameters[] = {
     PUFFER_PARAMETER(Moba, reward_death, -1, -100, 100, "reward for dying"),
     PUFFER_PARAMETER(Moba, reward_xp, 0.006, -1, 1, "reward per point of experience"),
     PUFFER_PARAMETER(Moba, reward_distance, 0, -1, 1, "reward per cell nearer to the other side's ancient"),
+    PUFFER_PARAMETER(Moba, reward_siege, 0, -100, 100, "reward for all of a tower's life, in parts to the heroes that hit it"),
     PUFFER_PARAMETER(Moba, reward_tower, 3, -100, 100, "reward for felling a tower"),
     PUFFER_PARAMETER(Moba, reward_win, 5, -1000, 1000, "reward of the winners, taken from the losers"),
 };

@@ -174,10 +174,15 @@ MOBA_APART void moba_kill(Moba *env, int32_t killer, int32_t id) {
     }
 }
 
-/* A neutral that is hit by a hero goes after it, and its camp wakes up. */
+/* A neutral that is hit by a hero goes after it, and its camp wakes up. A hero is paid for the part of a
+ * tower's life that it takes. */
 static inline void moba_hit(Moba *env, int32_t attacker, int32_t id, int32_t damage) {
     MobaUnit *unit = &env->units[id];
     if (moba_is_hero(id)) moba_hero(env, id)->was_hit = true;
+    if (unit->kind == MOBA_TOWER && moba_is_hero(attacker)) {
+        const int32_t taken = damage < unit->hp ? damage : unit->hp;
+        moba_reward(env, attacker, env->reward_siege * (float)taken / (float)unit->max_hp);
+    }
     if (unit->kind == MOBA_WILD) {
         env->awake |= (uint32_t)1 << unit->place;
         unit->target = (uint8_t)attacker;

@@ -61,7 +61,7 @@ typedef struct {
     PufferGame game;
     /* parameters */
     float agent_speed;
-    float reward_death, reward_xp, reward_distance, reward_tower, reward_win;
+    float reward_death, reward_xp, reward_distance, reward_siege, reward_tower, reward_win;
     int32_t max_ticks;
     bool script_opponents;
     /* metrics */

@@ -31,8 +31,8 @@
  *              keys choose tier and type; the newest offer is bought. After "sell" two keys choose slot and
  *              price. Any other action leaves the market.
  * Rewards      reward_combat_level and reward_profession_level for each level; reward_item_level * tier /
- *              tiers for putting a weapon or armour on, minus that for taking it off; reward_market for both
- *              sides of a sale; reward_death.
+ *              tiers for putting a weapon or armour on and reward_tool for a tool, minus that for taking them
+ *              off; reward_market for both sides of a sale; reward_death.
  * Ends         never for the world. A life ends by death: terminal; or when the lower of both levels has not
  *              risen for `patience` steps: truncation, because nothing in the world brings that about.
  * Memory       of a game: 11 KB, 13.3 bytes a tile, 92 a player, 32 an enemy, 12 for each tool that enemies
@@ -71,6 +71,7 @@ static const PufferParameter nmmo3_parameters[] = {
     PUFFER_PARAMETER(Nmmo3, reward_combat_level, 1, -10, 10, "for each combat level"),
     PUFFER_PARAMETER(Nmmo3, reward_profession_level, 1, -10, 10, "for each profession level"),
     PUFFER_PARAMETER(Nmmo3, reward_item_level, 0.5, -10, 10, "for putting on a weapon or armour of the highest tier"),
+    PUFFER_PARAMETER(Nmmo3, reward_tool, 0, -10, 10, "for taking a tool into the hand"),
     PUFFER_PARAMETER(Nmmo3, reward_market, 0.01, -10, 10, "for buying, and for selling"),
     PUFFER_PARAMETER(Nmmo3, reward_death, -1, -10, 10, "for dying"),
 };

@@ -152,6 +152,7 @@ static inline void nmmo3_wear(Nmmo3 *env, int32_t agent, int32_t slot, int32_t s
     if (attack > 0) player->flags[sign > 0 ? NMMO3_ARMED : NMMO3_DISARMED] = 1;
     if (defence > 0) player->flags[sign > 0 ? NMMO3_ARMOURED : NMMO3_BARED] = 1;
     if (attack > 0 || defence > 0) env->game.rewards[agent] += (float)sign * reward;
+    if (type == NMMO3_TOOL) env->game.rewards[agent] += (float)sign * env->reward_tool;
 }
 
 /* Eat a herb; put gear on where nothing is worn, or take it off; gear only out of combat. */

@@ -155,7 +155,8 @@ typedef struct {
     int32_t width, height, num_players, num_enemies, num_resources, num_weapons, num_gems;
     int32_t tiers, levels, patience, enemy_respawn_ticks, item_respawn_ticks;
     float teleport_chance;
-    float reward_combat_level, reward_profession_level, reward_item_level, reward_market, reward_death;
+    float reward_combat_level, reward_profession_level, reward_item_level, reward_tool, reward_market,
+        reward_death;
     /* metrics, of the life that ends */
     float score, perf, combat_level, profession_level, attack, defence, kills, trades;
     /* state: arrays behind the struct */
