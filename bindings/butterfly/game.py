@@ -69,6 +69,14 @@ class Quiet(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no typ
         super().__init__(env)
         self.metadata = {**env.metadata, "render_modes": ["rgb_array"]}
         self.render_mode = render_mode
+        #: After how many steps the next zombie comes, which the game does not set back.
+        self._clock = getattr(env.unwrapped, "zombie_spawn_interval", None)
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
+        """Start a game that does not depend on those before."""
+        if self._clock is not None:
+            self._clock.reset()
+        return self.env.reset(seed=seed, options=options)  # type: ignore[no-any-return]
 
     def render(self) -> npt.NDArray[np.uint8] | None:
         """The picture, uint8 ``(height, width, 3)``; None without a ``render_mode``."""

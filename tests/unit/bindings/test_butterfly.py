@@ -42,6 +42,18 @@ def test_agents_see_the_ball_move_without_a_render_mode() -> None:
     assert env.render() is None
 
 
+def test_zombies_of_a_game_come_at_the_same_time_whatever_was_played_before() -> None:
+    env = pufferlib.make("butterfly/knights_archers_zombies_v11")
+    seen: list[list[bytes]] = []
+    for _ in range(2):
+        env.reset(seed=3)
+        seen.append([])
+        for _ in range(33):
+            step(env)
+            seen[-1].append(env.observations.tobytes())
+    assert seen[0] == seen[1]
+
+
 def test_pictures_can_stay_as_the_game_draws_them() -> None:
     small = pufferlib.make("butterfly/pistonball_v6", n_pistons=5, size=42, stack=2)
     assert small.num_agents == 5
