@@ -18,10 +18,13 @@ from pufferlib.spaces import Space
 
 __all__ = ["Game", "JaxBatch"]
 
-# Compiling takes up to a minute per program, once per machine.
+# Compiling takes up to a minute per program, once per machine. Hundreds of small ones, which by default are not kept,
+# would take a third of every start.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pufferlib" / "jax"
     jax.config.update("jax_compilation_cache_dir", str(folder))
+if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,9 @@ class JaxBatch(PufferEnv):
         if seed is not None:
             seeds = [env_seed(seed, index) for index in range(self.num_agents)]
             self._keys = jax.vmap(jax.random.PRNGKey)(np.array(seeds))
-            _, (_, states) = jax.eval_shape(self._reset, self._keys)
-            self._states = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), states)
+            _, (_, states) = jax.eval_shape(self._reset, self._keys[: self._group])  # the size that is compiled
+            rows = (self.num_agents,)
+            self._states = jax.tree.map(lambda leaf: jnp.zeros(rows + leaf.shape[1:], leaf.dtype), states)
         self._restart_all(np.arange(self.num_agents))
         self.rewards[:], self.terminals[:], self.truncations[:] = 0, False, False
         self._returns[:], self._lengths[:] = 0, 0

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from .._jax.batch import Game, JaxBatch  # first: importing kinetix compiles programs, which it says how to keep
+
+# isort: split
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
@@ -11,8 +14,6 @@ from kinetix.render.renderer_pixels import make_render_pixels
 from kinetix.util.saving import load_from_json_file
 
 from pufferlib.spaces import Space
-
-from .._jax.batch import Game, JaxBatch
 
 __all__ = ["make"]
 
