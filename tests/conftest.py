@@ -1,5 +1,6 @@
 """Worker processes unpickle the environments of tests by name, so they must find the package ``tests`` as well."""
 
+import re
 import signal
 import sys
 from pathlib import Path
@@ -30,13 +31,21 @@ def pytest_configure():
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_make_scheduler(config, log):
-    """With ``-n``, give all tests of the Ray cluster to one worker: starting one is slow, and it fills the machine."""
+    """With ``-n``, give tests that share what is slow to load to one worker."""
     if config.getvalue("dist") != "load":
         return None
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return "cluster" if nodeid.startswith("tests/cluster/") else nodeid
+            return shared_load(nodeid)
 
     return Scheduling(config, log)
+
+
+def shared_load(nodeid):
+    """What the test shares with others: the Ray cluster, which fills the machine too, or the packages of a binding."""
+    if nodeid.startswith("tests/cluster/"):
+        return "cluster"
+    binding = re.match(r"tests/conformance/test_bindings\.py::.*\[(\w+)/|tests/unit/bindings/test_(\w+)\.py::", nodeid)
+    return f"binding {binding[1] or binding[2]}" if binding else nodeid
