@@ -31,6 +31,13 @@ CASES = [
     for name in facts.conformance
 ]
 STEPS = 60
+COMPARED = 1000  # steps that must be the same bytes everywhere
+# Where that would take minutes; --nightly compares them over COMPARED too. CPU time of a step of the batch:
+SLOW = {
+    "butterfly/pistonball_v6": 100,  # 21 ms
+    "nmmo/small": 100,  # 18 ms
+    "retro/Airstriker-Genesis-v0": 300,  # 5 ms: two games take turns in one emulator
+}
 LONG_RUN = 10_000  # agent-steps of each binding, divided among its environments
 RESETS = 20
 GROWTH_BYTES = 32 << 20  # over RESETS: what leaks in every reset would fill this with 1.6 MiB each
@@ -90,16 +97,18 @@ def test_it_meets_the_contract(facts: Facts, name: str, folder: Path) -> None:
 
 
 def test_a_seed_decides_and_workers_change_nothing(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
-    steps = 1000 if nightly else STEPS
+    steps = COMPARED if nightly else SLOW.get(name, COMPARED)
     with make(name, copies(facts)) as envs:
         first = played(envs, 5, steps)
-        again, other = played(envs, 5, steps), played(envs, 6, steps)
+        again, other = played(envs, 5, steps), played(envs, 6, STEPS)
     with make(name, copies(facts), "Multiprocessing", num_workers=copies(facts), overwork=True, timeout_s=300) as envs:
         elsewhere = played(envs, 5, steps)
     if not facts.seeding:
         assert first == again, "the same seed after other play must give the same trajectory"
         assert first == elsewhere, "worker processes must give the bytes that Serial gives"
-    assert (first == other) == (name.partition("/")[2] in facts.deterministic), "another seed, another trajectory"
+    assert (first[: len(other)] == other) == (name.partition("/")[2] in facts.deterministic), (
+        "another seed, another trajectory"
+    )
     assert contents(folder) == set()
 
 
