@@ -28,8 +28,9 @@ PAGE, CURVES = ROOT / "docs" / "results.md", ROOT / "docs" / "curves"
 HEAD = """# What training reaches
 
 Written by `python benchmarks/learning.py` from runs of the commands below. Scores are means over episodes that the
-agent plays after training, and their standard deviation; random play had as many episodes. Short runs show that
-learning works, not how far it goes. "Busy" are runs whose cores did other work too: alone they are faster.
+agent plays after training, and their standard deviation; random play had as many episodes. Short runs show how
+learning begins, not how far it goes, and where a score is no better than random play they ended before it began.
+"Busy" are runs whose cores did other work too: alone they are faster.
 
 """
 
