@@ -182,6 +182,11 @@ class _Nmmo(nmmo.Env):  # type: ignore[misc]
             for kind, parts in self.acted_space.items()
         ]
 
+    def reset(self, *args: Any, **kwargs: Any) -> Any:
+        """What nmmo does, without the paths of the last game, which would lead this one's animals."""
+        self.realm.map.pathfinding_cache.clear()
+        return super().reset(*args, **kwargs)
+
     def _validate_actions(self, actions: PerAgent) -> PerAgent:
         """What nmmo does, in half the time: it is called for every agent and every kind of action."""
         if self.scripted_agents:  # their actions may have another form

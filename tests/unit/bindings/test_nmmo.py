@@ -84,6 +84,16 @@ def test_the_seed_chooses_among_several_maps() -> None:
     assert len(heights) == 3
 
 
+def test_paths_found_in_a_game_lead_nobody_in_the_next() -> None:
+    world = game.make_game("small")
+    world.reset(seed=1)
+    paths = world.env.realm.map.pathfinding_cache
+    paths[(20, 20), (30, 30)] = (0, 1)
+    world.reset(seed=1)
+    assert world.env.realm.map.pathfinding_cache is paths
+    assert not paths
+
+
 def test_agents_see_what_is_asked_for() -> None:
     default = game.make_game("small")
     assert set(default.observation_space(1)) == set(game.PLAIN)
