@@ -1,10 +1,12 @@
 """Worker processes unpickle the environments of tests by name, so they must find the package ``tests`` as well."""
 
+import random
 import re
 import signal
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 # Last, so that it never hides an installed package.
@@ -21,6 +23,15 @@ def pytest_addoption(parser):
 def nightly(request):
     """Whether tests may play as long as a night allows."""
     return request.config.getoption("--nightly")
+
+
+@pytest.fixture(autouse=True)
+def seeds():
+    """Give every test the same random numbers, whatever ran before it in the same process."""
+    random.seed(0)
+    np.random.seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 def pytest_configure():
