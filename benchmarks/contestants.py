@@ -69,8 +69,11 @@ class Sb3:
         self._vecenv.step(actions)
 
 
-def open_vecenv(library: str, kind: str, num_envs: int, workers: int, turns: int = 0) -> Any:
-    """A vector environment of ``library``; "puffer" is the package of this name that this Python has."""
+def open_vecenv(library: str, kind: str, num_envs: int, workers: int, turns: int = 0, batch: int | None = None) -> Any:
+    """A vector environment of ``library``; "puffer" is the package of this name that this Python has.
+
+    It steps ``batch`` environments at a time, those that are ready first; all if None.
+    """
     creator = functools.partial(toys.make, kind, turns)
     if library == "raw":
         return Raw([creator] * num_envs)
@@ -89,7 +92,9 @@ def open_vecenv(library: str, kind: str, num_envs: int, workers: int, turns: int
     import pufferlib.vector
     from pufferlib.emulation import GymnasiumPufferEnv
 
-    several = {"num_workers": workers, "batch_size": num_envs, "overwork": True} if workers else {}
+    several = {"num_workers": workers, "batch_size": batch or num_envs, "overwork": True} if workers else {}
+    if batch:
+        several["zero_copy"] = False
     backend = pufferlib.vector.Multiprocessing if workers else pufferlib.vector.Serial
     emulated = functools.partial(GymnasiumPufferEnv, env_creator=creator)
     return pufferlib.vector.make(emulated, num_envs=num_envs, backend=backend, **several)
@@ -105,12 +110,28 @@ def step(
     vecenv = open_vecenv(library, kind, num_envs, workers, turns)
     try:
         vecenv.reset(seed=0)
-        sizes = (16, num_envs)
-        actions = np.random.default_rng(0).integers(0, int(vecenv.single_action_space.n), sizes).astype(np.int32)
-        rows = itertools.cycle(actions.tolist() if library == "raw" else list(actions))
+        actions = random_actions(vecenv, num_envs)
+        rows = itertools.cycle([row.tolist() for row in actions] if library == "raw" else actions)
         return sides.us_per_call(lambda: vecenv.step(next(rows)), seconds, getattr(time, clock))
     finally:
         vecenv.close()
+
+
+def step_of_first(kind: str, num_envs: int, workers: int, batch: int, seconds: float) -> float:
+    """Microseconds that all environments take for a step each, in batches of those that are ready first."""
+    vecenv = open_vecenv("puffer", kind, num_envs, workers, batch=batch)
+    try:
+        vecenv.reset(seed=0)
+        rows = itertools.cycle(random_actions(vecenv, batch))
+        return sides.us_per_call(lambda: vecenv.step(next(rows)), seconds) * num_envs / batch
+    finally:
+        vecenv.close()
+
+
+def random_actions(vecenv: Any, num_envs: int) -> list[Any]:
+    """Actions for some steps."""
+    chosen = np.random.default_rng(0).integers(0, int(vecenv.single_action_space.n), (16, num_envs))
+    return list(chosen.astype(np.int32))
 
 
 def native(name: str, num_envs: int, threads: int, seconds: float, clock: str = "perf_counter") -> float:
@@ -206,11 +227,38 @@ def handover(workers: int, seconds: float, turns: int = 0) -> float:
     They hand bytes over and lend the core while they wait: what is left of a step without any
     environment, check or batch.
     """
+    return _together([functools.partial(_turn, turns)] * workers, seconds)
+
+
+def lockstep(kind: str, num_envs: int, workers: int, seconds: float) -> float:
+    """Microseconds in which several processes each step a share of bare environments, and wait for one another."""
+    share = num_envs // workers
+    return _together([functools.partial(_bare, kind, share, seed) for seed in range(0, num_envs, share)], seconds)
+
+
+def _turn(turns: int) -> Callable[[], None]:
+    def once() -> None:
+        for _ in range(turns):
+            pass
+
+    return once
+
+
+def _bare(kind: str, num_envs: int, seed: int) -> Callable[[], None]:
+    loop = Raw([functools.partial(toys.make, kind)] * num_envs)
+    loop.reset(seed)
+    rows = itertools.cycle([row.tolist() for row in random_actions(loop, num_envs)])
+    return lambda: loop.step(next(rows))
+
+
+def _together(makers: list[Callable[[], Callable[[], None]]], seconds: float) -> float:
+    """Microseconds in which processes, each told by a byte, have all done once what their maker makes."""
+    workers = len(makers)
     flags = memoryview(multiprocessing.RawArray("B", 128 * workers)).cast("B")
     commands, answers = range(0, 128 * workers, 128), range(64, 128 * workers, 128)  # a cache line each
     context = multiprocessing.get_context("fork")
-    pairs = zip(commands, answers, strict=True)
-    processes = [context.Process(target=_obey, args=(flags, *pair, turns), daemon=True) for pair in pairs]
+    each = zip(commands, answers, makers, strict=True)
+    processes = [context.Process(target=_obey, args=(flags, *args), daemon=True) for args in each]
     numbers = itertools.cycle(range(1, LAST))
 
     def once() -> None:
@@ -232,17 +280,16 @@ def handover(workers: int, seconds: float, turns: int = 0) -> float:
             process.join()
 
 
-def _obey(flags: "memoryview[int]", command: int, answer: int, turns: int) -> None:
+def _obey(flags: "memoryview[int]", command: int, answer: int, make: Callable[[], Callable[[], None]]) -> None:
     signal.alarm(300)  # ends this process if nobody else does
-    number = 0
+    once, number = make(), 0
     while True:
         while flags[command] == number:
             os.sched_yield()
         number = flags[command]
         if number == LAST:
             return
-        for _ in range(turns):
-            pass
+        once()
         flags[answer] = number
 
 
@@ -312,7 +359,7 @@ def import_time() -> float:
 
 
 CASES = (
-    *(step, handover, turns, native, envpool, dispatch, games_for, emulation, crowd, nativize),
+    *(step, step_of_first, handover, lockstep, turns, native, envpool, dispatch, games_for, emulation, crowd, nativize),
     *(idle, worker_memory, start, import_time),
 )
 

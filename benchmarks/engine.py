@@ -30,6 +30,9 @@ SYNC, ASYNC, SERIAL, PUFFER = "SyncVectorEnv", "AsyncVectorEnv", "our Serial", "
 DUMMY, SUBPROC = "SB3 DummyVecEnv", "SB3 SubprocVecEnv"
 ENVPOOL = "EnvPool"
 LIBRARIES = {SYNC: "sync", ASYNC: "async", DUMMY: "dummy", SUBPROC: "subproc"}
+ON_TWO_CORES = "two processes, each with half of the bare environments in a loop"
+LOCKSTEP = "two such processes, which wait for one another after every step"
+WAITING = "waiting for all"
 LEAST_ROUNDS = 3
 
 Measure = Callable[[], Any]
@@ -104,17 +107,29 @@ def sync_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
 
 def env_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
     """Real environments on two cores."""
-    limit = "two processes, each with half of the bare environments in a loop"
-    row = Row("CartPole-v1, 128 envs, 2 workers", "us", ratios={SERIAL: 1.7, SYNC: 2.5}, limit=limit)
+    row = Row("CartPole-v1, 128 envs, 2 workers", "us", ratios={SERIAL: 1.7, SYNC: 2.5}, limit=ON_TWO_CORES)
     calls = bench.stepped("cartpole", 128, 2, [SYNC, DUMMY])
     calls[SERIAL] = lambda: bench.ours.ask("step", "puffer", "cartpole", 128, 0, bench.seconds)
     yield row, {**calls, LIMIT: lambda: on_two_cores(bench, "step", "raw", "cartpole", 64, 0, bench.seconds)}
-    raw = "bare environments, one process"
-    row = Row("Atari breakout, 8 envs, 2 workers", "us", ratios={raw: 1.9}, limit=limit)
-    calls = bench.stepped("atari", 8, 2, [SYNC, ASYNC])
-    calls.pop(PUFFER, None)  # it cannot load our binding
-    calls[raw] = lambda: bench.ours.ask("step", "raw", "atari", 8, 0, bench.seconds)
-    yield row, {**calls, LIMIT: lambda: on_two_cores(bench, "step", "raw", "atari", 4, 0, bench.seconds)}
+    yield from atari_rows(bench)
+
+
+def atari_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """A game whose reset takes as long as twenty steps, so that waiting for all costs more than the waiting calls."""
+    raw, envs, seconds = "bare environments, one process", 8, 10 * bench.seconds  # for as many resets in each
+    alone: dict[str, Measure] = {raw: functools.partial(bench.ours.ask, "step", "raw", "atari", envs, 0, seconds)}
+    all_of_them: Measure = functools.partial(bench.ours.ask, "step", "puffer", "atari", envs, 2, seconds)
+    row = Row("Atari breakout, 8 envs, 2 workers", "us", ratios={raw: 1.9}, limit=LOCKSTEP)
+    peers = {
+        name: functools.partial(bench.ours.ask, "step", LIBRARIES[name], "atari", envs, 0, seconds)
+        for name in (SYNC, ASYNC)
+    }
+    limit = functools.partial(bench.ours.ask, "lockstep", "atari", envs, 2, seconds)
+    yield row, {OURS: all_of_them, **alone, **peers, LIMIT: limit}
+    row = Row("Atari breakout, 8 envs, 2 workers, batches of the first 4", "us", ratios={raw: 1.9}, limit=ON_TWO_CORES)
+    ours: Measure = functools.partial(bench.ours.ask, "step_of_first", "atari", envs, 2, envs // 2, seconds)
+    limit = functools.partial(on_two_cores, bench, "step", "raw", "atari", envs // 2, 0, seconds)
+    yield row, {OURS: ours, **alone, WAITING: all_of_them, LIMIT: limit}
 
 
 def native_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:

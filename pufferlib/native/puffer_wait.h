@@ -39,7 +39,8 @@ typedef struct PufferSignal {
 typedef struct PufferPatience {
     int64_t spin_ns;     /* 0 when there are more waiters than cores */
     int64_t yield_ns;    /* lending the core, before the sleep */
-    uint32_t long_waits; /* in a row; after a few of them the waiter sleeps at once */
+    int64_t long_ns;     /* a wait that is expected to take longer than this begins with the sleep */
+    int64_t expected_ns; /* a running mean of what waits have taken */
 } PufferPatience;
 
 typedef enum PufferWait {
@@ -52,7 +53,7 @@ enum {
     PUFFER_SPIN_NS = 1500,
     PUFFER_YIELD_NS = 200000,
     PUFFER_LONG_WAIT_NS = 1000000, /* waking up costs 3 to 6 % of it */
-    PUFFER_LONG_WAITS = 4,
+    PUFFER_MEAN_OF = 8,
 };
 
 static inline int64_t puffer_now_ns(void) {
@@ -72,7 +73,27 @@ static inline void puffer_pause(void) {
 
 /* `fits`: whether all participants have a core of their own. */
 static inline PufferPatience puffer_patience(bool fits) {
-    return (PufferPatience){.spin_ns = fits ? PUFFER_SPIN_NS : 0, .yield_ns = PUFFER_YIELD_NS};
+    return (PufferPatience){
+        .spin_ns = fits ? PUFFER_SPIN_NS : 0,
+        .yield_ns = PUFFER_YIELD_NS,
+        .long_ns = PUFFER_LONG_WAIT_NS,
+    };
+}
+
+/* For a waiter that shares cores: whether others than those it waits for are at work too.
+ *
+ * Then the core that it lends may go to one of those until a time slice ends, and what the waiter waits for
+ * does not bring it back, as it would bring back a sleeper. So it pays to sleep much earlier.
+ */
+static inline void puffer_expect_others(PufferPatience *patience, bool are_there) {
+    patience->long_ns = are_there && patience->spin_ns == 0 ? PUFFER_YIELD_NS : PUFFER_LONG_WAIT_NS;
+}
+
+/* A wait took so long. Those far longer than usual count as twice a long one, so that one alone decides
+ * nothing. */
+static inline void puffer_remember(PufferPatience *patience, int64_t ns) {
+    int64_t most = 2 * patience->long_ns;
+    patience->expected_ns += ((ns < most ? ns : most) - patience->expected_ns) / PUFFER_MEAN_OF;
 }
 
 static inline uint32_t puffer_signal_read(PufferSignal *signal) {
@@ -122,19 +143,20 @@ static inline void puffer_signal_subtract(PufferSignal *signal, uint32_t amount)
 /* Wait until the number is no longer `last`, `timeout_ns` at most. */
 static inline PufferWait puffer_signal_wait(PufferSignal *signal, uint32_t last, PufferPatience *patience,
                                             int64_t timeout_ns) {
-    if (puffer_signal_read(signal) != last) return PUFFER_CHANGED;
+    if (puffer_signal_read(signal) != last) return puffer_remember(patience, 0), PUFFER_CHANGED;
     int64_t start = puffer_now_ns(), now = start;
     while (now - start < patience->spin_ns) {
         for (int i = 0; i < 16; i++) {
-            if (puffer_signal_read(signal) != last) return patience->long_waits = 0, PUFFER_CHANGED;
+            if (puffer_signal_read(signal) != last)
+                return puffer_remember(patience, now - start), PUFFER_CHANGED;
             puffer_pause();
         }
         now = puffer_now_ns();
     }
-    while (patience->long_waits < PUFFER_LONG_WAITS && now - start < patience->yield_ns) {
+    while (patience->expected_ns < patience->long_ns && now - start < patience->yield_ns) {
         sched_yield();
-        if (puffer_signal_read(signal) != last) return patience->long_waits = 0, PUFFER_CHANGED;
         now = puffer_now_ns();
+        if (puffer_signal_read(signal) != last) return puffer_remember(patience, now - start), PUFFER_CHANGED;
     }
     PufferWait outcome = PUFFER_CHANGED;
     atomic_fetch_add(&signal->sleepers, 1);
@@ -144,8 +166,7 @@ static inline PufferWait puffer_signal_wait(PufferSignal *signal, uint32_t last,
         outcome = puffer_sleep(signal, last, timeout_ns - (now - start));
     }
     atomic_fetch_sub(&signal->sleepers, 1);
-    bool is_long = puffer_now_ns() - start >= PUFFER_LONG_WAIT_NS;
-    patience->long_waits = is_long ? patience->long_waits + 1 : 0;
+    puffer_remember(patience, puffer_now_ns() - start);
     if (puffer_signal_read(signal) != last) return PUFFER_CHANGED;
     return outcome == PUFFER_INTERRUPTED ? PUFFER_INTERRUPTED : PUFFER_TIMED_OUT;
 }

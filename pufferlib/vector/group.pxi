@@ -41,11 +41,22 @@ cdef class NativeMember(Member):
     cdef object actions
     cdef tuple arrays
     cdef bint seen_a_step
+    cdef const void *numbers[2]  # observations and rewards
+    cdef Py_ssize_t counts[2]
+    cdef int real_bytes[2]  # of one of them; 0: these are integers
+    cdef bint are_few  # observations
 
     def __init__(self, env, plan, dict buffers, autoreset):
+        cdef int place
         Member.__init__(self, env, plan, buffers, autoreset)
         self.actions = buffers["actions"]
         self.arrays = tuple([buffers[name] for name in OUTCOME])
+        for place in range(2):
+            array = self.arrays[place]
+            self.numbers[place] = <const void *><size_t>array.ctypes.data
+            self.counts[place] = array.size
+            self.real_bytes[place] = array.itemsize if array.dtype.kind == "f" else 0
+        self.are_few = self.arrays[0].nbytes <= ALWAYS_LOOKED_AT
 
     cdef int begin(self, seed, list infos) except -1:
         outcome = self.env.reset(seed=seed)
@@ -58,6 +69,7 @@ cdef class NativeMember(Member):
         self.check_in_place(0, observations)
         for array in self.arrays[1:]:
             array[...] = 0
+        self.look_for_nan(0)
         return self.collect(news, infos)
 
     cdef int act(self, list infos) except -1:
@@ -67,7 +79,19 @@ cdef class NativeMember(Member):
             if outcome[place] is not self.arrays[place] or not self.seen_a_step:
                 self.check_in_place(place, outcome[place])
         self.seen_a_step = True
+        if self.are_few:
+            self.look_for_nan(0)
+        self.look_for_nan(1)
         return self.collect(outcome[4], infos)
+
+    cdef inline int look_for_nan(self, int place) except -1:
+        if self.real_bytes[place] and any_is_nan(self.numbers[place], self.real_bytes[place], self.counts[place]):
+            rows = np.isnan(self.arrays[place]).reshape(len(self.arrays[place]), -1).any(1)
+            raise APIUsageError(
+                f"{type(self.env).__name__}: {OUTCOME[place]} must be numbers, got nan in row {int(rows.argmax())}; "
+                "look for a division by zero"
+            )
+        return 0
 
     cdef tuple step(self):
         outcome = self.env.step(self.actions)

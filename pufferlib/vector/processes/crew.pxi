@@ -26,6 +26,7 @@ cdef extern from "puffer_crew.h" nogil:
         PufferDesk desks[]
     int64_t puffer_now_ns()
     PufferPatience puffer_patience(bint fits)
+    void puffer_expect_others(PufferPatience *patience, bint are_there)
     uint32_t puffer_signal_read(PufferSignal *signal)
     PufferWait puffer_signal_wait(PufferSignal *signal, uint32_t last, PufferPatience *patience, int64_t timeout_ns)
     uint32_t puffer_desk_read(uint32_t *word)
@@ -163,6 +164,7 @@ cdef class Crew:
         cdef PufferWait outcome
         if needed > self._num_in_flight:
             raise RuntimeError(f"{needed} workers are waited for, and {self._num_in_flight} are in flight")
+        puffer_expect_others(&self._patience, needed < self._num_in_flight)
         while now - self._last_look < self._look_ns:
             with nogil:
                 outcome = puffer_crew_wait(

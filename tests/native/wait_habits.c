@@ -1,0 +1,48 @@
+/* When a waiter goes to sleep without lending its core first. Built with the sanitizers. */
+#include <sched.h>
+#include <stdio.h>
+
+static int yields;
+
+static int count_yield(void) {
+    yields++;
+    return 0;
+}
+
+#define sched_yield count_yield
+#include "puffer_wait.h"
+
+enum { SHORT_NS = 5000, MIDDLE_NS = 400000, OUTLIER_NS = 1000000000, MANY = 40 };
+
+static int failures;
+
+static PufferPatience after(PufferPatience patience, int times, int64_t ns) {
+    for (int i = 0; i < times; i++) puffer_remember(&patience, ns);
+    return patience;
+}
+
+static void check(const char *about, PufferPatience patience, bool lends) {
+    PufferSignal signal = {0};
+    yields = 0;
+    puffer_signal_wait(&signal, 0, &patience, 1000);
+    if ((yields > 0) == lends) return;
+    fprintf(stderr, "%s: %d times\n", about, yields);
+    failures++;
+}
+
+int main(void) {
+    PufferPatience own = puffer_patience(true), alone = puffer_patience(false), crowded = alone;
+    puffer_expect_others(&own, true);
+    puffer_expect_others(&crowded, true);
+    check("at first it lends", crowded, true);
+    check("after middling waits, with others at work, it sleeps", after(crowded, MANY, MIDDLE_NS), false);
+    check("with nobody else at work it lends", after(alone, MANY, MIDDLE_NS), true);
+    check("on a core of its own it lends", after(own, MANY, MIDDLE_NS), true);
+    check("after long waits it always sleeps", after(own, MANY, OUTLIER_NS), false);
+    check("one long wait changes nothing", after(after(crowded, MANY, SHORT_NS), 1, OUTLIER_NS), true);
+    check("short waits make it lend again", after(after(crowded, MANY, MIDDLE_NS), MANY, SHORT_NS), true);
+    PufferPatience changed = after(crowded, MANY, MIDDLE_NS);
+    puffer_expect_others(&changed, false);
+    check("when the others are waited for too it lends", changed, true);
+    return failures > 0;
+}
