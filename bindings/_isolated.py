@@ -2,7 +2,8 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pufferlib.buffers import BufferSource
@@ -17,7 +18,12 @@ __all__ = ["isolated_creator"]
 
 
 def isolated_creator(
-    package: str, name: str, known: Iterable[str], arguments: Callable[..., dict[str, Any]], adaptor: str = "game:make"
+    package: str,
+    name: str,
+    known: Iterable[str],
+    arguments: Callable[..., dict[str, Any]],
+    adaptor: str = "game:make",
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[..., IsolatedEnv]:
     """What ``env_creator(name)`` returns: a picklable ``(buf=None, seed=0, timeout_s=..., **options)``.
 
@@ -28,6 +34,7 @@ def isolated_creator(
         arguments: A function of the binding, ``(where, **options)``, whose keyword-only parameters are the
             options. It checks their values and returns what the adaptor gets beside ``name`` and ``seed``.
         adaptor: ``module:function`` in the binding, called in the stack; returns a ``PufferEnv``.
+        variables: Of the environment of the stack's process, where this one has none of the name.
 
     Raises:
         UnknownNameError: ``name`` is none of ``known``; the nearest ones are suggested.
@@ -35,13 +42,14 @@ def isolated_creator(
     known = tuple(known)
     if name not in known:
         raise UnknownNameError.of(package, "environment", name, known)
-    return functools.partial(_create, package, adaptor, arguments, name)
+    return functools.partial(_create, package, adaptor, arguments, dict(variables), name)
 
 
 def _create(
     package: str,
     adaptor: str,
     arguments: Callable[..., dict[str, Any]],
+    variables: Mapping[str, str],
     name: str,
     buf: BufferSource = None,
     seed: int = 0,
@@ -63,4 +71,4 @@ def _create(
         raise BindingMissing(
             f"{where}: needs the packages of {facts.title} in {folders}, where nothing is; {way_to_install(facts)}"
         )
-    return IsolatedEnv(where, python, f"{package}.{adaptor}", checked, buf, timeout_s)
+    return IsolatedEnv(where, python, f"{package}.{adaptor}", checked, buf, timeout_s, variables)

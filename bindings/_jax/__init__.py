@@ -1,1 +1,7 @@
-"""What bindings share whose games are written in JAX; imported by the host of their stack only."""
+"""What bindings share whose games are written in JAX; all but this module is for the host of their stack only."""
+
+__all__ = ["VARIABLES"]
+
+# XLA complains of every program that it kept on this very processor: it lists features as missing that are
+# preferences of the compiler. Hundreds of lines of 3 KB hide what matters.
+VARIABLES = {"TF_CPP_MIN_LOG_LEVEL": "3"}

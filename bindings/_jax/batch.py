@@ -1,6 +1,8 @@
 """A batch of functional JAX environments as one PufferEnv. Runs in the host of an isolated stack."""
 
+import hashlib
 import os
+import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +20,22 @@ from pufferlib.spaces import Space
 
 __all__ = ["Game", "JaxBatch"]
 
-# Compiling takes up to a minute per program, once per machine. Hundreds of small ones, which by default are not kept,
-# would take a third of every start.
+
+def _processor() -> str:
+    """What tells this kind of processor from others, as a short name for a folder."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    told = [line for line in lines if line.startswith(("model name", "flags", "Features"))]  # of each core
+    return hashlib.blake2b("\n".join(sorted({platform.machine(), *told})).encode(), digest_size=8).hexdigest()
+
+
+# Compiling takes up to a minute per program, once per kind of processor: what is compiled for one may not run on
+# another that shares the home. Hundreds of small programs, which by default are not kept, would take a third of
+# every start.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pufferlib" / "jax"
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pufferlib" / "jax" / _processor()
     jax.config.update("jax_compilation_cache_dir", str(folder))
 if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

@@ -31,6 +31,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._isolated import isolated_creator
+from .._jax import VARIABLES
 from .._options import check_counts
 
 __all__ = ["env_creator", "names"]
@@ -43,7 +44,7 @@ def names() -> tuple[str, ...]:
 
 def env_creator(name: str) -> Callable[..., Any]:
     """A picklable function ``(buf=None, seed=0, **options)`` that makes a batch of the world ``name``."""
-    return isolated_creator(__name__, name, names(), _arguments)
+    return isolated_creator(__name__, name, names(), _arguments, variables=VARIABLES)
 
 
 def _arguments(where: str, *, num_envs: int = 16, max_timesteps: int | None = None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from gymnasium.spaces import Box
 from pufferlib.errors import BindingMissing
 
 from .._dm_env import FromDmEnv
+from .._opengl import cannot_draw
 from .._options import check_counts, check_render_mode, check_switches
 
 __all__ = ["Pixels", "Task", "make_game"]
@@ -69,6 +70,11 @@ def make_game(
             "run: sudo apt-get install libegl1, or use the image tank, which has it"
         )
     env = Task(suite.load(domain, task, task_kwargs={"random": 0}), render_mode)
+    if pixels or render_mode:
+        try:
+            env.picture(1, 1)
+        except Exception as error:
+            raise cannot_draw(where, _BACKEND, error) from error
     return Pixels(env, size) if pixels else env
 
 

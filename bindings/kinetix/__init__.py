@@ -36,6 +36,7 @@ from typing import Any
 from pufferlib.errors import APIUsageError
 
 from .._isolated import isolated_creator
+from .._jax import VARIABLES
 from .._options import check_counts
 
 __all__ = ["env_creator", "names"]
@@ -73,7 +74,7 @@ def names() -> tuple[str, ...]:
 
 def env_creator(name: str) -> Callable[..., Any]:
     """A picklable function ``(buf=None, seed=0, **options)`` that makes a batch of the level ``name``."""
-    return isolated_creator(__name__, name, names(), _arguments)
+    return isolated_creator(__name__, name, names(), _arguments, variables=VARIABLES)
 
 
 def _arguments(

@@ -28,8 +28,8 @@ Infos: when a game ends, ``score`` (1 won, -1 lost, 0 otherwise), ``won``, ``epi
 How it is used here: our own adaptor talks to the Java side directly, so that none of the old Python packages
 that gym-microrts wants is needed. The virtual machine leaves signals to Python, writes no files and, as Java
 cannot be started twice, ends with its process. It does not survive a fork. Seeds set the chance of the
-random opponents. Against ``coacAI`` two games of one seed part after a hundred steps and more, which is a
-defect; ``naiveMCTSAI`` thinks as long as the clock lets it, so it never plays twice the same.
+opponents, also that of ``coacAI``, one of whose classes is loaded with another generator in it, because its own is
+seeded by the clock. Only ``naiveMCTSAI`` never plays twice the same: it thinks as long as the clock lets it.
 
 Sources: Ontanon, "The Combinatorial Multi-Armed Bandit Problem and its Application to Real-Time Strategy
 Games" (2013); Huang et al., "Gym-µRTS" (2021), https://doi.org/10.48550/arXiv.2105.13807.

@@ -11,9 +11,10 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from pufferlib.errors import APIUsageError, BindingMissing
+from pufferlib.errors import APIUsageError
 
 from .._gymnasium import control_task, environment
+from .._opengl import cannot_draw
 
 __all__ = ["Drawn", "make_game"]
 
@@ -63,10 +64,7 @@ class Drawn(gymnasium.Wrapper[Any, Any, Any, Any]):
             with environment(MUJOCO_GL=backend):
                 self._viewer = self._renderer._get_viewer("rgb_array")
         except Exception as error:
-            raise BindingMissing(
-                f"{where}: OpenGL cannot draw with MUJOCO_GL={backend}: {error}; "
-                "install its Debian package (libegl1, or libosmesa6 for MUJOCO_GL=osmesa), or leave out render_mode"
-            ) from error
+            raise cannot_draw(where, backend, error) from error
         # An interpreter that ends with a viewer in it complains of what is gone already.
         self._finalizer = weakref.finalize(self, self._renderer.close)
 

@@ -2,7 +2,7 @@
 
 A dungeon that no level of which was drawn by hand, hundreds of monsters and objects with their own rules,
 one life. ``pip install 'pufferlib[nethack]'`` brings nle (NetHack General Public License). Ids work
-without ``NetHack`` and ``-v0`` too, in snake_case: ``nethack/score``, ``nethack/staircase_pet``.
+without ``-v0``, and without ``NetHack`` too, in snake_case: ``nethack/score``, ``nethack/staircase_pet``.
 
 * Observation: a Dict of what ``observation_keys`` names, by default ``glyphs`` (int16 ``(21, 79)``, what is seen
   where, 0 to 5976), ``blstats`` (int64 ``(27,)``, the numbers of the bottom line; the first two are the hero's
@@ -67,7 +67,7 @@ def env_creator(name: str) -> Callable[..., Any]:
     Raises:
         UnknownNameError: No task has this name; the nearest ones are suggested.
     """
-    short = {_short(id_): id_ for id_ in names()}
+    short = {word: id_ for id_ in names() for word in (_short(id_), id_.removesuffix("-v0"))}
     return creator(__name__, short.get(name, name), names())
 
 

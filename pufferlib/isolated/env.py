@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ class IsolatedEnv(PufferEnv):
         options: Picklable keywords for it.
         buf: Arrays to write into, as ``vector.make`` passes them.
         timeout_s: Longest that the construction, a reset or a step may take; None is for ever.
+        variables: Of the environment of its process, where this one has none of the name.
 
     Raises:
         WorkerError: The environment raised, its process ended, or it took longer than ``timeout_s``.
@@ -51,11 +53,12 @@ class IsolatedEnv(PufferEnv):
         options: Mapping[str, Any],
         buf: BufferSource = None,
         timeout_s: float | None = 600.0,
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._name = name
         self._timeout_s = timeout_s
         self._started = False
-        self._host, self._process = _start(python)
+        self._host, self._process = _start(python, variables)
         self._end = weakref.finalize(self, _end, self._host, self._process)
         described = self._ask("build", Order(entry, dict(options)))
         assert isinstance(described, Description)
@@ -138,14 +141,16 @@ class IsolatedEnv(PufferEnv):
             os.close(fd)
 
 
-def _start(python: Path) -> tuple[Connection, "subprocess.Popen[bytes]"]:
+def _start(python: Path, variables: Mapping[str, str]) -> tuple[Connection, "subprocess.Popen[bytes]"]:
     ours, theirs = socket.socketpair()
     with theirs:
         try:
             # -I: neither the working folder nor PYTHONPATH may change what the stack imports.
             command = [str(python), "-I", "-c", bootstrap(), str(theirs.fileno())]
             # What it prints is not the output of this program.
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=[theirs.fileno()])
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=[theirs.fileno()], env={**variables, **os.environ}
+            )
         except BaseException:
             ours.close()
             raise

@@ -35,7 +35,6 @@ COMPARED = 1000  # steps that must be the same bytes everywhere
 # Where that would take minutes (CPU time of a step of the batch), or fails; --nightly compares these over COMPARED too.
 FEWER = {
     "butterfly/pistonball_v6": 100,  # 21 ms
-    "microrts/basesWorkers8x8": STEPS,  # against coacAI games of one seed part after a hundred steps and more: a defect
     "nmmo/small": 100,  # 18 ms
     "retro/Airstriker-Genesis-v0": 300,  # 5 ms: two games take turns in one emulator
 }

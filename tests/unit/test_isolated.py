@@ -1,5 +1,6 @@
 """Environments in the interpreter of another virtual environment, one that does not have pufferlib."""
 
+import contextlib
 import gc
 import importlib
 import os
@@ -27,6 +28,11 @@ from pufferlib.errors import APIUsageError
 
 def squared(num_envs=4, **options):
     return pufferlib.make("squared", num_envs=num_envs, **options)
+
+def with_variables(*names):
+    env = squared()
+    env.metadata = {name: os.environ.get(name) for name in ("TOY_LOG_LEVEL", "TOY_COLOUR")}
+    return env
 
 def wrong():
     raise APIUsageError("toy: size must be >= 1, got 0")
@@ -98,6 +104,16 @@ def test_plays_like_the_same_environment_in_this_process(make):
     env = make(num_envs=4)
     assert env.metadata == pufferlib.make("squared", num_envs=4).metadata
     assert play(env) == play(pufferlib.make("squared", num_envs=4))
+
+
+def test_variables_are_defaults_of_its_process(stack, monkeypatch):
+    monkeypatch.setenv("TOY_COLOUR", "red")
+    defaults = {"TOY_LOG_LEVEL": "3", "TOY_COLOUR": "blue"}
+    with contextlib.closing(
+        IsolatedEnv("toy", python(stack), "toy_entries:with_variables", {}, None, 100.0, defaults)
+    ) as env:
+        assert env.metadata == {"TOY_LOG_LEVEL": "3", "TOY_COLOUR": "red"}
+    assert "TOY_LOG_LEVEL" not in os.environ
 
 
 def test_works_in_worker_processes(stack):

@@ -140,6 +140,13 @@ def test_without_java_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
         pufferlib.make(MAP)
 
 
+def test_java_that_somebody_else_started_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jpype, "isJVMStarted", lambda: True)
+    monkeypatch.setattr(java, "_started_in", None)
+    with pytest.raises(APIUsageError, match="Java was started in this process without MicroRTS"):
+        pufferlib.make(MAP)
+
+
 def test_a_fork_of_a_process_with_java_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jpype, "isJVMStarted", lambda: True)
     monkeypatch.setattr(java, "_started_in", os.getpid() + 1)

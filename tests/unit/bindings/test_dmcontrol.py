@@ -1,6 +1,8 @@
 """The dm_control binding: names, observations against the raw suite, ends, pictures, options."""
 
 import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -102,3 +104,16 @@ def test_an_unknown_task_or_option_is_answered_with_the_nearest() -> None:
         dmcontrol.env_creator("cheetah-runs")
     with pytest.raises(UnknownNameError, match="did you mean 'pixels'"):
         pufferlib.make("dmcontrol/walker-run", pixel=True)
+
+
+@pytest.mark.parametrize(
+    ("backend", "advice"), [("glfw", "where there is no display unset MUJOCO_GL"), ("off", "; unset it, or ask for no")]
+)
+def test_who_cannot_draw_gets_advice(backend: str, advice: str) -> None:
+    without = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    code = "import pufferlib; pufferlib.make('dmcontrol/cartpole-balance', render_mode='rgb_array')"
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=without | {"MUJOCO_GL": backend})
+    assert done.returncode == 1
+    assert "BindingMissing: dmcontrol/cartpole-balance" in done.stderr
+    assert advice in done.stderr

@@ -25,6 +25,14 @@ for _ in range(400):
 print("the end")
 """
 
+THREADS = """
+from concurrent.futures import ThreadPoolExecutor
+import pufferlib
+with ThreadPoolExecutor(4) as threads:
+    games = list(threads.map(lambda _: pufferlib.make("microrts/basesWorkers8x8", num_games=1), range(4)))
+print(len(games))
+"""
+
 absent = missing_binding("microrts")
 pytestmark = [pytest.mark.timeout(600), pytest.mark.skipif(bool(absent), reason=absent)]
 
@@ -57,3 +65,9 @@ def test_it_plays_beside_nethack(first, second):
     done = run("-c", TOGETHER.format(first=first, second=second))
     assert done.returncode == 0, done.stderr
     assert done.stdout == "the end\n"
+
+
+def test_threads_may_make_the_first_games_together_and_the_program_ends():
+    done = run("-c", THREADS)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "4\n"

@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,15 +32,17 @@ def no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", load)
 
 
-def can_draw() -> bool:
+def is_there(library: str) -> bool:
     try:
-        ctypes.CDLL("libEGL.so.1")
+        ctypes.CDLL(library)
     except OSError:
         return False
     return True
 
 
-needs_egl = pytest.mark.skipif(not can_draw(), reason="libEGL.so.1 is not installed; apt-get install libegl1")
+needs_egl = pytest.mark.skipif(
+    not is_there("libEGL.so.1"), reason="libEGL.so.1 is not installed; apt-get install libegl1"
+)
 
 
 def test_names_are_version_5_of_gymnasium() -> None:
@@ -121,3 +124,14 @@ def test_options_of_the_class_and_its_parents_are_known() -> None:
     env.close()
     with pytest.raises(pufferlib.UnknownNameError, match=r"Ant-v5: unknown option 'ctrl_cost'.*'ctrl_cost_weight'"):
         pufferlib.make("mujoco/Ant", ctrl_cost=1.0)
+
+
+@pytest.mark.skipif(not is_there("libGL.so.1"), reason="libGL.so.1 is not installed; apt-get install libgl1")
+def test_windows_without_a_display_get_advice() -> None:
+    without = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    code = "import pufferlib; pufferlib.make('mujoco/Reacher', render_mode='rgb_array')"
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=without | {"MUJOCO_GL": "glfw"})
+    assert done.returncode == 1
+    assert "BindingMissing: mujoco/Reacher" in done.stderr
+    assert "where there is no display unset MUJOCO_GL" in done.stderr

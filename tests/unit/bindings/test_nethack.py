@@ -60,7 +60,10 @@ def test_names_are_the_ids_of_nle() -> None:
     assert set(nethack.names()) == {id_ for id_ in gymnasium.registry if id_.startswith("NetHack")}
 
 
-@pytest.mark.parametrize(("short", "task"), [("score", "NetHackScore"), ("staircase_pet", "NetHackStaircasePet")])
+@pytest.mark.parametrize(
+    ("short", "task"),
+    [("score", "NetHackScore"), ("staircase_pet", "NetHackStaircasePet"), ("NetHackScore", "NetHackScore")],
+)
 def test_short_names_work(short: str, task: str) -> None:
     env = pickle.loads(pickle.dumps(nethack.env_creator(short)))()
     assert type(env.unwrapped).__name__ == task

@@ -1,0 +1,25 @@
+"""What to do when MuJoCo cannot draw, which several bindings use."""
+
+from pufferlib.errors import BindingMissing
+
+__all__ = ["cannot_draw"]
+
+_ADVICE = {
+    "egl": "install its Debian package, libegl1, or set MUJOCO_GL=osmesa, which needs libosmesa6 and no driver",
+    "osmesa": "install its Debian package, libosmesa6",
+    "glfw": "it draws into windows, so where there is no display unset MUJOCO_GL",
+}
+
+
+def cannot_draw(where: str, backend: str, error: Exception) -> BindingMissing:
+    """The error that says so.
+
+    Args:
+        where: The environment that was asked for: "mujoco/Ant-v5".
+        backend: The value of MUJOCO_GL that was used.
+        error: What drawing raised.
+    """
+    return BindingMissing(
+        f"{where}: OpenGL cannot draw with MUJOCO_GL={backend}: {error}; {_ADVICE.get(backend, 'unset it')}, "
+        "or ask for no pictures"
+    )
