@@ -8,7 +8,7 @@ from gymnasium.spaces import Box, MultiDiscrete
 
 from pufferlib.buffers import Array, BufferSource, set_buffers
 from pufferlib.errors import APIUsageError
-from pufferlib.spaces import Space, check_native_spaces, joint_space
+from pufferlib.spaces import Space, action_array, check_native_spaces, joint_space
 
 __all__ = ["AUTORESET_MODES", "Autoreset", "Infos", "PufferEnv", "Received", "Stepped"]
 
@@ -155,7 +155,7 @@ class PufferEnv:
                 f"{type(self).__name__}.send: the next call must be recv, got send; call recv and send in turns"
             )
         if not isinstance(actions, np.ndarray):
-            actions = np.asarray(actions)
+            actions = action_array(f"{type(self).__name__}.send", actions)
         *_, self._infos = self.step(actions)
         self._ready = True
 

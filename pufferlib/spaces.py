@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib.errors import APIUsageError
 
-__all__ = ["Space", "action_layout", "check_native_spaces", "joint_space"]
+__all__ = ["Space", "action_array", "action_layout", "check_native_spaces", "joint_space"]
 
 Space = gymnasium.Space[Any]
 
@@ -48,6 +48,21 @@ def joint_space(space: Space, num_agents: int) -> Space:
             np.broadcast_to(space.low, shape), np.broadcast_to(space.high, shape), dtype=np.dtype(space.dtype).type
         )
     raise APIUsageError(f"joint_space: expected Box, Discrete or MultiDiscrete, got {space!r}")
+
+
+def action_array(where: str, actions: Any) -> npt.NDArray[Any]:
+    """``actions``, of any kind, as an array of any shape and dtype.
+
+    Raises:
+        APIUsageError: Its rows differ in length, so that there is no such array.
+    """
+    try:
+        return np.asarray(actions)
+    except ValueError as error:
+        raise APIUsageError(
+            f"{where}: actions must be an array, or a list of rows of one length, got {actions!r:.80} ({error}); "
+            "action_space.sample() has the right form"
+        ) from None
 
 
 def action_layout(space: Space) -> tuple[tuple[int, ...], npt.DTypeLike]:

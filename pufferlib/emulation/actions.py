@@ -9,6 +9,7 @@ from gymnasium.spaces import Box, Discrete
 from pufferlib._native import ActionReader
 from pufferlib.emulation.layout import Layout
 from pufferlib.errors import APIUsageError
+from pufferlib.spaces import action_array
 from pufferlib.spaces import action_layout as flat_layout
 
 __all__ = ["ActionDecoder"]
@@ -71,7 +72,7 @@ class ActionDecoder:
         return self.reader.read_array(flat)
 
     def _array(self, action: Any, kinds: str, noun: str) -> Any:
-        array = np.asarray(action)
+        array = action_array(self._where, action)
         if array.shape not in self._shapes or array.dtype.kind not in kinds:
             raise APIUsageError(
                 f"{self._where}: an action must be {noun} of shape {self._shape}, "

@@ -127,7 +127,7 @@ cdef class PettingZooStep(EmulatedRows):
 
     cdef dict actions_by_row(self, actions):
         cdef Py_ssize_t row
-        array = np.asarray(actions)
+        array = action_array(f"{type(self).__name__}.step", actions)
         if array.ndim == 0 or len(array) != self.num_rows:
             raise APIUsageError(
                 f"{type(self).__name__}.step: expected {self.num_rows} rows of actions, one per possible agent, "

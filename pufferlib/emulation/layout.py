@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Discrete, MultiDiscrete, OneOf
+from gymnasium.spaces import Box, Discrete, MultiDiscrete, OneOf, Text
 
 from pufferlib.emulation.dtypes import Limits, check_keys, children_of, dtype_of, is_variable, value_bounds
 from pufferlib.emulation.leaf import Leaf
@@ -103,10 +103,12 @@ def action_layout(space: Space) -> Layout:
     Box, Discrete and MultiDiscrete stay as they are. A nested space becomes one flat vector of all
     its leaves: a MultiDiscrete when each has finitely many values (Discrete, MultiDiscrete,
     MultiBinary, a bounded Box of integers), a Box when each is a Box of reals. A OneOf adds the
-    index of the option before the leaves of all options, of which the chosen one counts.
+    index of the option before the leaves of all options, of which the chosen one counts. A Text is
+    its length and as many characters as it may have, of which so many count; each is a number that
+    says which of the allowed ones, sorted by their code.
 
     Raises:
-        APIUsageError: A Text, Sequence or Graph; leaves of both kinds; integers beyond int32.
+        APIUsageError: A Sequence or Graph; leaves of both kinds; integers beyond int32.
     """
     leaves = tuple(_action_leaves("action", space))
     if not leaves:
@@ -144,10 +146,16 @@ def _action_leaves(name: str, space: Space) -> Iterator[Leaf]:
         for index, child in enumerate(space.spaces):
             yield from _action_leaves(f"{name}.f{index}", child)
         return
+    if isinstance(space, Text):
+        lengths = Discrete(space.max_length - space.min_length + 1, start=space.min_length)
+        characters = MultiDiscrete([len(space.character_set)] * space.max_length)
+        yield Leaf(f"{name}.length", (), lengths, np.dtype(np.int32), (), 0)
+        yield Leaf(f"{name}.characters", (), characters, np.dtype(np.int32), characters.shape, 0)
+        return
     if is_variable(space):
         raise APIUsageError(
-            f"emulation: {name} is {space}; an action cannot vary in size; use Discrete, MultiDiscrete, MultiBinary, "
-            "Box, or Dict, Tuple and OneOf of them"
+            f"emulation: {name} is {space}; an action cannot have any number of parts; use Discrete, MultiDiscrete, "
+            "MultiBinary, Box, Text, or Dict, Tuple and OneOf of them"
         )
     children = children_of(space)
     if children is None:

@@ -1,9 +1,9 @@
 # Flat actions to what environments take, walking a tree of their space.
 
-from gymnasium.spaces import Dict, OneOf, Tuple
+from gymnasium.spaces import Dict, OneOf, Text, Tuple
 
 cdef enum ActionKind:
-    AN_INTEGER, INTEGERS, AS_IT_IS, MAPPING, SEQUENCE, CHOICE
+    AN_INTEGER, INTEGERS, AS_IT_IS, MAPPING, SEQUENCE, CHOICE, STRING
 
 
 cdef class ActionNode:
@@ -18,6 +18,7 @@ cdef class ActionNode:
     cdef Py_ssize_t count  # of its numbers
     cdef Py_ssize_t item_bytes  # of one of them in the flat action
     cdef tuple keys, children
+    cdef str characters  # that a string may have
     cdef object template  # an array of the action's shape
     cdef object dtype  # of the action, if the template has another
 
@@ -32,6 +33,10 @@ cdef class ActionNode:
             self.keys = tuple(space.spaces) if self.kind == MAPPING else ()
             self.children = tuple([ActionNode(child, flat_dtype) for child in inside])
             self.count = sum([(<ActionNode>child).count for child in self.children]) + (self.kind == CHOICE)
+        elif isinstance(space, Text):
+            self.kind = STRING
+            self.characters = "".join(sorted(space.character_set))
+            self.count = 1 + space.max_length
         else:
             self.kind = AS_IT_IS if flat_dtype.kind == "f" or flat_dtype == space.dtype else INTEGERS
             self.template = np.zeros(space.shape, flat_dtype if self.kind == AS_IT_IS else space.dtype)
@@ -45,6 +50,8 @@ cdef class ActionNode:
             return self.build_array(numbers)
         if self.kind == CHOICE:
             return self.build_choice(<const int32_t *>numbers)
+        if self.kind == STRING:
+            return self.build_string(<const int32_t *>numbers)
         parts = []
         for child in self.children:
             parts.append((<ActionNode>child).build(numbers))
@@ -68,6 +75,11 @@ cdef class ActionNode:
             start += (<ActionNode>self.children[i]).count
         return numbers[0], (<ActionNode>self.children[numbers[0]]).build(<const char *>(numbers + start))
 
+    cdef object build_string(self, const int32_t *numbers):
+        """As many characters as the first number says; the rest does nothing."""
+        cdef Py_ssize_t i
+        return "".join([self.characters[numbers[1 + i]] for i in range(numbers[0])])
+
 
 cdef inline ArrayHead *head_of(array):
     return <ArrayHead *><PyObject *>array
@@ -90,7 +102,7 @@ cdef class ActionReader:
 
     A Discrete gives a Python int (numpy's integers slow environments down), MultiDiscrete,
     MultiBinary and Box a fresh array, Dict and Tuple their like, OneOf the pair of the index and
-    the action of that option.
+    the action of that option, Text a str.
 
     Args:
         layout: The ``Layout`` of the actions.

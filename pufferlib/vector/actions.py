@@ -8,7 +8,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from pufferlib._native import ActionRows
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError
-from pufferlib.spaces import Space, action_layout
+from pufferlib.spaces import Space, action_array, action_layout
 
 __all__ = ["ActionCheck"]
 
@@ -42,7 +42,7 @@ class ActionCheck(ActionRows):
         super().__init__(self._low, self._high)
 
     def _convert(self, actions: Any) -> Array:
-        array = np.asarray(actions)
+        array = action_array(self._where, actions)
         if array.shape != self._shape:
             raise APIUsageError(
                 f"{self._where}: actions must have shape {self._shape}, one row per agent of the batch, "

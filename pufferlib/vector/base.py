@@ -156,8 +156,8 @@ class VectorEnv(ABC):
 
         Returns:
             observations ``(agents_per_batch, *shape)``; rewards float32; terminals, truncations
-            bool; infos, a list of dicts; agent ids int64; masks bool, False for agents whose next
-            action nobody will read: each ``(agents_per_batch,)``.
+            bool; infos, a list of dicts; agent ids int64; masks bool, False for agents that are absent,
+            whose next action nobody will read: each ``(agents_per_batch,)``.
 
         Raises:
             WorkerError: An environment failed, or its process died.

@@ -25,7 +25,6 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker
 
 NUM_ENVS, SEED = 4, 7
 STEPS = 1000
-BINDING_STEPS = 300  # games of other packages: a step takes up to a millisecond
 
 LAYOUTS = {
     "serial": {"backend": "Serial"},
@@ -256,7 +255,7 @@ def test_same_bytes_for_every_ocean_environment_in_python(name, layout):
 @pytest.mark.parametrize("layout", FEW)
 @pytest.mark.parametrize("name", list(some_games()))
 def test_same_bytes_for_some_environments_of_a_binding(name, layout):
-    check(name, LAYOUTS[layout], BINDING_STEPS)
+    check(name, LAYOUTS[layout], STEPS)
 
 
 @pytest.mark.parametrize("autoreset", ["next_step", "disabled"])

@@ -176,7 +176,14 @@ def test_round_trip_of_any_observation(space, seed):
         assert_same(space, restore(space, fields if fields.dtype.names is None else fields[()]), sample)
 
 
+texts = st.builds(
+    lambda low, length, charset: Text(low + length, min_length=low, charset=charset),
+    st.integers(0, 2),
+    st.integers(1, 3),
+    st.frozensets(st.characters(), min_size=1, max_size=4),
+)
 finite = st.one_of(
+    texts,
     st.builds(lambda n, start: Discrete(n, start=start), st.integers(1, 2**31 - 6), st.integers(-5, 5)),
     multi_discrete,
     st.builds(MultiBinary, st.integers(1, 4)),
@@ -209,6 +216,10 @@ def flatten(space, sample):
         parts = [child.sample() for child in space.spaces]
         parts[sample[0]] = sample[1]
         return [sample[0], *flatten(Tuple(space.spaces), parts)]
+    if isinstance(space, Text):
+        characters = sorted(space.character_set)
+        unused = [len(characters) - 1] * (space.max_length - len(sample))
+        return [len(sample), *map(characters.index, sample), *unused]
     return np.asarray(sample).ravel().tolist()
 
 
@@ -397,6 +408,8 @@ ACTION_SPACES = [
     Tuple([Box(-1, 1, (2, 1), np.float16)]),
     Dict({"d": Discrete(3, start=4), "m": MultiDiscrete([2, 5]), "b": MultiBinary(2), "i": Box(-1, 3, (1,), np.int64)}),
     OneOf([Discrete(2), Tuple([Discrete(3)])]),
+    Dict({"say": Text(5, min_length=0, charset="abc"), "to": OneOf([Discrete(2), Text(2)])}),
+    Text(3),
     Box(0, 3, (2,), np.int64),
     Discrete(4, start=-2),
     MultiDiscrete([[2, 3], [4, 5]], start=[[1, 1], [1, 1]]),

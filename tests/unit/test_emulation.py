@@ -252,11 +252,21 @@ class TestActions:
         assert action[1][1].tolist() == [0, -1]
         assert space.contains(action)
 
+    def test_a_text_is_its_length_and_its_characters(self):
+        space = Text(3, charset="zab")
+        assert action_layout(space).flat_space == MultiDiscrete([3, 3, 3, 3], start=[1, 0, 0, 0])
+        assert self.sent(space, [2, 2, 0, 1]) == "za"
+        for action, place in (
+            ([0, 0, 0, 0], "length must be in 1 to 3"),
+            ([1, 3, 0, 0], "characters must be in 0 to 2"),
+        ):
+            with pytest.raises(APIUsageError, match=rf"action\.{place}"):
+                self.sent(space, action)
+
     @pytest.mark.parametrize(
         ("space", "message"),
         [
-            (Text(3), r"action is Text.*cannot vary in size; use Discrete"),
-            (Dict({"a": Sequence(Discrete(2))}), r"action\['a'\] is Sequence.*cannot vary"),
+            (Dict({"a": Sequence(Discrete(2))}), r"action\['a'\] is Sequence.*any number of parts; use Discrete"),
             (Graph(Discrete(2), None), r"action is Graph"),
             (Dict({"a": Box(0, 1, (2,)), "b": Discrete(2)}), r"action\['a'\] is Box.*beside discrete.*one kind"),
             (Tuple([Box(-np.inf, np.inf, (1,), np.int64)]), r"action\[0\] must be within int32.*smaller bounds"),
@@ -346,6 +356,7 @@ class TestActions:
             (Box(-1, 1, (2,)), [0.0, 2.0], r"must be in Box.*got 0.0 to 2.0.*ClipAction"),
             (Box(-1, 1, (2,)), [0.0, np.nan], r"must be in Box"),
             (Box(-1, 1, (2,)), [0.0], r"must be numbers of shape \(2,\), got float64 of shape \(1,\)"),
+            (Box(-1, 1, (1, 2)), [[0.0], [0.0, 0.0]], r"a list of rows of one length, got \[\[0.0\], \[0.0, 0.0\]\]"),
             (Box(0, 3, (1,), np.int32), [0.5], r"must be int32 of shape"),
             (Dict({"a": Box(-1, 1, (2,)), "b": Box(0, 5, ())}), [0, 0, 6], r"must be in Box.*got 0.0 to 6.0"),
             (Dict({"a": Box(-1, 1, (2,))}), {"a": [0, 0]}, r"must be numbers of shape \(2,\), got object"),

@@ -290,6 +290,8 @@ def test_actions_that_are_refused():
         env.step({"a": 0})
     with pytest.raises(APIUsageError, match=r"expected 3 rows of actions.*got shape \(2,\)"):
         env.step([0, 0])
+    with pytest.raises(APIUsageError, match=r"step: actions must be .* rows of one length, got \[0, \[0\], 0\]"):
+        env.step([0, [0], 0])
     with pytest.raises(APIUsageError, match=r"action must be in 0 to 2, got 3"):
         env.step([0, 3, 0])
     with pytest.raises(InvalidAgentError):

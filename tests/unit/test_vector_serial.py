@@ -355,6 +355,7 @@ def test_wrong_seeds(seed):
         ([0] * 3, r"actions must have shape \(4,\), one row per agent of the batch, got shape \(3,\)"),
         (0, r"got shape \(\)"),
         ([[0]] * 4, r"got shape \(4, 1\)"),
+        ([0, [0], 0, 0], r"actions must be an array, or a list of rows of one length, got \[0, \[0\], 0, 0\]"),
         ([0.0] * 4, "actions must be numbers that fit int32, got dtype float64"),
         (["a"] * 4, "got dtype <U1"),
         ([0, 1, 2, 1], r"actions must be in the action space Discrete\(2\), got 2 in row 2"),
@@ -480,6 +481,45 @@ def test_an_environment_that_replaces_its_arrays_is_told():
     vecenv.reset()
     with pytest.raises(APIUsageError, match=r"Careless: observations must be written in place, self.observations\[:\]"):
         vecenv.step([0, 0])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("name", "call", "size"),
+    [  # observations of 3000 numbers are searched in reset only
+        *(("observations", call, size) for call, size in (("reset", 1), ("reset", 3000), ("step", 1))),
+        *(("rewards", "step", size) for size in (1, 3000)),
+    ],
+)
+def test_nan_in_a_native_environment_is_told(name, call, size, dtype):
+    class Divider(pufferlib.PufferEnv):
+        def __init__(self, buf=None):
+            self.single_observation_space = gymnasium.spaces.Box(-1, 1, (size,), dtype)
+            self.single_action_space = gymnasium.spaces.Discrete(2)
+            self.num_agents = 2
+            super().__init__(buf)
+
+        def reset(self, seed=None):
+            self.observations[1, -1] = np.nan if call == "reset" else 0
+            return self.observations, []
+
+        def step(self, actions):
+            getattr(self, name)[1] = np.nan if actions[1] else 0
+            return self.observations, self.rewards, self.terminals, self.truncations, []
+
+        def close(self):
+            pass
+
+    def play(*steps):
+        with pufferlib.vector.make(Divider, backend="Serial") as vecenv:
+            vecenv.reset()
+            for actions in steps:
+                vecenv.step(actions)
+
+    if call == "step":
+        play([0, 0], [1, 0])
+    with pytest.raises(APIUsageError, match=rf"Divider: {name} must be numbers, got nan in row 1"):
+        play([0, 0], [0, 1])
 
 
 def test_an_environment_whose_infos_are_no_list_is_told():
