@@ -89,6 +89,7 @@ class Game:
             self.has_arrows = any(key.name in DIRECTIONS for key in keys)
             metadata = getattr(self._env.driver_env, "metadata", None) or {}
             self.fps = float(metadata.get("render_fps") or DEFAULT_FPS)
+            self._for_me = {"agent": self.agent} if name in ocean.names() and self._env.num_agents > 1 else {}
             self.scores: list[float] = []
             self.reset()
         except BaseException:
@@ -140,7 +141,7 @@ class Game:
         Raises:
             APIUsageError: Nothing.
         """
-        frame = self._env.driver_env.render()
+        frame = self._env.driver_env.render(**self._for_me)
         if not isinstance(frame, np.ndarray) or frame.ndim != 3:
             raise APIUsageError(f"puffer play: {self.name} draws no pictures; play an environment that does")
         return frame

@@ -13,6 +13,7 @@ from libc.string cimport memmove
 from libc.stdint cimport INT32_MAX
 
 from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.spaces import action_array
 
 
 cdef enum:
@@ -298,7 +299,7 @@ cdef class OceanBatch:
         cdef Py_buffer *rows = &self.views[ACTIONS]
         box = rows.format[0] == c"f"
         shape = tuple([rows.shape[i] for i in range(rows.ndim)])
-        array = np.asarray(actions)
+        array = action_array(f"{self.where}.step", actions)
         if array.dtype.kind not in ("fiu" if box else "iub") or array.shape != shape:
             raise APIUsageError(
                 f"{self.where}.step: actions must be {'numbers' if box else 'integers'} of shape {shape}, "
@@ -323,8 +324,8 @@ cdef class OceanBatch:
         report["n"] = n
         return [report]
 
-    def render(self, int64_t index, uint8_t[:, :, ::1] picture):
-        """Draw game ``index`` into ``picture``, uint8 ``(height, width, 3)``."""
+    def render(self, int64_t index, int32_t agent, uint8_t[:, :, ::1] picture):
+        """Draw game ``index`` into ``picture``, uint8 ``(height, width, 3)``, for an agent of it or, if -1, for nobody."""
         cdef PufferCanvas canvas
         self._check("render")
         if not self.ready:
@@ -332,6 +333,7 @@ cdef class OceanBatch:
         if not 0 <= index < self.batch.num_games:
             raise APIUsageError(
                 f"{self.where}.render: env_index must be at least 0 and below {self.batch.num_games}, got {index}")
+        canvas.agent = agent
         canvas.width = self.batch.spec.picture_width
         canvas.height = self.batch.spec.picture_height
         if picture.shape[0] != canvas.height or picture.shape[1] != canvas.width or picture.shape[2] != 3:

@@ -53,7 +53,7 @@ cdef extern from "puffer_batch.h" nogil:
         int32_t agents, picture_width, picture_height, frames_per_second
     ctypedef struct PufferCanvas:
         uint8_t *pixels
-        int32_t width, height
+        int32_t width, height, agent
     ctypedef struct PufferRng:
         pass
     ctypedef struct PufferGame:

@@ -155,22 +155,34 @@ class OceanEnv(PufferEnv):
         infos: Infos = self._batch.report() if self._step(actions) else []
         return self.observations, self.rewards, self.terminals, self.truncations, infos
 
-    def render(self, env_index: int = 0) -> npt.NDArray[np.uint8] | str | None:
+    def render(self, env_index: int = 0, agent: int | None = None) -> npt.NDArray[np.uint8] | str | None:
         """Show game ``env_index``, as ``render_mode`` says.
+
+        Args:
+            env_index: Which game.
+            agent: Which of its agents is marked, or followed, in a game of several; None for nobody.
 
         Returns:
             A picture, uint8 ``(height, width, 3)``, red green blue; with "ansi" lines of half blocks, as large as
             the terminal has room for; with "human" None: the window shows this game from now on.
 
         Raises:
+            APIUsageError: There is no such game or agent.
             BindingMissing: A window needs pygame.
             PufferError: A window needs a display.
             SystemExit: The person has closed the window. The environment goes on without if it is caught.
         """
         picture = np.empty(self._picture_shape, np.uint8)
-        self._batch.render(env_index, picture)
+        self._batch.render(env_index, -1 if agent is None else self._checked_agent(agent), picture)
         self._shown = env_index
         return self._view.show(picture)
+
+    def _checked_agent(self, agent: object) -> int:
+        agents = self.num_agents // self.num_envs
+        if not isinstance(agent, int | np.integer) or not 0 <= agent < agents:
+            where = f"{type_of(self.name).class_name}.render"
+            raise APIUsageError(f"{where}: agent must be None or an int from 0 to {agents - 1}, got {agent!r}")
+        return int(agent)
 
     def areas(self, env_index: int = 0) -> dict[int, tuple[int, int, int, int]]:
         """Where in the picture of game ``env_index`` actions have a place: x, y, width and height in px, by action."""

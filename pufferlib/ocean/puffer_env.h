@@ -163,6 +163,7 @@ typedef struct {
 typedef struct {
     uint8_t *pixels;
     int32_t width, height;
+    int32_t agent; /* whom the picture is for: marked, or followed; -1: nobody in particular */
 } PufferCanvas;
 
 /* Sums over the episodes that finished since the last report. */

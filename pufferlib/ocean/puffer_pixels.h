@@ -160,7 +160,7 @@ static inline void puffer_draw_rows(const PufferBatch *batch, int32_t index, uin
     const size_t row_bytes = 3 * (size_t)scale->small_height * (size_t)scale->small_width;
     uint8_t *first = rows + (size_t)index * agents * row_bytes;
     PufferEasel *easel = puffer_take_easel(batch->pixels);
-    PufferCanvas canvas = {easel->picture, scale->width, scale->height};
+    PufferCanvas canvas = {easel->picture, scale->width, scale->height, .agent = -1};
     batch->type->draw(puffer_game(batch, index), &canvas);
     puffer_scale_picture(scale, easel->picture, easel->sums, first, true);
     atomic_flag_clear_explicit(&easel->taken, memory_order_release);

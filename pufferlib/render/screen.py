@@ -19,6 +19,8 @@ __all__ = ["Screen", "is_terminal", "parse_keys"]
 
 # A terminal tells when a key goes down, and again and again while it stays so, but not when it comes up.
 HELD_S = 0.2
+# What it sends for one key comes at once, so that an escape after which nothing comes was the key of that name.
+PARTS_S = 0.1
 
 _ARROWS = {"A": "up", "B": "down", "C": "right", "D": "left"}
 _PLAIN = {"\r": "enter", "\n": "enter", " ": "space", "\t": "tab", "\x7f": "backspace", "\b": "backspace"}
@@ -54,7 +56,7 @@ class Screen:
         self._before = termios.tcgetattr(self._input)
         self._size = (0, 0)
         self._last: tuple[Frame, Sequence[str]] | None = None  # what is shown
-        self._unread = ""
+        self._unread, self._read_at = "", 0.0
         self._seen: dict[str, float] = {}
         tty.setcbreak(self._input)  # keys at once and without an echo; Ctrl-C still interrupts
         self._write(_OPEN)
@@ -67,12 +69,15 @@ class Screen:
 
     def pressed(self) -> list[str]:
         """Names of the keys that were pressed since the last call: "left", "space", "a", "1"."""
+        if time.monotonic() - self._read_at > PARTS_S:
+            self._unread = ""
         while select.select([self._input], [], [], 0)[0]:
             data = os.read(self._input, 1024)
             if not data:
                 self.closed = True
                 break
             self._unread += data.decode(errors="ignore")
+            self._read_at = time.monotonic()
         if self._last and self._size != tuple(shutil.get_terminal_size()):
             self.show(*self._last)  # a game that waits for a key shows nothing new by itself
         names, self._unread = parse_keys(self._unread)

@@ -136,7 +136,8 @@ static void scale(const PufferCanvas *canvas, PufferRng *rng, int round) {
 
 static void play(PufferBatch *batch, PufferRng *rng, int round) {
     size_t pixels = (size_t)batch->spec.picture_width * (size_t)batch->spec.picture_height;
-    PufferCanvas canvas = {malloc(3 * pixels), batch->spec.picture_width, batch->spec.picture_height};
+    PufferCanvas canvas = {malloc(3 * pixels), batch->spec.picture_width, batch->spec.picture_height,
+                           puffer_random_below(rng, batch->spec.agents + 1) - 1};
     for (int32_t i = 0; i < batch->num_games; i++)
         puffer_seed(&puffer_game(batch, i)->rng, puffer_random(rng));
     batch->type->reset(batch, 0, batch->num_games);

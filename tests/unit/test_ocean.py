@@ -384,6 +384,11 @@ def test_wrong_actions_raise_a_sentence_and_change_nothing(name):
     ):
         with pytest.raises(pufferlib.APIUsageError, match=r"actions must be .* of shape"):
             env.step(wrong)
+    for call in (env.step, env.send):
+        with pytest.raises(
+            pufferlib.APIUsageError, match=rf"\.{call.__name__}: .* a list of rows of one length, got \[\[0\], 1"
+        ):
+            call([[0], 1])
     np.testing.assert_array_equal(env.observations, before)
 
 

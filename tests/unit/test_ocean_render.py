@@ -1,5 +1,6 @@
 """The render modes: a picture, text, a window."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 import pufferlib
 from pufferlib import ocean
+from pufferlib.errors import APIUsageError
 from pufferlib.render import window as windows
 from pufferlib.render.pace import Pace
 from pufferlib.render.terminal import HALF_BLOCK, to_text
@@ -65,6 +67,23 @@ def test_games_and_pictures_use_no_function_that_c_libraries_round_differently()
     sources = list(Path(ocean.__file__).parent.rglob("*.[ch]"))
     assert len(sources) > 30
     assert [f"{path.name}: {found[0]}" for path in sources for found in uses.finditer(path.read_text())] == []
+
+
+@pytest.mark.parametrize("name", ["moba", "multiagent", "nmmo3", "rware", "snake", "trash_pickup"])
+def test_a_picture_for_an_agent_shows_which_one_it_is(name):
+    with contextlib.closing(pufferlib.make(name, num_envs=1)) as env:
+        env.reset(seed=0)
+        first, second, nobodys = (env.render(agent=agent).tobytes() for agent in (0, 1, None))
+        assert first != second
+        assert env.render().tobytes() == nobodys
+
+
+@pytest.mark.parametrize("agent", [-1, 8, 1.5, "first"])
+def test_a_picture_is_for_an_agent_of_the_game(agent):
+    with contextlib.closing(pufferlib.make("nmmo3", num_envs=2, num_players=8)) as env:
+        env.reset(seed=0)
+        with pytest.raises(APIUsageError, match=rf"Nmmo3.render: agent must be .* from 0 to 7, got {agent!r}"):
+            env.render(agent=agent)
 
 
 # ---- Text ---------------------------------------------------------------------------------------------

@@ -1,11 +1,14 @@
 """Pictures as text, and keys that a terminal sends."""
 
+import os
+import pty
 import re
+import select
 
 import numpy as np
 import pytest
 
-from pufferlib.render.screen import parse_keys
+from pufferlib.render.screen import Screen, parse_keys
 from pufferlib.render.terminal import HALF_BLOCK, fitting, to_lines, to_text
 
 TOKEN = re.compile(rf"\x1b\[(?P<ground>[34]8);2;(?P<red>\d+);(?P<green>\d+);(?P<blue>\d+)m|\x1b\[0m|{HALF_BLOCK}")
@@ -87,3 +90,22 @@ def test_a_key_may_come_in_parts():
     assert parse_keys("\x1b[") == ([], "\x1b[")
     assert parse_keys("\x1b[1;5") == ([], "\x1b[1;5")
     assert parse_keys("\x1b[A") == (["up"], "")
+
+
+def test_escape_takes_no_later_key_with_it(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr("pufferlib.render.screen.time.monotonic", lambda: now)
+    keyboard, terminal = pty.openpty()
+    with open(terminal) as stdin, open(os.dup(terminal), "w") as stdout:
+        monkeypatch.setattr("sys.stdin", stdin)
+        monkeypatch.setattr("sys.stdout", stdout)
+        screen = Screen()
+        names = []
+        for typed, pause in ((b"\x1b", 0), (b"[A", 0), (b"\x1b", 1), (b"q", 0)):
+            os.write(keyboard, typed)
+            assert select.select([terminal], [], [], 60)[0]
+            names.append(screen.pressed())
+            now += pause
+        screen.close()
+    os.close(keyboard)
+    assert names == [[], ["up"], [], ["q"]]

@@ -74,6 +74,15 @@ static inline void draw_line(PufferCanvas *canvas, int32_t x0, int32_t y0, int32
     }
 }
 
+/* An arrow down to a point: here is the agent for whom the picture is. */
+static inline void draw_arrow(PufferCanvas *canvas, int32_t x, int32_t y) {
+    for (int32_t up = 0; up <= 11; up++) {
+        const int32_t half = up / 2 + 2;
+        draw_rectangle(canvas, x - half, y - up, 2 * half + 1, 1, DRAW_NIGHT);
+        if (up > 1 && up < 11) draw_rectangle(canvas, x - half + 2, y - up, 2 * half - 3, 1, DRAW_YELLOW);
+    }
+}
+
 /* A level line that is filled to `value` out of `full`; full > 0. */
 static inline void draw_bar(PufferCanvas *canvas, int32_t x, int32_t y, int32_t width, int32_t height,
                             int32_t value, int32_t full, uint32_t colour) {

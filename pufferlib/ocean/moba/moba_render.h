@@ -148,6 +148,7 @@ static inline void moba_draw_hero(const Moba *env, PufferCanvas *canvas, int32_t
     draw_bar(canvas, x - 9, y - 15, 18, 2, unit->hp, unit->max_hp,
              3 * unit->hp > unit->max_hp ? DRAW_GREEN : DRAW_RED);
     draw_bar(canvas, x - 9, y - 13, 18, 2, hero->mana, hero->max_mana, DRAW_BLUE);
+    if (id == MOBA_FIRST_HERO + canvas->agent) draw_arrow(canvas, x, y - 18);
 }
 
 static inline void moba_draw_flashes(const Moba *env, PufferCanvas *canvas) {

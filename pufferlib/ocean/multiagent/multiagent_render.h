@@ -24,6 +24,7 @@ static inline void multiagent_draw_agent(const Multiagent *env, PufferCanvas *ca
                    played == MULTIAGENT_ABSENT ? DRAW_SLATE
                    : played == right           ? DRAW_GREEN
                                                : DRAW_RED);
+    if (agent == canvas->agent) draw_arrow(canvas, x, 80 - radius);
     if (played != MULTIAGENT_ABSENT) draw_text(canvas, left, 176 - up, scale, DRAW_WHITE, names[played]);
 }
 

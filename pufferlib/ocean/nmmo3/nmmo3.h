@@ -29,7 +29,7 @@
  *              21 sell; 22-25 run two tiles; anything else is nothing. A key uses what is in that slot of the
  *              bag: eats a herb, puts gear on or takes it off, which only goes out of combat. After "buy" two
  *              keys choose tier and type; the newest offer is bought. After "sell" two keys choose slot and
- *              price. Any other action leaves the market.
+ *              price. Any other action leaves the market, and so does a key in combat.
  * Rewards      reward_combat_level and reward_profession_level for each level; reward_item_level * tier /
  *              tiers for putting a weapon or armour on and reward_tool for a tool, minus that for taking them
  *              off; reward_market for both sides of a sale; reward_death.

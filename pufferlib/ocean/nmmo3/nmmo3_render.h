@@ -1,4 +1,5 @@
-/* Neural MMO 3, drawn: what player 0 sees, its levels and its bag, a map of everything, and what is what. */
+/* Neural MMO 3, drawn: what a player sees (the first, unless the picture is for another), its levels and its
+ * bag, a map of everything, and what is what. */
 #ifndef NMMO3_RENDER_H
 #define NMMO3_RENDER_H
 
@@ -130,9 +131,9 @@ static inline void nmmo3_draw_dot(const Nmmo3 *env, PufferCanvas *canvas, const 
                    top + body->y * NMMO3_MAP / longer - size / 3, size, size, colour);
 }
 
-static inline void nmmo3_draw_map(const Nmmo3 *env, PufferCanvas *canvas, int32_t left, int32_t top) {
+static inline void nmmo3_draw_map(const Nmmo3 *env, PufferCanvas *canvas, const Nmmo3Body *viewer,
+                                  int32_t left, int32_t top) {
     const int32_t longer = nmmo3_greater(env->width, env->height), dot = longer > 256 ? 2 : 4;
-    const Nmmo3Body *viewer = &env->players[0].body;
     for (int32_t y = 0; y < NMMO3_MAP * env->height / longer; y++) {
         for (int32_t x = 0; x < NMMO3_MAP * env->width / longer; x++) {
             const int32_t tile = nmmo3_tile(env, x * longer / NMMO3_MAP, y * longer / NMMO3_MAP);
@@ -183,12 +184,13 @@ static inline void nmmo3_draw_legend(const Nmmo3 *env, PufferCanvas *canvas, int
 
 static inline void nmmo3_draw(const Nmmo3 *env, PufferCanvas *canvas) {
     const int32_t left = NMMO3_VIEW_WIDTH + NMMO3_MARGIN;
+    const Nmmo3Player *viewer = &env->players[canvas->agent >= 0 ? canvas->agent : 0];
     draw_clear(canvas, DRAW_NIGHT);
-    nmmo3_draw_view(env, canvas, &env->players[0].body);
+    nmmo3_draw_view(env, canvas, &viewer->body);
     draw_rectangle(canvas, 0, NMMO3_VIEW_HEIGHT, canvas->width, canvas->height, DRAW_NIGHT);
     draw_rectangle(canvas, NMMO3_VIEW_WIDTH, 0, canvas->width, canvas->height, DRAW_NIGHT);
-    nmmo3_draw_player(env, canvas, &env->players[0]);
-    nmmo3_draw_map(env, canvas, left, NMMO3_MARGIN);
+    nmmo3_draw_player(env, canvas, viewer);
+    nmmo3_draw_map(env, canvas, &viewer->body, left, NMMO3_MARGIN);
     nmmo3_draw_legend(env, canvas, NMMO3_MAP + 2 * NMMO3_MARGIN + 4);
 }
 

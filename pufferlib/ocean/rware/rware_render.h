@@ -76,6 +76,7 @@ static inline void rware_draw_robot(const Rware *env, PufferCanvas *canvas, int3
     draw_disc(canvas, x + half, y + half, 13, DRAW_NIGHT);
     draw_disc(canvas, x + half, y + half, 11, DRAW_CYAN);
     rware_draw_nose(canvas, x + half, y + half, env->headings[i], DRAW_WHITE);
+    if (i == canvas->agent) draw_arrow(canvas, x + half, y + 8);
 }
 
 static inline void rware_draw_panel(const Rware *env, PufferCanvas *canvas) {

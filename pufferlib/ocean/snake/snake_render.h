@@ -1,5 +1,6 @@
-/* Snake, drawn: the map, and beside it the longest snake with what is around it, the lengths of the longest,
- * and what is what. On a large map, where a cell is a pixel or two, a frame shows where the longest is. */
+/* Snake, drawn: the map, and beside it the longest snake, or the one the picture is for, with what is around
+ * it, the lengths of the longest, and what is what. On a large map, where a cell is a pixel or two, a frame
+ * shows where the longest is. */
 #ifndef SNAKE_RENDER_H
 #define SNAKE_RENDER_H
 
@@ -204,16 +205,16 @@ static inline void snake_draw_ranks(const Snake *env, PufferCanvas *canvas, int3
     }
 }
 
-static inline void snake_draw_panel(const Snake *env, PufferCanvas *canvas, int32_t leader) {
+static inline void snake_draw_panel(const Snake *env, PufferCanvas *canvas, int32_t shown) {
     const int32_t left = canvas->width - SNAKE_PANEL_PX, x = left + SNAKE_MARGIN_PX;
     const int32_t right = canvas->width - SNAKE_MARGIN_PX, zoom = SNAKE_ZOOM_CELLS * SNAKE_ZOOM_PX;
     draw_rectangle(canvas, left, 0, SNAKE_PANEL_PX, canvas->height, DRAW_SLATE);
-    draw_text(canvas, x, 18, 2, DRAW_WHITE, "LONGEST");
-    draw_number(canvas, right, 11, 4, snake_colour(leader), env->bodies[leader].length);
-    const SnakeWindow window = snake_zoom(env, leader, x, 50);
+    draw_text(canvas, x, 18, 2, DRAW_WHITE, shown == canvas->agent ? "YOU" : "LONGEST");
+    draw_number(canvas, right, 11, 4, snake_colour(shown), env->bodies[shown].length);
+    const SnakeWindow window = snake_zoom(env, shown, x, 50);
     snake_draw_window(env, canvas, &window);
     snake_draw_frame(canvas, x - 2, 48, window.columns * window.px + 4, window.rows * window.px + 4,
-                     snake_colour(leader));
+                     snake_colour(shown));
     snake_draw_ranks(env, canvas, x, zoom + 70);
     const int32_t y = zoom + 70 + SNAKE_RANKED * 22 + 14;
     draw_text(canvas, x, y, 2, DRAW_WHITE, "SNAKES");
@@ -224,22 +225,31 @@ static inline void snake_draw_panel(const Snake *env, PufferCanvas *canvas, int3
     draw_text(canvas, x + 30, y + 54, 2, DRAW_WHITE, "CORPSE");
 }
 
+/* Where the snake is that the picture is for. */
+static inline void snake_draw_arrow(const Snake *env, PufferCanvas *canvas, const SnakeWindow *window) {
+    const int32_t cell = env->bodies[canvas->agent].head, px = window->px;
+    const int32_t row = cell / env->stride - window->row, column = cell % env->stride - window->column;
+    draw_arrow(canvas, window->x + column * px + px / 2, window->y + row * px);
+}
+
 static inline void snake_draw(const Snake *env, PufferCanvas *canvas) {
     const SnakePicture picture = snake_picture(env);
-    const int32_t leader = snake_draw_next(env, -1), px = picture.cell_px, cells = picture.cells_per_px;
+    const int32_t shown = canvas->agent >= 0 ? canvas->agent : snake_draw_next(env, -1);
+    const int32_t px = picture.cell_px, cells = picture.cells_per_px;
     const int32_t margin = env->vision - 1;
     draw_clear(canvas, DRAW_NIGHT);
     if (px >= SNAKE_DETAIL_PX) {
         const SnakeWindow window = {margin, margin, picture.rows, picture.columns, 0, 0, px};
         snake_draw_window(env, canvas, &window);
+        if (canvas->agent >= 0) snake_draw_arrow(env, canvas, &window);
     } else {
-        const SnakeWindow window = snake_zoom(env, leader, 0, 0);
+        const SnakeWindow window = snake_zoom(env, shown, 0, 0);
         snake_draw_small_map(env, canvas, &picture);
         snake_draw_frame(canvas, (window.column - margin) * px / cells - 4,
                          (window.row - margin) * px / cells - 4, window.columns * px / cells + 8,
                          window.rows * px / cells + 8, DRAW_WHITE);
     }
-    snake_draw_panel(env, canvas, leader);
+    snake_draw_panel(env, canvas, shown);
 }
 
 #endif

@@ -47,7 +47,7 @@ static inline int32_t tactical_pixel_y(int32_t place) {
 /* A click on a place walks there, or where that is out of reach makes the explosive arrow hit it. */
 static inline bool tactical_area(const void *game, int32_t action, PufferArea *area) {
     const Tactical *env = game;
-    const PufferCanvas canvas = {NULL, TACTICAL_PICTURE_WIDTH, TACTICAL_PICTURE_HEIGHT};
+    const PufferCanvas canvas = {.width = TACTICAL_PICTURE_WIDTH, .height = TACTICAL_PICTURE_HEIGHT};
     if (action < TACTICAL_MOVE || action >= TACTICAL_FLY || env->actor >= env->players) return false;
     const int32_t own = tactical_place_of_cell((action - TACTICAL_MOVE) % TACTICAL_CELLS);
     if (!tactical_is_legal(&env->options, action)) return false;

@@ -95,8 +95,9 @@ static inline void trash_pickup_draw(const TrashPickup *env, PufferCanvas *canva
         const TrashAgent *agent = &env->agents[i];
         const int32_t row = agent->cell / env->stride - env->agent_sight_range;
         const int32_t column = agent->cell % env->stride - env->agent_sight_range;
-        trash_pickup_draw_agent(canvas, left + column * px, TRASH_TOP_PX + TRASH_MARGIN_PX + row * px, px, i,
-                                agent->carries);
+        const int32_t x = left + column * px, y = TRASH_TOP_PX + TRASH_MARGIN_PX + row * px;
+        trash_pickup_draw_agent(canvas, x, y, px, i, agent->carries);
+        if (i == canvas->agent) draw_arrow(canvas, x + px / 2, y);
     }
 }
 
