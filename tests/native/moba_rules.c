@@ -763,7 +763,7 @@ static void nothing_is_lost_under_random_play(void) {
     env->reward_xp = 1;
     env->reward_death = env->reward_tower = env->reward_win = 0;
     int32_t deaths = 0;
-    for (int32_t i = 0; i < 6000; i++) {
+    for (int32_t i = 0; i < 100000; i++) {
         if (i % 7 == 0) { /* walking on for a while brings them out of the base */
             for (int32_t j = 0; j < MOBA_HEROES * MOBA_ACTIONS; j++) {
                 static const int32_t sizes[MOBA_ACTIONS] = {7, 7, 3, 2, 2, 2};
@@ -771,7 +771,10 @@ static void nothing_is_lost_under_random_play(void) {
                     puffer_random_below(&rng, sizes[j % MOBA_ACTIONS]);
             }
         }
-        if (i % 1000 == 0) moba_put_hero(env, 1 + puffer_random_below(&rng, 10), 60 + i / 1000, 64);
+        const int32_t column = 60 + i / 1000 % 6;
+        if (i % 1000 == 0 && moba_is_free(env, column, 64)) {
+            moba_put_hero(env, 1 + puffer_random_below(&rng, 10), column, 64);
+        }
         before = *env;
         const PufferOutcome outcome = tick(env);
         float paid = 0;
