@@ -37,6 +37,10 @@ EXAMPLES = """  puffer train breakout
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``puffer`` with the arguments ``argv``, by default the command line's; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    # Must be said before torch is loaded. Its threads spin for milliseconds while they wait for one another: when
+    # another program has the core of one of them, an update takes nine times as long. They shall sleep soon.
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()
@@ -55,8 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(f"puffer: the package {package} is not installed; pip install 'pufferlib[train]'")
         return 1
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        complain(f"puffer: {where}{error.strerror or error}; make room or permit writing, or choose another --runs")
+        complain(_about(error))
         return 1
     except KeyboardInterrupt:
         note("stopped")
@@ -64,6 +67,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as ended:  # a verb's --help
         return int(ended.code or 0)
     return code
+
+
+def _about(error: OSError) -> str:
+    """What the system refused, and what to do."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return "puffer: the folder that this runs in is gone; go to one that is there, for example: cd"
+    where = f"{error.filename}: " if error.filename else ""
+    return f"puffer: {where}{error.strerror or error}; make room or permit writing, or choose another --runs"
 
 
 def _dispatch(arguments: list[str]) -> int:

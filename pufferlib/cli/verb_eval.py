@@ -10,6 +10,7 @@ from pufferlib.cli.console import say, style
 from pufferlib.cli.errors import UsageError
 from pufferlib.cli.runs import RUNS, Run, find_run
 from pufferlib.train.config import Config, VecConfig, load_config
+from pufferlib.train.text import short
 
 if TYPE_CHECKING:
     from pufferlib.models import Policy
@@ -41,10 +42,10 @@ class Verdict:
         agent, unfinished = self.agent, ""
         if agent.unfinished:
             unfinished = f" ({agent.unfinished} more were cut off at eval.max-steps)"
-        score = style(f"{agent.score_mean:.1f} ± {agent.score_std:.1f}", "good")
+        score = style(f"{short(agent.score_mean)} ± {short(agent.score_std)}", "good")
         return (
             f"{self.env_name}: score {score} over {agent.episodes} episodes{unfinished}; "
-            f"random play: {self.random.score_mean:.1f}"
+            f"random play: {short(self.random.score_mean)}"
         )
 
     def figures(self) -> dict[str, Any]:

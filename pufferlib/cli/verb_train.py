@@ -14,6 +14,7 @@ from pufferlib.cli.runs import RUNS, Run, find_run, new_run
 from pufferlib.cpus import usable_cpus
 from pufferlib.errors import UnknownNameError
 from pufferlib.train.config import Config, load_config
+from pufferlib.train.text import short
 
 if TYPE_CHECKING:
     from pufferlib.train.trainer import Trainer
@@ -114,7 +115,7 @@ def _finish(config: Config, files: Run, trainer: "Trainer") -> None:
     verdict = judge(config, trainer.policy, files.video, frames_per_second(trainer.vecenv))
     metrics = read_metrics(files.metrics)
     score, random_score = verdict.agent.score_mean, verdict.random.score_mean
-    title = f"{config.env_name}, seed {config.train.seed}: score {score:.1f} (random play {random_score:.1f})"
+    title = f"{config.env_name}, seed {config.train.seed}: score {short(score)} (random play {short(random_score)})"
     plot_learning_curve(files.curve, metrics, title, random_score)
     write_summary(files.summary, {**_circumstances(config, trainer), **verdict.figures()})
     say(verdict.sentence())

@@ -18,6 +18,7 @@ from pufferlib import doctor, registry
 from pufferlib.cli import main
 from pufferlib.cli.runs import find_run, new_run
 from pufferlib.doctor import Finding
+from pufferlib.train.text import short
 from pufferlib.vector import making
 
 # A run of a second: eight updates of 512 steps.
@@ -220,7 +221,7 @@ def test_train_leaves_everything_and_says_where(here: Path, capsys: pytest.Captu
     assert re.fullmatch(r"\d{8}-\d{6}-squared", run.name)
     assert {path.name for path in run.iterdir()} == FILES
     output = capsys.readouterr().out
-    assert re.search(r"squared: score -?\d+\.\d ± \d+\.\d over 4 episodes; random play: -?\d+\.\d", output)
+    assert re.search(r"squared: score -?[\d.]+ ± [\d.]+ over 4 episodes; random play: -?[\d.]+\n", output)
     assert all(name in output for name in FILES)
     assert "100%  4.10k of 4.10k steps" in output
     assert "\x1b" not in output, "no control sequences where there is no terminal"
@@ -241,7 +242,7 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
     for target in (str(run), str(run / "checkpoint.pt"), "squared"):
         assert main(["eval", target, "--video", "film.mp4"]) == 0
         output = capsys.readouterr().out
-        assert f"score {score:.1f} ±" in output
+        assert f"score {short(score)} ±" in output
         assert "video: film.mp4" in output
         assert Path("film.mp4").stat().st_size > 1000
     assert main(["eval", str(run), "--eval.episodes", "2"]) == 0
@@ -251,6 +252,31 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
     (run / "checkpoint.pt").write_bytes(b"no checkpoint")
     assert main(["eval", str(run)]) == 1
     assert "damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "spins"), [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)]
+)
+def test_threads_that_wait_leave_the_core_to_others(
+    given: dict[str, str], spins: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.setenv(name, given.get(name, ""))  # so that it is put back
+        if name not in given:
+            monkeypatch.delenv(name)
+    assert main(["list"]) == 0
+    assert os.environ.get("GOMP_SPINCOUNT") == spins
+
+
+def test_a_folder_that_is_gone_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(["train", "squared", *TINY]) == 1
+    assert "the folder that this runs in is gone" in capsys.readouterr().err
 
 
 def test_evaluation_starts_no_workers(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
