@@ -88,6 +88,11 @@ class Facts:
         return self.name.replace("_", "-")
 
     @property
+    def image(self) -> str:
+        """The smallest image that has it, and its service of Compose."""
+        return "tank" if self.common else "tank-full"
+
+    @property
     def command(self) -> str:
         """The command that installs it, for messages."""
         return f"pip install 'pufferlib[{self.extra_name}]'" if self.extra else f"puffer install {self.name}"

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from pufferlib.errors import BindingMissing
+from pufferlib.isolated.stacks import in_image
 
 from ._facts import Facts
 
@@ -32,7 +33,7 @@ def explain_missing(facts: Facts, where: str) -> Iterator[None]:
         if module in ("", "pufferlib"):
             raise
         raise BindingMissing(
-            f"{where}: needs the package {module}, which is not installed; {way_to_install(facts)}"
+            f"{where}: needs the package {module}, which is not installed; {way_to_install(facts, where)}"
         ) from error
     except (ImportError, OSError) as error:
         library = _LIBRARY.search(str(error))
@@ -41,19 +42,18 @@ def explain_missing(facts: Facts, where: str) -> Iterator[None]:
         packages = " ".join(_providers(facts, library[1])) or f"the package that has {library[1]}"
         raise BindingMissing(
             f"{where}: needs the system library {library[1]}, which is not there; "
-            f"run: sudo apt-get install {packages}, or use the image {_image(facts)}, which has it"
+            f"run: sudo apt-get install {packages}, or use the image {facts.image}, which has it"
         ) from error
 
 
-def way_to_install(facts: Facts) -> str:
-    """The end of a message: the command or the image that brings what is missing."""
+def way_to_install(facts: Facts, where: str) -> str:
+    """The end of a message about the environment ``where``: the command that brings what is missing."""
     if facts.unavailable:
         return facts.unavailable
-    return f"run: {facts.command}, or use the image {_image(facts)}, which has it: ./scripts/tank shell"
-
-
-def _image(facts: Facts) -> str:
-    return "tank" if facts.common else "tank-full"
+    in_docker = f"docker compose run --rm {facts.image} train {where}"
+    if in_image():
+        return f"this image does not have it, run outside: {in_docker}"
+    return f"run: {facts.command}, or use the image {facts.image}, which has it: {in_docker}"
 
 
 def _providers(facts: Facts, library: str) -> list[str]:

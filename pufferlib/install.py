@@ -15,7 +15,7 @@ from typing import Any
 
 from pufferlib import registry
 from pufferlib.errors import PufferError, UnknownNameError
-from pufferlib.isolated.stacks import find_interpreter, user_folder
+from pufferlib.isolated.stacks import find_interpreter, in_image, user_folder
 
 __all__ = ["InstallError", "Plan", "absent_debian_packages", "install", "plan", "smoke_test", "state"]
 
@@ -43,7 +43,7 @@ class Plan:
         facts: Of the binding.
         python: The interpreter that gets the packages: this one, or that of an isolated stack.
         changes: Package, version that is there ("" for none), locked version; of those that differ.
-        commands: To run, in turn.
+        commands: To run, in turn; none where there are no changes, or in an image, where none are made.
         libraries: Debian packages that it needs to run and that are not here.
     """
 
@@ -84,26 +84,28 @@ def plan(name: str, folder: Path | None = None, python: Path | None = None) -> P
             f"run: sudo apt-get install {' '.join(compilers)}"
         )
     target = python or _interpreter(facts)
-    return Plan(
-        facts,
-        target,
-        tuple(_changes(lock.read_text("utf-8"), target)),
-        tuple(_commands(facts, folder, target)),
-        tuple(absent_debian_packages(facts.apt)),
-    )
+    changes = tuple(_changes(lock.read_text("utf-8"), target))
+    commands = tuple(_commands(facts, folder, target)) if changes and not in_image() else ()
+    return Plan(facts, target, changes, commands, tuple(absent_debian_packages(facts.apt)))
 
 
 def install(planned: Plan) -> None:
     """Carry out a plan; pip's output goes where this process' does.
 
     Raises:
-        InstallError: A command failed.
+        InstallError: A command failed, or this is an image.
     """
+    facts = planned.facts
+    if planned.changes and not planned.commands:
+        raise InstallError(
+            f"puffer install {facts.name}: an image stays as it was built; the image {facts.image} has it, run outside: "
+            f"docker compose run --rm {facts.image} train {facts.name}/{facts.example}"
+        )
     for command in planned.commands:
         if subprocess.run(command, check=False).returncode:
             raise InstallError(
-                f"puffer install {planned.facts.name}: this failed, see above: {' '.join(command)}; "
-                "without a network, use the image tank-full, which has it"
+                f"puffer install {facts.name}: this failed, see above: {' '.join(command)}; "
+                f"without a network, use the image {facts.image}, which has it"
             )
 
 
@@ -175,10 +177,10 @@ def _commands(facts: Any, folder: Path, python: Path) -> Iterator[tuple[str, ...
         yield (sys.executable, "-m", "venv", "--without-pip", str(python.parents[1]))
     helper = Path(sys.executable)
     if not _has_module("pip"):
-        if not _has_module("ensurepip"):  # as in the images
+        if not _has_module("ensurepip"):
             raise InstallError(
                 f"puffer install {facts.name}: needs pip, and neither pip nor ensurepip is here; "
-                "run: sudo apt-get install python3-venv, or use the image tank-full, which has all bindings"
+                "run: sudo apt-get install python3-venv"
             )
         helper = user_folder() / "pip" / "bin" / "python"
         if not helper.exists():

@@ -11,7 +11,7 @@ from typing import Any
 
 from pufferlib.errors import UnknownNameError
 
-__all__ = ["env_creator", "facts", "folder", "list_envs", "make", "names", "policies"]
+__all__ = ["env_creator", "facts", "folder", "list_envs", "make", "names", "policies", "unknown_env"]
 
 
 def list_envs() -> list[str]:
@@ -39,11 +39,19 @@ def env_creator(name: str) -> Callable[..., Any]:
         try:
             creator: Callable[..., Any] = _binding(binding).env_creator(game)
         except UnknownNameError:
-            raise UnknownNameError.of("pufferlib.env_creator", "environment", name, list_envs()) from None
+            raise unknown_env("pufferlib.env_creator", name) from None
         return creator
     if name.removeprefix("puffer_") in (*ocean.names(), *ocean.python_names()):
         return ocean.env_creator(name)
-    raise UnknownNameError.of("pufferlib.env_creator", "environment", name, list_envs())
+    raise unknown_env("pufferlib.env_creator", name)
+
+
+def unknown_env(where: str, name: str) -> UnknownNameError:
+    """The error for a name that no environment has: suggests the nearest, of its binding if it names one."""
+    everything = list_envs()
+    binding = name.partition("/")[0]
+    inside = [known for known in everything if known.startswith(f"{binding}/")]
+    return UnknownNameError.of(where, "environment", name, inside or everything)
 
 
 def make(name: str, **kwargs: Any) -> Any:

@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--nightly", action="store_true", help="play longer: 1,000,000 steps of each fuzz, 1,000 of each binding"
+        "--nightly", action="store_true", help="play longer, and in more ways; run the tests marked nightly too"
     )
 
 
@@ -38,6 +38,14 @@ def pytest_configure():
     # A shell starts its background jobs with Ctrl-C ignored, which every process that a test starts would inherit.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--nightly"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("nightly")]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

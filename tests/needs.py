@@ -8,7 +8,10 @@ import pytest
 from pufferlib.bindings._facts import all_facts
 from pufferlib.isolated import find_interpreter
 
-__all__ = ["missing_binding"]
+__all__ = ["OWN_PROCESS", "missing_binding"]
+
+#: Bindings that may not share a process with others: tests/unit/bindings/test_NAME.py plays them in one of their own.
+OWN_PROCESS = {"microrts"} - {os.environ.get("TANK_OWN_PROCESS")}
 
 
 def missing_binding(name: str) -> str:

@@ -43,7 +43,7 @@ def run(argv: list[str]) -> int:
     try:
         registry.env_creator(options.env)
     except UnknownNameError:
-        raise UnknownNameError.of(PROG, "environment", options.env, registry.list_envs()) from None
+        raise registry.unknown_env(PROG, options.env) from None
     files = find_run(PROG, options.checkpoint, options.runs) if options.checkpoint else None
     name = options.env.removeprefix("puffer_") if options.env not in registry.list_envs() else options.env
     game = Game(name, keywords, options.seed, options.agent, files)

@@ -62,7 +62,7 @@ def _base(name: str, resumed: Run | None, wants_help: bool) -> Config:
     try:
         registry.env_creator(name)  # knows short names too
     except UnknownNameError:
-        raise UnknownNameError.of(PROG, "environment", name, registry.list_envs()) from None
+        raise registry.unknown_env(PROG, name) from None
     return load_config(name)
 
 

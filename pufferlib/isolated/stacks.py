@@ -1,12 +1,13 @@
-"""Where the virtual environments of isolated stacks are, and how pufferlib is imported in them."""
+"""Where the virtual environments of isolated stacks are, how pufferlib is imported in them, and what the images have."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pufferlib
 from pufferlib import _native
 
-__all__ = ["IMAGE_FOLDER", "bootstrap", "find_interpreter", "stack_folders", "user_folder"]
+__all__ = ["IMAGE_FOLDER", "bootstrap", "find_interpreter", "in_image", "stack_folders", "user_folder"]
 
 #: Where the images keep their stacks.
 IMAGE_FOLDER = Path("/opt/stacks")
@@ -28,6 +29,11 @@ sys.meta_path.insert(0, Finder())
 from pufferlib.isolated.host import main
 main(int(sys.argv[1]))
 """
+
+
+def in_image() -> bool:
+    """Whether this is a container of ours, where nothing is installed any more."""
+    return shutil.which("tank-entrypoint") is not None
 
 
 def user_folder() -> Path:

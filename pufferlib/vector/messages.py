@@ -5,7 +5,7 @@ import traceback
 from dataclasses import dataclass, field
 
 from pufferlib.env import Infos
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, BindingMissing, PufferError, WorkerError
 from pufferlib.vector.plan import Autoreset, EnvDescription, RowSpec
 
 __all__ = ["CLOSE", "FAILURE", "NEWS", "PHASES", "RESET", "STEP", "Failed", "NeedMemory", "News", "Ready", "Setup"]
@@ -69,20 +69,22 @@ class Failed:
     Attributes:
         phase: What it was doing: "build", "reset", "step" or "close".
         position: Which of the worker's environments.
-        message: The exception in one line; if ``misuse``, its text alone.
+        message: The exception in one line; its text alone unless ``kind`` is WorkerError.
         traceback: The whole of it, with notes.
-        misuse: Whether the environment breaks the contract, rather than that it failed.
+        kind: What to raise in the parent: WorkerError, or what is no failure of the environment: it breaks the
+            contract, or its package is not installed.
     """
 
     phase: str
     position: int
     message: str
     traceback: str
-    misuse: bool
+    kind: type[PufferError]
 
     @classmethod
     def of(cls, phase: str, position: int, error: BaseException) -> "Failed":
         """The report about ``error``."""
-        misuse = phase == "build" and isinstance(error, APIUsageError)
-        message = str(error) if misuse else traceback.format_exception_only(error)[0].strip()
-        return cls(phase, position, message, "".join(traceback.format_exception(error)).rstrip(), misuse)
+        kinds = (APIUsageError, BindingMissing) if phase == "build" else ()
+        kind = next((kind for kind in kinds if isinstance(error, kind)), WorkerError)
+        message = traceback.format_exception_only(error)[0].strip() if kind is WorkerError else str(error)
+        return cls(phase, position, message, "".join(traceback.format_exception(error)).rstrip(), kind)

@@ -16,6 +16,8 @@ import pytest
 
 import pufferlib
 import pufferlib.vector
+from pufferlib import ocean
+from pufferlib.bindings._facts import all_facts
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.seeding import env_seed
@@ -35,6 +37,10 @@ pytestmark = [
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no actor imports pytest
 
 NODES, CPUS = 3, 2
+OCEAN = [*ocean.names(), *ocean.python_names()]
+BINDINGS = [
+    f"{facts.name}/{facts.conformance[0]}" for facts in all_facts().values() if facts.conformance and not facts.seeding
+]
 PATIENCE_S = 120
 
 
@@ -157,12 +163,21 @@ LAYOUTS = {
         ("gymnasium", "same_step", "4 actors, blocks of 2"),
         ("pettingzoo", "next_step", "2 actors"),
         ("pettingzoo", "same_step", "4 actors, first 3"),
-        ("puffer_breakout", "same_step", "2 actors, one per batch"),
+        *((name, None, "2 actors, one per batch") for name in OCEAN),
         ("puffer_pymultiagent", "disabled", "2 actors"),
     ],
 )
-def test_same_bytes_as_serial(name, autoreset, layout):
-    check(name, {"backend": "Ray", **LAYOUTS[layout]}, 100, autoreset)
+def test_same_bytes_as_serial(name, autoreset, layout, nightly):
+    check(name, {"backend": "Ray", **LAYOUTS[layout]}, 1000 if nightly else 100, autoreset)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("layout", ["2 actors", "4 actors, first 3"])
+@pytest.mark.parametrize("name", BINDINGS)
+def test_same_bytes_as_serial_for_every_binding(name, layout, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check(name, {"backend": "Ray", **LAYOUTS[layout]}, 300)
 
 
 def test_the_actors_spread_over_the_nodes_and_end_with_close():

@@ -4,7 +4,6 @@ A binding whose package is not installed is skipped, but not in the image that h
 """
 
 import gc
-import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,17 +12,15 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import pufferlib
 import pufferlib.vector
 from pufferlib.bindings._facts import Facts, all_facts
 from pufferlib.testing import ContractError, check_env
-from tests.needs import missing_binding
+from tests.conformance.test_vector_backends import FEW, LAYOUTS, NUM_ENVS, OTHERS, Trajectory, first_difference, play
+from tests.needs import OWN_PROCESS, missing_binding
 
-# Those that may not share a process with others are played in one of their own, by tests/unit/bindings/test_NAME.py.
-OWN_PROCESS = {"microrts"} - {os.environ.get("TANK_OWN_PROCESS")}
 CASES = [
     pytest.param(facts, f"{facts.name}/{name}", id=f"{facts.name}/{name}")
     for facts in all_facts().values()
@@ -32,11 +29,11 @@ CASES = [
 ]
 STEPS = 60
 COMPARED = 1000  # steps that must be the same bytes everywhere
-# Where that would take minutes (CPU time of a step of the batch), or fails; --nightly compares these over COMPARED too.
+# Where that would take minutes (CPU time of a step of the batch); --nightly compares these over COMPARED too.
 FEWER = {
-    "butterfly/pistonball_v6": 100,  # 21 ms
-    "nmmo/small": 100,  # 18 ms
-    "retro/Airstriker-Genesis-v0": 300,  # 5 ms: two games take turns in one emulator
+    "butterfly/pistonball_v6": 100,  # 42 ms
+    "nmmo/small": 100,  # 36 ms
+    "retro/Airstriker-Genesis-v0": 300,  # 10 ms: games take turns in one emulator
 }
 LONG_RUN = 10_000  # agent-steps of each binding, divided among its environments
 RESETS = 20
@@ -74,19 +71,6 @@ def make(name: str, num_envs: int, backend: str = "Serial", **options: Any) -> I
         played_before.add(name)
 
 
-def played(envs: Any, seed: int, steps: int) -> list[bytes]:
-    """Digests of all that a batch shows from a reset on, with always the same actions."""
-    envs.action_space.seed(0)
-    seen = [digest(envs.reset(seed=seed)[0])]
-    for _ in range(steps):
-        seen += [digest(array) for array in envs.step(envs.action_space.sample())[:4]]
-    return seen
-
-
-def digest(array: npt.NDArray[Any]) -> bytes:
-    return hashlib.blake2b(array.tobytes(), digest_size=16).digest()
-
-
 def test_it_meets_the_contract(facts: Facts, name: str, folder: Path) -> None:
     try:
         check_env(pufferlib.env_creator(name), steps=STEPS)
@@ -98,18 +82,24 @@ def test_it_meets_the_contract(facts: Facts, name: str, folder: Path) -> None:
 
 def test_a_seed_decides_and_workers_change_nothing(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
     steps = COMPARED if nightly else FEWER.get(name, COMPARED)
-    with make(name, copies(facts)) as envs:
-        first = played(envs, 5, steps)
-        again, other = played(envs, 5, steps), played(envs, 6, STEPS)
-    with make(name, copies(facts), "Multiprocessing", num_workers=copies(facts), overwork=True, timeout_s=300) as envs:
-        elsewhere = played(envs, 5, steps)
+    num_envs = 1 if facts.isolated and not nightly else NUM_ENVS
+    with make(name, num_envs) as envs:
+        first, again, other = play(envs, steps, 5), play(envs, steps, 5), play(envs, STEPS, 6)
     if not facts.seeding:
-        assert first == again, "the same seed after other play must give the same trajectory"
-        assert first == elsewhere, "worker processes must give the bytes that Serial gives"
-    assert (first[: len(other)] == other) == (name.partition("/")[2] in facts.deterministic), (
+        assert first_difference(first, again) is None, "the same seed after other play must give the same trajectory"
+    assert is_same(first, other, STEPS) == (name.partition("/")[2] in facts.deterministic), (
         "another seed, another trajectory"
     )
+    for layout in OTHERS if nightly else ["1 worker"] if num_envs == 1 else FEW:
+        with make(name, num_envs, **LAYOUTS[layout], overwork=True, timeout_s=300) as envs:
+            elsewhere = play(envs, steps, 5)
+        if not facts.seeding:
+            assert first_difference(first, elsewhere) is None, f"{layout} must give the bytes that Serial gives"
     assert contents(folder) == set()
+
+
+def is_same(one: Trajectory, other: Trajectory, steps: int) -> bool:
+    return all(np.array_equal(one.digests[name][:steps], other.digests[name][:steps]) for name in one.digests)
 
 
 def test_what_it_shows_fits_the_spaces_of_its_game(facts: Facts, name: str, folder: Path) -> None:
@@ -177,7 +167,8 @@ def test_render_gives_a_picture(facts: Facts, name: str, folder: Path) -> None:
 def test_a_long_run_leaks_nothing(facts: Facts, name: str, folder: Path) -> None:
     if not facts.isolated or name not in played_before:  # loads what is loaded once; some start slowly
         with make(name, copies(facts)) as envs:
-            played(envs, 1, 2)
+            envs.reset(seed=1)
+            envs.step(envs.action_space.sample())
     before = processes(), open_files()
     with make(name, copies(facts)) as envs:
         space = envs.single_observation_space

@@ -1,16 +1,33 @@
-"""Environments of other packages that must be solved, each with the settings of its binding."""
+"""Environments of other packages that are trained on, each with the settings of its binding; some must be solved."""
 
 import math
 
 import pytest
 
+from pufferlib.bindings._facts import all_facts
 from pufferlib.train import checkpoint
 from pufferlib.train.config import load_config
 from pufferlib.train.evaluate import evaluate
 from pufferlib.train.trainer import Trainer
 from tests.learning.until import train_until
-from tests.needs import missing_binding
+from tests.needs import OWN_PROCESS, missing_binding
 
+AT_LENGTH = [  # those whose long runs docs/results.md shows
+    "atari/pong",
+    "atari/breakout",
+    "nethack/NetHackScore-v0",
+    "procgen/bigfish",
+    "minigrid/MiniGrid-DoorKey-5x5-v0",
+    "crafter/CrafterReward-v1",
+    "nmmo/default",
+]
+SHORTLY = [
+    f"{facts.name}/{facts.conformance[0]}"
+    for facts in all_facts().values()
+    if facts.conformance
+    and facts.name not in OWN_PROCESS
+    and not any(name.startswith(f"{facts.name}/") for name in AT_LENGTH)
+]
 FEWER_ENVS = {"procgen/bigfish": {"env.num_envs": 8}}  # of 32, so that one rollout has 4,096 steps
 
 pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -31,27 +48,18 @@ def test_is_solved(name, steps, score, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "atari/pong",
-        "atari/breakout",
-        "nethack/NetHackScore-v0",
-        "procgen/bigfish",
-        "minigrid/MiniGrid-DoorKey-5x5-v0",
-        "crafter/CrafterReward-v1",
-        "nmmo/default",
-    ],
+    ("name", "steps"), [*((name, 4096) for name in AT_LENGTH), *((name, 1024) for name in SHORTLY)]
 )
-def test_trains_some_thousand_steps(name, tmp_path):
-    """What docs/results.md shows at length runs: with the binding's own network, workers and schedule."""
+def test_trains_with_its_own_settings(name, steps, tmp_path):
+    """With the binding's own network, workers and schedule."""
     needs(name)
-    few = {"train.total_timesteps": 4096, "train.update_epochs": 1, **FEWER_ENVS.get(name, {})}
+    few = {"train.total_timesteps": steps, "train.update_epochs": 1, **FEWER_ENVS.get(name, {})}
     config = load_config(name, {**few, "train.device": "cpu"})
     metrics = Rows()
     trainer = Trainer(config, tmp_path, loggers=[metrics])
     before = [parameter.detach().clone() for parameter in trainer.policy.parameters()]
     trainer.train()
-    assert metrics.rows[-1]["agent_steps"] >= 4096
+    assert metrics.rows[-1]["agent_steps"] >= steps
     assert all(math.isfinite(row[f"losses/{loss}"]) for row in metrics.rows for loss in ("policy", "value", "entropy"))
     assert any((old != new).any() for old, new in zip(before, trainer.policy.parameters(), strict=True))
     saved = checkpoint.load(trainer.checkpoint_path)

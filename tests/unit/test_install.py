@@ -16,7 +16,7 @@ import pytest
 from pufferlib import install, registry
 from pufferlib.cli import main
 
-pytestmark = pytest.mark.skipif(PathFinder.find_spec("pip") is None, reason="pip is not installed, as in the images")
+needs_pip = pytest.mark.skipif(PathFinder.find_spec("pip") is None, reason="pip is not installed, as in the images")
 
 WHEEL = "tinygame-1.0-py3-none-any.whl"
 
@@ -59,6 +59,7 @@ def scratch(tmp_path: Path) -> Path:
     return tmp_path / "venv" / "bin" / "python"
 
 
+@needs_pip
 def test_the_locked_package_is_installed_whatever_it_says_of_itself(facts: Any, scratch: Path) -> None:
     planned = install.plan("tiny", python=scratch)
     assert planned.changes == (("tinygame", "", "1.0"),)
@@ -67,6 +68,7 @@ def test_the_locked_package_is_installed_whatever_it_says_of_itself(facts: Any, 
     assert install.plan("tiny", python=scratch).changes == ()
 
 
+@needs_pip
 def test_a_file_with_another_hash_is_refused(facts: Any, scratch: Path, tmp_path: Path) -> None:
     planned = install.plan("tiny", python=scratch)
     with zipfile.ZipFile(tmp_path / WHEEL, "a") as wheel:
@@ -76,6 +78,7 @@ def test_a_file_with_another_hash_is_refused(facts: Any, scratch: Path, tmp_path
     assert not list(scratch.parents[1].glob("lib/python3*/site-packages/tinygame*"))
 
 
+@needs_pip
 def test_sources_are_compiled_with_the_packages_of_the_build_lock(facts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = install.plan("tiny").commands[-1], replace(facts, build=("cython==3.3.1",))
     assert "--no-build-isolation" not in first
@@ -85,6 +88,7 @@ def test_sources_are_compiled_with_the_packages_of_the_build_lock(facts: Any, mo
     assert "--no-build-isolation" in lock
 
 
+@needs_pip
 def test_an_environment_without_pip_borrows_one(facts: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     here = {"ensurepip"}
@@ -97,6 +101,21 @@ def test_an_environment_without_pip_borrows_one(facts: Any, monkeypatch: pytest.
         install.plan("tiny")
 
 
+def test_an_image_stays_as_it_was_built(facts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "in_image", lambda: True)
+    planned = install.plan("tiny")
+    assert planned.changes == (("tinygame", "", "1.0"),)
+    with pytest.raises(install.InstallError, match="run outside: docker compose run --rm tank train tiny/breakout"):
+        install.install(planned)
+
+
+def test_what_is_there_already_needs_no_pip(facts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (registry.folder("tiny") / "lock.txt").write_text(f"numpy=={importlib.metadata.version('numpy')}\n")
+    monkeypatch.setattr(install, "_has_module", lambda name: False)
+    install.install(install.plan("tiny"))
+
+
+@needs_pip
 def test_an_isolated_stack_gets_an_environment_of_its_own(
     facts: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -109,6 +128,7 @@ def test_an_isolated_stack_gets_an_environment_of_its_own(
     assert install.state(planned.facts) == "installed"
 
 
+@needs_pip
 def test_missing_debian_packages_are_named_before_anything_starts(
     facts: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -136,6 +156,7 @@ def test_state_tells_other_versions(facts: Any) -> None:
     assert install.state(replace(facts, requires=("NumPy==0.1",))) == f"installed (numpy {version}, known good: 0.1)"
 
 
+@needs_pip
 def test_a_dry_run_and_a_no_change_nothing(
     facts: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,6 +169,7 @@ def test_a_dry_run_and_a_no_change_nothing(
     assert "nothing was changed" in capsys.readouterr().err
 
 
+@needs_pip
 def test_without_a_terminal_it_does_not_ask_and_plays_the_example(
     facts: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

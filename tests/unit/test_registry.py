@@ -75,6 +75,12 @@ def test_a_name_that_is_no_environment_is_refused(name: str) -> None:
         pufferlib.env_creator(name)
 
 
+@pytest.mark.parametrize("name", ["nethack", "nethack/qqqqqq"])
+def test_whoever_names_a_binding_is_shown_its_environments(name: str) -> None:
+    with pytest.raises(pufferlib.UnknownNameError, match=r"; known: nethack/\S+, nethack/[^/]+, nethack/"):
+        pufferlib.make(name)
+
+
 def test_the_message_stays_short_when_nothing_is_near() -> None:
     with pytest.raises(pufferlib.UnknownNameError) as error:
         pufferlib.make("qqqqqq")

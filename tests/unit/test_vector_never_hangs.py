@@ -427,6 +427,12 @@ def test_sixty_cycles_of_processes_leave_nothing():
     cycle(make, 60)
 
 
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_ten_thousand_cycles_of_processes_leave_nothing():
+    cycle(make, 10_000)
+
+
 @pytest.mark.slow
 def test_ten_thousand_cycles_of_serial_leave_nothing():
     cycle(lambda: make("Serial"), 10_000)

@@ -22,7 +22,7 @@ import pytest
 import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
-from pufferlib.errors import APIUsageError, WorkerError
+from pufferlib.errors import APIUsageError, BindingMissing, WorkerError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.plan import EnvPlan
 from pufferlib.vector.processes.launch import pickle_envs
@@ -303,6 +303,17 @@ def test_a_worker_that_dies(phase, end, cause):
     assert f"ended with {cause}, in {phase} of environment 1 (worker 1, seed {env_seed(5, 1)}" in text
     if phase == "step":
         assert "last actions [3]" in text
+
+
+def absent():
+    raise BindingMissing("game/one: needs the package game; run: puffer install game")
+
+
+def test_a_missing_package_is_told_in_one_sentence():
+    with pytest.raises(BindingMissing) as caught:
+        live_and_die(on_build=absent)
+    assert str(caught.value) == "game/one: needs the package game; run: puffer install game"
+    assert "in absent" in caught.value.__notes__[0]
 
 
 def test_sys_exit_in_an_environment_is_reported():

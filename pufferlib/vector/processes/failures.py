@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pufferlib.buffers import Array
-from pufferlib.errors import APIUsageError, PufferError, WorkerError
+from pufferlib.errors import PufferError, WorkerError
 from pufferlib.vector.messages import Failed
 from pufferlib.vector.processes.launch import WorkerProcess
 
@@ -53,11 +53,11 @@ def envs_text(worker: int | None, first: int, seeds: Sequence[int], actions: Arr
 
 def error_of(report: Failed, place: str, worker: int | None, where: str = WHERE) -> PufferError:
     """What to raise for a failure that a worker of the backend ``where`` reports, or that came without one."""
-    if report.misuse:
-        error = APIUsageError(report.message)
-        error.add_note(f"In {'this process' if worker is None else f'worker {worker}'}:\n{report.traceback}")
-        return error
-    return WorkerError(f"{where}: {report.message}, in {report.phase} of {place}.\n\n{report.traceback}")
+    if report.kind is WorkerError:
+        return WorkerError(f"{where}: {report.message}, in {report.phase} of {place}.\n\n{report.traceback}")
+    error = report.kind(report.message)
+    error.add_note(f"In {'this process' if worker is None else f'worker {worker}'}:\n{report.traceback}")
+    return error
 
 
 def vanished_error(handle: WorkerProcess, place: Place) -> WorkerError:

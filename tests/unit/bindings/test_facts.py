@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import pufferlib
+from pufferlib.bindings import _missing
 from pufferlib.bindings._facts import Facts, all_facts, read_facts
 from pufferlib.bindings._missing import explain_missing
 
@@ -93,6 +94,11 @@ def test_a_mistake_is_a_sentence(text: str, message: str, tmp_path: Path) -> Non
         facts_of(text, tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def _outside_of_the_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_missing, "in_image", lambda: False)
+
+
 @pytest.mark.parametrize(
     ("text", "command"), [(WITH_EXTRA, r"pip install 'pufferlib\[game\]'"), (WITHOUT, "puffer install game")]
 )
@@ -100,6 +106,16 @@ def test_a_missing_package_names_the_command(text: str, command: str, tmp_path: 
     message = f"game/one: needs the package nowhere_to_be_found, which is not installed; run: {command}, or"
     with pytest.raises(pufferlib.BindingMissing, match=message), explain_missing(facts_of(text, tmp_path), "game/one"):
         import nowhere_to_be_found.inside  # noqa: F401
+
+
+@pytest.mark.parametrize(("text", "image"), [(WITH_EXTRA, "tank"), (WITHOUT, "tank-full")])
+def test_in_an_image_the_command_is_one_for_another_image(
+    text: str, image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_missing, "in_image", lambda: True)
+    message = f"this image does not have it, run outside: docker compose run --rm {image} train game/one"
+    with pytest.raises(pufferlib.BindingMissing, match=message), explain_missing(facts_of(text, tmp_path), "game/one"):
+        raise ModuleNotFoundError("No module named 'game'", name="game")
 
 
 def test_what_cannot_be_installed_says_what_the_user_must_provide(tmp_path: Path) -> None:

@@ -48,7 +48,12 @@ def run(*arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments", [[str(HERE / "microrts_cases.py")], ["tests/conformance/test_bindings.py", "-k", "microrts"]]
+    "arguments",
+    [
+        [str(HERE / "microrts_cases.py")],
+        ["tests/conformance/test_bindings.py", "-k", "microrts"],
+        ["tests/learning/test_bindings.py", "-k", "microrts"],
+    ],
 )
 def test_it_keeps_its_promises(arguments):
     done = run("-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *arguments)
