@@ -98,7 +98,7 @@ def install(planned: Plan) -> None:
     facts = planned.facts
     if planned.changes and not planned.commands:
         raise InstallError(
-            f"puffer install {facts.name}: an image stays as it was built; the image {facts.image} has it, run outside: "
+            f"puffer install {facts.name}: an image stays as it was built; {facts.image} has it, run outside: "
             f"docker compose run --rm {facts.image} train {facts.name}/{facts.example}"
         )
     for command in planned.commands:

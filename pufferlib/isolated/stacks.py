@@ -1,4 +1,4 @@
-"""Where the virtual environments of isolated stacks are, how pufferlib is imported in them, and what the images have."""
+"""Where the virtual environments of isolated stacks are, and how pufferlib is imported in them."""
 
 import os
 import shutil
