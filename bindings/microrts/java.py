@@ -25,6 +25,9 @@ FOLDER = Path(_found.submodule_search_locations[0]) / "microrts"  # its Python i
 _OPTIONS = (
     *("-Xmx1g", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xrs", "-Djava.awt.headless=true"),
     "--add-opens=java.base/java.util=ALL-UNNAMED",
+    # Java puts its guard at this depth into the stack of the thread that starts it too. At the 1 MiB that it takes by
+    # itself, Procgen, which needs as much, would crash in this process, and so would deep recursion.
+    "-Xss8m",
 )
 _APT = "openjdk-17-jre-headless"
 
@@ -75,7 +78,7 @@ def _start(where: str) -> None:
     except jpype.JVMNotFoundException as error:
         raise BindingMissing(
             f"{where}: needs a Java runtime, which is not there; run: sudo apt-get install {_APT}, "
-            "or use the image tank-full, which has it: ./scripts/tank shell"
+            "or use the image tank-full, which has it: docker compose run --rm tank-full"
         ) from error
     _started_in = os.getpid()
     if threading.current_thread() is not threading.main_thread():

@@ -12,7 +12,8 @@ from tests.needs import missing_binding
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 
-# Java's drawing library and NetHack both have a function start_timer, which NetHack calls when the hero dies.
+# Java's drawing library and NetHack both have a function start_timer, which NetHack calls when the hero dies; and
+# Procgen needs more of the stack than Java leaves by itself.
 TOGETHER = """
 import pufferlib.vector
 games = [pufferlib.vector.make(pufferlib.env_creator(name), backend="Serial") for name in ({first!r}, {second!r})]
@@ -61,12 +62,13 @@ def test_it_keeps_its_promises(arguments):
     assert " passed" in done.stdout
 
 
-@pytest.mark.skipif(bool(missing_binding("nethack")), reason="nle is not installed")
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [("microrts/basesWorkers8x8", "nethack/NetHackScore-v0"), ("nethack/NetHackScore-v0", "microrts/basesWorkers8x8")],
-)
-def test_it_plays_beside_nethack(first, second):
+@pytest.mark.parametrize("java_first", [True, False])
+@pytest.mark.parametrize("other", ["nethack/NetHackScore-v0", "procgen/bigfish"])
+def test_it_plays_beside_others(other, java_first):
+    if reason := missing_binding(other.partition("/")[0]):
+        pytest.skip(reason)
+    names = ["microrts/basesWorkers8x8", other]
+    first, second = names if java_first else names[::-1]
     done = run("-c", TOGETHER.format(first=first, second=second))
     assert done.returncode == 0, done.stderr
     assert done.stdout == "the end\n"
