@@ -12,14 +12,13 @@ from pufferlib.buffers import Array
 from pufferlib.cpus import usable_cpus
 from pufferlib.env import AUTORESET_MODES, Autoreset, Infos, PufferEnv, Stepped
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.ocean.pixels import checked_pixels
 from pufferlib.ocean.types import EnvType, env_types
 from pufferlib.render.view import RENDER_MODES, View
 from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space
 
 __all__ = ["OceanEnv", "type_of"]
-
-MAX_PIXELS = 4096
 
 
 class OceanEnv(PufferEnv):
@@ -49,7 +48,8 @@ class OceanEnv(PufferEnv):
             the step after it begins the next one, ignores the action and has reward 0. "disabled":
             the game stands still until ``reset``, with reward 0, no ends and mask False.
         pixels: Height and width of pictures that agents see instead of their usual observations: uint8
-            ``(3, height, width)``, whatever ``render_mode`` is. All agents of a game see the same one.
+            ``(3, height, width)``, whatever ``render_mode`` is. Each agent sees the one that is drawn for it, as
+            ``render(agent=...)`` draws it.
         **params: Keywords of the environment; ``help(pufferlib.ocean.Pong)`` lists Pong's.
 
     Raises:
@@ -84,7 +84,7 @@ class OceanEnv(PufferEnv):
         self.autoreset = autoreset
         threads = _checked_threads(where, num_threads)
         values = env_type.numbers(params)
-        size = None if pixels is None else _checked_pixels(where, pixels)
+        size = checked_pixels(where, pixels)
         self._batch = OceanBatch(env_type.index, num_envs, values, log_interval, autoreset, threads, pixels=size)
         self.num_envs = num_envs
         self._describe(self._batch.spec)
@@ -222,18 +222,6 @@ def _checked_seed(where: str, seed: object) -> int:
 def _check_count(where: str, name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2**31:
         raise APIUsageError(f"{where}: {name} must be an int from 1 to {2**31 - 1}, got {value!r}")
-
-
-def _checked_pixels(where: str, pixels: Sequence[int]) -> tuple[int, int]:
-    """Height and width of the pictures."""
-    sizes: list[Any] = list(pixels) if isinstance(pixels, list | tuple | np.ndarray) else []
-    is_int = [isinstance(size, int | np.integer) and not isinstance(size, bool) for size in sizes]
-    if len(sizes) != 2 or not all(is_int) or not all(1 <= size <= MAX_PIXELS for size in sizes):
-        raise APIUsageError(
-            f"{where}: pixels must be a height and a width, two ints from 1 to {MAX_PIXELS}, got {pixels!r}; "
-            "pixels=(84, 84) suits most networks"
-        )
-    return int(sizes[0]), int(sizes[1])
 
 
 def _checked_threads(where: str, num_threads: object) -> int:

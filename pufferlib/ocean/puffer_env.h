@@ -9,7 +9,7 @@
  *   const char *pong_spec(const Pong *, PufferSpec *)     spaces, agents, picture; NULL, or what is wrong
  *   void pong_reset(Pong *)                        begins an episode and writes its first observation
  *   PufferOutcome pong_step(Pong *)                reads actions, writes observations and rewards
- *   void pong_draw(const Pong *, PufferCanvas *)   paints the state
+ *   void pong_draw(const Pong *, PufferCanvas *)   paints the state, for the agent that the canvas names
  *
  * and PUFFER_ENV(Pong, pong) in pong.c, which turns them into the `PufferEnvType` that Python finds. More
  * may follow, as in PUFFER_ENV(Pong, pong, PUFFER_KEYS(pong_keys), .prepare = pong_prepare):
@@ -189,8 +189,14 @@ typedef struct {
     PufferRng rng;
     float episode_return;   /* summed over the agents; the loop keeps it and what follows */
     int32_t episode_length; /* steps, this one included */
-    int32_t present;        /* agents that were there when the episode began */
+    int32_t present;        /* agents that were there when the episode began; see puffer_is_first */
 } PufferGame;
+
+/* In a reset: whether the caller asked for it, rather than that an episode ended. What a picture shows of
+ * the episode before is to be forgotten then, so that a seed always gives the same pictures. */
+static inline bool puffer_is_first(const PufferGame *game) {
+    return game->present == 0;
+}
 
 /* How a step ends. The loop sets the flags of the players that are there and begins the next episode. */
 typedef enum {
@@ -311,6 +317,7 @@ PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, i
     memset(batch->masks + (size_t)begin * agents, true, (size_t)(end - begin) * agents * sizeof(bool));
     for (int32_t i = begin; i < end; i++) {
         PufferGame *game = puffer_game(batch, i);
+        game->present = 0;
         puffer_begin_episode(game, (int32_t)agents, reset);
     }
 }

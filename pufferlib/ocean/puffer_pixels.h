@@ -153,18 +153,19 @@ static inline PufferEasel *puffer_take_easel(struct PufferPixels *pixels) {
     }
 }
 
-/* Draw game `index` into the rows of its agents. */
+/* Draw game `index` for each of its agents, into its row. */
 static inline void puffer_draw_rows(const PufferBatch *batch, int32_t index, uint8_t *rows) {
     const PufferScale *scale = &batch->pixels->scale;
-    const size_t agents = (size_t)batch->spec.agents;
+    const int32_t agents = batch->spec.agents;
     const size_t row_bytes = 3 * (size_t)scale->small_height * (size_t)scale->small_width;
-    uint8_t *first = rows + (size_t)index * agents * row_bytes;
+    uint8_t *row = rows + (size_t)index * (size_t)agents * row_bytes;
     PufferEasel *easel = puffer_take_easel(batch->pixels);
-    PufferCanvas canvas = {easel->picture, scale->width, scale->height, .agent = -1};
-    batch->type->draw(puffer_game(batch, index), &canvas);
-    puffer_scale_picture(scale, easel->picture, easel->sums, first, true);
+    for (int32_t agent = 0; agent < agents; agent++, row += row_bytes) {
+        PufferCanvas canvas = {easel->picture, scale->width, scale->height, agent};
+        batch->type->draw(puffer_game(batch, index), &canvas);
+        puffer_scale_picture(scale, easel->picture, easel->sums, row, true);
+    }
     atomic_flag_clear_explicit(&easel->taken, memory_order_release);
-    for (size_t agent = 1; agent < agents; agent++) memcpy(first + agent * row_bytes, first, row_bytes);
 }
 
 static inline void puffer_draw_final_rows(const PufferBatch *batch, int32_t index) {

@@ -1,6 +1,7 @@
 """Pictures as observations: what a game draws, brought to any size, whoever steps it."""
 
 import functools
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,8 +11,22 @@ import pufferlib
 import pufferlib.vector
 from pufferlib import _native, ocean
 from pufferlib.ocean import env as ocean_env
+from pufferlib.ocean.types import env_types
 
 every_env = pytest.mark.parametrize("name", ocean.names())
+
+# Every type that has games of several agents. Multiagent draws eight at once, snake draws large maps in another way.
+SEVERAL = [
+    ("moba", {"script_opponents": False}),
+    ("multiagent", {"players": 20}),
+    ("nmmo3", {"num_players": 12}),
+    ("rware", {"num_agents": 6}),
+    ("snake", {"num_snakes": 12}),
+    ("snake", {"num_snakes": 12, "width": 500, "height": 400}),
+    ("tactical", {"players": 2}),
+    ("trash_pickup", {"num_agents": 6}),
+]
+several_agents = pytest.mark.parametrize(("name", "keywords"), SEVERAL)
 
 OUTCOME = ("observations", "final_observations", "rewards", "terminals", "truncations", "masks")
 
@@ -34,6 +49,11 @@ def scaled(picture, height, width):
     small = np.empty((height, width, 3), np.uint8)
     _native.scale_picture(picture, small)
     return small
+
+
+def as_seen(picture, height, width):
+    """What an agent sees of ``picture``."""
+    return scaled(picture, height, width).transpose(2, 0, 1)
 
 
 def actions_of(env, steps):
@@ -83,8 +103,12 @@ def test_pictures_of_other_shapes_are_refused():
 # ---- Observations -----------------------------------------------------------------------------------
 
 
+def all_differ(pictures):
+    return all(not np.array_equal(one, other) for one, other in combinations(pictures, 2))
+
+
 @every_env
-def test_agents_see_what_render_shows(name):
+def test_an_agent_sees_what_render_draws_for_it(name):
     env = ocean.OceanEnv(name, num_envs=3, seed=5, pixels=(40, 30))
     assert env.single_observation_space == Box(0, 255, (3, 40, 30), np.uint8)
     observations, _ = env.reset()
@@ -93,9 +117,36 @@ def test_agents_see_what_render_shows(name):
             observations, *_ = env.step(action)
         shown = observations.reshape(3, -1, 3, 40, 30)
         for game in range(3):
-            expected = scaled(env.render(game), 40, 30).transpose(2, 0, 1)
-            for seen in shown[game]:
-                np.testing.assert_array_equal(seen, expected)
+            for agent, seen in enumerate(shown[game]):
+                np.testing.assert_array_equal(seen, as_seen(env.render(game, agent=agent), 40, 30))
+
+
+@every_env
+def test_no_type_with_games_of_several_agents_is_left_out(name):
+    abouts = [parameter.about for parameter in env_types()[name].parameters]
+    is_several = ocean.OceanEnv(name).num_agents > 1 or any("agents of a game" in about for about in abouts)
+    assert is_several == (name in dict(SEVERAL))
+
+
+@several_agents
+def test_an_agent_can_tell_which_one_it_is(name, keywords):
+    env = ocean.OceanEnv(name, seed=2, pixels=(84, 84), **keywords)
+    assert env.num_agents > 1
+    observations, _ = env.reset()
+    assert all_differ(observations)
+    for action in actions_of(env, 20):
+        observations, *_ = env.step(action)
+        assert all_differ(observations)
+
+
+@pytest.mark.parametrize("name", ocean.names())
+def test_a_seed_gives_the_same_pictures_whatever_came_before(name):
+    creator = pufferlib.env_creator(name)
+    with pufferlib.vector.make(creator, env_kwargs={"pixels": (20, 20)}, num_envs=1, backend="Serial") as vecenv:
+        first = vecenv.reset(seed=3)[0].copy()
+        for action in actions_of(vecenv, 12):
+            vecenv.step(action)
+        np.testing.assert_array_equal(vecenv.reset(seed=3)[0], first)
 
 
 @every_env
@@ -128,6 +179,7 @@ def test_the_last_picture_of_an_episode_is_kept(name):
             rows = np.repeat(over, same.num_agents // 8)
             np.testing.assert_array_equal(same.final_observations[rows], still.observations[rows])
             assert same.final_observations[rows].any()
+            assert all_differ(same.final_observations[rows][: same.num_agents // 8])
             return
     pytest.fail("3000 random steps finish no episode")
 
@@ -178,17 +230,23 @@ def test_a_network_for_pictures_takes_them():
     assert (params.shape, values.shape) == ((2, 5), (2,))
 
 
+# ---- The keyword -------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     "pixels", [(0, 84), (84,), (84, 84, 3), (84, 4097), 84, "84", (84.0, 84), (True, 84), {84, 85}]
 )
 def test_sizes_that_no_picture_has_are_refused(pixels):
-    with pytest.raises(pufferlib.APIUsageError, match="Pong: pixels must be a height and a width, two ints from 1"):
-        ocean.Pong(pixels=pixels)
+    for name, class_name in (("pong", "Pong"),):
+        problem = f"^{class_name}: pixels must be a height and a width, two ints from 1 to 4096, got .*(84, 84)"
+        with pytest.raises(pufferlib.APIUsageError, match=problem):
+            pufferlib.make(name, pixels=pixels)
 
 
 def test_sizes_may_be_any_pair_of_ints():
     for pixels in ((5, 4), [5, 4], np.array([5, 4])):
-        assert ocean.Pong(pixels=pixels).single_observation_space.shape == (3, 5, 4)
+        for name in ("pong",):
+            assert pufferlib.make(name, pixels=pixels).single_observation_space.shape == (3, 5, 4)
 
 
 def test_it_can_be_closed_and_freed_at_any_time():

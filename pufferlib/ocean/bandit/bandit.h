@@ -63,6 +63,7 @@ static inline void bandit_reset(Bandit *env) {
     PufferRng rng;
     puffer_seed(&rng, (uint64_t)env->hard_fixed_seed);
     env->best = puffer_random_below(&rng, env->num_actions);
+    if (puffer_is_first(&env->game)) env->pulled = 0;
     *(float *)env->game.observations = 1;
 }
 

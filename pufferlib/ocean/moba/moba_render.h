@@ -142,13 +142,19 @@ static inline void moba_draw_hero(const Moba *env, PufferCanvas *canvas, int32_t
     const MobaUnit *unit = &env->units[id];
     const MobaHero *hero = &env->heroes[id - MOBA_FIRST_HERO];
     const int32_t x = (int32_t)(hero->x * MOBA_CELL_PX), y = (int32_t)(hero->y * MOBA_CELL_PX);
+    if (id == MOBA_FIRST_HERO + canvas->agent) draw_disc(canvas, x, y, 12, DRAW_YELLOW);
     moba_draw_letter(canvas, x, y, unit->place, moba_team_colours[unit->team]);
     if (unit->stun > 0) moba_draw_ring(canvas, x, y, 10, DRAW_WHITE);
     draw_rectangle(canvas, x - 10, y - 16, 20, 6, DRAW_NIGHT);
     draw_bar(canvas, x - 9, y - 15, 18, 2, unit->hp, unit->max_hp,
              3 * unit->hp > unit->max_hp ? DRAW_GREEN : DRAW_RED);
     draw_bar(canvas, x - 9, y - 13, 18, 2, hero->mana, hero->max_mana, DRAW_BLUE);
-    if (id == MOBA_FIRST_HERO + canvas->agent) draw_arrow(canvas, x, y - 18);
+}
+
+/* Above the hero that the picture is for. */
+static inline void moba_draw_arrow(const Moba *env, PufferCanvas *canvas) {
+    const MobaHero *hero = &env->heroes[canvas->agent];
+    draw_arrow(canvas, (int32_t)(hero->x * MOBA_CELL_PX), (int32_t)(hero->y * MOBA_CELL_PX) - 18);
 }
 
 static inline void moba_draw_flashes(const Moba *env, PufferCanvas *canvas) {
@@ -188,6 +194,8 @@ static inline void moba_draw_team(const Moba *env, PufferCanvas *canvas, int32_t
         draw_bar(canvas, left + 24, v - 7, 104, 8, unit->hp, unit->max_hp, DRAW_GREEN);
         draw_bar(canvas, left + 24, v + 2, 104, 4, hero->mana, hero->max_mana, DRAW_BLUE);
         draw_number(canvas, right, v - 7, 2, DRAW_WHITE, hero->level);
+        if (id == MOBA_FIRST_HERO + canvas->agent)
+            draw_rectangle(canvas, left - 12, v - 7, 10, 14, DRAW_YELLOW);
     }
 }
 
@@ -222,6 +230,7 @@ static inline void moba_draw(const Moba *env, PufferCanvas *canvas) {
     moba_draw_minions(env, canvas);
     for (int32_t i = 0; i < MOBA_HEROES; i++) moba_draw_hero(env, canvas, MOBA_FIRST_HERO + i);
     moba_draw_flashes(env, canvas);
+    if (canvas->agent >= 0) moba_draw_arrow(env, canvas);
     draw_rectangle(canvas, MOBA_MAP_PX, 0, canvas->width - MOBA_MAP_PX, canvas->height, DRAW_NIGHT);
     draw_text(canvas, MOBA_PANEL_PX, 17, 1, DRAW_WHITE, "TICK");
     draw_number(canvas, right, 14, 2, DRAW_WHITE, env->tick);

@@ -1,2 +1,2 @@
 #include "multiagent_render.h"
-PUFFER_ENV(Multiagent, multiagent, PUFFER_KEYS(multiagent_keys))
+PUFFER_ENV(Multiagent, multiagent, PUFFER_KEYS(multiagent_keys), .bytes = multiagent_bytes)

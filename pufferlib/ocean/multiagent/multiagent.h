@@ -15,8 +15,13 @@
 
 #include "puffer_env.h"
 
-enum { MULTIAGENT_DRAWN = 8 };
 enum { MULTIAGENT_ABSENT, MULTIAGENT_ZERO, MULTIAGENT_ONE, MULTIAGENT_OTHER };
+
+/* What the picture shows of an agent. */
+typedef struct {
+    bool is_there; /* in this episode */
+    int8_t played; /* in the last step */
+} MultiagentSeat;
 
 typedef struct {
     PufferGame game;
@@ -25,8 +30,7 @@ typedef struct {
     float absence;
     /* metrics */
     float score, perf;
-    /* what the first agents played last, for the picture */
-    int8_t played[MULTIAGENT_DRAWN];
+    MultiagentSeat seats[]; /* [players] */
 } Multiagent;
 
 static const char multiagent_about[] = "Agents that see who they are, and have to play different actions.";
@@ -40,6 +44,10 @@ static const PufferMetric multiagent_metrics[] = {
     PUFFER_METRIC(Multiagent, score, "share of the agents there whose action is right"),
     PUFFER_METRIC(Multiagent, perf, "the same"),
 };
+
+static inline size_t multiagent_bytes(const void *game) {
+    return sizeof(Multiagent) + (size_t)((const Multiagent *)game)->players * sizeof(MultiagentSeat);
+}
 
 static inline const char *multiagent_spec(const Multiagent *env, PufferSpec *spec) {
     *spec = (PufferSpec){
@@ -68,17 +76,21 @@ static inline void multiagent_invite(Multiagent *env) {
 
 static inline void multiagent_reset(Multiagent *env) {
     float *observations = env->game.observations;
+    const bool is_first = puffer_is_first(&env->game);
     if (env->absence > 0) multiagent_invite(env);
     for (int32_t agent = 0; agent < env->players; agent++) {
-        observations[agent] = (float)(agent % 2 && env->game.masks[agent]);
+        MultiagentSeat *seat = &env->seats[agent];
+        seat->is_there = env->game.masks[agent];
+        if (is_first) seat->played = MULTIAGENT_ABSENT;
+        observations[agent] = (float)(agent % 2 && seat->is_there);
     }
 }
 
 static inline void multiagent_remember(Multiagent *env, const int32_t *actions) {
-    for (int32_t agent = 0; agent < MULTIAGENT_DRAWN && agent < env->players; agent++) {
+    for (int32_t agent = 0; agent < env->players; agent++) {
         const uint32_t action = (uint32_t)actions[agent]; /* a negative one is large */
         const int8_t played = action < 2 ? (int8_t)(MULTIAGENT_ZERO + action) : MULTIAGENT_OTHER;
-        env->played[agent] = env->game.masks[agent] ? played : MULTIAGENT_ABSENT;
+        env->seats[agent].played = env->game.masks[agent] ? played : MULTIAGENT_ABSENT;
     }
 }
 

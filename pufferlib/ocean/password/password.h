@@ -63,6 +63,7 @@ static inline void password_reset(Password *env) {
     float *guesses = env->game.observations;
     env->password = password_digits(env);
     env->guess = 0;
+    if (puffer_is_first(&env->game)) env->has_last = false;
     for (int32_t i = 0; i < env->password_length; i++) guesses[i] = -1;
 }
 

@@ -1,5 +1,6 @@
 /* Rware, drawn: shelves on their places, those that are asked for in orange, the goals, and robots whose nose
- * points forward; a robot in a frame carries the shelf of that colour. Above, what was delivered. */
+ * points forward, yellow the one that the picture is for; a robot in a frame carries the shelf of that
+ * colour. Above, what was delivered. */
 #ifndef RWARE_RENDER_H
 #define RWARE_RENDER_H
 
@@ -68,15 +69,22 @@ static inline void rware_draw_nose(PufferCanvas *canvas, int32_t x, int32_t y, i
 static inline void rware_draw_robot(const Rware *env, PufferCanvas *canvas, int32_t i) {
     const int32_t row = env->cells[i] / RWARE_PITCH - 1, column = env->cells[i] % RWARE_PITCH - 1;
     const int32_t x = column * RWARE_PIXELS, y = RWARE_PANEL + row * RWARE_PIXELS, half = RWARE_PIXELS / 2;
+    const bool is_own = i == canvas->agent;
     if (env->loads[i] != RWARE_EMPTY) {
         const bool full = env->loads[i] == RWARE_CARRY;
         draw_rectangle(canvas, x + 1, y + 1, 38, 38, DRAW_NIGHT);
         rware_draw_shelf(canvas, x, y, full ? RWARE_ASKED : RWARE_RACK, full ? RWARE_LAMP : RWARE_SHADE);
     }
     draw_disc(canvas, x + half, y + half, 13, DRAW_NIGHT);
-    draw_disc(canvas, x + half, y + half, 11, DRAW_CYAN);
-    rware_draw_nose(canvas, x + half, y + half, env->headings[i], DRAW_WHITE);
-    if (i == canvas->agent) draw_arrow(canvas, x + half, y + 8);
+    draw_disc(canvas, x + half, y + half, 11, is_own ? DRAW_YELLOW : DRAW_CYAN);
+    rware_draw_nose(canvas, x + half, y + half, env->headings[i], is_own ? DRAW_NIGHT : DRAW_WHITE);
+}
+
+/* On the robot that the picture is for. */
+static inline void rware_draw_arrow(const Rware *env, PufferCanvas *canvas) {
+    const int32_t cell = env->cells[canvas->agent], row = cell / RWARE_PITCH - 1;
+    const int32_t x = (cell % RWARE_PITCH - 1) * RWARE_PIXELS, y = RWARE_PANEL + row * RWARE_PIXELS;
+    draw_arrow(canvas, x + RWARE_PIXELS / 2, y + 8);
 }
 
 static inline void rware_draw_panel(const Rware *env, PufferCanvas *canvas) {
@@ -105,6 +113,7 @@ static inline void rware_draw(const Rware *env, PufferCanvas *canvas) {
     }
     for (int32_t i = 0; i < env->num_agents; i++) rware_draw_robot(env, canvas, i);
     rware_draw_panel(env, canvas);
+    if (canvas->agent >= 0) rware_draw_arrow(env, canvas);
 }
 
 #endif

@@ -122,6 +122,13 @@ static inline void snake_draw_window(const Snake *env, PufferCanvas *canvas, con
     for (int32_t i = 0; i < env->num_snakes; i++) snake_draw_body(env, canvas, window, i);
 }
 
+/* Where the snake is that the picture is for. */
+static inline void snake_draw_arrow(const Snake *env, PufferCanvas *canvas, const SnakeWindow *window) {
+    const int32_t cell = env->bodies[canvas->agent].head, px = window->px;
+    const int32_t row = cell / env->stride - window->row, column = cell % env->stride - window->column;
+    draw_arrow(canvas, window->x + column * px + px / 2, window->y + row * px);
+}
+
 /* ---- Cells that are not -----------------------------------------------------------------------------------
  */
 
@@ -215,6 +222,7 @@ static inline void snake_draw_panel(const Snake *env, PufferCanvas *canvas, int3
     snake_draw_window(env, canvas, &window);
     snake_draw_frame(canvas, x - 2, 48, window.columns * window.px + 4, window.rows * window.px + 4,
                      snake_colour(shown));
+    if (canvas->agent >= 0) snake_draw_arrow(env, canvas, &window);
     snake_draw_ranks(env, canvas, x, zoom + 70);
     const int32_t y = zoom + 70 + SNAKE_RANKED * 22 + 14;
     draw_text(canvas, x, y, 2, DRAW_WHITE, "SNAKES");
@@ -223,13 +231,6 @@ static inline void snake_draw_panel(const Snake *env, PufferCanvas *canvas, int3
     draw_text(canvas, x + 30, y + 28, 2, DRAW_WHITE, "FOOD");
     snake_draw_thing(canvas, x - 4, y + 48, 24, SNAKE_CORPSE);
     draw_text(canvas, x + 30, y + 54, 2, DRAW_WHITE, "CORPSE");
-}
-
-/* Where the snake is that the picture is for. */
-static inline void snake_draw_arrow(const Snake *env, PufferCanvas *canvas, const SnakeWindow *window) {
-    const int32_t cell = env->bodies[canvas->agent].head, px = window->px;
-    const int32_t row = cell / env->stride - window->row, column = cell % env->stride - window->column;
-    draw_arrow(canvas, window->x + column * px + px / 2, window->y + row * px);
 }
 
 static inline void snake_draw(const Snake *env, PufferCanvas *canvas) {

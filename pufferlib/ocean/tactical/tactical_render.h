@@ -1,6 +1,6 @@
 /* Tactical, drawn from above at a slant: the first unit's side of the board is below on the left. Ground in
  * reach is blue, places for the explosive arrow have a dot; what happened in the last step is drawn and
- * listed; both units' points stand in the corners. */
+ * listed; both units' points stand in the corners. An arrow points to the unit that the picture is for. */
 #ifndef TACTICAL_RENDER_H
 #define TACTICAL_RENDER_H
 
@@ -182,6 +182,13 @@ static inline void tactical_draw_events(const Tactical *env, PufferCanvas *canva
     }
 }
 
+/* Above the unit that the picture is for, and what stands above it. */
+static inline void tactical_draw_arrow(const Tactical *env, PufferCanvas *canvas) {
+    const int32_t own = env->units[canvas->agent].place,
+                  place = canvas->agent == 0 ? own : tactical_turned(own);
+    draw_arrow(canvas, tactical_pixel_x(canvas, place), tactical_pixel_y(place) - 84);
+}
+
 /* ---- Texts ------------------------------------------------------------------------------------------ */
 
 static inline void tactical_draw_points(PufferCanvas *canvas, int32_t x, int32_t y, const char *name,
@@ -194,6 +201,7 @@ static inline void tactical_draw_points(PufferCanvas *canvas, int32_t x, int32_t
 static inline void tactical_draw_panel(const Tactical *env, PufferCanvas *canvas, int32_t unit, int32_t x) {
     const TacticalUnit *archer = &env->units[unit];
     draw_text(canvas, x, 16, 3, tactical_colours[unit], tactical_names[unit]);
+    if (unit == canvas->agent) draw_text(canvas, x + 169, 16, 3, DRAW_YELLOW, "YOU");
     tactical_draw_points(canvas, x, 46, "HP", archer->hp, env->hp, DRAW_RED);
     tactical_draw_points(canvas, x, 66, "AP", archer->ap, env->ap, DRAW_YELLOW);
     tactical_draw_points(canvas, x, 86, "MP", archer->mp, env->mp, DRAW_GREEN);
@@ -264,6 +272,7 @@ static inline void tactical_draw(const Tactical *env, PufferCanvas *canvas) {
     tactical_draw_title(env, canvas);
     tactical_draw_report(env, canvas);
     tactical_draw_legend(canvas);
+    if (canvas->agent >= 0) tactical_draw_arrow(env, canvas);
 }
 
 #endif

@@ -1,4 +1,5 @@
-/* Trash pickup, drawn: the grid with agents, trash and bins, and above it where the trash is. */
+/* Trash pickup, drawn: the grid with agents, trash and bins, and above it where the trash is. The agent that
+ * the picture is for stands on a yellow cell. */
 #ifndef TRASH_PICKUP_RENDER_H
 #define TRASH_PICKUP_RENDER_H
 
@@ -86,19 +87,31 @@ static inline void trash_pickup_draw_cells(const TrashPickup *env, PufferCanvas 
     }
 }
 
+typedef struct {
+    int32_t x, y;
+} TrashCorner;
+
+/* Of the cell where an agent is. */
+static inline TrashCorner trash_pickup_corner(const TrashPickup *env, int32_t agent, int32_t left,
+                                              int32_t px) {
+    const int32_t cell = env->agents[agent].cell, sight = env->agent_sight_range;
+    return (TrashCorner){left + (cell % env->stride - sight) * px,
+                         TRASH_TOP_PX + TRASH_MARGIN_PX + (cell / env->stride - sight) * px};
+}
+
 static inline void trash_pickup_draw(const TrashPickup *env, PufferCanvas *canvas) {
     const int32_t px = trash_pickup_cell_px(env), left = (canvas->width - px * env->grid_size) / 2;
     draw_clear(canvas, DRAW_NIGHT);
     trash_pickup_draw_top(env, canvas);
     trash_pickup_draw_cells(env, canvas, left, px);
     for (int32_t i = 0; i < env->num_agents; i++) {
-        const TrashAgent *agent = &env->agents[i];
-        const int32_t row = agent->cell / env->stride - env->agent_sight_range;
-        const int32_t column = agent->cell % env->stride - env->agent_sight_range;
-        const int32_t x = left + column * px, y = TRASH_TOP_PX + TRASH_MARGIN_PX + row * px;
-        trash_pickup_draw_agent(canvas, x, y, px, i, agent->carries);
-        if (i == canvas->agent) draw_arrow(canvas, x + px / 2, y);
+        const TrashCorner corner = trash_pickup_corner(env, i, left, px);
+        if (i == canvas->agent) draw_rectangle(canvas, corner.x, corner.y, px, px, DRAW_YELLOW);
+        trash_pickup_draw_agent(canvas, corner.x, corner.y, px, i, env->agents[i].carries);
     }
+    if (canvas->agent < 0) return;
+    const TrashCorner corner = trash_pickup_corner(env, canvas->agent, left, px);
+    draw_arrow(canvas, corner.x + px / 2, corner.y);
 }
 
 #endif
