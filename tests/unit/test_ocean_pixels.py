@@ -11,9 +11,12 @@ import pufferlib
 import pufferlib.vector
 from pufferlib import _native, ocean
 from pufferlib.ocean import env as ocean_env
+from pufferlib.ocean.pymultiagent import PyMultiagent
+from pufferlib.ocean.spaces import Spaces
 from pufferlib.ocean.types import env_types
 
 every_env = pytest.mark.parametrize("name", ocean.names())
+every_env_in_python = pytest.mark.parametrize("name", ocean.python_names())
 
 # Every type that has games of several agents. Multiagent draws eight at once, snake draws large maps in another way.
 SEVERAL = [
@@ -139,7 +142,7 @@ def test_an_agent_can_tell_which_one_it_is(name, keywords):
         assert all_differ(observations)
 
 
-@pytest.mark.parametrize("name", ocean.names())
+@pytest.mark.parametrize("name", [*ocean.names(), *ocean.python_names()])
 def test_a_seed_gives_the_same_pictures_whatever_came_before(name):
     creator = pufferlib.env_creator(name)
     with pufferlib.vector.make(creator, env_kwargs={"pixels": (20, 20)}, num_envs=1, backend="Serial") as vecenv:
@@ -230,6 +233,68 @@ def test_a_network_for_pictures_takes_them():
     assert (params.shape, values.shape) == ((2, 5), (2,))
 
 
+# ---- In Python --------------------------------------------------------------------------------------------
+
+
+def played(name, backend="Serial", autoreset="same_step", **keywords):
+    """The observations and final observations after each of three steps."""
+    keywords = {"pixels": (40, 30), **keywords}
+    options = {"num_workers": 1} if backend == "Multiprocessing" else {}
+    creator = pufferlib.env_creator(name)
+    with pufferlib.vector.make(
+        creator, env_kwargs=keywords, num_envs=2, seed=4, backend=backend, autoreset=autoreset, **options
+    ) as vecenv:
+        vecenv.reset()
+        return [(vecenv.step(action)[0].copy(), vecenv.final_observations.copy()) for action in actions_of(vecenv, 3)]
+
+
+def test_an_agent_of_spaces_sees_what_render_draws():
+    env = Spaces(pixels=(40, 30))
+    assert env.observation_space == Box(0, 255, (3, 40, 30), np.uint8)
+    for play in (lambda: env.reset(seed=1), lambda: env.step({"image": 0, "flat": 1})):
+        seen, *_ = play()
+        np.testing.assert_array_equal(seen, as_seen(env.render(), 40, 30))
+
+
+def test_each_agent_of_pymultiagent_sees_what_render_draws_for_it():
+    env = PyMultiagent(pixels=(40, 30))
+    assert env.observation_space(1) == Box(0, 255, (3, 40, 30), np.uint8)
+    for play in (lambda: env.reset(seed=1), lambda: env.step({1: 0, 2: 0})):
+        seen, *_ = play()
+        for agent in (1, 2):
+            np.testing.assert_array_equal(seen[agent], as_seen(env.render(agent), 40, 30))
+        assert not np.array_equal(seen[1], seen[2])
+        assert not np.array_equal(env.render(), env.render(1))
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_the_picture_of_spaces_tells_the_answer(nested):
+    """Each column at the right end is orange just above its middle if the sum is above 0."""
+    env, plain = (pufferlib.make("spaces", nested=nested, pixels=pixels) for pixels in ((100, 160), None))
+    for seed in range(200):
+        red, _, blue = env.reset(seed=seed)[0].astype(int)
+        plain.reset(seed=seed)
+        answers = [red[above, 140] > blue[above, 140] for above in (35, 81)]
+        flat = plain.observations.view(plain.obs_dtype).ravel()[0]
+        image, flat = (flat["parts"]["f0"]["image"], flat["parts"]["f1"]) if nested else (flat["image"], flat["flat"])
+        assert answers == [image.sum() > 0, flat.sum() > 0]
+
+
+@every_env_in_python
+def test_the_pictures_of_environments_in_python_do_not_depend_on_the_rest(name):
+    expected = played(name)
+    others = [{"render_mode": "ansi"}, {"pixels": [40, 30]}, {"backend": "Multiprocessing"}]
+    for options in others:
+        np.testing.assert_array_equal(played(name, **options), expected)
+
+
+@every_env_in_python
+def test_the_last_picture_of_environments_in_python_is_kept(name):
+    (_, final), (still, _) = played(name)[0], played(name, autoreset="disabled")[0]
+    np.testing.assert_array_equal(final, still)
+    assert all_differ(final)
+
+
 # ---- The keyword -------------------------------------------------------------------------------------------
 
 
@@ -237,7 +302,7 @@ def test_a_network_for_pictures_takes_them():
     "pixels", [(0, 84), (84,), (84, 84, 3), (84, 4097), 84, "84", (84.0, 84), (True, 84), {84, 85}]
 )
 def test_sizes_that_no_picture_has_are_refused(pixels):
-    for name, class_name in (("pong", "Pong"),):
+    for name, class_name in (("pong", "Pong"), ("spaces", "Spaces"), ("pymultiagent", "PyMultiagent")):
         problem = f"^{class_name}: pixels must be a height and a width, two ints from 1 to 4096, got .*(84, 84)"
         with pytest.raises(pufferlib.APIUsageError, match=problem):
             pufferlib.make(name, pixels=pixels)
@@ -245,7 +310,7 @@ def test_sizes_that_no_picture_has_are_refused(pixels):
 
 def test_sizes_may_be_any_pair_of_ints():
     for pixels in ((5, 4), [5, 4], np.array([5, 4])):
-        for name in ("pong",):
+        for name in ("pong", *ocean.python_names()):
             assert pufferlib.make(name, pixels=pixels).single_observation_space.shape == (3, 5, 4)
 
 

@@ -1,6 +1,7 @@
 """Two agents that have to do different things, as a PettingZoo environment.
 
-Observation: ``Box(0, 1, (1,), float32)``: 0 for the agent ``1``, 1 for the agent ``2``.
+Observation: ``Box(0, 1, (1,), float32)``: 0 for the agent ``1``, 1 for the agent ``2``. With ``pixels`` it is the
+picture that ``render`` draws for the agent, in that size.
 
 Action: ``Discrete(2)``.
 
@@ -13,7 +14,7 @@ Source: PufferLib's multiagent. Its agents never leave, so that every second ste
 `multiagent` is the same in C.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from pettingzoo import ParallelEnv
 
 from pufferlib.buffers import Array
 from pufferlib.emulation import PettingZooPufferEnv
+from pufferlib.ocean.pixels import as_observation, checked_pixels, pixel_space
 from pufferlib.render.view import RENDER_MODES, View
 
 __all__ = ["PyMultiagent", "make"]
@@ -36,6 +38,12 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
     Args:
         render_mode: What ``render`` does. None or "rgb_array": it returns a picture; "ansi": text for a terminal;
             "human": a window shows every reset and step.
+        pixels: Height and width of pictures that agents see instead of their number: uint8 ``(3, height, width)``,
+            whatever ``render_mode`` is. Each agent sees the one that is drawn for it.
+
+    Raises:
+        APIUsageError: ``pixels`` are no such pair.
+        UnknownNameError: There is no such ``render_mode``.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -45,12 +53,13 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
         "is_parallelizable": True,
     }
 
-    def __init__(self, render_mode: str | None = None) -> None:
+    def __init__(self, render_mode: str | None = None, pixels: Sequence[int] | None = None) -> None:
         self.render_mode = render_mode
+        self._size = checked_pixels("PyMultiagent", pixels)
         self._view = View("PyMultiagent", render_mode, self.metadata["render_fps"])
         self.possible_agents = [1, 2]
         self.agents: list[int] = []
-        self._spaces = Box(0, 1, (1,), np.float32), Discrete(2)
+        self._spaces = pixel_space(self._size) if self._size else Box(0, 1, (1,), np.float32), Discrete(2)
         self._right: dict[int, bool] = {}  # in the last step
 
     def observation_space(self, agent: int) -> Box:
@@ -64,6 +73,8 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
         """Both agents are there again."""
         self.agents = list(self.possible_agents)
+        if seed is not None:
+            self._right = {}  # so that a seed always gives the same pictures
         if self._view.is_live:
             self.render()
         return self._observations(), {agent: {} for agent in self.agents}
@@ -84,11 +95,19 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
         over, not_cut = dict.fromkeys(everyone, True), dict.fromkeys(everyone, False)
         return self._observations(), scores, over, not_cut, infos
 
-    def render(self) -> npt.NDArray[np.uint8] | str | None:
+    def render(self, agent: int | None = None) -> npt.NDArray[np.uint8] | str | None:
         """A picture ``(120, 200, 3)``, shown as ``render_mode`` says: each agent's action, full for 1 and a ring for 0.
 
-        Its frame is green if the agent played it in the last step, red if it played the other.
+        Its frame is green if the agent played it in the last step, red if it played the other. A yellow line above
+        marks ``agent``, for whom the picture is; None: nobody.
         """
+        return self._view.show(self._draw(agent))
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._view.close()
+
+    def _draw(self, viewer: int | None) -> npt.NDArray[np.uint8]:
         picture = np.full((120, 200, 3), (6, 24, 32), np.uint8)
         for agent, colour in zip(self.possible_agents, ((0, 187, 187), (232, 140, 48)), strict=True):
             left = 20 + 90 * (agent - 1)
@@ -98,16 +117,21 @@ class PyMultiagent(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # petting
             picture[36:84, left + 16 : left + 54] = colour
             if agent == 1:
                 picture[46:74, left + 26 : left + 44] = (20, 48, 60)
-        return self._view.show(picture)
-
-    def close(self) -> None:
-        """Close the window, if there is one."""
-        self._view.close()
+            if agent == viewer:
+                picture[6:14, left : left + 70] = (232, 212, 77)
+        return picture
 
     def _observations(self) -> PerAgent:
+        if self._size:
+            return {agent: as_observation(self._draw(agent), self._size) for agent in self.possible_agents}
         return {agent: np.array([agent - 1], np.float32) for agent in self.possible_agents}
 
 
-def make(buf: Mapping[str, Array] | None = None, seed: int = 0, render_mode: str | None = None) -> PettingZooPufferEnv:
+def make(
+    buf: Mapping[str, Array] | None = None,
+    seed: int = 0,
+    render_mode: str | None = None,
+    pixels: Sequence[int] | None = None,
+) -> PettingZooPufferEnv:
     """The environment with flat spaces and fixed rows."""
-    return PettingZooPufferEnv(env=PyMultiagent(render_mode), buf=buf, seed=seed)
+    return PettingZooPufferEnv(env=PyMultiagent(render_mode, pixels), buf=buf, seed=seed)

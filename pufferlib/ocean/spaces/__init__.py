@@ -1,9 +1,10 @@
 """Judge two parts of a structured observation with two parts of a structured action.
 
 Observation: ``{"image": Box(-1, 1, (5, 5), float32), "flat": Box(-1, 1, (5,), int8)}``, random in each
-episode. With ``nested`` the same parts lie deeper: ``{"parts": ({"image": ...}, flat)}``.
+episode. With ``nested`` the same parts lie deeper: ``{"parts": ({"image": ...}, flat)}``. With ``pixels`` it is the
+picture that ``render`` draws, in that size.
 
-Action: ``{"image": Discrete(2), "flat": Discrete(2)}``, nested in the same way.
+Action: ``{"image": Discrete(2), "flat": Discrete(2)}``, nested in the same way, with ``pixels`` too.
 
 Reward: 0.5 for each part of the action that is 1 exactly if the sum of that part of the
 observation is above 0; ``score`` and ``perf`` are the reward.
@@ -13,7 +14,7 @@ Terminal: after every step.
 Source: PufferLib's spaces. There the image is never negative, so that 1 is always right for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -23,6 +24,7 @@ from gymnasium.spaces import Box, Dict, Discrete, Tuple
 
 from pufferlib.buffers import Array
 from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.ocean.pixels import as_observation, checked_pixels, pixel_space
 from pufferlib.render.view import RENDER_MODES, View
 
 __all__ = ["Spaces", "make"]
@@ -37,14 +39,24 @@ class Spaces(gymnasium.Env[Any, Any]):
         nested: Put the parts into a Dict in a Tuple in a Dict.
         render_mode: What ``render`` does. None or "rgb_array": it returns a picture; "ansi": text for a terminal;
             "human": a window shows every reset and step.
+        pixels: Height and width of pictures that the agent sees instead of the parts: uint8 ``(3, height, width)``,
+            whatever ``render_mode`` is.
+
+    Raises:
+        APIUsageError: ``pixels`` are no such pair.
+        UnknownNameError: There is no such ``render_mode``.
     """
 
     metadata = {"render_modes": list(RENDER_MODES), "render_fps": 4}  # noqa: RUF012  # as Gymnasium declares it
 
-    def __init__(self, nested: bool = False, render_mode: str | None = None) -> None:
+    def __init__(
+        self, nested: bool = False, render_mode: str | None = None, pixels: Sequence[int] | None = None
+    ) -> None:
         self.nested, self.render_mode = nested, render_mode
+        self._size = checked_pixels("Spaces", pixels)
         self._view = View("Spaces", render_mode, self.metadata["render_fps"])
-        self.observation_space = self._join(Box(-1, 1, (5, 5), np.float32), Box(-1, 1, (5,), np.int8))
+        parts = self._join(Box(-1, 1, (5, 5), np.float32), Box(-1, 1, (5,), np.int8))
+        self.observation_space = pixel_space(self._size) if self._size else parts
         self.action_space = self._join(Discrete(2), Discrete(2))
         self._shown: Parts = (np.zeros((5, 5), np.float32), np.zeros(5, np.int8))
         self._right: tuple[bool, bool] | None = None  # in the last step
@@ -52,6 +64,8 @@ class Spaces(gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Draw another observation."""
         super().reset(seed=seed)
+        if seed is not None:
+            self._right = None  # so that a seed always gives the same pictures
         image = self.np_random.uniform(-1, 1, (5, 5)).astype(np.float32)
         self._shown = image, self.np_random.integers(-1, 2, 5, dtype=np.int8)
         if self._view.is_live:
@@ -76,6 +90,13 @@ class Spaces(gymnasium.Env[Any, Any]):
         edge of the picture is green beside a part that was judged rightly in the last step, and
         red beside the other.
         """
+        return self._view.show(self._draw())
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._view.close()
+
+    def _draw(self) -> npt.NDArray[np.uint8]:
         picture = np.full((200, 320, 3), _NIGHT, np.uint8)
         for index, (part, top, rows) in enumerate(zip(self._shown, (10, 155), (5, 1), strict=True)):
             for cell, value in enumerate(part.flat):
@@ -84,13 +105,11 @@ class Spaces(gymnasium.Env[Any, Any]):
             _draw_sum(picture[top : top + rows * 26 - 2, 260:300], float(part.sum()))
             if self._right is not None:
                 picture[top : top + rows * 26 - 2, :20] = _GREEN if self._right[index] else _RED
-        return self._view.show(picture)
-
-    def close(self) -> None:
-        """Close the window, if there is one."""
-        self._view.close()
+        return picture
 
     def _observation(self) -> Any:
+        if self._size:
+            return as_observation(self._draw(), self._size)
         image, flat = (part.copy() for part in self._shown)
         if self.nested:
             return {"parts": ({"image": image}, flat)}
@@ -108,10 +127,14 @@ class Spaces(gymnasium.Env[Any, Any]):
 
 
 def make(
-    buf: Mapping[str, Array] | None = None, seed: int = 0, nested: bool = False, render_mode: str | None = None
+    buf: Mapping[str, Array] | None = None,
+    seed: int = 0,
+    nested: bool = False,
+    render_mode: str | None = None,
+    pixels: Sequence[int] | None = None,
 ) -> GymnasiumPufferEnv:
     """The environment with flat spaces."""
-    return GymnasiumPufferEnv(env=Spaces(nested, render_mode), buf=buf, seed=seed)
+    return GymnasiumPufferEnv(env=Spaces(nested, render_mode, pixels), buf=buf, seed=seed)
 
 
 def _is_positive(part: npt.NDArray[Any]) -> bool:
@@ -129,9 +152,9 @@ def _colour(value: float) -> npt.NDArray[np.float64]:
 
 
 def _draw_sum(column: npt.NDArray[np.uint8], value: float) -> None:
-    """Fill ``column`` from its middle, up above 0 and down below; a sum of 5 fills it."""
+    """Fill ``column`` from its middle, up above 0 and down below; a sum of 5 fills it, a tiny one can be seen."""
     column[:] = _SLATE
     middle = len(column) // 2
-    reach = round(middle * min(abs(value) / 5, 1.0))
+    reach = max(round(middle * min(abs(value) / 5, 1.0)), 5 * (value != 0))
     column[middle - reach if value > 0 else middle : middle if value > 0 else middle + reach] = _colour(np.sign(value))
     column[middle - 1 : middle + 1] = _WHITE
