@@ -1,5 +1,7 @@
 # The newest frames of a game, small and grey.
 
+from libc.string cimport memmove
+
 cdef extern from "puffer_shrink.h":
     ctypedef struct PufferShrink:
         pass

@@ -9,7 +9,6 @@ from cpython.buffer cimport (
     PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 from cpython.exc cimport PyErr_CheckSignals
-from libc.string cimport memmove
 from libc.stdint cimport INT32_MAX
 
 from pufferlib.errors import APIUsageError, PufferError
@@ -31,6 +30,7 @@ cdef void _reset_games(void *batch, int32_t begin, int32_t end) noexcept nogil:
 
 
 cdef void _step_games(void *batch, int32_t begin, int32_t end) noexcept nogil:
+    puffer_take_actions(<PufferBatch *>batch, begin, end)
     (<PufferBatch *>batch).type.step(<PufferBatch *>batch, begin, end)
     puffer_draw_games(<PufferBatch *>batch, begin, end)
 
@@ -43,6 +43,14 @@ cdef c_bool _is_interrupted(void *owner) noexcept with gil:
         (<OceanBatch>owner).interruption = error
         return True
     return False
+
+
+cdef inline bint overlaps(const Py_buffer *one, const Py_buffer *other) noexcept:
+    """Whether they share memory without being the same."""
+    cdef char *first = <char *>one.buf, *second = <char *>other.buf
+    if first == second and one.len == other.len:
+        return False
+    return first < second + other.len and second < first + one.len
 
 
 @cython.final
@@ -62,6 +70,7 @@ cdef class OceanBatch:
 
     cdef PufferBatch batch
     cdef PufferTask resetting, stepping
+    cdef Py_buffer lent  # the actions of the step, if they are the caller's
     cdef str where
     cdef tuple pixels
     cdef Py_buffer views[7]
@@ -249,33 +258,37 @@ cdef class OceanBatch:
         self.busy = True  # before the actions are read, which may run code of theirs
         try:
             if actions is not <object>self.views[ACTIONS].obj:
-                self._take_actions(actions)
+                self._borrow_actions(actions)
             self._run(&self.stepping)
         finally:
+            if self.batch.given is not NULL:
+                self.batch.given = NULL
+                PyBuffer_Release(&self.lent)
             self.busy = False
         self.steps += 1
         return self.steps % self.log_interval == 0
 
-    cdef int _take_actions(self, actions) except -1:
+    cdef int _borrow_actions(self, actions) except -1:
         # The common cases are a C-contiguous int32 or int64 array of the right shape (float32 for a Box);
-        # everything else goes through numpy once.
-        if not PyObject_CheckBuffer(actions) or not self._take_array(actions):
-            self._take_array(self._plain_actions(actions))
+        # everything else goes through numpy once. The threads that step copy it, each its part.
+        if not PyObject_CheckBuffer(actions) or not self._borrow_array(actions):
+            self._borrow_array(self._plain_actions(actions))
         return 0
 
-    cdef bint _take_array(self, array) except -1:
+    cdef bint _borrow_array(self, array) except -1:
         # False when the array is of another type, shape or order than the common cases have.
-        cdef Py_buffer view
         try:
-            PyObject_GetBuffer(array, &view, PyBUF_FORMAT | PyBUF_STRIDES)
+            PyObject_GetBuffer(array, &self.lent, PyBUF_FORMAT | PyBUF_STRIDES)
         except (BufferError, ValueError):  # numpy has types that a buffer cannot describe
             return False
-        try:
-            return self._copy_actions(&view)
-        finally:
-            PyBuffer_Release(&view)
+        if not self._fits(&self.lent):
+            PyBuffer_Release(&self.lent)
+            return False
+        self.batch.is_wide = self.lent.itemsize == 8
+        self.batch.given = self.lent.buf
+        return True
 
-    cdef bint _copy_actions(self, Py_buffer *view) noexcept:
+    cdef bint _fits(self, Py_buffer *view) noexcept:
         cdef Py_buffer *rows = &self.views[ACTIONS]
         cdef char kind = rows.format[0]
         cdef int i
@@ -284,15 +297,9 @@ cdef class OceanBatch:
         for i in range(rows.ndim):
             if view.shape[i] != rows.shape[i]:
                 return False
-        if not PyBuffer_IsContiguous(view, b"C"):
+        if not PyBuffer_IsContiguous(view, b"C") or overlaps(view, rows):
             return False
-        if view.format[0] == kind:
-            memmove(rows.buf, view.buf, rows.len)
-            return True
-        if kind == c"i" and view.itemsize == 8 and (view.format[0] == c"l" or view.format[0] == c"q"):
-            puffer_narrow_actions(<int32_t *>rows.buf, <const int64_t *>view.buf, rows.len // 4)
-            return True
-        return False
+        return view.format[0] == kind or kind == c"i" and view.itemsize == 8 and view.format[0] in (c"l", c"q")
 
     def _plain_actions(self, actions):
         import numpy as np
@@ -307,7 +314,8 @@ cdef class OceanBatch:
             )
         if array.dtype == np.uint64:
             array = np.minimum(array, INT32_MAX)
-        return np.ascontiguousarray(array, np.float32 if box else np.int64)
+        # A copy, which shares no memory with the rows.
+        return np.array(array, np.float32 if box else np.int64, order="C")
 
     def report(self):
         """Means over the episodes finished since the last report, in a list; empty when there were none."""

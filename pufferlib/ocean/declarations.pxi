@@ -71,6 +71,8 @@ cdef extern from "puffer_batch.h" nogil:
         void *observations
         void *final_observations
         void *actions
+        const void *given
+        c_bool is_wide
         void *rewards
         void *terminals
         void *truncations
@@ -98,7 +100,7 @@ cdef extern from "puffer_batch.h" nogil:
                                     const double *values)
     void puffer_batch_destroy(PufferBatch *batch)
     void puffer_batch_bind(PufferBatch *batch)
-    void puffer_narrow_actions(int32_t *to, const int64_t *from_, int64_t count)
+    void puffer_take_actions(const PufferBatch *batch, int32_t begin, int32_t end)
     int64_t puffer_batch_report(const PufferBatch *batch, double *metrics, double *episode_return,
                                 double *episode_length)
     PufferGame *puffer_game(const PufferBatch *batch, int32_t index)

@@ -124,6 +124,20 @@ static inline void puffer_narrow_actions(int32_t *to, const int64_t *from, int64
     }
 }
 
+/* Bring the actions of games [begin, end) from where the caller has them. It is done in the thread that plays
+ * them, because numbers which another core has just written are slow to read. */
+static inline void puffer_take_actions(const PufferBatch *batch, int32_t begin, int32_t end) {
+    if (batch->given == NULL) return;
+    const size_t numbers = (size_t)puffer_action_count(&batch->spec) * (size_t)batch->spec.agents;
+    const size_t first = numbers * (size_t)begin, count = numbers * (size_t)(end - begin);
+    if (batch->is_wide) {
+        puffer_narrow_actions((int32_t *)batch->actions + first, (const int64_t *)batch->given + first,
+                              (int64_t)count);
+    } else {
+        memmove(batch->actions + 4 * first, (const char *)batch->given + 4 * first, 4 * count);
+    }
+}
+
 /* Sum the games' logs into `total`, in the order of the games, and clear them. Returns the episodes. */
 static inline int64_t puffer_batch_report(const PufferBatch *batch, double metrics[PUFFER_MAX_METRICS],
                                           double *episode_return, double *episode_length) {

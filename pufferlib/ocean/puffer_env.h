@@ -278,6 +278,9 @@ struct PufferBatch {
     PufferLog *logs; /* [num_games]; apart from the games, to keep what a step touches small */
     char *observations, *final_observations;
     char *actions;
+    /* Where the caller has the actions of this step, as int64 if they are wide; NULL: in `actions` already. */
+    const void *given;
+    bool is_wide;
     float *rewards;
     bool *terminals, *truncations, *masks;
     /* Where agents see pictures, NULL elsewhere: the caller's rows of them, while the observations above are

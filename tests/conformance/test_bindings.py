@@ -18,7 +18,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.bindings._facts import Facts, all_facts
 from pufferlib.testing import ContractError, check_env
-from tests.conformance.test_vector_backends import FEW, LAYOUTS, NUM_ENVS, OTHERS, Trajectory, first_difference, play
+from tests.conformance.test_vector_backends import LAYOUTS, NUM_ENVS, OTHERS, Trajectory, first_difference, play
 from tests.needs import OWN_PROCESS, missing_binding
 
 CASES = [
@@ -90,7 +90,7 @@ def test_a_seed_decides_and_workers_change_nothing(facts: Facts, name: str, fold
     assert is_same(first, other, STEPS) == (name.partition("/")[2] in facts.deterministic), (
         "another seed, another trajectory"
     )
-    for layout in OTHERS if nightly else ["1 worker"] if num_envs == 1 else FEW:
+    for layout in OTHERS if nightly else ["1 worker" if num_envs == 1 else "2 workers, one per batch"]:
         with make(name, num_envs, **LAYOUTS[layout], overwork=True, timeout_s=300) as envs:
             elsewhere = play(envs, steps, 5)
         if not facts.seeding:

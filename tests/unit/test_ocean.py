@@ -355,6 +355,20 @@ def test_actions_written_in_place_are_taken(name):
         np.testing.assert_array_equal(ours.observations, theirs.observations)
 
 
+@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_actions_may_lie_in_the_memory_of_the_buffer(dtype, shift):
+    model = ocean.Squared(num_envs=8)
+    memory = np.arange(18, dtype=np.int32)
+    buf = buffers.allocate(model.single_observation_space, model.single_action_space, 8) | {"actions": memory[:8]}
+    env = ocean.Squared(num_envs=8, buf=buf)
+    env.reset()
+    actions = memory[2 * shift :].view(dtype)[:8]
+    expected = actions.tolist()
+    env.step(actions)
+    assert env.actions.tolist() == np.clip(expected, -(2**31), 2**31 - 1).tolist()
+
+
 def test_numbers_beyond_int32_stay_invalid():
     """2**32 + 1 must not wrap around to the action 1."""
     env = make("squared", num_envs=4)
