@@ -278,7 +278,7 @@ struct PufferBatch {
     PufferLog *logs; /* [num_games]; apart from the games, to keep what a step touches small */
     char *observations, *final_observations;
     char *actions;
-    /* Where the caller has the actions of this step, as int64 if they are wide; NULL: in `actions` already. */
+    /* Where the caller has the actions of this step, int64 if they are wide; NULL: they lie in `actions`. */
     const void *given;
     bool is_wide;
     float *rewards;
