@@ -29,11 +29,11 @@ CASES = [
 ]
 STEPS = 60
 COMPARED = 1000  # steps that must be the same bytes everywhere
-# Where that would take minutes (CPU time of a step of the batch); --nightly compares these over COMPARED too.
+# Where that would take minutes (CPU time of a step of one game); --nightly compares these over COMPARED too.
 FEWER = {
-    "butterfly/pistonball_v6": 100,  # 42 ms
-    "nmmo/small": 100,  # 36 ms
-    "retro/Airstriker-Genesis-v0": 300,  # 10 ms: games take turns in one emulator
+    "butterfly/pistonball_v6": 100,  # 10 ms
+    "nmmo/small": 100,  # 9 ms
+    "retro/Airstriker-Genesis-v0": 300,  # 2.5 ms: games take turns in one emulator
 }
 LONG_RUN = 10_000  # agent-steps of each binding, divided among its environments
 RESETS = 20

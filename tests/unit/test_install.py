@@ -112,7 +112,9 @@ def test_an_image_stays_as_it_was_built(facts: Any, monkeypatch: pytest.MonkeyPa
 def test_what_is_there_already_needs_no_pip(facts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (registry.folder("tiny") / "lock.txt").write_text(f"numpy=={importlib.metadata.version('numpy')}\n")
     monkeypatch.setattr(install, "_has_module", lambda name: False)
-    install.install(install.plan("tiny"))
+    planned = install.plan("tiny")
+    assert (planned.changes, planned.commands) == ((), ())
+    install.install(planned)
 
 
 @needs_pip
