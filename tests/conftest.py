@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+NIGHT = 20  # times as long may a test take that plays as long as a night allows
+
 # Last, so that it never hides an installed package.
 sys.path.append(str(Path(__file__).parents[1]))
 
@@ -42,6 +44,9 @@ def pytest_configure():
 
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--nightly"):
+        for item in items:
+            if limit := item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(limit.args[0] * NIGHT), append=False)
         return
     left_out = [item for item in items if item.get_closest_marker("nightly")]
     items[:] = [item for item in items if item not in left_out]

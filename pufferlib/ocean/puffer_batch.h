@@ -102,12 +102,9 @@ static inline void puffer_batch_bind(PufferBatch *batch) {
         game->observations = batch->observations + (size_t)i * batch->observation_bytes;
         game->actions = batch->actions + (size_t)i * action_bytes;
         game->rewards = batch->rewards + (size_t)i * agents;
-        game->terminals = batch->terminals + (size_t)i * agents;
-        game->truncations = batch->truncations + (size_t)i * agents;
         game->masks = batch->masks + (size_t)i * agents;
-        game->log = &batch->logs[i];
-        game->final_observations = batch->final_observations + (size_t)i * batch->observation_bytes;
-        game->row_bytes = batch->observation_bytes / agents;
+        game->batch = batch;
+        game->index = i;
     }
 }
 

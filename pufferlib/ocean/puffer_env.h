@@ -175,18 +175,17 @@ typedef struct {
 
 /* ---- The head of every environment's struct ------------------------------------------------------- */
 
+typedef struct PufferBatch PufferBatch;
+
+/* One cache line, because small games cost hardly more than the reading of what they are. */
 typedef struct {
     void *observations;  /* this game's rows: [agents][observation_shape] of observation_type */
     const void *actions; /* [agents] int32_t, or as PufferActionKind says */
     float *rewards;      /* [agents], 0 before each step */
-    bool *terminals;     /* [agents], false before each step; only for players that end one by one */
-    bool *truncations;   /* the same */
     bool *masks;         /* [agents], true at first; a reset writes all of them where players may be absent */
-    /* through PUFFER_END_AGENT */
-    PufferLog *log;
-    char *final_observations; /* rows as in `observations`: the last of agents that ended */
-    size_t row_bytes;         /* of one agent's observation */
     PufferRng rng;
+    const PufferBatch *batch; /* that this is game `index` of; for PUFFER_END_AGENT */
+    int32_t index;
     float episode_return;   /* summed over the agents; the loop keeps it and what follows */
     int32_t episode_length; /* steps, this one included */
     int32_t present;        /* agents that were there when the episode began; see puffer_is_first */
@@ -215,25 +214,6 @@ static inline void puffer_log_episode(PufferLog *log, const void *game, const Pu
     log->episodes++;
 }
 
-static inline void puffer_raise_flag(PufferGame *game, int32_t agent, PufferOutcome outcome) {
-    bool *flags = outcome == PUFFER_TERMINATED ? game->terminals : game->truncations;
-    flags[agent] = true;
-}
-
-static inline void puffer_keep_observation(PufferGame *game, int32_t agent) {
-    const size_t place = (size_t)agent * game->row_bytes;
-    memcpy(game->final_observations + place, (const char *)game->observations + place, game->row_bytes);
-}
-
-/* For games with spec.agents_end: ends the episode of one agent, whose next one begins in the same step.
- * Raises its flag, keeps its last observation, which its row must still show, and counts the episode, with
- * the metrics as they are in the struct now; `table` is <env>_metrics. The end of such a game counts nothing:
- * end every agent that is there before it. */
-#define PUFFER_END_AGENT(env, table, agent, outcome, episode_return, episode_length)                \
-    (puffer_raise_flag(&(env)->game, agent, outcome), puffer_keep_observation(&(env)->game, agent), \
-     puffer_log_episode((env)->game.log, env, table, (int32_t)(sizeof(table) / sizeof *(table)),    \
-                        episode_return, episode_length))
-
 /* What follows the end of an episode. */
 typedef enum {
     PUFFER_SAME_STEP, /* the row shows the next episode at once, final_observations keeps the last observation
@@ -243,8 +223,6 @@ typedef enum {
 } PufferAutoreset;
 
 /* ---- The batch ---------------------------------------------------------------------------------- */
-
-typedef struct PufferBatch PufferBatch;
 
 /* What PUFFER_ENV makes of an environment. Ranges are of games: [begin, end). */
 typedef struct {
@@ -293,6 +271,28 @@ static inline PufferGame *puffer_game(const PufferBatch *batch, int32_t index) {
     return (PufferGame *)(batch->games + (size_t)index * batch->game_bytes);
 }
 
+static inline void puffer_raise_flag(const PufferGame *game, int32_t agent, PufferOutcome outcome) {
+    const PufferBatch *batch = game->batch;
+    bool *flags = outcome == PUFFER_TERMINATED ? batch->terminals : batch->truncations;
+    flags[(size_t)game->index * (size_t)batch->spec.agents + (size_t)agent] = true;
+}
+
+static inline void puffer_keep_observation(const PufferGame *game, int32_t agent) {
+    const PufferBatch *batch = game->batch;
+    const size_t row_bytes = batch->observation_bytes / (size_t)batch->spec.agents;
+    const size_t place = (size_t)game->index * batch->observation_bytes + (size_t)agent * row_bytes;
+    memcpy(batch->final_observations + place, batch->observations + place, row_bytes);
+}
+
+/* For games with spec.agents_end: ends the episode of one agent, whose next one begins in the same step.
+ * Raises its flag, keeps its last observation, which its row must still show, and counts the episode, with
+ * the metrics as they are in the struct now; `table` is <env>_metrics. The end of such a game counts nothing:
+ * end every agent that is there before it. */
+#define PUFFER_END_AGENT(env, table, agent, outcome, episode_return, episode_length)                \
+    (puffer_raise_flag(&(env)->game, agent, outcome), puffer_keep_observation(&(env)->game, agent), \
+     puffer_log_episode(&(env)->game.batch->logs[(env)->game.index], env, table,                    \
+                        (int32_t)(sizeof(table) / sizeof *(table)), episode_return, episode_length))
+
 /* Clear the outcome of the last step of games [begin, end). */
 static inline void puffer_clear_outcome(const PufferBatch *batch, int32_t begin, int32_t end) {
     size_t first = (size_t)begin * batch->spec.agents;
@@ -330,9 +330,12 @@ PUFFER_INLINE void puffer_reset_games(const PufferBatch *batch, int32_t begin, i
 static inline void puffer_end_episode(const PufferBatch *batch, int32_t index, PufferOutcome outcome) {
     PufferGame *game = puffer_game(batch, index);
     const int32_t agents = batch->spec.agents;
+    const size_t first = (size_t)index * (size_t)agents;
+    bool *terminals = batch->terminals + first, *truncations = batch->truncations + first;
+    bool *flags = outcome == PUFFER_TERMINATED ? terminals : truncations;
     for (int32_t agent = 0; agent < agents; agent++) {
-        const bool ended = game->terminals[agent] || game->truncations[agent];
-        if (game->masks[agent] && !ended) puffer_raise_flag(game, agent, outcome);
+        const bool ended = terminals[agent] || truncations[agent];
+        flags[agent] |= game->masks[agent] && !ended;
     }
     if (!batch->spec.agents_end) {
         puffer_log_episode(&batch->logs[index], game, batch->type->metrics, batch->type->num_metrics,

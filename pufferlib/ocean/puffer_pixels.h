@@ -174,14 +174,12 @@ static inline void puffer_draw_final_rows(const PufferBatch *batch, int32_t inde
 
 /* Agents that ended in the last step while their game goes on keep the picture after it. */
 static inline void puffer_keep_rows(const PufferBatch *batch, int32_t index) {
-    const PufferGame *game = puffer_game(batch, index);
     const struct PufferPixels *pixels = batch->pixels;
-    const size_t agents = (size_t)batch->spec.agents;
+    const size_t agents = (size_t)batch->spec.agents, first = (size_t)index * agents;
     const size_t row_bytes = 3 * (size_t)pixels->scale.small_height * (size_t)pixels->scale.small_width;
-    for (size_t agent = 0; agent < agents; agent++) {
-        const size_t place = ((size_t)index * agents + agent) * row_bytes;
-        if (!game->terminals[agent] && !game->truncations[agent]) continue;
-        memcpy(pixels->final_rows + place, pixels->rows + place, row_bytes);
+    for (size_t row = first; row < first + agents; row++) {
+        if (!batch->terminals[row] && !batch->truncations[row]) continue;
+        memcpy(pixels->final_rows + row * row_bytes, pixels->rows + row * row_bytes, row_bytes);
     }
 }
 

@@ -19,7 +19,7 @@ static Moba game;
 static uint8_t rows[MOBA_HEROES][MOBA_OBSERVATION];
 static int32_t actions[MOBA_HEROES][MOBA_ACTIONS];
 static float rewards[MOBA_HEROES];
-static bool terminals[MOBA_HEROES], truncations[MOBA_HEROES], masks[MOBA_HEROES];
+static bool masks[MOBA_HEROES];
 
 /* ---- Making positions ------------------------------------------------------------------------------------
  */
@@ -34,12 +34,8 @@ static void stand_still(void) {
 /* A new game of ten agents, in whose second tick nobody has moved yet and no wave comes. */
 static Moba *begin(uint64_t seed) {
     memset(&game, 0, sizeof game);
-    game.game = (PufferGame){.observations = rows,
-                             .actions = actions,
-                             .rewards = rewards,
-                             .terminals = terminals,
-                             .truncations = truncations,
-                             .masks = masks};
+    game.game =
+        (PufferGame){.observations = rows, .actions = actions, .rewards = rewards, .masks = masks};
     for (size_t i = 0; i < sizeof moba_parameters / sizeof *moba_parameters; i++) {
         puffer_set_parameter((char *)&game, &moba_parameters[i], moba_parameters[i].value);
     }

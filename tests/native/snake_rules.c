@@ -136,7 +136,7 @@ static void check(const Case *tried, const Snake *env) {
     for (int32_t number = 0; number < env->num_snakes; number++) {
         if (env->game.rewards[number] != tried->rewards[number]) fail(tried, "a reward differs");
         const bool died = tried->rewards[number] == DEATH;
-        if (env->game.terminals[number] != died) fail(tried, "a terminal differs");
+        if (env->game.batch->terminals[number] != died) fail(tried, "a terminal differs");
     }
 }
 
