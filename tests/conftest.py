@@ -71,5 +71,7 @@ def shared_load(nodeid):
     """What the test shares with others: the Ray cluster, which fills the machine too, or the packages of a binding."""
     if nodeid.startswith("tests/cluster/"):
         return "cluster"
-    binding = re.match(r"tests/conformance/test_bindings\.py::.*\[(\w+)/|tests/unit/bindings/test_(\w+)\.py::", nodeid)
-    return f"binding {binding[1] or binding[2]}" if binding else nodeid
+    for pattern in (r"tests/\w+/test_bindings\.py::.*\[(\w+)/", r"tests/unit/bindings/test_(\w+)\.py::"):
+        if binding := re.match(pattern, nodeid):
+            return f"binding {binding[1]}"
+    return nodeid
