@@ -34,8 +34,7 @@ static void stand_still(void) {
 /* A new game of ten agents, in whose second tick nobody has moved yet and no wave comes. */
 static Moba *begin(uint64_t seed) {
     memset(&game, 0, sizeof game);
-    game.game =
-        (PufferGame){.observations = rows, .actions = actions, .rewards = rewards, .masks = masks};
+    game.game = (PufferGame){.observations = rows, .actions = actions, .rewards = rewards, .masks = masks};
     for (size_t i = 0; i < sizeof moba_parameters / sizeof *moba_parameters; i++) {
         puffer_set_parameter((char *)&game, &moba_parameters[i], moba_parameters[i].value);
     }
