@@ -195,9 +195,9 @@ cdef class PettingZooStep(EmulatedRows):
                 if found is not NULL:
                     self.write_reward(row, <object>found)
                 found = next_or_get(truncations, &truncated_place, name)
-                truncated = found is not NULL and <object>found
+                truncated = found is not NULL and self.flag_of("the truncation", <object>found)
                 found = next_or_get(terminations, &terminated_place, name)
-                terminated = found is not NULL and <object>found
+                terminated = found is not NULL and self.flag_of("the termination", <object>found)
                 terminated = terminated or not (self.is_listed[row] or truncated)  # it vanished
                 self.at(TRUNCATIONS)[row] = truncated
                 self.at(TERMINALS)[row] = terminated

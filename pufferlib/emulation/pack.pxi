@@ -63,6 +63,8 @@ cdef enum:
     ALWAYS_LOOKED_AT = 4096  # bytes: a leaf of reals up to this size is searched for NaN in every step
 
 cdef object ndarray = np.ndarray
+cdef object numpy_true = np.True_  # there is one, and one of the other
+cdef object numpy_false = np.False_
 cdef object int32_type = np.int32
 cdef object int64_type = np.int64
 cdef object float32_type = np.float32

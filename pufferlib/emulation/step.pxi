@@ -202,6 +202,26 @@ cdef class EmulatedRows(Rows):
             "return a float, and look for a division by zero if it is nan"
         )
 
+    cdef inline bint flag_of(self, str name, value) except -1:
+        """Whether an episode is said to have ended."""
+        if value is False or value is numpy_false:
+            return False
+        if value is True or value is numpy_true:
+            return True
+        return self.unusual_flag(name, value)
+
+    cdef bint unusual_flag(self, str name, value) except -1:
+        # A string or a list would count as true whatever it says.
+        try:
+            number = value.item() if hasattr(value, "item") else value
+        except (TypeError, ValueError):
+            number = None
+        if not isinstance(number, (bool, int, float)) or number not in (0, 1):
+            raise APIUsageError(
+                f"emulation: {name} must be True or False, got {value!r} from {self.wrapped}; return a bool"
+            )
+        return bool(number)
+
     cdef inline tuple step_wrapped(self, action):
         """The five values that the environment's ``step`` returns."""
         outcome = self.wrapped.step(action)
@@ -265,7 +285,8 @@ cdef class GymnasiumStep(EmulatedRows):
     cdef inline tuple act(self, action):
         cdef bint terminated, truncated
         outcome = self.step_wrapped(action)
-        terminated, truncated = outcome[2], outcome[3]
+        terminated = self.flag_of("terminated", outcome[2])
+        truncated = self.flag_of("truncated", outcome[3])
         self.show(0, outcome[0], False)
         self.write_reward(0, outcome[1])
         self.at(TERMINALS)[0] = terminated

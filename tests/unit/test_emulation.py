@@ -498,12 +498,19 @@ class TestOutcome:
     def test_any_kind_of_number_is_a_reward(self, reward):
         assert self.step(reward, False, False, {}) == (2.0, False, False, False)
 
-    @pytest.mark.parametrize("true", [True, np.bool_(True), np.array(True), 1])
-    @pytest.mark.parametrize("false", [False, np.bool_(False), np.array(False), 0])
+    @pytest.mark.parametrize("true", [True, np.bool_(True), np.array(True), np.array([True]), 1, 1.0])
+    @pytest.mark.parametrize("false", [False, np.bool_(False), np.array(False), np.array([False]), 0, 0.0])
     def test_any_kind_of_truth_is_an_end(self, true, false):
         assert self.step(0.0, true, false, {}) == (0.0, True, False, True)
         assert self.step(0.0, false, true, {}) == (0.0, False, True, True)
         assert self.step(0.0, false, false, {}) == (0.0, False, False, False)
+
+    @pytest.mark.parametrize("flag", ["False", None, [False], 2, float("nan"), np.zeros(2, bool)])
+    def test_what_is_no_truth_ends_nothing(self, flag):
+        with pytest.raises(APIUsageError, match=r"terminated must be True or False, got .* from <Returns"):
+            self.step(0.0, flag, False, {})
+        with pytest.raises(APIUsageError, match=r"truncated must be True or False, got .* from <Returns"):
+            self.step(0.0, False, flag, {})
 
     @pytest.mark.parametrize("nan", [float("nan"), np.float32("nan"), np.array(np.nan)])
     def test_a_reward_that_is_nan_is_refused(self, nan):

@@ -236,6 +236,19 @@ def test_a_reward_or_observation_that_is_nan_is_refused_and_the_agent_named():
     assert error.value.__notes__ == ["agent: 'b'"]
 
 
+@pytest.mark.parametrize(("place", "name"), [(2, "termination"), (3, "truncation")])
+def test_a_flag_that_is_no_truth_is_refused_and_the_agent_named(place, name):
+    env = PettingZooPufferEnv(Arena(*[alive("a", "b")] * 3))
+    env.reset()
+    step = env.env.step
+    env.env.step = lambda actions: [
+        value if i != place else {"a": False, "b": "False"} for i, value in enumerate(step(actions))
+    ]
+    with pytest.raises(APIUsageError, match=rf"the {name} must be True or False, got 'False' from arena") as error:
+        env.step([0, 0, 0])
+    assert error.value.__notes__ == ["agent: 'b'"]
+
+
 def test_a_failed_reset_starts_no_episode():
     env = PettingZooPufferEnv(Arena(*[alive("a")] * 3))
     env.reset()
