@@ -149,7 +149,7 @@ class Game:
     def areas(self) -> dict[int, Area]:
         """Where in the picture actions have a place; nowhere in most games."""
         find = getattr(self._env.driver_env, "areas", None)
-        return {} if find is None or self.over else find()
+        return {} if find is None or self.over else find(**self._for_me)
 
     def lines(self, has_mouse: bool = True) -> list[str]:
         """How it stands, and the keys; places to click on where there is a mouse."""

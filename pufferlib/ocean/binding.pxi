@@ -349,8 +349,8 @@ cdef class OceanBatch:
         canvas.pixels = &picture[0, 0, 0]
         self.batch.type.draw(puffer_game(&self.batch, <int32_t>index), &canvas)
 
-    def areas(self, int64_t index):
-        """Where in the picture of game ``index`` actions are: a dict of x, y, width and height by action."""
+    def areas(self, int64_t index, int32_t agent):
+        """Where in an agent's picture of game ``index`` actions are: a dict of x, y, width and height by action."""
         cdef PufferArea area
         cdef int32_t action
         self._check("areas")
@@ -358,7 +358,7 @@ cdef class OceanBatch:
         if self.batch.type.area is NULL or not self.ready or not 0 <= index < self.batch.num_games:
             return found
         for action in range(self.batch.spec.action_sizes[0]):
-            if self.batch.type.area(puffer_game(&self.batch, <int32_t>index), action, &area):
+            if self.batch.type.area(puffer_game(&self.batch, <int32_t>index), agent, action, &area):
                 found[action] = (area.x, area.y, area.width, area.height)
         return found
 

@@ -88,7 +88,7 @@ cdef extern from "puffer_batch.h" nogil:
         int32_t num_metrics
         const PufferKey *keys
         int32_t num_keys
-        c_bool (*area)(const void *game, int32_t action, PufferArea *area) noexcept nogil
+        c_bool (*area)(const void *game, int32_t agent, int32_t action, PufferArea *area) noexcept nogil
         void (*reset)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
         void (*step)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
         void (*draw)(const void *game, PufferCanvas *canvas) noexcept nogil

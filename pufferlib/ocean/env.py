@@ -173,20 +173,28 @@ class OceanEnv(PufferEnv):
             SystemExit: The person has closed the window. The environment goes on without if it is caught.
         """
         picture = np.empty(self._picture_shape, np.uint8)
-        self._batch.render(env_index, -1 if agent is None else self._checked_agent(agent), picture)
+        self._batch.render(env_index, -1 if agent is None else self._checked_agent("render", agent), picture)
         self._shown = env_index
         return self._view.show(picture)
 
-    def _checked_agent(self, agent: object) -> int:
+    def _checked_agent(self, method: str, agent: object) -> int:
         agents = self.num_agents // self.num_envs
         if not isinstance(agent, int | np.integer) or not 0 <= agent < agents:
-            where = f"{type_of(self.name).class_name}.render"
-            raise APIUsageError(f"{where}: agent must be None or an int from 0 to {agents - 1}, got {agent!r}")
+            where = f"{type_of(self.name).class_name}.{method}"
+            allowed = "None or an int" if method == "render" else "an int"
+            raise APIUsageError(f"{where}: agent must be {allowed} from 0 to {agents - 1}, got {agent!r}")
         return int(agent)
 
-    def areas(self, env_index: int = 0) -> dict[int, tuple[int, int, int, int]]:
-        """Where in the picture of game ``env_index`` actions have a place: x, y, width and height in px, by action."""
-        return self._batch.areas(env_index)
+    def areas(self, env_index: int = 0, agent: int = 0) -> dict[int, tuple[int, int, int, int]]:
+        """Where an agent's actions have a place in its picture of game ``env_index``.
+
+        Returns:
+            x, y, width and height in px, by action.
+
+        Raises:
+            APIUsageError: There is no such agent.
+        """
+        return self._batch.areas(env_index, self._checked_agent("areas", agent))
 
     def close(self) -> None:
         """Free the games, and close the window. The arrays stay valid; closing twice is fine."""

@@ -17,9 +17,10 @@
  *   static const PufferKey pong_keys[]             the keyboard of a person who plays it, in pong_render.h
  *   size_t pong_bytes(const void *game)            the size of a game with these parameters: the struct and
  *                                                  what lies behind it, which is zero at first
- *   bool go_area(const void *, int32_t action, PufferArea *)   of a Discrete action that has a place in the
- *                                                  picture: where a person clicks; false: nowhere now
- *   void pong_prepare(void)                        fills constant tables; called once in a process
+ *   bool go_area(const void *, int32_t agent, int32_t action, PufferArea *)   of a Discrete action that has a
+ *                                                  place in the picture for that agent: where a person
+ * clicks; false: nowhere now void pong_prepare(void)                        fills constant tables; called
+ * once in a process
  *
  * Rules. The loop clears rewards and flags before a step and calls reset after an episode, when the mode of
  * the batch says so: a step never resets itself. An observation row keeps its content from step to step, so
@@ -237,7 +238,8 @@ typedef struct {
     int32_t num_metrics;
     const PufferKey *keys; /* NULL where digits, or what is typed, are actions */
     int32_t num_keys;
-    bool (*area)(const void *game, int32_t action, PufferArea *area); /* NULL where no action has a place */
+    /* NULL where no action has a place */
+    bool (*area)(const void *game, int32_t agent, int32_t action, PufferArea *area);
     const char *(*spec)(const void *game, PufferSpec *spec);
     void (*reset)(const PufferBatch *batch, int32_t begin, int32_t end);
     void (*step)(const PufferBatch *batch, int32_t begin, int32_t end);

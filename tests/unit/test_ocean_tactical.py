@@ -554,7 +554,20 @@ def test_a_click_on_a_place_walks_there_or_else_makes_an_arrow_explode_there():
         allowed = legal(rows[player])
         walks = {action for action in allowed if MOVE <= action < EXPLODE}
         blasts = {action for action in allowed if EXPLODE <= action < FLY and action - EXPLODE + MOVE not in walks}
-        areas = env.areas()
+        areas = env.areas(agent=player)
+        assert env.areas(agent=1 - player) == {}, "it is not its turn"
         assert set(areas) == walks | blasts
         assert len(set(areas.values())) == len(areas)
+        play(env, END)
+
+
+def test_each_player_sees_its_side_of_the_board_below():
+    env, rows = two_players(seed=3, render_mode="rgb_array")
+    for player in (actor(rows), 1 - actor(rows)):
+        assert actor(rows) == player
+        walks = [area for action, area in env.areas(agent=player).items() if MOVE <= action < EXPLODE]
+        x, y, width, height = max(walks, key=lambda area: area[1])  # where nothing stands before it
+        for viewer in (player, 1 - player):
+            red, green, blue = env.render(agent=viewer)[y + height - 2, x + width // 2].tolist()  # below the dot
+            assert (blue > green > red) == (viewer == player), "what is in reach is blue, the rest is green"
         play(env, END)

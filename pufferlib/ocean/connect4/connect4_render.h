@@ -21,8 +21,8 @@ static const PufferKey connect4_keys[] = {
     {"7", 0, 6, "rightmost column"},
 };
 
-static inline bool connect4_area(const void *game, int32_t action, PufferArea *area) {
-    (void)game;
+static inline bool connect4_area(const void *game, int32_t agent, int32_t action, PufferArea *area) {
+    (void)game, (void)agent;
     *area = (PufferArea){CONNECT4_LEFT + CONNECT4_PITCH * action, CONNECT4_TOP, CONNECT4_PITCH,
                          CONNECT4_PITCH * CONNECT4_ROWS};
     return true;

@@ -28,7 +28,8 @@ static inline GoPlace go_place_of(const Go *env) {
 }
 
 /* A person clicks on the points where black may play. */
-static inline bool go_area_of_action(const void *game, int32_t action, PufferArea *area) {
+static inline bool go_area_of_action(const void *game, int32_t agent, int32_t action, PufferArea *area) {
+    (void)agent;
     const Go *env = game;
     const GoPlace place = go_place_of(env);
     if (go_point(env, action) == GO_NOWHERE) return false;

@@ -1,6 +1,7 @@
-/* Tactical, drawn from above at a slant: the first unit's side of the board is below on the left. Ground in
- * reach is blue, places for the explosive arrow have a dot; what happened in the last step is drawn and
- * listed; both units' points stand in the corners. An arrow points to the unit that the picture is for. */
+/* Tactical, drawn from above at a slant: the first unit's side of the board is below on the left, or the side
+ * of the unit that the picture is for, to which an arrow points. Ground in reach is blue, places for the
+ * explosive arrow have a dot; what happened in the last step is drawn and listed; both units' points stand in
+ * the corners. */
 #ifndef TACTICAL_RENDER_H
 #define TACTICAL_RENDER_H
 
@@ -36,26 +37,34 @@ static const char *const tactical_names[] = {"CYAN", "ORANGE"};
 
 /* ---- The board ------------------------------------------------------------------------------------ */
 
-static inline int32_t tactical_pixel_x(const PufferCanvas *canvas, int32_t place) {
-    return canvas->width / 2 + (tactical_x(place) - tactical_y(place)) * TACTICAL_TILE_WIDTH;
+/* Where a place of the board lies in the picture, and the other way round: the second unit sees it turned, as
+ * in its observation and its actions. */
+static inline int32_t tactical_seen(const PufferCanvas *canvas, int32_t place) {
+    return canvas->agent == 1 ? tactical_turned(place) : place;
 }
 
-static inline int32_t tactical_pixel_y(int32_t place) {
-    return TACTICAL_BOARD_TOP + (tactical_x(place) + tactical_y(place)) * TACTICAL_TILE_HEIGHT;
+static inline int32_t tactical_pixel_x(const PufferCanvas *canvas, int32_t place) {
+    const int32_t seen = tactical_seen(canvas, place);
+    return canvas->width / 2 + (tactical_x(seen) - tactical_y(seen)) * TACTICAL_TILE_WIDTH;
+}
+
+static inline int32_t tactical_pixel_y(const PufferCanvas *canvas, int32_t place) {
+    const int32_t seen = tactical_seen(canvas, place);
+    return TACTICAL_BOARD_TOP + (tactical_x(seen) + tactical_y(seen)) * TACTICAL_TILE_HEIGHT;
 }
 
 /* A click on a place walks there, or where that is out of reach makes the explosive arrow hit it. */
-static inline bool tactical_area(const void *game, int32_t action, PufferArea *area) {
+static inline bool tactical_area(const void *game, int32_t agent, int32_t action, PufferArea *area) {
     const Tactical *env = game;
-    const PufferCanvas canvas = {.width = TACTICAL_PICTURE_WIDTH, .height = TACTICAL_PICTURE_HEIGHT};
-    if (action < TACTICAL_MOVE || action >= TACTICAL_FLY || env->actor >= env->players) return false;
-    const int32_t own = tactical_place_of_cell((action - TACTICAL_MOVE) % TACTICAL_CELLS);
+    const PufferCanvas canvas = {.width = TACTICAL_PICTURE_WIDTH, .agent = agent};
+    if (action < TACTICAL_MOVE || action >= TACTICAL_FLY || agent != env->actor) return false;
     if (!tactical_is_legal(&env->options, action)) return false;
+    const int32_t own = tactical_place_of_cell((action - TACTICAL_MOVE) % TACTICAL_CELLS);
     if (action >= TACTICAL_EXPLODE && tactical_has(&env->options.moves, own)) return false;
-    const int32_t place = env->actor == 0 ? own : tactical_turned(own);
+    const int32_t place = agent == 0 ? own : tactical_turned(own);
     *area = (PufferArea){
         .x = tactical_pixel_x(&canvas, place) - TACTICAL_TILE_WIDTH / 2,
-        .y = tactical_pixel_y(place) - TACTICAL_TILE_HEIGHT / 2,
+        .y = tactical_pixel_y(&canvas, place) - TACTICAL_TILE_HEIGHT / 2,
         .width = TACTICAL_TILE_WIDTH,
         .height = TACTICAL_TILE_HEIGHT,
     };
@@ -71,7 +80,7 @@ static inline void tactical_draw_lozenge(PufferCanvas *canvas, int32_t x, int32_
 }
 
 static inline void tactical_draw_tile(PufferCanvas *canvas, int32_t place, uint32_t colour) {
-    tactical_draw_lozenge(canvas, tactical_pixel_x(canvas, place), tactical_pixel_y(place),
+    tactical_draw_lozenge(canvas, tactical_pixel_x(canvas, place), tactical_pixel_y(canvas, place),
                           TACTICAL_TILE_WIDTH, TACTICAL_TILE_HEIGHT, colour);
 }
 
@@ -109,7 +118,7 @@ static inline void tactical_draw_place(const Tactical *env, PufferCanvas *canvas
     const int32_t own = env->actor == 0 ? place : tactical_turned(place);
     if (tactical_has(&map->walls, place)) return;
     if (!tactical_has(&map->ground, place)) {
-        tactical_draw_hole(canvas, tactical_pixel_x(canvas, place), tactical_pixel_y(place),
+        tactical_draw_hole(canvas, tactical_pixel_x(canvas, place), tactical_pixel_y(canvas, place),
                            TACTICAL_TILE_WIDTH, TACTICAL_TILE_HEIGHT);
     } else if (tactical_is_scorched(env, place)) {
         tactical_draw_tile(canvas, place, scorched[odd]);
@@ -118,7 +127,7 @@ static inline void tactical_draw_place(const Tactical *env, PufferCanvas *canvas
         tactical_draw_tile(canvas, place, reached ? reach[odd] : ground[odd]);
     }
     if (!tactical_is_over(env) && tactical_has(&env->options.blasts, own)) {
-        tactical_draw_lozenge(canvas, tactical_pixel_x(canvas, place), tactical_pixel_y(place), 5, 3,
+        tactical_draw_lozenge(canvas, tactical_pixel_x(canvas, place), tactical_pixel_y(canvas, place), 5, 3,
                               tactical_colours[env->actor]);
     }
 }
@@ -149,7 +158,7 @@ static inline void tactical_draw_archer(const Tactical *env, PufferCanvas *canva
 }
 
 static inline void tactical_draw_standing(const Tactical *env, PufferCanvas *canvas, int32_t place) {
-    const int32_t x = tactical_pixel_x(canvas, place), y = tactical_pixel_y(place);
+    const int32_t x = tactical_pixel_x(canvas, place), y = tactical_pixel_y(canvas, place);
     if (tactical_has(&tactical_map(env)->walls, place)) tactical_draw_block(canvas, x, y);
     if (place == env->units[0].place) tactical_draw_archer(env, canvas, 0, x, y);
     if (place == tactical_turned(env->units[1].place)) tactical_draw_archer(env, canvas, 1, x, y);
@@ -160,8 +169,9 @@ static inline void tactical_draw_event(PufferCanvas *canvas, const TacticalEvent
                                        [TACTICAL_FLYING] = DRAW_YELLOW,
                                        [TACTICAL_ROOTING] = DRAW_GREEN,
                                        [TACTICAL_WINDY] = DRAW_WHITE};
-    const int32_t from_x = tactical_pixel_x(canvas, event->from), from_y = tactical_pixel_y(event->from);
-    const int32_t to_x = tactical_pixel_x(canvas, event->to), to_y = tactical_pixel_y(event->to);
+    const int32_t from_x = tactical_pixel_x(canvas, event->from),
+                  from_y = tactical_pixel_y(canvas, event->from);
+    const int32_t to_x = tactical_pixel_x(canvas, event->to), to_y = tactical_pixel_y(canvas, event->to);
     if (event->spell == TACTICAL_SPELLS) {
         for (int32_t i = 0; i <= 8; i++) {
             tactical_draw_lozenge(canvas, from_x + (to_x - from_x) * i / 8, from_y + (to_y - from_y) * i / 8,
@@ -186,7 +196,7 @@ static inline void tactical_draw_events(const Tactical *env, PufferCanvas *canva
 static inline void tactical_draw_arrow(const Tactical *env, PufferCanvas *canvas) {
     const int32_t own = env->units[canvas->agent].place,
                   place = canvas->agent == 0 ? own : tactical_turned(own);
-    draw_arrow(canvas, tactical_pixel_x(canvas, place), tactical_pixel_y(place) - 84);
+    draw_arrow(canvas, tactical_pixel_x(canvas, place), tactical_pixel_y(canvas, place) - 84);
 }
 
 /* ---- Texts ------------------------------------------------------------------------------------------ */
@@ -263,7 +273,7 @@ static inline void tactical_draw(const Tactical *env, PufferCanvas *canvas) {
     for (int32_t depth = 0; depth < 2 * TACTICAL_SIDE - 1; depth++) {
         for (int32_t x = 0; x < TACTICAL_SIDE; x++) {
             if (!tactical_is_inside(x, depth - x)) continue;
-            tactical_draw_standing(env, canvas, tactical_place(x, depth - x));
+            tactical_draw_standing(env, canvas, tactical_seen(canvas, tactical_place(x, depth - x)));
         }
     }
     tactical_draw_events(env, canvas, false);
