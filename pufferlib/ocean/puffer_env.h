@@ -17,10 +17,10 @@
  *   static const PufferKey pong_keys[]             the keyboard of a person who plays it, in pong_render.h
  *   size_t pong_bytes(const void *game)            the size of a game with these parameters: the struct and
  *                                                  what lies behind it, which is zero at first
- *   bool go_area(const void *, int32_t agent, int32_t action, PufferArea *)   of a Discrete action that has a
- *                                                  place in the picture for that agent: where a person
- * clicks; false: nowhere now void pong_prepare(void)                        fills constant tables; called
- * once in a process
+ *   bool go_area(const void *, int32_t agent, int32_t action, PufferArea *)
+ *                                                  where in the picture for that agent a person clicks
+ *                                                  for a Discrete action; false: nowhere now
+ *   void pong_prepare(void)                        fills constant tables; called once in a process
  *
  * Rules. The loop clears rewards and flags before a step and calls reset after an episode, when the mode of
  * the batch says so: a step never resets itself. An observation row keeps its content from step to step, so

@@ -177,7 +177,7 @@ def test_same_bytes_as_serial(name, autoreset, layout, nightly):
 @pytest.mark.parametrize("name", BINDINGS)
 def test_same_bytes_as_serial_for_every_binding(name, layout, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    check(name, {"backend": "Ray", **LAYOUTS[layout]}, 300)
+    check(name, {"backend": "Ray", **LAYOUTS[layout]}, 1000)
 
 
 def test_the_actors_spread_over_the_nodes_and_end_with_close():
