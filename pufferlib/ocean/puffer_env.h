@@ -178,7 +178,7 @@ typedef struct {
 
 typedef struct PufferBatch PufferBatch;
 
-/* One cache line, because small games cost hardly more than the reading of what they are. */
+/* 64 bytes: of many small games, a good part of a step is the reading of their memory. */
 typedef struct {
     void *observations;  /* this game's rows: [agents][observation_shape] of observation_type */
     const void *actions; /* [agents] int32_t, or as PufferActionKind says */
