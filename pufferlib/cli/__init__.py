@@ -5,6 +5,7 @@ understood; 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -41,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     # another program has the core of one of them, an update takes nine times as long. They shall sleep soon.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # in a locale without ✓ or ±, a ? is better than no answer
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()

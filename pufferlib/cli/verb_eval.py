@@ -74,6 +74,8 @@ def run(argv: list[str]) -> int:
         parse_config(PROG, load_config("RUN"), flags, ABOUT)
     if not target:
         raise UsageError(f"{PROG}: name a run, a checkpoint or an environment, for example: puffer eval breakout")
+    if options.video and (options.video.is_dir() or not options.video.parent.is_dir()):
+        raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
     found = find_run(PROG, target, options.runs)
     config = parse_config(PROG, Config.load(found.config), flags, ABOUT)
     say(f"{style(config.env_name, 'bold')}: playing {config.eval.episodes} episodes with {found.checkpoint}")

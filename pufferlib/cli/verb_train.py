@@ -76,10 +76,10 @@ def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
 
     device = pick_device(config.train.device)
     say(f"{style(config.env_name, 'bold')} on {describe_device(device)}")
-    config.save(files.config)
     with contextlib.closing(Trainer(config, files.folder)) as trainer:
         if checkpoint:
             trainer.restore(checkpoint)
+        config.save(files.config)  # not before: flags that do not fit the checkpoint must not stay in the run
         say(f"the run is kept in {files.folder}")
         title = f"{config.env_name}, seed {config.train.seed}"
         trainer.loggers = [JsonlLogger(files.metrics), progress_logger(Console(), title, device.type)]

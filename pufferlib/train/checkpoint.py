@@ -50,7 +50,7 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
         raise APIUsageError(
             f"checkpoint.load: cannot read {path}: {error.strerror}; give the path of a run's checkpoint.pt"
         ) from error
-    except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError) as error:
+    except (RuntimeError, EOFError, LookupError, pickle.UnpicklingError, ValueError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise APIUsageError(
             f"checkpoint.load: {path} is not a checkpoint, or is damaged ({reason}); "

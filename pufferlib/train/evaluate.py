@@ -120,13 +120,16 @@ class _Game:
         self._means = EpisodeMeans()
         self._waited_for = np.zeros(self.env.num_agents, bool)  # agents that were there, until they end
         self._ended = np.zeros(self.env.num_agents, bool)
+        self.begins = np.zeros(self.env.num_agents, bool)  # agents whose observation starts an episode of their own
 
     def step(self, actions: Any) -> bool:
         """Act; True when the episode has ended."""
         self._waited_for |= self.env.masks & ~self._ended
+        absent = ~self.env.masks
         self.observations, _, terminals, truncations, infos = self.env.step(actions)
         self.steps += 1
         self._means.add(infos)
+        self.begins = terminals | truncations | absent
         self._ended |= terminals | truncations
         self._waited_for &= ~self._ended
         if not self._waited_for.any():
@@ -175,6 +178,8 @@ def _choose(
     if policy is None:
         return [game.env.action_space.sample() for game in playing]
     observations = np.concatenate([game.observations for game in playing])
+    for memory in state.values():  # ends with each life, as in training
+        memory[torch.from_numpy(np.concatenate([game.begins for game in playing]))] = 0
     params, _ = policy.forward_eval(torch.from_numpy(observations).to(generator.device), state)
     distribution = policy.distribution
     chosen = distribution.mode(params) if config.eval.greedy else distribution.sample(params, generator)

@@ -92,6 +92,8 @@ def test_each_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> No
         (["train", "squared", "--resume"], "puffer train: argument --resume: expected one argument"),
         (["train", "--resume", "absent"], "puffer train: 'absent' is no run, no checkpoint and no environment"),
         (["eval"], "puffer eval: name a run, a checkpoint or an environment"),
+        (["eval", "x", "--video", "absent/film.mp4"], "--video must be a file in a folder that exists, got absent/film.mp4"),
+        (["eval", "x", "--video", "."], "puffer eval: --video must be a file in a folder that exists, got ."),
         (["eval", "squard"], "'squard' is no run, no checkpoint and no environment; did you mean 'squared'?"),
     ],
 )
@@ -274,6 +276,12 @@ def test_threads_that_wait_leave_the_core_to_others(
     assert os.environ.get("GOMP_SPINCOUNT") == spins
 
 
+def test_a_locale_without_the_signs_gets_question_marks() -> None:
+    command = [sys.executable, "-c", "from pufferlib.cli import main; main(['doctor'])"]
+    output = subprocess.check_output(command, env={**os.environ, "PYTHONIOENCODING": "latin-1"})
+    assert b"? python" in output
+
+
 def test_a_folder_that_is_gone_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -302,6 +310,16 @@ def test_a_run_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [row["agent_steps"] for row in rows(run)] == [512 * i for i in range(1, 17)]
     assert "total_timesteps = 8192" in (run / "config.toml").read_text()
     assert json.loads((run / "summary.json").read_text())["agent_steps"] == 8192
+
+
+def test_flags_that_do_not_fit_the_checkpoint_leave_the_run_as_it_was(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "squared", *TINY]) == 0
+    settings = (only_run(here) / "config.toml").read_text()
+    assert main(["train", "--resume", "squared", "--env.size", "3"]) == 1
+    assert "checkpoint does not fit" in capsys.readouterr().err
+    assert (only_run(here) / "config.toml").read_text() == settings
 
 
 def test_two_runs_in_one_second_get_a_folder_each(here: Path) -> None:

@@ -42,6 +42,7 @@ class Evil:
     [
         (lambda path: None, "cannot read .*No such file"),
         (lambda path: path.write_bytes(b"no checkpoint"), "is not a checkpoint, or is damaged"),
+        (lambda path: path.write_bytes(b"hi\n"), "is not a checkpoint, or is damaged"),
         (lambda path: path.write_bytes(b""), "is not a checkpoint, or is damaged"),
         (lambda path: path.write_bytes(pickle.dumps(Evil(), protocol=2)), "is not a checkpoint, or is damaged"),
         (lambda path: torch.save([1], path), "must have format 1, got list"),

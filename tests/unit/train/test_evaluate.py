@@ -51,30 +51,49 @@ def test_pictures_of_the_first_episode_only(config):
     assert len(many) == len(pictures)
 
 
+class FirstSeen(torch.nn.Module):
+    """Names forever the number that it saw first in the episode."""
+
+    def __init__(self, env):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+        self.distribution = make_policy(env).distribution
+
+    def initial_state(self, num_agents, device="cpu"):
+        return {"seen": torch.zeros(num_agents, 3)}
+
+    def forward_eval(self, observations, state):
+        state["seen"] = torch.where(state["seen"].any(-1, keepdim=True), state["seen"], observations)
+        return 100 * state["seen"], torch.zeros(len(observations))
+
+
 def test_memory_belongs_to_its_game(target_env, config):
-    class FirstSeen(torch.nn.Module):
-        """Names forever the number that it saw first in the episode."""
-
-        def __init__(self):
-            super().__init__()
-            self.weight = torch.nn.Parameter(torch.zeros(1))
-            self.distribution = make_policy(target_env(1)).distribution
-
-        def initial_state(self, num_agents, device="cpu"):
-            return {"seen": torch.zeros(num_agents, 3)}
-
-        def forward_eval(self, observations, state):
-            state["seen"] = torch.where(state["seen"].any(-1, keepdim=True), state["seen"], observations)
-            return 100 * state["seen"], torch.zeros(len(observations))
-
     lengths = iter([4, 1, 3, 2])
 
     def creator(buf=None, seed=0, **_):
         return target_env(2, length=next(lengths), hide=True, buf=buf, seed=seed)
 
-    result = evaluate(config, FirstSeen(), 4, seed=0, env_creator=creator)
+    result = evaluate(config, FirstSeen(target_env(1)), 4, seed=0, env_creator=creator)
     assert result.scores == (4.0, 1.0, 3.0, 2.0)
     assert result.episode_length == 2.5
+
+
+def test_memory_ends_with_a_life(target_env, config):
+    class Lives(target_env):
+        """Five lives, each with a number of its own; the score is known after the last."""
+
+        lives, total = 0, 0.0
+
+        def step(self, actions):
+            *outcome, infos = super().step(actions)
+            if infos:
+                self.lives, self.total = self.lives + 1, self.total + infos[0]["score"]
+            return *outcome, [{"score": self.total}] if self.lives == 5 else []
+
+    def creator(buf=None, seed=0, **_):
+        return Lives(2, length=3, hide=True, buf=buf, seed=seed)
+
+    assert evaluate(config, FirstSeen(target_env(1)), 1, seed=0, env_creator=creator).scores == (15.0,)
 
 
 def test_endless_episodes_are_abandoned(target_env):
