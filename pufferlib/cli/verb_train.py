@@ -12,7 +12,7 @@ from pufferlib.cli.console import note, say, style
 from pufferlib.cli.errors import UsageError
 from pufferlib.cli.runs import RUNS, Run, find_run, new_run
 from pufferlib.cpus import usable_cpus
-from pufferlib.errors import UnknownNameError
+from pufferlib.errors import PufferError, UnknownNameError
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.text import short
 
@@ -96,6 +96,9 @@ def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
     except KeyboardInterrupt:
         note(f"stopped before the evaluation ended; the agent is kept: puffer eval {files.folder}")
         return 130
+    except PufferError:
+        note(f"the agent was trained, but not evaluated; it is kept: puffer eval {files.folder}")
+        raise
     return 0
 
 

@@ -111,8 +111,8 @@ class TrainConfig:
         reward_scale: Rewards are multiplied by this before learning; scores are not.
         reward_clip: Then limited to plus or minus this; 0 is off.
         checkpoint_interval: Updates between checkpoints; 0 keeps only the one at the end.
-        exact_resume: Start new episodes at every checkpoint, so that a resumed run repeats the
-            uninterrupted one byte for byte.
+        exact_resume: Start new episodes at every checkpoint, so that a run resumed from one of every
+            ``checkpoint_interval`` updates repeats the uninterrupted one byte for byte.
     """
 
     seed: int = 42

@@ -162,7 +162,8 @@ class Trainer:
 
         What no checkpoint can hold is the inside of the environments: they start new episodes, from
         seeds that follow from ``train.seed`` and the number of updates. So the same checkpoint
-        always goes on in the same way; with ``exact_resume`` also as the uninterrupted run did.
+        always goes on in the same way; with ``exact_resume``, one of every ``checkpoint_interval``
+        updates also as the uninterrupted run did.
 
         Raises:
             APIUsageError: The file is missing, damaged, or belongs to another policy.

@@ -312,6 +312,13 @@ def test_a_run_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads((run / "summary.json").read_text())["agent_steps"] == 8192
 
 
+def test_an_evaluation_that_fails_tells_where_the_agent_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "squared", *TINY, "--eval.max-steps=1"]) == 1
+    error = capsys.readouterr().err
+    assert "raise eval.max_steps" in error
+    assert f"it is kept: puffer eval runs/{only_run(here).name}" in error
+
+
 def test_flags_that_do_not_fit_the_checkpoint_leave_the_run_as_it_was(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
