@@ -95,12 +95,13 @@ def _parameters(env_name: str) -> tuple[Any, ...]:
 
 def _help(base: Config, about: str) -> str:
     lines = [about, "", f"Keywords of the environment ({ENV}NAME VALUE):"]
-    lines += [f"  {ENV}{name.replace('_', '-')}: now {value!r}" for name, value in base.env.items()]
-    lines += [
-        f"  {ENV}{p.name.replace('_', '-')}: {p.about} ({p.domain}; default {p.default})"
-        for p in _parameters(base.env_name)
-        if p.name not in base.env
-    ]
+    parameters = {p.name: p for p in _parameters(base.env_name)}
+    for name in [*base.env, *(name for name in parameters if name not in base.env)]:
+        value = f"now {base.env[name]!r}" if name in base.env else f"default {parameters[name].default}"
+        p = parameters.get(name)
+        lines.append(f"  {ENV}{name.replace('_', '-')}: " + (f"{p.about} ({p.domain}; {value})" if p else value))
+    if parameters:
+        lines.append("  num-threads, pixels and others of every environment in C: python -m pydoc pufferlib.ocean.OceanEnv")
     if "/" in base.env_name:
         lines.append(f"  more: python -m pydoc pufferlib.bindings.{base.env_name.partition('/')[0]}")
     elif base.env_name in ocean.python_names():

@@ -63,6 +63,14 @@ def test_each_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> No
     assert f"puffer {verb}" in capsys.readouterr().out
 
 
+def test_help_says_what_a_keyword_means_that_the_settings_change(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "rware", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"--env\.num-agents: \w.* \(an int from 1 to \d+; now 8\)", text)
+    assert re.search(r"--env\.num-envs: now 128", text)
+    assert "python -m pydoc pufferlib.ocean.OceanEnv" in text
+
+
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
