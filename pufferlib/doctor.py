@@ -224,8 +224,10 @@ def packages() -> list[Finding]:
     modules = _modules_by_distribution()
     findings = [Finding("pufferlib", metadata["Version"], data={"version": metadata["Version"]})]
     findings += [_base_package(requirement.name) for requirement in requirements if not requirement.extra]
-    extras = metadata.get_all("Provides-Extra") or []
-    return findings + [_extra(extra, [r for r in requirements if r.extra == extra], modules) for extra in extras]
+    # What an extra takes from other extras stands there: `common` has nothing else, so it has no line of its own.
+    own = [requirement for requirement in requirements if not requirement.extras]
+    extras = [extra for extra in metadata.get_all("Provides-Extra") or [] if any(r.extra == extra for r in own)]
+    return findings + [_extra(extra, [r for r in own if r.extra == extra], modules) for extra in extras]
 
 
 def _base_package(name: str) -> Finding:
@@ -235,10 +237,9 @@ def _base_package(name: str) -> Finding:
     return Finding(name, version, data={"version": version})
 
 
-def _extra(extra: str, requirements: list[Requirement], modules: dict[str, str]) -> Finding:
+def _extra(extra: str, own: list[Requirement], modules: dict[str, str]) -> Finding:
     """Whether the requirements of ``extra`` are installed, in the pinned versions, and import."""
     name, install = f"extra [{extra}]", f"pip install 'pufferlib[{extra}]'"
-    own = [requirement for requirement in requirements if not requirement.extras]
     versions = {requirement.name: _version(requirement.name) for requirement in own}
     data = {"versions": versions}
     missing = [package for package, version in versions.items() if not version]

@@ -218,3 +218,9 @@ def test_this_machine_is_usable(tmp_path: Path) -> None:
 def test_a_problem_makes_it_unusable() -> None:
     assert doctor.usable([Finding("a", "b", "advice", "c")])
     assert not doctor.usable([Finding("a", "b", "problem", "c")])
+
+
+def test_extras_of_nothing_but_extras_are_no_finding() -> None:
+    findings = doctor.packages()
+    assert all(finding.value for finding in findings)
+    assert "extra [train]" in {finding.name for finding in findings}
