@@ -101,7 +101,9 @@ def _help(base: Config, about: str) -> str:
         p = parameters.get(name)
         lines.append(f"  {ENV}{name.replace('_', '-')}: " + (f"{p.about} ({p.domain}; {value})" if p else value))
     if parameters:
-        lines.append("  num-threads, pixels and others of every environment in C: python -m pydoc pufferlib.ocean.OceanEnv")
+        lines.append(
+            "  num-threads, pixels and others of every environment in C: python -m pydoc pufferlib.ocean.OceanEnv"
+        )
     if "/" in base.env_name:
         lines.append(f"  more: python -m pydoc pufferlib.bindings.{base.env_name.partition('/')[0]}")
     elif base.env_name in ocean.python_names():

@@ -100,7 +100,7 @@ def test_help_says_what_a_keyword_means_that_the_settings_change(capsys: pytest.
         (["train", "squared", "--resume"], "puffer train: argument --resume: expected one argument"),
         (["train", "--resume", "absent"], "puffer train: 'absent' is no run, no checkpoint and no environment"),
         (["eval"], "puffer eval: name a run, a checkpoint or an environment"),
-        (["eval", "x", "--video", "absent/film.mp4"], "--video must be a file in a folder that exists, got absent/film.mp4"),
+        (["eval", "x", "--video", "no/film.mp4"], "--video must be a file in a folder that exists, got no/film.mp4"),
         (["eval", "x", "--video", "."], "puffer eval: --video must be a file in a folder that exists, got ."),
         (["eval", "squard"], "'squard' is no run, no checkpoint and no environment; did you mean 'squared'?"),
     ],
