@@ -106,7 +106,7 @@ class Game:
         if files and agents == 1:
             raise APIUsageError(
                 f"puffer play: {self.name} has one agent, which is you; leave out --checkpoint, "
-                f"or watch it play: puffer eval {files.folder} --video game.mp4"
+                f"or watch it play: puffer eval {files.argument} --video game.mp4"
             )
 
     def reset(self) -> None:

@@ -1,5 +1,6 @@
 """The folders that runs are kept in: ``runs/<YYYYmmdd-HHMMSS>-<environment>/``."""
 
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,11 @@ class Run:
     def at(cls, folder: Path) -> "Run":
         """The run in ``folder``, with the name that trainers give its checkpoint."""
         return cls(folder, folder / "checkpoint.pt")
+
+    @property
+    def argument(self) -> str:
+        """The folder as a shell takes it, in quotes where it has a space."""
+        return shlex.quote(str(self.folder))
 
     @property
     def config(self) -> Path:

@@ -94,17 +94,17 @@ def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
     try:
         _finish(config, files, trainer)
     except KeyboardInterrupt:
-        note(f"stopped before the evaluation ended; the agent is kept: puffer eval {files.folder}")
+        note(f"stopped before the evaluation ended; the agent is kept: puffer eval {files.argument}")
         return 130
     except PufferError:
-        note(f"the agent was trained, but not evaluated; it is kept: puffer eval {files.folder}")
+        note(f"the agent was trained, but not evaluated; it is kept: puffer eval {files.argument}")
         raise
     return 0
 
 
 def _stopped(files: Run) -> None:
     if files.checkpoint.exists():
-        note(f"stopped; the checkpoint is {files.checkpoint}; to go on: puffer train --resume {files.folder}")
+        note(f"stopped; the checkpoint is {files.checkpoint}; to go on: puffer train --resume {files.argument}")
     else:
         note("stopped before the first checkpoint")
 
@@ -126,7 +126,7 @@ def _finish(config: Config, files: Run, trainer: "Trainer") -> None:
     for path, about in _contents(files):
         if path.exists():
             say(f"  {style(f'{path.name:<20}', 'accent')}{about}")
-    say(f"\nPlay again: {style(f'puffer eval {files.folder}', 'accent')}")
+    say(f"\nPlay again: {style(f'puffer eval {files.argument}', 'accent')}")
 
 
 def _circumstances(config: Config, trainer: "Trainer") -> dict[str, Any]:

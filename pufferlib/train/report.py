@@ -100,8 +100,9 @@ def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
 
 def _panel(axes: "Axes", x: Series, score: Series, random_score: float, label: str) -> None:
     if score.size:
+        marker = "o" if score.size == 1 else ""  # no line goes through one point
         axes.plot(x, score, color=RAW, linewidth=0.8, label="each update")
-        axes.plot(x, _smooth(score), color=CURVE, linewidth=2.2, label="smoothed")
+        axes.plot(x, _smooth(score), color=CURVE, linewidth=2.2, marker=marker, label="smoothed")
     else:
         axes.text(0.5, 0.5, "no episode ended", ha="center", va="center", transform=axes.transAxes)
     if math.isfinite(random_score):

@@ -320,6 +320,12 @@ def test_a_run_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads((run / "summary.json").read_text())["agent_steps"] == 8192
 
 
+def test_commands_that_are_shown_can_be_pasted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "squared", *TINY, "--runs", "my runs"]) == 0
+    (run,) = (here / "my runs").iterdir()
+    assert f"puffer eval 'my runs/{run.name}'" in capsys.readouterr().out
+
+
 def test_an_evaluation_that_fails_tells_where_the_agent_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "squared", *TINY, "--eval.max-steps=1"]) == 1
     error = capsys.readouterr().err

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pufferlib.errors import APIUsageError
-from pufferlib.train.report import _smooth, plot_learning_curve, read_metrics, write_summary
+from pufferlib.train.report import CURVE, _smooth, plot_learning_curve, read_metrics, write_summary
 
 NAN = math.nan
 
@@ -43,6 +43,13 @@ def test_rows_without_a_score_are_left_out(tmp_path: Path) -> None:
     plot_learning_curve(tmp_path / "a.png", some, "a")
     plot_learning_curve(tmp_path / "b.png", rows(5), "a")
     assert (picture(tmp_path / "a.png") == picture(tmp_path / "b.png")).all()
+
+
+def test_a_single_score_is_seen(tmp_path: Path) -> None:
+    plot_learning_curve(tmp_path / "curve.png", rows(1), "a")
+    pixels = picture(tmp_path / "curve.png")[..., :3] * 255
+    right = pixels[:, pixels.shape[1] // 2 :]  # the legend is on the left
+    assert (right.round() == list(bytes.fromhex(CURVE[1:]))).all(-1).any()
 
 
 def test_smoothing_keeps_a_constant_and_the_ends() -> None:
