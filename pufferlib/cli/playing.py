@@ -72,8 +72,10 @@ class Game:
         # A game that is over stands still, so that its last picture can be seen.
         keywords.pop("autoreset", None)
         drawn = {**keywords, "render_mode": "rgb_array"}
+        if "num_envs" in drawn:
+            drawn["num_envs"] = 1
         if name in ocean.names():
-            drawn |= {"num_envs": 1, "log_interval": 1}
+            drawn["log_interval"] = 1
         creator = registry.env_creator(name)
         self._env = vector.make(creator, env_kwargs=drawn, backend="Serial", seed=seed, autoreset="disabled")
         try:

@@ -108,10 +108,12 @@ class _Game:
     def __init__(self, config: Config, env_creator: Callable[..., Any] | None, seed: int, render: bool) -> None:
         kwargs = {**config.env, **({"render_mode": "rgb_array"} if render else {})}
         kwargs.pop("autoreset", None)  # a setting of training; no game is played twice here
+        if "num_envs" in kwargs:  # a batch of games, of which short ones would count more often than long ones
+            kwargs["num_envs"] = 1
         if env_creator is None:
             env_creator = registry.env_creator(config.env_name)
-            if config.env_name in ocean.names():  # these hold many games and report now and then
-                kwargs.update(num_envs=1, log_interval=1)
+            if config.env_name in ocean.names():
+                kwargs["log_interval"] = 1  # else they report now and then
         self.env = vector.make(env_creator, env_kwargs=kwargs, backend="Serial", seed=seed, autoreset="same_step")
         self.observations, _ = self.env.reset()
         self.env.action_space.seed(seed)

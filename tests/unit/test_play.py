@@ -16,10 +16,12 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
+from pufferlib import registry
 from pufferlib.cli import main
 from pufferlib.cli.cursor import Cursor
 from pufferlib.cli.keys import Hands, keys_for
 from pufferlib.cli.playing import Game, play
+from pufferlib.ocean import OceanEnv
 from pufferlib.ocean.types import Key
 from pufferlib.render.window import Window
 
@@ -126,6 +128,19 @@ def test_the_cursor_is_marked_in_a_copy_of_the_picture():
 
 
 # ---- Games ----------------------------------------------------------------------------------------------
+
+
+def test_a_batch_of_training_is_played_as_one_game(monkeypatch):
+    made = []
+
+    class Squared(OceanEnv):
+        def __init__(self, num_envs=8, render_mode=None, autoreset="same_step", buf=None, seed=0):
+            made.append(num_envs)
+            super().__init__("squared", num_envs, seed, render_mode, autoreset=autoreset, buf=buf)
+
+    monkeypatch.setattr(registry, "env_creator", lambda _name: Squared)
+    Game("games/squared", {"num_envs": 32}).close()
+    assert made == [1]
 
 
 def test_a_game_counts_what_happens_and_stands_still_at_its_end():

@@ -145,6 +145,36 @@ def test_an_episode_of_many_agents_lasts_until_the_last_one_ends(config, per_age
     assert result.episode_length == 3
 
 
+class Batch(PufferEnv):
+    """``num_envs`` games, of which game i lasts i + 1 steps, over and over; each reports its length."""
+
+    def __init__(self, num_envs=1, buf=None, seed=0):
+        self.single_observation_space, self.single_action_space = Box(0, 1, (1,), np.float32), Discrete(2)
+        self.num_agents, self.age = num_envs, 0
+        super().__init__(buf)
+
+    def reset(self, seed=None):
+        self.age = 0
+        return self.observations, []
+
+    def step(self, actions):
+        self.age += 1
+        lengths = np.arange(self.num_agents) + 1
+        self.terminals[:] = self.age % lengths == 0
+        infos = [{"score": float(length)} for length in lengths[self.terminals]]
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def close(self):
+        pass
+
+
+def test_each_episode_has_a_game_of_its_own_whatever_the_batch_of_training(config):
+    assert config.env["num_envs"] > 1
+    result = evaluate(config, None, 2, env_creator=Batch)
+    assert result.scores == (1.0, 1.0)
+    assert result.episode_length == 1
+
+
 def test_at_least_one_episode(config):
     with pytest.raises(APIUsageError, match="episodes must be at least 1, got 0"):
         evaluate(config, None, 0)
