@@ -28,9 +28,9 @@ PAGE, CURVES = ROOT / "docs" / "results.md", ROOT / "docs" / "curves"
 HEAD = """# What training reaches
 
 Written by `python benchmarks/learning.py` from runs of the commands below. Scores are means over episodes that the
-agent plays after training, and their standard deviation; random play had as many episodes. Short runs show how
-learning begins, not how far it goes, and where a score is no better than random play they ended before it began.
-"Busy" are runs whose cores did other work too: alone they are faster.
+agent plays after training, and their standard deviation; random play had as many episodes. A short run shows how
+learning begins, not how far it goes; if its score is no better than random play, it ended before learning began.
+Runs marked "busy" shared their cores with other work: alone they are faster.
 
 """
 
