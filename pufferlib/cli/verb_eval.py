@@ -10,7 +10,7 @@ from pufferlib.cli.console import say, style
 from pufferlib.cli.errors import UsageError
 from pufferlib.cli.runs import RUNS, Run, find_run
 from pufferlib.train.config import Config, VecConfig, load_config
-from pufferlib.train.text import short
+from pufferlib.train.text import counted, short
 
 if TYPE_CHECKING:
     from pufferlib.models import Policy
@@ -44,7 +44,7 @@ class Verdict:
             unfinished = f" ({agent.unfinished} more were cut off at eval.max-steps)"
         score = style(f"{short(agent.score_mean)} ± {short(agent.score_std)}", "good")
         return (
-            f"{self.env_name}: score {score} over {agent.episodes} episodes{unfinished}; "
+            f"{self.env_name}: score {score} over {counted(agent.episodes, 'episode')}{unfinished}; "
             f"random play: {short(self.random.score_mean)}"
         )
 
@@ -78,7 +78,8 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
     found = find_run(PROG, target, options.runs)
     config = parse_config(PROG, Config.load(found.config), flags, ABOUT)
-    say(f"{style(config.env_name, 'bold')}: playing {config.eval.episodes} episodes with {found.checkpoint}")
+    episodes = counted(config.eval.episodes, "episode")
+    say(f"{style(config.env_name, 'bold')}: playing {episodes} with {found.checkpoint}")
     policy, fps = load_policy(config, found)
     verdict = judge(config, policy, options.video, fps)
     say(verdict.sentence())

@@ -14,7 +14,7 @@ from pufferlib.cli.runs import RUNS, Run, find_run, new_run
 from pufferlib.cpus import usable_cpus
 from pufferlib.errors import PufferError, UnknownNameError
 from pufferlib.train.config import Config, load_config
-from pufferlib.train.text import short
+from pufferlib.train.text import counted, short
 
 if TYPE_CHECKING:
     from pufferlib.train.trainer import Trainer
@@ -114,7 +114,7 @@ def _finish(config: Config, files: Run, trainer: "Trainer") -> None:
     from pufferlib.cli.verb_eval import frames_per_second, judge
     from pufferlib.train.report import plot_learning_curve, read_metrics, write_summary
 
-    say(f"playing {config.eval.episodes} episodes with it, and as many at random ...")
+    say(f"playing {counted(config.eval.episodes, 'episode')} with it, and as many at random ...")
     verdict = judge(config, trainer.policy, files.video, frames_per_second(trainer.vecenv))
     metrics = read_metrics(files.metrics)
     score, random_score = verdict.agent.score_mean, verdict.random.score_mean
@@ -165,4 +165,4 @@ def describe_device(device: Any) -> str:
         import torch
 
         return f"the GPU, {torch.cuda.get_device_name(device)}"
-    return f"the CPU, {usable_cpus()} cores" if device.type == "cpu" else f"device {device}"
+    return f"the CPU, {counted(usable_cpus(), 'core')}" if device.type == "cpu" else f"device {device}"

@@ -261,8 +261,9 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
         assert f"score {short(score)} ±" in output
         assert "video: film.mp4" in output
         assert Path("film.mp4").stat().st_size > 1000
-    assert main(["eval", str(run), "--eval.episodes", "2"]) == 0
-    assert "over 2 episodes" in capsys.readouterr().out
+    for count, words in (("1", "over 1 episode;"), ("2", "over 2 episodes;")):
+        assert main(["eval", str(run), "--eval.episodes", count]) == 0
+        assert words in capsys.readouterr().out
     assert main(["eval", str(run), "--policy.hidden-size", "8"]) == 1
     assert "checkpoint does not fit" in capsys.readouterr().err
     (run / "checkpoint.pt").write_bytes(b"no checkpoint")
