@@ -57,7 +57,7 @@ def evaluate(
     Same settings, weights and seed: same result.
 
     Args:
-        config: ``env`` says which environment, ``eval`` how long an episode may last.
+        config: ``env`` says which environment (``num_envs`` counts as 1), ``eval`` how long an episode may last.
         policy: Chooses the actions; None plays at random.
         episodes: How many; None: ``eval.episodes``.
         seed: Of environments and actions; None: ``eval.seed``.
