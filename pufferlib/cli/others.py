@@ -2,6 +2,9 @@
 
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from pufferlib.cli.runs import Run
 
 __all__ = ["Others", "RandomOthers", "TrainedOthers"]
@@ -10,8 +13,8 @@ __all__ = ["Others", "RandomOthers", "TrainedOthers"]
 class Others(Protocol):
     """Chooses the actions of all agents; that of the person is replaced."""
 
-    def begin(self) -> None:
-        """An episode begins."""
+    def begin(self, agents: npt.NDArray[np.bool_] | None = None) -> None:
+        """An episode begins: of the agents for which ``agents (num_agents,)`` is True; None: of all."""
 
     def act(self, observations: Any) -> Any:
         """The actions that follow ``observations (num_agents, *shape)``."""
@@ -23,7 +26,7 @@ class RandomOthers:
     def __init__(self, env: Any) -> None:
         self._space = env.action_space
 
-    def begin(self) -> None:
+    def begin(self, agents: npt.NDArray[np.bool_] | None = None) -> None:
         """See ``Others``."""
 
     def act(self, observations: Any) -> Any:
@@ -55,9 +58,16 @@ class TrainedOthers:
         self._num_agents = num_agents
         self.begin()
 
-    def begin(self) -> None:
+    def begin(self, agents: npt.NDArray[np.bool_] | None = None) -> None:
         """See ``Others``."""
-        self._state = self._policy.initial_state(self._num_agents, self._device)
+        import torch
+
+        if agents is None:
+            self._state = self._policy.initial_state(self._num_agents, self._device)
+            return
+        with torch.inference_mode():
+            for memory in self._state.values():
+                memory[torch.from_numpy(agents)] = 0
 
     def act(self, observations: Any) -> Any:
         """See ``Others``."""

@@ -124,12 +124,14 @@ class Game:
             return
         actions = np.array(self._others.act(self._observations))
         actions[self.agent] = action
+        absent = ~self._env.masks
         self._observations, rewards, terminals, truncations, infos = self._env.step(actions)
         self.steps += 1
         self.reward = float(rewards[self.agent])
         self.total += self.reward
         masks = self._env.masks
         self.out = not masks[self.agent]
+        self._others.begin(terminals | truncations | absent)
         if (terminals | truncations | ~masks).all():
             # Either the game is over, or all agents of a game that goes on have ended in one step.
             self._observations, *_ = self._env.step(actions)

@@ -21,6 +21,7 @@ from pufferlib.cli import main
 from pufferlib.cli.cursor import Cursor
 from pufferlib.cli.keys import Hands, keys_for
 from pufferlib.cli.playing import Game, play
+from pufferlib.cli.runs import find_run
 from pufferlib.ocean import OceanEnv
 from pufferlib.ocean.types import Key
 from pufferlib.render.window import Window
@@ -175,6 +176,27 @@ def test_the_others_act_at_random_and_the_same_for_the_same_seed():
         return np.array(actions).tolist()
 
     assert played(1) == played(1) != played(2)
+
+
+def test_the_memory_of_trained_others_ends_with_a_life(tmp_path):
+    pytest.importorskip("torch", reason="the train extra is not installed")
+    tiny = ["--env.num-envs=1", "--train.horizon=4", "--train.minibatch-size=64", "--train.total-timesteps=64"]
+    more = ["--policy.recurrent=True", "--policy.hidden-size=8", "--eval.episodes=1", f"--runs={tmp_path}"]
+    assert main(["train", "snake", *tiny, *more, "--train.device=cpu"]) == 0
+    game = Game("snake", {}, seed=1, files=find_run("test", "snake", tmp_path))
+    step, ends = game._env.step, []
+
+    def watched(actions):
+        outcome = step(actions)
+        ends.append(outcome[2] | outcome[3])
+        return outcome
+
+    game._env.step = watched
+    while not ends or not ends[-1].any():
+        game.step(1)
+    forgotten = (game._others._state["lstm_h"] == 0).all(-1).numpy()
+    assert (forgotten == ends[-1]).all()
+    game.close()
 
 
 def test_scores_are_those_of_the_person():
