@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from pufferlib.errors import PufferError
+from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
@@ -36,23 +36,28 @@ class Trainer:
 
     Args:
         config: The settings.
-        run_dir: ``checkpoint.pt`` is written there; the folder must exist.
+        run_dir: A folder that exists; ``checkpoint.pt`` is written there.
         loggers: Take the metrics; closed at the end.
         vecenv: Environments of your own instead of those that ``config`` names.
         policy: A network of your own instead of the one that ``config`` describes.
+
+    Raises:
+        APIUsageError: There is no folder ``run_dir``, or something does not fit ``config``.
     """
 
     def __init__(
         self,
         config: Config,
-        run_dir: Path,
+        run_dir: Path | str,
         loggers: Sequence[Logger] = (),
         *,
         vecenv: Any = None,
         policy: Policy | None = None,
     ) -> None:
         settings = config.train
-        self.config, self.run_dir, self.loggers = config, run_dir, loggers
+        self.config, self.run_dir, self.loggers = config, Path(run_dir), loggers
+        if not self.run_dir.is_dir():  # said now, not after hours of training
+            raise APIUsageError(f"Trainer: run_dir must be a folder that exists, got {run_dir}; make it first")
         self.device = pick_device(settings.device)
         self.agent_steps, self.updates, self.uptime_s = 0, 0, 0.0
         self.vecenv = build_vecenv(config) if vecenv is None else vecenv

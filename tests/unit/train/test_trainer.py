@@ -74,6 +74,13 @@ def test_trains_to_the_end_logs_saves_and_closes(make_trainer, tmp_path):
     }
 
 
+def test_a_folder_that_is_missing_is_told_before_training(make_trainer, tmp_path):
+    config = load_config("squared")
+    with pytest.raises(APIUsageError, match=r"run_dir must be a folder that exists, got .*absent; make it first"):
+        Trainer(config, tmp_path / "absent")
+    assert make_trainer(run_dir=str(tmp_path)).checkpoint_path == tmp_path / "checkpoint.pt"
+
+
 def test_the_learning_rate_falls_to_zero(make_trainer):
     recorder = Recorder()
     make_trainer({"train.learning_rate": 0.016}, [recorder]).train()
