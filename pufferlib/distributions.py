@@ -52,9 +52,9 @@ def action_distribution(space: Space) -> ActionDistribution:
         return Categorical(space)
     if isinstance(space, Box) and np.issubdtype(space.dtype, np.floating):
         return Gaussian(space)
+    todo = "declare integers as a MultiDiscrete" if isinstance(space, Box) else "wrap it with pufferlib.emulation"
     raise APIUsageError(
-        f"action_distribution: expected a Discrete, MultiDiscrete or float Box space, got {space!r}; "
-        "wrap other spaces with pufferlib.emulation"
+        f"action_distribution: expected a Discrete, MultiDiscrete or float Box space, got {space!r}; {todo}"
     )
 
 

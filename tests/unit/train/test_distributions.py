@@ -89,7 +89,14 @@ def test_the_same_generator_gives_the_same_actions():
     assert not torch.equal(distribution.sample(params, generator(3)), distribution.sample(params, generator(4)))
 
 
-@pytest.mark.parametrize("space", [MultiBinary(3), Box(0, 5, (2,), np.int32)], ids=str)
-def test_other_spaces_are_refused(space):
-    with pytest.raises(APIUsageError, match="expected a Discrete, MultiDiscrete or float Box space"):
+@pytest.mark.parametrize(
+    ("space", "todo"),
+    [
+        (MultiBinary(3), "wrap it with pufferlib.emulation"),
+        (Box(0, 5, (2,), np.int32), "declare integers as a MultiDiscrete"),
+    ],
+    ids=str,
+)
+def test_other_spaces_are_refused(space, todo):
+    with pytest.raises(APIUsageError, match=f"expected a Discrete, MultiDiscrete or float Box space, .*; {todo}"):
         action_distribution(space)
