@@ -1,54 +1,82 @@
 """``puffer list``: the environments, and what each one needs."""
 
 import json
+import sys
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from pufferlib import ocean, registry
 from pufferlib.cli.arguments import Parser
 from pufferlib.cli.console import say, style
+from pufferlib.errors import UnknownNameError
 from pufferlib.install import state
 
 __all__ = ["run"]
 
+PROG = "puffer list"
+OCEAN = "ocean"
 WIDTH = 100
+MOST = 6  # names of a binding that a screen shows unless they are asked for
 
 
 def run(argv: list[str]) -> int:
-    """Print every name that ``pufferlib.make`` knows, or every binding."""
-    parser = Parser("puffer list", description="List the environments.", allow_abbrev=False)
+    """Print the names that ``pufferlib.make`` knows, or every binding."""
+    parser = Parser(PROG, description="List the environments.", allow_abbrev=False)
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help=f"{OCEAN} or a binding; default: all")
     parser.add_argument("--all", action="store_true", help="the bindings: what is installed, and how to get the others")
     parser.add_argument("--json", action="store_true", help="print a JSON list of objects")
     options = parser.parse(argv)
+    known = (OCEAN, *registry.facts())
+    sources = options.sources or known
+    for source in sources:
+        if source not in known:
+            raise UnknownNameError.of(PROG, "binding", source, known)
     if options.all:
-        found = [_binding(facts) for facts in registry.facts().values()]
+        found = [_binding(facts) for facts in registry.facts().values() if facts.name in sources]
         say(json.dumps(found, indent=2)) if options.json else _print_bindings(found)
         return 0
-    entries = [_entry(name) for name in registry.list_envs()]
-    say(json.dumps(entries, indent=2)) if options.json else _print(entries)
+    entries = [entry for entry in map(_entry, registry.list_envs()) if entry["source"] in sources]
+    if options.json:
+        say(json.dumps(entries, indent=2))
+    else:
+        _print(sources, entries, whole=bool(options.sources) or not sys.stdout.isatty())
     return 0
 
 
 def _entry(name: str) -> dict[str, Any]:
     binding = name.partition("/")[0] if "/" in name else None
     about = ocean.about(name) if binding is None else ""
-    return {"name": name, "source": binding or "ocean", "about": about}
+    return {"name": name, "source": binding or OCEAN, "about": about}
 
 
-def _print(entries: list[dict[str, Any]]) -> None:
-    own = [entry for entry in entries if entry["source"] == "ocean"]
-    width = max((len(entry["name"]) for entry in own), default=0) + 2
-    say(style(f"ocean, in C but for {' and '.join(ocean.python_names())}: {len(own)}", "bold"))
-    for entry in own:
-        say(f"  {style(entry['name'].ljust(width), 'accent')}{entry['about']}")
-    for source, facts in registry.facts().items():
-        names = [entry["name"] for entry in entries if entry["source"] == source]
-        way = "with what you provide (puffer list --all)" if facts.unavailable else f"with {facts.command}"
+def _print(sources: Sequence[str], entries: Sequence[dict[str, Any]], whole: bool) -> None:
+    """Print the names of each source, all of them or those that a screen has room for."""
+    for source in sources:
+        found = [entry for entry in entries if entry["source"] == source]
+        if source == OCEAN:
+            _print_ocean(found)
+        else:
+            _print_names(registry.facts()[source], [entry["name"] for entry in found], whole)
         say()
-        say(style(f"{source}, {way}: {len(names)}", "bold"))
-        say(textwrap.fill(" ".join(names), WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
-    say()
-    say(f"Train one: {style('puffer train breakout', 'accent')}")
+    example = "breakout" if OCEAN in sources else entries[0]["name"]
+    say(f"Train one: {style(f'puffer train {example}', 'accent')}")
+
+
+def _print_ocean(entries: Sequence[dict[str, Any]]) -> None:
+    width = max(len(entry["name"]) for entry in entries) + 2
+    say(style(f"{OCEAN}, in C but for {' and '.join(ocean.python_names())}: {len(entries)}", "bold"))
+    for entry in entries:
+        say(f"  {style(entry['name'].ljust(width), 'accent')}{entry['about']}")
+
+
+def _print_names(facts: Any, names: Sequence[str], whole: bool) -> None:
+    way = "with what you provide (puffer list --all)" if facts.unavailable else f"with {facts.command}"
+    say(style(f"{facts.name}, {way}: {len(names)}", "bold"))
+    shown = names if whole or len(names) <= MOST else names[:MOST]
+    say(textwrap.fill(" ".join(shown), WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
+    if len(shown) < len(names):
+        say(style(f"  and {len(names) - len(shown)} more: {PROG} {facts.name}", "muted"))
 
 
 def _binding(facts: Any) -> dict[str, Any]:
@@ -71,9 +99,9 @@ def _print_bindings(found: list[dict[str, Any]]) -> None:
         mark = style("✓", "good") if entry["state"] else " "
         say(f"{mark} {style(entry['name'].ljust(width), 'accent')}{_sentence(entry, width)}")
         say(f"{'':{width + 2}}{style(entry['state'] or entry['install'], 'muted')}")
-    say()
-    say(style("On no package index; these work once you provide what they say:", "bold"))
-    for entry in (entry for entry in found if entry["unavailable"]):
+    if unavailable := [entry for entry in found if entry["unavailable"]]:
+        say(style("\nOn no package index; these work once you provide what they say:", "bold"))
+    for entry in unavailable:
         text = f"{_sentence(entry, width)}\n{_wrapped(entry['unavailable'], width)}"
         say(f"  {style(entry['name'].ljust(width), 'accent')}{text}")
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import pufferlib
-from pufferlib import doctor, registry
+from pufferlib import doctor, ocean, registry
 from pufferlib.cli import main
 from pufferlib.cli.runs import find_run, new_run
 from pufferlib.doctor import Finding
@@ -77,7 +77,8 @@ def test_help_says_what_a_keyword_means_that_the_settings_change(capsys: pytest.
         (["trian"], "puffer: unknown verb 'trian'; did you mean 'train'?"),
         (["--jsn"], "puffer: unknown verb '--jsn'"),
         (["list", "--jsn"], "puffer list: unknown flag '--jsn'; did you mean '--json'?"),
-        (["list", "breakout"], "puffer list: takes no argument 'breakout'"),
+        (["list", "atary"], "puffer list: unknown binding 'atary'; did you mean 'atari'?"),
+        (["doctor", "breakout"], "puffer doctor: takes no argument 'breakout'"),
         (["install"], "puffer install: the following arguments are required: NAME"),
         (["install", "atary"], "puffer install: unknown binding 'atary'; did you mean 'atari'?"),
         (["autotune"], "puffer autotune: the following arguments are required: env"),
@@ -148,6 +149,21 @@ def test_list_prints_every_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     words = capsys.readouterr().out.split()
     assert set(pufferlib.list_envs()) <= set(words)
+
+
+def test_list_fits_a_screen_and_has_the_rest_by_binding(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["list"]) == 0
+    text = capsys.readouterr().out
+    assert set(ocean.names()) <= set(text.split())
+    assert "and 98 more: puffer list atari" in text
+    assert main(["list", "atari"]) == 0
+    words = capsys.readouterr().out.split()
+    assert {f"atari/{name}" for name in registry.names("atari")} <= set(words)
+    assert not set(ocean.names()) & set(words)
 
 
 def test_list_all_has_every_binding_and_what_cannot_be_installed(capsys: pytest.CaptureFixture[str]) -> None:
