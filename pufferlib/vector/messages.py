@@ -1,14 +1,30 @@
 """What parent and worker tell each other through their pipe; everything else goes through shared memory."""
 
 import os
+import pickle
 import traceback
 from dataclasses import dataclass, field
+
+import cloudpickle  # type: ignore[import-untyped]
 
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, BindingMissing, PufferError, WorkerError
 from pufferlib.vector.plan import Autoreset, EnvDescription, RowSpec
 
-__all__ = ["CLOSE", "FAILURE", "NEWS", "PHASES", "RESET", "STEP", "Failed", "NeedMemory", "News", "Ready", "Setup"]
+__all__ = [
+    "CLOSE",
+    "FAILURE",
+    "NEWS",
+    "PHASES",
+    "RESET",
+    "STEP",
+    "Failed",
+    "NeedMemory",
+    "News",
+    "Ready",
+    "Setup",
+    "pickled",
+]
 
 # Operations: the low bits of a command.
 RESET, STEP, CLOSE = 1, 2, 3
@@ -88,3 +104,16 @@ class Failed:
         kind = next((kind for kind in kinds if isinstance(error, kind)), WorkerError)
         message = traceback.format_exception_only(error)[0].strip() if kind is WorkerError else str(error)
         return cls(phase, position, message, "".join(traceback.format_exception(error)).rstrip(), kind)
+
+
+def pickled(message: object) -> bytes:
+    """``message`` as the bytes that a worker sends.
+
+    Not as multiprocessing does it: a tensor of torch would take an open file of the parent. Classes of
+    a script, which came by value, go back so; there they become the classes that they were.
+    """
+    try:
+        return pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    except Exception:
+        data: bytes = cloudpickle.dumps(message)  # takes twice as long
+        return data

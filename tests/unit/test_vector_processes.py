@@ -1,6 +1,7 @@
 """Multiprocessing: the examples of the vectorization page, life and death of the workers."""
 
 import contextlib
+import enum
 import functools
 import gc
 import multiprocessing
@@ -11,8 +12,10 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import types
+from multiprocessing import reduction
 
 import cloudpickle
 import gymnasium
@@ -221,13 +224,98 @@ def test_an_environment_that_prints_a_lot():
         assert observations.tolist() == [[20], [20]]
 
 
+class Event(enum.Enum):
+    GOAL = 1
+
+
+class Board(gymnasium.spaces.Box):
+    pass
+
+
+class Handle:
+    pass
+
+
+class TwoPart(Exception):  # noqa: N818
+    def __init__(self, one, two):
+        super().__init__(one)
+
+
+def test_infos_may_hold_what_the_caller_defines():
+    vecenv = faulty(on_step=lambda: [{"event": Event.GOAL}])
+    vecenv.reset()
+    assert vecenv.step([0, 0])[4][0]["event"] is Event.GOAL
+    vecenv.close()
+
+
+def test_a_space_may_be_of_a_class_that_the_caller_defines():
+    class Player(Scripted):
+        def __init__(self, buf=None):
+            super().__init__()
+            del self.observation_space, self.action_space
+            self.single_observation_space = Board(-1, 1, (1,))
+            pufferlib.PufferEnv.__init__(self, buf)
+
+    vecenv = make(Player)
+    assert type(vecenv.single_observation_space) is Board
+    vecenv.close()
+
+
+def test_infos_are_sent_as_bytes_whatever_multiprocessing_would_do():
+    def on_build():  # as torch does, whose tensors would then take files of the caller
+        reduction.ForkingPickler.register(Handle, lambda handle: (str, ("a handle",)))
+
+    vecenv = faulty(on_build=on_build, on_step=lambda: [{"tensor": Handle()}])
+    vecenv.reset()
+    assert isinstance(vecenv.step([0, 0])[4][0]["tensor"], Handle)
+    vecenv.close()
+
+
 def test_infos_that_cannot_be_pickled_are_reported():
-    vecenv = faulty(on_step=lambda: [{"callback": lambda: None}])
+    vecenv = faulty(on_step=lambda: [{"lock": threading.Lock()}])
     vecenv.reset()
     with pytest.raises(
-        WorkerError, match=r"(?s)pickle.*, in step of environment 1 .*Traceback \(most recent call last\)"
+        WorkerError, match=r"(?s)infos must be things that can be pickled, got \[{'lock': .*, in step of environment 1 "
     ):
         vecenv.step([0, 0])
+
+
+def test_infos_that_cannot_be_restored_are_reported():
+    vecenv = faulty(on_step=lambda: [{"error": TwoPart(1, 2)}])
+    vecenv.reset()
+    with pytest.raises(
+        APIUsageError, match=r"infos and spaces must be things that this process can unpickle, got TypeE"
+    ):
+        vecenv.step([0, 0])
+    with pytest.raises(APIUsageError, match="the workers were ended by an earlier error"):
+        vecenv.recv()
+    vecenv = faulty(on_step=lambda: [{"error": TwoPart(1, 2)}])
+    vecenv.reset()
+    vecenv.send([0, 0])
+    time.sleep(0.1)
+    vecenv.close()
+
+
+@pytest.mark.parametrize("closer", ["signal handler", "thread"])
+def test_recv_says_that_somebody_closed_the_environments_meanwhile(closer):
+    vecenv = faulty(on_step=lambda: time.sleep(0.5))
+    vecenv.reset()
+    vecenv.send([0, 0])
+    before = signal.signal(signal.SIGALRM, lambda *_: vecenv.close())
+    timer = threading.Timer(0.2, vecenv.close)
+    if closer == "thread":
+        timer.start()
+    else:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(APIUsageError, match=r"Multiprocessing\.recv: the environments are closed; make new ones"):
+            vecenv.recv()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    if closer == "thread":
+        timer.join()
+    with pytest.raises(APIUsageError, match=r"Multiprocessing\.send: the environments are closed; make new ones"):
+        vecenv.send([0, 0])
 
 
 @pytest.mark.parametrize("zero_copy", [True, False])

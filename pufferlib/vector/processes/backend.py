@@ -78,8 +78,10 @@ class Multiprocessing(VectorEnv):
                     self._pool.look_after()
                 infos = self._pool.collect(self._crew.chosen) if self._crew.choose(needed) else []
             return infos
-        except BaseException:
-            if self._pool.is_closed:
+        except BaseException as error:
+            if self._next_call == "close" and isinstance(error, Exception):  # a signal handler or thread closed us
+                raise self._out_of_turn("recv") from None
+            if self._pool.is_closed and self._next_call != "close":
                 self._next_call = "make"
             raise
 

@@ -1,6 +1,7 @@
 """How worker processes end: asked first, then by force, and whoever forgets to ask."""
 
 import contextlib
+import pickle
 import socket
 import time
 from collections.abc import Iterator
@@ -72,8 +73,11 @@ def _last_words(handle: WorkerProcess, deadline: float) -> Iterator[Failed]:
     while handle.conn in connection.wait([handle.conn, handle.process.sentinel], max(0.0, deadline - time.monotonic())):
         handle.set_patience(max(0.0, deadline - time.monotonic()))
         try:
-            message = handle.conn.recv()
+            data = handle.conn.recv_bytes()
         except (EOFError, ConnectionError, BlockingIOError):
             return
+        message = None
+        with contextlib.suppress(Exception):  # infos that cannot be restored, of which nobody will hear
+            message = pickle.loads(data)
         if isinstance(message, Failed) and message.phase == "close":
             yield message

@@ -2,11 +2,14 @@
 
 import dataclasses
 import multiprocessing.process
+import pickle
 import sys
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing import connection, util
 from typing import Any, NoReturn
+
+import cloudpickle  # type: ignore[import-untyped]
 
 from pufferlib._native import Crew
 from pufferlib.cpus import usable_cpus
@@ -119,7 +122,8 @@ class WorkerPool:
             last_command=last_command,
             fits=self._fits,
         )
-        self._tell(worker, lambda: self.processes[worker].conn.send(setup))
+        data = cloudpickle.dumps(setup)  # the space in it may be of a class of the caller's script
+        self._tell(worker, lambda: self.processes[worker].conn.send_bytes(data))
 
     def _hand_memory(self, worker: int) -> None:
         pid = self.processes[worker].process.pid
@@ -203,7 +207,7 @@ class WorkerPool:
         """Replace a worker that failed, or raise what it failed of."""
         worker = failure.worker
         while True:
-            if self._restarts is None or isinstance(failure.error, APIUsageError):
+            if self._restarts is None or self.is_closed or isinstance(failure.error, APIUsageError):
                 raise failure.error from None
             self._restarts.admit(worker, failure.error, self.crew)
             try:
@@ -263,7 +267,8 @@ class WorkerPool:
             if handle.conn not in connection.wait([handle.conn, handle.process.sentinel]):
                 raise EOFError
             with uninterrupted():
-                message = handle.conn.recv()
+                data = handle.conn.recv_bytes()
+            message = self._unpickled(worker, data)
         except BlockingIOError:  # a worker that was stopped in the middle of it
             self._give_up(worker, stalled_error)
         except (EOFError, ConnectionError):
@@ -272,6 +277,20 @@ class WorkerPool:
             return message
         place = self._place(worker, message.position if message else None)
         raise WorkerFailed(worker, error_of(message, place.text, worker) if message else vanished_error(handle, place))
+
+    def _unpickled(self, worker: int, data: bytes) -> Any:
+        """A message of ``worker``; WorkerFailed if somebody's class can be pickled, but not restored."""
+        try:
+            return pickle.loads(data)
+        except Exception as error:
+            raise WorkerFailed(
+                worker,
+                APIUsageError(
+                    "vector.Multiprocessing: infos and spaces must be things that this process can unpickle, got "
+                    f"{type(error).__name__} ({error}) in {self._place(worker).text}; give numbers, strings "
+                    "and arrays, or use backend=Serial"
+                ),
+            ) from error
 
     def _read_in_time(self, worker: int) -> Any:
         """The next message of ``worker``, which is building its environments."""

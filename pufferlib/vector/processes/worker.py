@@ -14,11 +14,11 @@ import select
 import signal
 import sys
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import ForkingPickler
 
 from pufferlib._native import Desk, progress_at
 from pufferlib.buffers import Buffers
 from pufferlib.env import Infos
+from pufferlib.errors import APIUsageError
 from pufferlib.vector.group import EnvGroup, env_rows
 from pufferlib.vector.messages import (
     CLOSE,
@@ -31,6 +31,7 @@ from pufferlib.vector.messages import (
     News,
     Ready,
     Setup,
+    pickled,
 )
 from pufferlib.vector.plan import EnvPlan, RowSpec
 from pufferlib.vector.processes.shared import SharedBatch
@@ -116,7 +117,7 @@ class _Worker:
             plans: tuple[EnvPlan, ...] = pickle.loads(setup.envs)
             self._group = EnvGroup(plans, setup.autoreset, self._rows, progress)
             self._group.track(self._progress())
-            self._conn.send(Ready(self._group.describe()))
+            self._conn.send_bytes(pickled(Ready(self._group.describe())))
         except BaseException as error:
             self._conn.send(Failed.of("build", progress[0], error))
             return False
@@ -124,7 +125,7 @@ class _Worker:
 
     def _rows(self, spec: RowSpec, index: int) -> Buffers:
         if self._spec is None:
-            self._conn.send(NeedMemory(spec))
+            self._conn.send_bytes(pickled(NeedMemory(spec)))
             self._map(spec)
         assert self._spec is not None
         assert self._memory is not None
@@ -158,7 +159,7 @@ class _Worker:
                 infos = self._act(operation)
                 is_first, self._is_new = self._is_new, False
                 # Now, since some cannot be pickled. The parent waits to hear of a worker that replaces another.
-                news = ForkingPickler.dumps(News(infos)) if infos or is_first else None
+                news = _news(infos) if infos or is_first else None
             except BaseException as error:
                 report = Failed.of(PHASES[operation], self._progress()[0], error)
                 desk.finish(FAILURE)
@@ -201,3 +202,18 @@ class _Worker:
         first = self._first * self._spec.num_agents
         for name in ("rewards", "terminals", "truncations", "masks"):
             self._memory.buffers[name][first : first + agents] = 0
+
+
+def _news(infos: Infos) -> bytes:
+    """The message that brings ``infos``.
+
+    Raises:
+        APIUsageError: They cannot be pickled.
+    """
+    try:
+        return pickled(News(infos))
+    except Exception as error:
+        raise APIUsageError(
+            f"infos must be things that can be pickled, got {infos!r:.200} from this worker's environments ({error}); "
+            "give numbers, strings and arrays, or use backend=Serial"
+        ) from error
