@@ -8,6 +8,7 @@ cdef extern from "Python.h":
 from pufferlib.errors import APIUsageError
 
 cdef tuple OUTCOME = ("observations", "rewards", "terminals", "truncations")
+cdef tuple OTHERS = ("masks", "final_observations")
 
 
 cdef class Member:
@@ -67,6 +68,7 @@ cdef class NativeMember(Member):
             )
         observations, news = outcome
         self.check_in_place(0, observations)
+        self.check_others()
         for array in self.arrays[1:]:
             array[...] = 0
         self.look_for_nan(0)
@@ -78,6 +80,8 @@ cdef class NativeMember(Member):
         for place in range(4):
             if outcome[place] is not self.arrays[place] or not self.seen_a_step:
                 self.check_in_place(place, outcome[place])
+        if not self.seen_a_step:
+            self.check_others()
         self.seen_a_step = True
         if self.are_few:
             self.look_for_nan(0)
@@ -113,12 +117,20 @@ cdef class NativeMember(Member):
     cdef int check_in_place(self, int place, value) except -1:
         name = OUTCOME[place]
         for array in (value, getattr(self.env, name)):
-            if not isinstance(array, ndarray) or not np.may_share_memory(array, self.arrays[place]):
-                raise APIUsageError(
-                    f"{type(self.env).__name__}: {name} must be written in place, "
-                    f"self.{name}[:] = ..., and returned as self.{name}; "
-                    "got another array, which the batch would never see"
-                )
+            self.check_array(name, array, f", and returned as self.{name}")
+        return 0
+
+    cdef int check_others(self) except -1:
+        for name in OTHERS:
+            self.check_array(name, getattr(self.env, name), "")
+        return 0
+
+    cdef int check_array(self, str name, array, str addition) except -1:
+        if not isinstance(array, ndarray) or array.size and not np.may_share_memory(array, self.buffers[name]):
+            raise APIUsageError(
+                f"{type(self.env).__name__}: {name} must be written in place, self.{name}[:] = ...{addition}; "
+                "got another array, which the batch would never see"
+            )
         return 0
 
 
@@ -168,7 +180,24 @@ cdef class EmulatedMember(Member):
         """Step once. Returns the info. A ``step`` of the user's own is never passed over."""
         if self.compiled is not None and not self.compiled.replaced:
             return self.compiled.act_on_rows()
-        return self.env.step(self.actions if self.actions.ndim else self.actions.item())[4]
+        outcome = self.env.step(self.actions if self.actions.ndim else self.actions.item())
+        outcome = five_values(outcome, type(self.env).__name__, "what the step that it replaces returns", "")
+        self.check_shown(outcome)
+        return outcome[4]
+
+    cdef int check_shown(self, tuple outcome) except -1:
+        """Raise unless a ``step`` of the user's own returned what stands in the rows, all that the batch sees."""
+        for name, values in zip(OUTCOME, outcome):
+            array = self.buffers[name]
+            agents = [values.get(agent) for agent in self.env.possible_agents] if self.per_agent else [values]
+            for row, value in enumerate(agents):
+                if value is not None and not is_same(value, array[row]):
+                    raise APIUsageError(
+                        f"{type(self.env).__name__}: step must return what stands in its rows, which the batch sees, got "
+                        f"{value!r:.80} where self.{name}[{row}] is {array[row]!r:.80}; write it there too, or change "
+                        "it in a wrapper around the environment, before the emulation"
+                    )
+        return 0
 
     cdef int begin_in_same_step(self, list infos) except -1:
         """Show the next episode's first observation beside the last one's reward and ends."""
@@ -190,6 +219,13 @@ cdef class EmulatedMember(Member):
         if news:
             infos.append(news)
         return 0
+
+
+cdef bint is_same(value, shown) except -1:
+    """Whether a number or array is the one that ``shown`` is, in its dtype."""
+    with np.errstate(over="ignore"):
+        array = np.asarray(value).astype(shown.dtype)
+    return array.size == shown.size and np.array_equal(array.ravel(), shown.ravel())
 
 
 cdef bint has_own_step(env):

@@ -128,6 +128,7 @@ def _options(kwargs: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("num_workers", "batch_size"):
         if options[name] not in (None, "auto"):
             _check_int(name, options[name], ' or "auto"')
+            options[name] = int(options[name])  # products of small numpy integers overflow
     for name in ("zero_copy", "overwork"):
         if not isinstance(options[name], bool):
             raise APIUsageError(f"{WHERE}: {name} must be True or False, got {options[name]!r}")

@@ -74,6 +74,7 @@ def plan_of(monkeypatch):
         ({"num_envs": 6, "batch_size": 4, "zero_copy": False}, 3, 4),
         ({"num_envs": 16, "num_workers": 16, "overwork": True, "batch_size": 4}, 16, 4),
         ({"num_envs": np.int64(4), "num_workers": np.int64(2)}, 2, 4),
+        ({"num_envs": 400, "num_workers": np.uint8(2), "batch_size": np.uint8(200)}, 2, 200),
     ],
 )
 def test_workers_and_batches(plan_of, kwargs, workers, batch):

@@ -197,6 +197,34 @@ def test_a_step_of_the_users_own_is_called():
     assert vecenv.observations.tolist() == [[1], [1]]
 
 
+@pytest.mark.parametrize("place", range(4))
+def test_a_step_of_the_users_own_that_returns_what_the_batch_does_not_see_is_told(place):
+    def step(env, action):
+        outcome = list(OwnStep.step(env, action))
+        outcome[place] = outcome[place] + 1.0 if place < 2 else not outcome[place]
+        return tuple(outcome)
+
+    def step_in_rows(env, action):
+        outcome = list(OwnStep.step(env, action))
+        env.rewards *= 2
+        outcome[1] *= 2
+        return tuple(outcome)
+
+    def make(step):
+        kind = type("Shaped", (OwnStep,), {"step": step})
+        return pufferlib.vector.make(kind, env_kwargs={"env_creator": Counter}, backend="Serial")
+
+    vecenv = make(step)
+    vecenv.reset()
+    with pytest.raises(
+        APIUsageError, match=r"Shaped: step must return what stands in its rows, .* where self.\w+\[0\]"
+    ):
+        vecenv.step([0])
+    vecenv = make(step_in_rows)
+    vecenv.reset()
+    assert vecenv.step([0])[1].tolist() == [2.0]
+
+
 @pytest.mark.parametrize("call", ["reset", "step"])
 def test_an_environment_may_close_the_batch_that_it_is_in(call):
     vecenv = counters()
@@ -481,6 +509,49 @@ def test_an_environment_that_replaces_its_arrays_is_told():
     vecenv.reset()
     with pytest.raises(APIUsageError, match=r"Careless: observations must be written in place, self.observations\[:\]"):
         vecenv.step([0, 0])
+
+
+@pytest.mark.parametrize("name", ["masks", "final_observations"])
+@pytest.mark.parametrize("call", ["reset", "step"])
+def test_an_environment_that_replaces_what_it_does_not_return_is_told(name, call):
+    class Careless(SamplePufferEnv):
+        def reset(self, seed=None):
+            if call == "reset":
+                setattr(self, name, getattr(self, name).copy())
+            return super().reset(seed)
+
+        def step(self, actions):
+            setattr(self, name, getattr(self, name).copy())
+            return super().step(actions)
+
+    vecenv = pufferlib.vector.make(Careless, backend="Serial")
+    act = vecenv.reset
+    if call == "step":
+        vecenv.reset()
+        act = functools.partial(vecenv.step, [0, 0])
+    with pytest.raises(APIUsageError, match=rf"Careless: {name} must be written in place, self.{name}\[:\]"):
+        act()
+
+
+def test_nothing_may_be_seen():
+    class Blind(pufferlib.PufferEnv):
+        def __init__(self, buf=None):
+            self.single_observation_space = gymnasium.spaces.Box(-1, 1, (0,))
+            self.single_action_space = gymnasium.spaces.Discrete(2)
+            self.num_agents = 2
+            super().__init__(buf)
+
+        def reset(self, seed=None):
+            return self.observations, []
+
+        def step(self, actions):
+            return self.observations, self.rewards, self.terminals, self.truncations, []
+
+        def close(self):
+            pass
+
+    vecenv = pufferlib.vector.make(Blind, num_envs=2, backend="Serial")
+    assert vecenv.reset()[0].shape == vecenv.step([0] * 4)[0].shape == (4, 0)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
