@@ -42,15 +42,17 @@ class _Episode:
         self.episode_length = 0
         self.stats: Info = {}
 
-    def add(self, reward: float, info: Mapping[Any, Any]) -> None:
+    def add(self, reward: Any, info: Mapping[Any, Any]) -> None:
         """Count one step: numbers are summed, of anything else the last value is kept."""
-        self.episode_return += reward
+        self.episode_return += float(reward.item() if isinstance(reward, np.ndarray) else reward)
         self.episode_length += 1
         if not info:  # as in most steps
             return
         for key, value in _flat_items(info):
-            is_number = isinstance(value, _NUMBERS)
-            self.stats[key] = self.stats.get(key, 0) + float(value) if is_number else value
+            if isinstance(value, _NUMBERS):
+                before = self.stats.get(key)  # a float if it is a sum
+                value = float(value) + (before if isinstance(before, float) else 0.0)
+            self.stats[key] = value
 
     def summary(self) -> Info:
         """Everything about the episode; ``score`` is its return unless the environment has its own."""
@@ -88,7 +90,7 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, Info]:
         """Act once; the info is empty unless the episode ended."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        self._episode.add(float(reward), info)
+        self._episode.add(reward, info)
         return observation, reward, terminated, truncated, self._episode.summary() if terminated or truncated else {}
 
 
@@ -98,25 +100,20 @@ class MultiagentEpisodeStats(BaseParallelWrapper):  # type: ignore[misc]  # pett
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:
         """Start an episode; the infos are empty."""
         observations, infos = self.env.reset(seed=seed, options=options)
-        self._episodes = {agent: _Episode() for agent in observations}
-        self._ended: set[Any] = set()
+        self._episodes = {agent: _Episode() for agent in self.env.agents}
         return observations, {agent: {} for agent in infos}
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
-        """Act once; an agent's info is empty unless the agent ended."""
+        """Act once; an agent's info is empty unless the agent ended, or vanished."""
         observations, rewards, terminations, truncations, infos = self.env.step(actions)
-        stats: PerAgent = {}
-        self._ended.difference_update(self.env.agents)  # who is there again
+        present = set(self.env.agents)
+        stats: PerAgent = {agent: {} for agent in rewards}
         for agent, reward in rewards.items():
-            if agent in self._ended:  # some environments report the dead again in every step
-                stats[agent] = {}
-                continue
-            episode = self._episodes.setdefault(agent, _Episode())
-            episode.add(float(reward), infos.get(agent, {}))
-            stats[agent] = {}
-            if terminations[agent] or truncations[agent]:
+            if agent in self._episodes or agent in present:  # some environments report the dead again in every step
+                self._episodes.setdefault(agent, _Episode()).add(reward, infos.get(agent, {}))
+        for agent in list(self._episodes):
+            if agent not in present or terminations.get(agent) or truncations.get(agent):
                 stats[agent] = self._episodes.pop(agent).summary()
-                self._ended.add(agent)
         return observations, rewards, terminations, truncations, stats
 
 

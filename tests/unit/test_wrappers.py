@@ -62,6 +62,36 @@ def test_episode_stats_come_once_at_the_end(truncate):
         }
 
 
+class Told(gymnasium.Env):
+    observation_space, action_space = Box(0, 1, (1,)), Discrete(2)
+
+    def __init__(self, reward, infos):
+        self.reward, self.infos = reward, iter(infos)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        info = next(self.infos)
+        return np.zeros(1, np.float32), self.reward, info is None, False, info or {}
+
+
+@pytest.mark.parametrize(
+    ("values", "stat"), [((None, 3), 3.0), (("near", 2, 2), 4.0), ((2, "far"), "far"), ((np.ones(2), 2), 2.0)]
+)
+def test_a_stat_may_be_a_number_in_some_steps_only(values, stat):
+    env = EpisodeStats(Told(1, [*({"x": value} for value in values), None]))
+    env.reset()
+    infos = [env.step(0)[4] for _ in range(len(values) + 1)]
+    assert infos[-1]["x"] == stat
+
+
+def test_a_reward_may_be_an_array_of_one_number():
+    env = EpisodeStats(Told(np.array([2.0]), [{}, None]))
+    env.reset()
+    assert [env.step(0)[4].get("episode_return") for _ in range(2)] == [None, 4.0]
+
+
 def test_score_of_the_environment_wins():
     env = EpisodeStats(Scripted((1, {}), (1, {"score": 40})))
     env.reset()
@@ -140,6 +170,21 @@ def test_an_agent_that_is_reported_after_its_end_has_no_second_episode():
         stats = [env.step({})[4] for _ in range(3)]
         assert [step["a"].get("episode_length") for step in stats] == [None, 2, None]
         assert [step["b"].get("episode_length") for step in stats] == [None, None, 3]
+
+
+def test_an_agent_that_vanishes_has_ended_and_its_next_life_is_another_episode():
+    class Revolving(Duo):
+        def step(self, actions):
+            self.count += 1
+            self.agents = ["a"] if self.count == 2 else ["a", "b"]
+            observations, infos = self.outcome({})
+            return observations, dict.fromkeys(self.agents, 1.0), {}, dict.fromkeys(self.agents, self.count == 4), infos
+
+    env = MultiagentEpisodeStats(Revolving())
+    env.reset()
+    stats = [env.step({})[4] for _ in range(4)]
+    assert [step["b"].get("episode_length") for step in stats] == [None, 1, None, 2]
+    assert [step["a"].get("episode_length") for step in stats] == [None, None, None, 4]
 
 
 def test_mean_over_agents():
