@@ -577,6 +577,38 @@ def test_a_worker_stopped_in_the_middle_of_a_message_does_not_keep_close(monkeyp
     assert wait_until_gone(pids)
 
 
+def test_a_module_that_ends_the_process_server_is_an_error(tmp_path):
+    (tmp_path / "broken.py").write_text("import os; os._exit(1)")
+    lines = run_script(
+        tmp_path,
+        """
+        import multiprocessing, os
+        os.environ["PYTHONPATH"] = os.getcwd()
+        multiprocessing.set_forkserver_preload(["broken"])
+        try:
+            start()
+        except pufferlib.WorkerError as error:
+            tell(error)
+        """,
+        cwd=tmp_path,
+    )
+    assert "ended before it made one; see what it wrote to stderr" in lines[0]
+
+
+def test_what_is_no_text_in_the_search_path_does_no_harm(tmp_path):
+    lines = run_script(
+        tmp_path,
+        """
+        import pathlib
+        sys.path.append(pathlib.Path.cwd())
+        vecenv = start()
+        tell(vecenv.reset()[0].ravel(), sys.path[-1] == pathlib.Path.cwd())
+        vecenv.close()
+        """,
+    )
+    assert lines == ["[0. 0.] True"]
+
+
 def test_a_module_that_never_loads_is_an_error(tmp_path):
     (tmp_path / "endless.py").write_text("import time; time.sleep(3600)")
     lines = run_script(

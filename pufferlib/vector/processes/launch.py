@@ -152,10 +152,12 @@ def _start_server() -> None:
     asked = [name for name in server._preload_modules if name not in ("__main__", PRELOAD)]
     server.set_forkserver_preload([*asked, PRELOAD])
     resource_tracker.ensure_running()  # else the server starts it, and unblocks the signal
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    before, path = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]), sys.path
+    sys.path = [entry for entry in path if isinstance(entry, str)]  # imports skip others, the server ends of them
     try:
         server.ensure_running()
     finally:
+        sys.path = path
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
@@ -180,6 +182,11 @@ def _server_in_time(timeout_s: float | None) -> Iterator[None]:
     try:
         yield
     except (EOFError, OSError) as error:
+        if not expired.is_set() and isinstance(error, EOFError | ConnectionError):
+            raise WorkerError(
+                f"vector.make: the process that workers are forked from (process {pid}) ended before it made one; "
+                "see what it wrote to stderr, and whether the machine ran out of memory"
+            ) from error
         if not expired.is_set():
             raise
         os.waitpid(pid, 0)
