@@ -1,6 +1,6 @@
 """Small wrappers around Gymnasium and PettingZoo environments, applied before emulation.
 
-Those of single environments take one of the old gym API too, and convert it.
+They take environments of the old gym API, of old PettingZoo, and turn-based ones (AEC) too, and convert them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -94,7 +94,15 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
         return observation, reward, terminated, truncated, self._episode.summary() if terminated or truncated else {}
 
 
-class MultiagentEpisodeStats(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
+class _ParallelWrapper(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
+    """Takes a turn-based (AEC) environment too, and an old one, and converts it."""
+
+    def __init__(self, env: Any) -> None:
+        env = converted(env)
+        super().__init__(aec_to_parallel(env) if isinstance(env, AECEnv) else env)
+
+
+class MultiagentEpisodeStats(_ParallelWrapper):
     """``EpisodeStats`` for each agent of a parallel environment, given when that agent ends."""
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:
@@ -117,7 +125,7 @@ class MultiagentEpisodeStats(BaseParallelWrapper):  # type: ignore[misc]  # pett
         return observations, rewards, terminations, truncations, stats
 
 
-class MeanOverAgents(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
+class MeanOverAgents(_ParallelWrapper):
     """Replaces the infos of all agents by one dict: the mean of each number over those that have it.
 
     ``n`` tells over how many agents; the dict is empty when no info holds a number.
@@ -147,7 +155,7 @@ def _means(infos: Mapping[Any, Mapping[str, Any]]) -> Info:
     return {**means, "n": n} if n else means
 
 
-class PadAgents(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
+class PadAgents(_ParallelWrapper):
     """Gives all agents the same spaces: the smallest that have room for those of every agent.
 
     Observations, Boxes of one dtype and number of axes, are filled up with zeros at the end of each
@@ -162,8 +170,7 @@ class PadAgents(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no
     """
 
     def __init__(self, env: Any) -> None:
-        env = converted(env)
-        super().__init__(aec_to_parallel(env) if isinstance(env, AECEnv) else env)
+        super().__init__(env)
         agents = self.env.possible_agents
         self._observations = _common_space("observation", [self.env.observation_space(agent) for agent in agents])
         self._actions = _common_space("action", [self.env.action_space(agent) for agent in agents])

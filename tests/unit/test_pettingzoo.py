@@ -10,6 +10,7 @@ from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 
 from pufferlib import APIUsageError, InvalidAgentError, vector
 from pufferlib.emulation import PettingZooPufferEnv
+from pufferlib.wrappers import MeanOverAgents, MultiagentEpisodeStats, PadAgents
 
 SPACE = Dict({"id": Discrete(9), "xy": Box(0, 100, (2,))})
 
@@ -404,6 +405,17 @@ def test_turn_based_environments_are_made_parallel():
         assert env.observations.ravel().tolist() == [expected, expected]
     assert env.terminals.all()
     assert env.done
+
+
+@pytest.mark.parametrize("wrapper", [MultiagentEpisodeStats, MeanOverAgents, PadAgents])
+def test_wrappers_take_turn_based_environments(wrapper):
+    env = PettingZooPufferEnv(wrapper(Turns()))
+    env.reset()
+    for _ in range(3):
+        infos = env.step([1, 1])[4]
+    assert env.observations.ravel().tolist() == [6, 6]
+    if wrapper is MultiagentEpisodeStats:
+        assert [infos[agent]["episode_length"] for agent in "xy"] == [3, 3]
 
 
 def test_turn_based_environments_that_are_not_parallel():
