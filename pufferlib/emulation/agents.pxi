@@ -29,7 +29,7 @@ cdef class PettingZooStep(EmulatedRows):
     cdef adopted(self, str name, array):
         EmulatedRows.adopted(self, name, array)
         if name == "observations":
-            self.views = dict(zip(self.names, array))
+            self.views = {agent: array[row, ...] for row, agent in enumerate(self.names)}
 
     @property
     def agents(self):

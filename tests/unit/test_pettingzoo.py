@@ -78,6 +78,16 @@ def test_rows_are_in_the_order_of_possible_agents():
     assert rewards == {"c": 1.0, "a": 1.0, "b": 1.0}
 
 
+def test_observations_without_axes_are_seen():
+    class Scalars(Arena):
+        def observe(self, agents):
+            return {agent: np.float32(self.count + 1) for agent in agents}
+
+    env = PettingZooPufferEnv(Scalars(*[alive("a", "b", "c")] * 2, space=Box(0, 10, ())))
+    assert {float(observation) for observation in env.reset()[0].values()} == {1.0}
+    assert {float(observation) for observation in env.step([0, 0, 0])[0].values()} == {2.0}
+
+
 @pytest.mark.parametrize("echo", [False, True])
 def test_absent_agents_are_padded(echo):
     env = PettingZooPufferEnv(
