@@ -228,6 +228,10 @@ class Event(enum.Enum):
     GOAL = 1
 
 
+class Played:
+    count = 0
+
+
 class Board(gymnasium.spaces.Box):
     pass
 
@@ -242,9 +246,12 @@ class TwoPart(Exception):  # noqa: N818
 
 
 def test_infos_may_hold_what_the_caller_defines():
-    vecenv = faulty(on_step=lambda: [{"event": Event.GOAL}])
+    vecenv = faulty(on_step=lambda: [{"event": Event.GOAL, "played": Played()}])
+    Played.count = 7  # stays as it is
     vecenv.reset()
-    assert vecenv.step([0, 0])[4][0]["event"] is Event.GOAL
+    (info,) = vecenv.step([0, 0])[4]
+    assert info["event"] is Event.GOAL
+    assert (type(info["played"]), Played.count) == (Played, 7)
     vecenv.close()
 
 
@@ -271,11 +278,12 @@ def test_infos_are_sent_as_bytes_whatever_multiprocessing_would_do():
     vecenv.close()
 
 
-def test_infos_that_cannot_be_pickled_are_reported():
-    vecenv = faulty(on_step=lambda: [{"lock": threading.Lock()}])
+@pytest.mark.parametrize("make", [threading.Lock, lambda: type("Local", (), {"__qualname__": "main.<locals>.Local"})()])
+def test_infos_that_cannot_be_pickled_are_reported(make):
+    vecenv = faulty(on_step=lambda: [{"odd": make()}])
     vecenv.reset()
     with pytest.raises(
-        WorkerError, match=r"(?s)infos must be things that can be pickled, got \[{'lock': .*, in step of environment 1 "
+        WorkerError, match=r"(?s)infos must be things that can be pickled, got \[{'odd': .*, in step of environment 1 "
     ):
         vecenv.step([0, 0])
 
