@@ -57,8 +57,9 @@ cdef class PettingZooStep(EmulatedRows):
         self.clear_outcome()
         memset(self.at(OBSERVATIONS), 0, self.num_rows * self.row_bytes)
         memset(self.at(MASKS), 0, self.num_rows)
+        by_agent = self.by_agent("the observations", observations)
         try:
-            for agent, observation in observations.items():
+            for agent, observation in by_agent.items():
                 self.current = self._row(agent)
                 self.show(self.current, observation, True)
                 self.at(MASKS)[self.current] = True
@@ -148,6 +149,8 @@ cdef class PettingZooStep(EmulatedRows):
         """Step the environment with these actions of living agents. Returns the infos."""
         cdef Py_ssize_t row
         outcome = self.step_wrapped(actions)
+        observations, rewards = self.by_agent("the observations", outcome[0]), self.by_agent("the rewards", outcome[1])
+        terminations, truncations = self.by_agent("the terminations", outcome[2]), self.by_agent("the truncations", outcome[3])
         # Whoever is reported without having acted, and not because it is new, ended in an earlier step.
         memcpy(self.is_here, self.is_listed, self.num_rows)
         self.note_listed()
@@ -156,12 +159,23 @@ cdef class PettingZooStep(EmulatedRows):
         memcpy(self.at(MASKS), self.is_here, self.num_rows)
         self.clear_outcome()
         try:
-            self.show_agents(as_dict(outcome[0]))
-            self.show_outcome(as_dict(outcome[1]), as_dict(outcome[2]), as_dict(outcome[3]))
+            self.show_agents(observations)
+            self.show_outcome(rewards, terminations, truncations)
         except APIUsageError as error:
             self.name_agent(error)
             raise
         return outcome[4]
+
+    cdef inline dict by_agent(self, str name, values):
+        """What the environment said of its agents, as a plain dict."""
+        if type(values) is dict:
+            return <dict>values
+        if not isinstance(values, (dict, Mapping)):
+            raise APIUsageError(
+                f"emulation: {name} must be a dict by agent, got {values!r:.80} from {self.wrapped}; "
+                "return one, empty when there is no agent"
+            )
+        return dict(values)
 
     cdef name_agent(self, error):
         error.add_note(f"agent: {self.names[self.current]!r}")
@@ -209,10 +223,6 @@ cdef class PettingZooStep(EmulatedRows):
         if changed:
             self.note_alive()
         return 0
-
-
-cdef dict as_dict(mapping):
-    return <dict>mapping if type(mapping) is dict else dict(mapping)
 
 
 cdef inline PyObject *next_or_get(dict values, Py_ssize_t *place, name) except? NULL:

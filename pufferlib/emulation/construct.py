@@ -55,6 +55,6 @@ def two_values(env: object, outcome: Any) -> tuple[Any, Any]:
         got = f"{len(outcome)} values" if isinstance(outcome, tuple) else type(outcome).__name__
         raise APIUsageError(
             f"emulation: reset must return a tuple of observation and info, got {got} from {env}; "
-            "convert one of the old gym API with pufferlib.GymToGymnasium"
+            "convert one of an older API with pufferlib.GymToGymnasium or PettingZooTruncatedWrapper"
         )
     return outcome

@@ -227,7 +227,7 @@ cdef class EmulatedRows(Rows):
         outcome = self.wrapped.step(action)
         if type(outcome) is not tuple or len(<tuple>outcome) != 5:
             outcome = five_values(outcome, "emulation", "observation, reward, terminated, truncated and info",
-                                  f" from {self.wrapped}; convert one of the old gym API with pufferlib.GymToGymnasium")
+                                  f" from {self.wrapped}; convert one of an older API with pufferlib.GymToGymnasium or PettingZooTruncatedWrapper")
         return <tuple>outcome
 
 

@@ -1,6 +1,7 @@
 """PettingZoo: every possible agent has its row, whoever is alive."""
 
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -258,6 +259,27 @@ def test_a_flag_that_is_no_truth_is_refused_and_the_agent_named(place, name):
     with pytest.raises(APIUsageError, match=rf"the {name} must be True or False, got 'False' from arena") as error:
         env.step([0, 0, 0])
     assert error.value.__notes__ == ["agent: 'b'"]
+
+
+@pytest.mark.parametrize("name", ["observations", "rewards", "terminations", "truncations"])
+@pytest.mark.parametrize("value", [None, [1.0, 2.0]])
+def test_what_is_no_dict_by_agent_is_told(name, value):
+    class Careless(Arena):
+        def reset(self, seed=None, options=None):
+            observations, infos = super().reset()
+            return (value if self.seeds[1:] else observations), infos
+
+        def step(self, actions):
+            outcome = list(super().step(actions))
+            outcome[("observations", "rewards", "terminations", "truncations").index(name)] = value
+            return tuple(outcome)
+
+    env = PettingZooPufferEnv(Careless(alive("a", "b", "c"), alive("a", "b", "c")))
+    env.reset()
+    with pytest.raises(APIUsageError, match=f"emulation: the {name} must be a dict by agent, got {re.escape(str(value))}"):
+        env.step([0, 0, 0])
+    with pytest.raises(APIUsageError, match="emulation: the observations must be a dict by agent, got"):
+        env.reset()
 
 
 def test_a_failed_reset_starts_no_episode():
