@@ -276,7 +276,9 @@ def test_what_is_no_dict_by_agent_is_told(name, value):
 
     env = PettingZooPufferEnv(Careless(alive("a", "b", "c"), alive("a", "b", "c")))
     env.reset()
-    with pytest.raises(APIUsageError, match=f"emulation: the {name} must be a dict by agent, got {re.escape(str(value))}"):
+    with pytest.raises(
+        APIUsageError, match=f"emulation: the {name} must be a dict by agent, got {re.escape(str(value))}"
+    ):
         env.step([0, 0, 0])
     with pytest.raises(APIUsageError, match="emulation: the observations must be a dict by agent, got"):
         env.reset()

@@ -7,6 +7,7 @@ import gc
 import multiprocessing
 import os
 import pickle
+import random
 import resource
 import signal
 import subprocess
@@ -253,6 +254,21 @@ def test_infos_may_hold_what_the_caller_defines():
     assert info["event"] is Event.GOAL
     assert (type(info["played"]), Played.count) == (Played, 7)
     vecenv.close()
+
+
+def test_each_worker_has_global_generators_of_its_own():
+    def draws(seed):
+        def draw():
+            return [{"numpy": np.random.rand(), "python": random.random()}]
+
+        vecenv = make(Scripted, env_kwargs={"on_step": draw}, seed=seed)
+        vecenv.reset()
+        infos = vecenv.step([0, 0])[4]
+        vecenv.close()
+        return [value for info in infos for value in info.values()]
+
+    assert draws(5) == draws(5)
+    assert len({*draws(5), *draws(6)}) == 8
 
 
 def test_a_space_may_be_of_a_class_that_the_caller_defines():

@@ -10,10 +10,13 @@ import gc
 import multiprocessing
 import os
 import pickle
+import random
 import select
 import signal
 import sys
 from multiprocessing.connection import Connection
+
+import numpy as np
 
 from pufferlib._native import Desk, progress_at
 from pufferlib.buffers import Buffers
@@ -115,6 +118,9 @@ class _Worker:
         try:
             os.chdir(setup.folder)
             plans: tuple[EnvPlan, ...] = pickle.loads(setup.envs)
+            # The server that all workers are forked from has numpy, whose own generator would repeat itself in each.
+            np.random.seed(plans[0].seed)
+            random.seed(plans[0].seed)
             self._group = EnvGroup(plans, setup.autoreset, self._rows, progress)
             self._group.track(self._progress())
             self._conn.send_bytes(pickled(Ready(self._group.describe())))
