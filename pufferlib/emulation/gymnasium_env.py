@@ -24,7 +24,9 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any])
 
     Observations are written into ``observations``, rewards into ``rewards`` and so on: one row of
     a batch, owned by the vector layer when ``buf`` is given. What ``reset`` and ``step`` return is
-    a view of that row and shows the newest observation only; copy it to keep it.
+    a view of that row and shows the newest observation only; copy it to keep it. What keeps
+    observations without a copy belongs inside, around ``env``, like FrameStackObservation; outside,
+    Gymnasium's vector environments with ``AutoresetMode.SAME_STEP`` report a wrong ``final_obs``.
 
     Attributes:
         emulated: ``observation_dtype`` (of the flat row), ``emulated_observation_dtype``

@@ -195,7 +195,7 @@ class VectorEnv(ABC):
         return property(get, doc=f"{meaning}, of the last batch.")
 
     observations = _row("observations", "Observations ``(agents_per_batch, *shape)``")
-    final_observations = _row("final_observations", "Last observations of episodes that ended in this step")
+    final_observations = _row("final_observations", 'Last observations of ended episodes, with autoreset "same_step"')
     actions = _row("actions", "Actions last sent")
     rewards = _row("rewards", "Rewards, float32")
     terminals = _row("terminals", "Whether an agent's task ended")

@@ -4,6 +4,7 @@ import contextlib
 import enum
 import functools
 import gc
+import importlib
 import multiprocessing
 import os
 import pickle
@@ -16,6 +17,7 @@ import textwrap
 import threading
 import time
 import types
+from importlib.util import spec_from_file_location
 from multiprocessing import reduction
 
 import cloudpickle
@@ -718,3 +720,22 @@ def test_only_the_caller_s_own_registrations_outlast_sending_by_value(monkeypatc
         cloudpickle.unregister_pickle_by_value(module)
     monkeypatch.delitem(sys.modules, "nowhere")
     assert pickle.loads(data)[0].creator.__name__ == "creator"
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_a_package_that_is_installed_to_be_edited_is_sent_by_name(monkeypatch, tmp_path, is_installed):
+    (tmp_path / "edited.py").write_text("def creator(buf=None): ...")
+
+    class Finder:  # as setuptools installs it
+        __module__ = "__editable___edited_0_1_finder" if is_installed else "somewhere"
+
+        @classmethod
+        def find_spec(cls, name, path=None, target=None):
+            return spec_from_file_location(name, tmp_path / "edited.py") if name == "edited" else None
+
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
+    module = importlib.import_module("edited")
+    data = pickle_envs([EnvPlan(0, module.creator, (), {}, 0)])
+    monkeypatch.delitem(sys.modules, "edited")
+    assert b"edited" in data
+    assert (b"_make_function" not in data) == is_installed

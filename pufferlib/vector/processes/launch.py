@@ -269,8 +269,19 @@ def _importable(name: str) -> bool:
         return True  # cloudpickle takes care of it
     path, spec = None, None
     for depth in range(1, name.count(".") + 2):
-        spec = importlib.machinery.PathFinder.find_spec(".".join(name.split(".")[:depth]), path)
+        spec = _find_spec(".".join(name.split(".")[:depth]), path)
         if spec is None:
             return name in sys.builtin_module_names
         path = spec.submodule_search_locations
     return spec is not None and spec.origin == getattr(sys.modules[name], "__file__", None)
+
+
+def _find_spec(name: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
+    """What other processes find: on the search path, or as packages that are installed to be edited do it."""
+    for finder in sys.meta_path:
+        # Setuptools, scikit-build and meson install finders from modules called so; others are the caller's.
+        if finder is importlib.machinery.PathFinder or "editable" in getattr(finder, "__module__", ""):
+            spec = finder.find_spec(name, path)
+            if spec is not None:
+                return spec
+    return None
