@@ -189,13 +189,16 @@ cdef class EmulatedMember(Member):
         """Raise unless a ``step`` of the user's own returned what stands in the rows, all that the batch sees."""
         for name, values in zip(OUTCOME, outcome):
             array = self.buffers[name]
-            agents = [values.get(agent) for agent in self.env.possible_agents] if self.per_agent else [values]
-            for row, value in enumerate(agents):
-                if value is not None and not is_same(value, array[row]):
+            if isinstance(values, Mapping):
+                pairs = zip(map(values.get, self.env.possible_agents), array)
+            else:
+                pairs = [(values, array if self.per_agent else array[0])]
+            for value, shown in pairs:
+                if value is not None and not is_same(value, shown):
                     raise APIUsageError(
                         f"{type(self.env).__name__}: step must return what stands in its rows, which the batch sees, got "
-                        f"{value!r:.80} where self.{name}[{row}] is {array[row]!r:.80}; write it there too, or change "
-                        "it in a wrapper around the environment, before the emulation"
+                        f"{value!r:.80} where self.{name} has {shown!r:.80}; write it there too, or change it in a "
+                        "wrapper around the environment, before the emulation"
                     )
         return 0
 
@@ -223,9 +226,12 @@ cdef class EmulatedMember(Member):
 
 cdef bint is_same(value, shown) except -1:
     """Whether a number or array is the one that ``shown`` is, in its dtype."""
-    with np.errstate(over="ignore"):
-        array = np.asarray(value).astype(shown.dtype)
-    return array.size == shown.size and np.array_equal(array.ravel(), shown.ravel())
+    try:
+        with np.errstate(over="ignore"):
+            array = np.asarray(value).astype(shown.dtype)
+    except (TypeError, ValueError):
+        return False
+    return np.array_equal(array.ravel(), shown.ravel())
 
 
 cdef bint has_own_step(env):

@@ -231,6 +231,22 @@ def test_a_step_of_the_users_own_is_called_and_gives_the_same_rows(autoreset):
     assert rows(OwnStep) == rows(PettingZooPufferEnv)
 
 
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("own", [{"a": 7}, {"a": {"x": 1}}, [7, 7, 7]])
+def test_a_step_of_the_users_own_that_returns_what_the_batch_does_not_see_is_told(place, own):
+    class OwnStep(PettingZooPufferEnv):
+        def step(self, actions):
+            outcome = list(super().step(actions))
+            outcome[place] = own
+            return tuple(outcome)
+
+    creator = functools.partial(OwnStep, env_creator=Arena, env_args=[alive("a", "b", "c")] * 2)
+    with vector.make(creator, backend="Serial") as vecenv:
+        vecenv.reset()
+        with pytest.raises(APIUsageError, match=r"OwnStep: step must return what stands in its rows, .* where self.\w+ h"):
+            vecenv.step([0, 0, 0])
+
+
 def test_a_reward_or_observation_that_is_nan_is_refused_and_the_agent_named():
     env = PettingZooPufferEnv(Arena(*[alive("a", "b")] * 3))
     env.reset()
