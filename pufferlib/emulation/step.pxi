@@ -3,6 +3,7 @@
 from cpython.buffer cimport PyBUF_FORMAT
 from cpython.dict cimport PyDict_Next
 from cpython.float cimport PyFloat_AsDouble
+from libc.math cimport INFINITY
 from libc.string cimport memset
 
 from collections.abc import Mapping
@@ -184,7 +185,7 @@ cdef class EmulatedRows(Rows):
 
     cdef inline int write_reward(self, Py_ssize_t row, reward) except -1:
         cdef double number = <double>reward if type(reward) is float else self.real_of(reward)
-        if number != number:
+        if number != number or FLT_MAX < fabs(number) < INFINITY:
             raise self.no_reward(reward)
         (<float *>self.at(REWARDS))[row] = <float>number
         return 0
@@ -198,7 +199,7 @@ cdef class EmulatedRows(Rows):
 
     cdef object no_reward(self, reward):
         return APIUsageError(
-            f"emulation: the reward must be a number, got {reward!r} from {self.wrapped}; "
+            f"emulation: the reward must be a number that float32 can hold, got {reward!r} from {self.wrapped}; "
             "return a float, and look for a division by zero if it is nan"
         )
 
