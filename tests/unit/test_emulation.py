@@ -514,12 +514,16 @@ class TestOutcome:
 
     @pytest.mark.parametrize("nan", [float("nan"), np.float32("nan"), np.array(np.nan)])
     def test_a_reward_that_is_nan_is_refused(self, nan):
-        with pytest.raises(APIUsageError, match=r"the reward must be a number that float32 can hold, got .*nan.* from <Returns"):
+        with pytest.raises(
+            APIUsageError, match=r"the reward must be a number that float32 can hold, got .*nan.* from <Returns"
+        ):
             self.step(nan, False, False, {})
 
     @pytest.mark.parametrize("reward", [None, "1", [1.0, 2.0], np.zeros(2), np.zeros(0), -1e39])
     def test_what_is_no_number_of_float32_is_no_reward(self, reward):
-        with pytest.raises(APIUsageError, match=r"the reward must be a number that float32 can hold, got .* from <Returns"):
+        with pytest.raises(
+            APIUsageError, match=r"the reward must be a number that float32 can hold, got .* from <Returns"
+        ):
             self.step(reward, False, False, {})
 
     @pytest.mark.parametrize("outcome", [(0.0, False, {}), (0.0, False, False, {}, 1)])

@@ -261,7 +261,9 @@ def test_a_reward_or_observation_that_is_nan_is_refused_and_the_agent_named():
     env.env.step = lambda actions: [
         value if i != 1 else {"a": 0.0, "b": np.nan} for i, value in enumerate(step(actions))
     ]
-    with pytest.raises(APIUsageError, match=r"the reward must be a number that float32 can hold, got nan from arena") as error:
+    with pytest.raises(
+        APIUsageError, match=r"the reward must be a number that float32 can hold, got nan from arena"
+    ) as error:
         env.step([0, 0, 0])
     assert error.value.__notes__ == ["agent: 'b'"]
 
