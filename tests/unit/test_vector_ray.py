@@ -4,6 +4,7 @@ import pickle
 import socket
 import subprocess
 import sys
+import types
 
 import cloudpickle
 import gymnasium
@@ -87,6 +88,19 @@ def test_last_observations_are_shipped_only_when_an_episode_ended():
     assert (block.arrays(memory)["final_observations"] == 3).all()
     assert block.arrays(memory)["terminals"].all()
     assert pickle.loads(infos) == [{"n": 1}, {"n": 1}]
+
+
+def test_infos_of_the_caller_s_classes_are_shipped_by_name(monkeypatch):
+    script = types.ModuleType("script")
+    exec("class Event: ...", script.__dict__)
+    actor, _ = actor_of(1)
+    actor.reset(np.zeros(1, np.int64))
+    env = actor._group.envs[0]
+    step = env.step
+    env.step = lambda actions: (*step(actions)[:4], [{"event": script.Event()}])
+    _, infos = actor.step(np.zeros(2, np.int32))  # no module of this name is here
+    monkeypatch.setitem(sys.modules, "script", script)
+    assert type(pickle.loads(infos)[0]["event"]) is script.Event
 
 
 def test_a_failure_is_shipped_as_a_report():

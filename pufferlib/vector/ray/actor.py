@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pufferlib.buffers import Array, Buffers
 from pufferlib.env import Infos
 from pufferlib.vector.group import EnvGroup, env_rows
-from pufferlib.vector.messages import Failed
+from pufferlib.vector.messages import Failed, pickled
 from pufferlib.vector.plan import Autoreset, EnvDescription, EnvPlan, RowSpec
 
 __all__ = ["Block", "Bytes", "EnvActor", "Outcome", "Ready", "actor_class"]
@@ -211,4 +211,4 @@ class EnvActor:
         return self._outcome([])
 
     def _outcome(self, infos: Infos) -> Outcome:
-        return self._block.shipment(self._memory, self._arrays), pickle.dumps(infos) if infos else b""
+        return self._block.shipment(self._memory, self._arrays), pickled(infos) if infos else b""
