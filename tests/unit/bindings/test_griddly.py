@@ -53,7 +53,9 @@ def test_every_world_plays(name: str) -> None:
     env.action_space.seed(0)
     env.reset(seed=0)
     for _ in range(20):
-        env.step(env.action_space.sample())
+        observations, rewards, *_ = env.step(env.action_space.sample())
+        assert all(env.single_observation_space.contains(observation) for observation in observations)
+        assert np.isfinite(rewards).all()
     env.close()
 
 
