@@ -3,7 +3,6 @@
 from cpython.buffer cimport PyBUF_FORMAT
 from cpython.dict cimport PyDict_Next
 from cpython.float cimport PyFloat_AsDouble
-from libc.math cimport INFINITY
 from libc.string cimport memset
 
 from collections.abc import Mapping
@@ -185,7 +184,7 @@ cdef class EmulatedRows(Rows):
 
     cdef inline int write_reward(self, Py_ssize_t row, reward) except -1:
         cdef double number = <double>reward if type(reward) is float else self.real_of(reward)
-        if number != number or FLT_MAX < fabs(number) < INFINITY:
+        if not fabs(number) <= FLT_MAX:  # nan is not, either
             raise self.no_reward(reward)
         (<float *>self.at(REWARDS))[row] = <float>number
         return 0
@@ -199,8 +198,8 @@ cdef class EmulatedRows(Rows):
 
     cdef object no_reward(self, reward):
         return APIUsageError(
-            f"emulation: the reward must be a number that float32 can hold, got {reward!r} from {self.wrapped}; "
-            "return a float, and look for a division by zero if it is nan"
+            f"emulation: the reward must be a finite number that float32 can hold, got {reward!r} from {self.wrapped}; "
+            "return a float, and look for a division by zero if it is nan or infinite"
         )
 
     cdef inline bint flag_of(self, str name, value) except -1:

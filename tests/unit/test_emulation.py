@@ -515,14 +515,16 @@ class TestOutcome:
     @pytest.mark.parametrize("nan", [float("nan"), np.float32("nan"), np.array(np.nan)])
     def test_a_reward_that_is_nan_is_refused(self, nan):
         with pytest.raises(
-            APIUsageError, match=r"the reward must be a number that float32 can hold, got .*nan.* from <Returns"
+            APIUsageError, match=r"the reward must be a finite number that float32 can hold, got .*nan.* from <Returns"
         ):
             self.step(nan, False, False, {})
 
-    @pytest.mark.parametrize("reward", [None, "1", [1.0, 2.0], np.zeros(2), np.zeros(0), -1e39])
+    @pytest.mark.parametrize(
+        "reward", [None, "1", [1.0, 2.0], np.zeros(2), np.zeros(0), -1e39, float("inf"), np.float32("-inf")]
+    )
     def test_what_is_no_number_of_float32_is_no_reward(self, reward):
         with pytest.raises(
-            APIUsageError, match=r"the reward must be a number that float32 can hold, got .* from <Returns"
+            APIUsageError, match=r"the reward must be a finite number that float32 can hold, got .* from <Returns"
         ):
             self.step(reward, False, False, {})
 
