@@ -83,7 +83,8 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
     if type(observations) is not Tensor or is_dynamo_compiling() or forward_ad._current_level >= 0:
         return _restore(observations, dtype)
     try:
-        structure, is_inference, is_real, views_of, _ = _seen[observations.data_ptr()]
+        address = observations.data_ptr()
+        structure, is_inference, is_real, views_of, address_now, _ = _seen[address]
         views = views_of[observations.shape]
     except KeyError:
         return _remember(observations, dtype)
@@ -91,6 +92,7 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
         return _restore(observations, dtype)
     if (
         structure is dtype
+        and (address_now is None or address_now() == address)
         and observations.is_contiguous()
         and not (is_real and observations.requires_grad)
         and (not is_inference or observations.is_inference())
@@ -120,14 +122,22 @@ def _restore(observations: Tensor, dtype: NativeDtype) -> Any:
     return leaf.view(-1, *shape)
 
 
-# What was seen, by address. The views hold the memory, so that an address here cannot come to mean
-# another memory. They do not hold the tensor that owns it, with which the entry goes. Memory of
-# numpy has no owner that torch knows: there the oldest entry soon makes way for the newest. An entry:
-# structure, whether the views are inference tensors (autograd refuses those), whether the numbers are
-# real and so may want a gradient, views by the one shape that was seen, owner. By shape, because while
-# torch.jit.trace watches a shape holds tensors, which equal no key: so those observations are never
-# taken for seen, and nothing else needs to ask.
-_Entry = tuple[NativeDtype, bool, bool, dict[torch.Size, Callable[[], Any]], "weakref.ref[Tensor] | None"]
+# What was seen, by address. The views hold the memory, so that an address here comes to mean another
+# memory only when that of the views has moved, as it does when their owner is resized in place. They do
+# not hold the tensor that owns it, with which the entry goes. Memory of numpy has no owner that torch
+# knows: there the oldest entry soon makes way for the newest. An entry: structure, whether the views are
+# inference tensors (autograd refuses those), whether the numbers are real and so may want a gradient,
+# views by the one shape that was seen, where their memory is now (None: it cannot move), owner. By shape,
+# because while torch.jit.trace watches a shape holds tensors, which equal no key: so those observations
+# are never taken for seen, and nothing else needs to ask.
+_Entry = tuple[
+    NativeDtype,
+    bool,
+    bool,
+    dict[torch.Size, Callable[[], Any]],
+    Callable[[], int] | None,
+    "weakref.ref[Tensor] | None",
+]
 _seen: dict[int, _Entry] = {}
 _foreign: dict[int, None] = {}  # addresses in _seen without an owner, oldest first
 MAX_FOREIGN = 16
@@ -140,12 +150,21 @@ def _remember(observations: Tensor, dtype: NativeDtype) -> Any:
     is_plain = observations.is_contiguous() and not observations.requires_grad
     if address == 0 or not is_plain or tracing_state() is not None:
         return _restore(observations, dtype)
-    views = _copier(_restore(observations.detach(), dtype))  # views of observations would hold the owner
+    memory = observations.detach()  # views of observations would hold the owner
+    views = _copier(_restore(memory, dtype))
     owner = observations if observations._base is None else observations._base
-    is_foreign = owner is observations and not observations.untyped_storage().resizable()
+    can_move = observations.untyped_storage().resizable()
+    is_foreign = owner is observations and not can_move
     reference = None if is_foreign else weakref.ref(owner, functools.partial(_forget, address))
     is_real = observations.is_floating_point()
-    _seen[address] = (dtype, observations.is_inference(), is_real, {observations.shape: views}, reference)
+    _seen[address] = (
+        dtype,
+        observations.is_inference(),
+        is_real,
+        {observations.shape: views},
+        memory.data_ptr if can_move else None,
+        reference,
+    )
     _foreign.pop(address, None)
     if is_foreign:
         _foreign[address] = None

@@ -173,6 +173,15 @@ class TestMemorySeenBefore:
         assert len(pufferlib.pytorch._seen) <= before + 4
         rows.clear()
 
+    def test_that_has_moved_is_not_taken_for_what_came_into_its_place(self):
+        dtype = batch_of(Dict({"a": Box(-1, 1, (500,)), "b": Box(-1, 1, (500,))}))[2]
+        for _ in range(100):  # the allocator gives the place of the first to one of the others in most rounds
+            moved = torch.zeros(2, 1000)
+            nativize_tensor(moved, dtype)
+            moved.resize_(3, 1000)  # as every out= does that is too small
+            others = [torch.full((2, 1000), 7.0) for _ in range(4)]
+            assert all((nativize_tensor(other, dtype)["a"] == 7).all() for other in others)
+
     def test_of_numpy_is_kept_for_a_while(self, batch):
         array, _, dtype = batch
         for copy in [array.copy() for _ in range(50)]:
