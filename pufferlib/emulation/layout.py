@@ -76,7 +76,7 @@ def observation_layout(space: Space, limits: Limits = NO_LIMITS) -> Layout:
 
     A Box stays as it is. Anything else becomes a one-dimensional Box: of the elements when all
     leaves are arrays of one dtype, otherwise of uint8 bytes, in which each leaf is aligned to its
-    dtype.
+    dtype. Leaves without elements leave one byte, which is 0, so that rows can be viewed as their fields.
 
     Args:
         space: Of the environment.
@@ -88,13 +88,15 @@ def observation_layout(space: Space, limits: Limits = NO_LIMITS) -> Layout:
     dtype, leaves = _table("observation", space, limits)
     if isinstance(space, Box):
         return Layout("observation", space, space, dtype, leaves, limits)
-    if len({leaf.dtype for leaf in leaves}) == 1 and leaves[0].dtype.names is None:
+    if dtype.names and not dtype.itemsize:  # numpy has no views as elements of no bytes
+        formats, offsets = [dtype[name] for name in dtype.names], [0] * len(dtype.names)
+        dtype = np.dtype({"names": dtype.names, "formats": formats, "offsets": offsets, "itemsize": 1})
+    elif len({leaf.dtype for leaf in leaves}) == 1 and leaves[0].dtype.names is None:
         low, high = _joint_bounds(leaves)
         element: Any = leaves[0].dtype.type
-        flat: Space = Box(low.astype(element), high.astype(element), dtype=element)
-    else:
-        flat = Box(0, 255, (dtype.itemsize,), np.uint8)
-    return Layout("observation", space, flat, dtype, leaves, limits)
+        flat = Box(low.astype(element), high.astype(element), dtype=element)
+        return Layout("observation", space, flat, dtype, leaves, limits)
+    return Layout("observation", space, Box(0, 255, (dtype.itemsize,), np.uint8), dtype, leaves, limits)
 
 
 def action_layout(space: Space) -> Layout:

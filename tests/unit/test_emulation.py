@@ -179,6 +179,14 @@ def test_structured_view_restores_the_fields():
     }
 
 
+def test_leaves_without_elements_leave_something_to_view():
+    env = GymnasiumPufferEnv(Replay(Dict({"a": Box(0, 1, (0,)), "b": Dict({"c": Box(0, 1, (2, 0))})})))
+    assert env.observation_space == Box(0, 255, (1,), np.uint8)
+    flat, _ = env.reset()
+    fields = flat.view(env.obs_dtype)
+    assert (fields["a"].shape, fields["b"]["c"].shape) == ((1, 0), (1, 2, 0))
+
+
 def test_rows_of_a_batch_are_written_in_place():
     env = GymnasiumPufferEnv(Replay(Box(0, 1, (2,))))
     batch = np.zeros((3, 2), np.float32)
