@@ -1,5 +1,6 @@
 """Gymnasium spaces seen from the batch: which ones a native environment may use, and their joint form."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -9,9 +10,20 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib.errors import APIUsageError
 
-__all__ = ["Space", "action_array", "action_layout", "check_native_spaces", "joint_space"]
+__all__ = [
+    "Space",
+    "action_array",
+    "action_layout",
+    "check_native_spaces",
+    "joint_space",
+    "light",
+    "same_space",
+]
 
 Space = gymnasium.Space[Any]
+Array = npt.NDArray[Any]
+
+HEAVY_BYTES = 1 << 20  # of a bound: from here on Boxes share it
 
 
 def check_native_spaces(where: str, observation_space: object, action_space: object) -> None:
@@ -44,13 +56,62 @@ def joint_space(space: Space, num_agents: int) -> Space:
         return Box(low, low + space.nvec - 1, dtype=np.int32)
     if isinstance(space, Box):
         shape = (num_agents, *space.shape)
+        if num_agents * space.low.nbytes >= HEAVY_BYTES:
+            return SharedBox(shape, space.dtype, _bounds(space))
         return Box(
             np.broadcast_to(space.low, shape), np.broadcast_to(space.high, shape), dtype=np.dtype(space.dtype).type
         )
     raise APIUsageError(f"joint_space: expected Box, Discrete or MultiDiscrete, got {space!r}")
 
 
-def action_array(where: str, actions: Any) -> npt.NDArray[Any]:
+class SharedBox(Box):
+    """A Box that is as a Box of Gymnasium, but has no arrays of its own.
+
+    Args:
+        shape: Of a sample.
+        dtype: Of a sample.
+        bounds: ``low``, ``high``, ``bounded_below`` and ``bounded_above``: arrays that broadcast to ``shape``.
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: npt.DTypeLike, bounds: Sequence[Array]) -> None:
+        gymnasium.Space.__init__(self, shape, np.dtype(dtype))
+        self.low_repr = self.high_repr = None
+        self._bounds = bounds
+        self.low, self.high, self.bounded_below, self.bounded_above = (
+            np.broadcast_to(bound, shape) for bound in bounds
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.shape, self.dtype, self._bounds)
+
+
+def light(box: Box) -> Box:
+    """``box``, or if it is a large one with the same bounds everywhere its like, which takes a few bytes to send."""
+    if type(box) is not Box or box.low.nbytes < HEAVY_BYTES:
+        return box
+    bounds = _bounds(box)
+    if any(bound.min() != bound.max() for bound in bounds):
+        return box
+    return SharedBox(box.shape, box.dtype, [bound.flat[:1] for bound in bounds])
+
+
+def _bounds(box: Box) -> list[Array]:
+    return [box.low, box.high, box.bounded_below, box.bounded_above]
+
+
+def same_space(one: Space, other: Space) -> bool:
+    """Whether ``one == other``, which takes seconds and many copies to tell of large Boxes that are equal."""
+    return one is other or _same_box(one, other) or bool(one == other)
+
+
+def _same_box(one: Space, other: Space) -> bool:
+    """Whether both are Boxes alike to the last bit."""
+    if not (isinstance(one, Box) and isinstance(other, Box)) or one.dtype != other.dtype:
+        return False
+    return np.array_equal(one.low, other.low) and np.array_equal(one.high, other.high)
+
+
+def action_array(where: str, actions: Any) -> Array:
     """``actions``, of any kind, as an array of any shape and dtype.
 
     Raises:

@@ -15,7 +15,7 @@ from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.emulation.construct import two_values, wrapped_env
 from pufferlib.emulation.layout import Limits, action_layout, observation_layout
 from pufferlib.errors import APIUsageError
-from pufferlib.spaces import Space
+from pufferlib.spaces import Space, same_space
 
 __all__ = ["PettingZooPufferEnv"]
 
@@ -159,7 +159,7 @@ def _common_space(where: str, name: str, env: ParallelEnv[Agent, Any, Any]) -> S
     space_of: Callable[[Agent], Space] = getattr(env, f"{name}_space")
     space = space_of(first)
     for agent in others:
-        if space_of(agent) != space:
+        if not same_space(space_of(agent), space):
             raise APIUsageError(
                 f"{where}: all agents must have the same {name} space, got {space} for {first!r} "
                 f"and {space_of(agent)} for {agent!r}; wrap it in pufferlib.wrappers.PadAgents"

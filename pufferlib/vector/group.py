@@ -14,6 +14,7 @@ from pufferlib._native import EmulatedMember, EnvLoop, Member, NativeMember
 from pufferlib.buffers import Buffers, HasBuffers, slice_rows
 from pufferlib.env import Infos, PufferEnv
 from pufferlib.errors import APIUsageError
+from pufferlib.spaces import light
 from pufferlib.vector.plan import Autoreset, EnvDescription, EnvPlan, RowSpec
 
 __all__ = ["EnvGroup", "Memory", "build_env", "env_rows", "own_autoreset"]
@@ -71,7 +72,7 @@ class EnvGroup:
         space = env.single_observation_space
         dtype = env.obs_dtype if env.emulated else np.dtype(space.dtype)
         return EnvDescription(
-            single_observation_space=space,
+            single_observation_space=light(space),
             single_action_space=env.single_action_space,
             num_agents=int(env.num_agents),
             emulated=env.emulated,

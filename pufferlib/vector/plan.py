@@ -10,7 +10,7 @@ from gymnasium.spaces import Box
 from pufferlib.buffers import HasBuffers, layout
 from pufferlib.env import AUTORESET_MODES, Autoreset
 from pufferlib.errors import APIUsageError
-from pufferlib.spaces import Space, joint_space
+from pufferlib.spaces import Space, joint_space, light, same_space
 
 __all__ = [
     "AUTORESET_MODES",
@@ -77,7 +77,7 @@ class RowSpec:
     @classmethod
     def of(cls, env: HasBuffers) -> "RowSpec":
         """The spec of an environment whose spaces and number of agents are set."""
-        return cls(env.single_observation_space, env.single_action_space, int(env.num_agents))
+        return cls(light(env.single_observation_space), env.single_action_space, int(env.num_agents))
 
     def layout(self, num_envs: int) -> Layout:
         """Shape and dtype of every array of ``num_envs`` such environments."""
@@ -87,7 +87,7 @@ class RowSpec:
         """Raise unless ``other``, of environment ``index``, can share arrays with this one."""
         for name in ("observation_space", "action_space", "num_agents"):
             expected, got = getattr(self, name), getattr(other, name)
-            if expected != got:
+            if not same_space(expected, got):
                 raise APIUsageError(
                     f"vector.make: all environments must have the {name} of environment 0, {expected}, "
                     f"got {got} in environment {index}; make one vector environment per kind"
