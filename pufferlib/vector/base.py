@@ -1,19 +1,21 @@
 """What every backend has in common: attributes, the order of calls, and what they return."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array, Buffers, slice_rows
+from pufferlib.cpus import usable_cpus
 from pufferlib.env import Infos, PufferEnv, Received, Stepped
 from pufferlib.errors import APIUsageError
 from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space, joint_space
 from pufferlib.vector.actions import ActionCheck
-from pufferlib.vector.plan import Autoreset, EnvDescription, VectorPlan
+from pufferlib.vector.arguments import Cores, Count, Creators, EnvArgs, EnvKwargs, plan_of
+from pufferlib.vector.plan import Autoreset, EnvDescription, OnCrash, VectorPlan
 
 __all__ = ["Batch", "VectorEnv"]
 
@@ -47,6 +49,21 @@ class VectorEnv(ABC):
     All arrays are views that the environments go on writing into: copy what must outlive the next
     ``send`` (or, where batches are copied, the next ``recv``).
 
+    Args:
+        env_creators: A class or function that makes an environment, or a list with one for each
+            environment. These arguments are those of ``pufferlib.vector.make``, which explains them.
+        env_args: Positional arguments of the creator; with a list of creators a list of such lists.
+        env_kwargs: Keyword arguments of the creator; with a list of creators a list of such dicts.
+        num_envs: Environments.
+        seed: Environment i gets ``env_seed(seed, i)``.
+        num_workers: Processes; "auto" or None for as many as there are usable cores.
+        batch_size: Environments that one ``recv`` returns; None for all, "auto" for half of them.
+        zero_copy: Whether a batch is a block of neighbouring rows, or whoever is first.
+        overwork: Allow more workers than usable cores.
+        autoreset: What follows a finished episode; None leaves it to the kind of environment.
+        timeout_s: Longest that one environment may take in a worker; None: for ever.
+        on_crash: "raise" a failure, or "restart" what failed.
+
     Attributes:
         driver_env: What one environment is like: the first one, or a description of it.
         single_observation_space: Of one agent.
@@ -72,6 +89,35 @@ class VectorEnv(ABC):
     driver_env: PufferEnv | EnvDescription
     emulated: Any
     autoreset: Autoreset
+
+    _cores: ClassVar[Cores | None] = Cores(usable_cpus, "usable cores")
+
+    def __init__(
+        self,
+        env_creators: Creators,
+        env_args: EnvArgs = None,
+        env_kwargs: EnvKwargs = None,
+        num_envs: int = 1,
+        *,
+        seed: int = 0,
+        num_workers: Count = None,
+        batch_size: Count = None,
+        zero_copy: bool = True,
+        overwork: bool = False,
+        autoreset: Autoreset | None = None,
+        timeout_s: float | None = 120.0,
+        on_crash: OnCrash = "raise",
+    ) -> None:
+        options = {
+            "num_workers": num_workers,
+            "batch_size": batch_size,
+            "zero_copy": zero_copy,
+            "overwork": overwork,
+            "autoreset": autoreset,
+            "timeout_s": timeout_s,
+            "on_crash": on_crash,
+        }
+        self._start(plan_of(env_creators, env_args, env_kwargs, num_envs, seed, options, self._cores))
 
     def _open(self, plan: VectorPlan, driver: PufferEnv | EnvDescription, about: EnvDescription) -> None:
         """Set the attributes; the environments exist by now."""
@@ -215,6 +261,10 @@ class VectorEnv(ABC):
         if self._next_call in _ENDED:
             return APIUsageError(f"{where}: {_ENDED[self._next_call]}")
         return APIUsageError(f"{where}: the next call must be {self._next_call}, got {call}; {_ORDER}")
+
+    @abstractmethod
+    def _start(self, plan: VectorPlan) -> None:
+        """Make the environments, and ``_open``."""
 
     @abstractmethod
     def _reset(self, seeds: list[int | None]) -> None:

@@ -17,7 +17,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.spaces import light
 from pufferlib.vector.plan import Autoreset, EnvDescription, EnvPlan, RowSpec
 
-__all__ = ["EnvGroup", "Memory", "build_env", "env_rows", "own_autoreset"]
+__all__ = ["EnvGroup", "Memory", "build_env", "env_rows", "names_keyword", "own_autoreset"]
 
 Memory = Callable[[RowSpec, int], Buffers]
 
@@ -190,6 +190,11 @@ def _member(plan: EnvPlan, autoreset: Autoreset | None, memory: Memory) -> Membe
 def env_rows(buffers: Buffers, num_agents: int, position: int) -> Buffers:
     """The rows of the environment at ``position`` of those that share ``buffers``."""
     return slice_rows(buffers, position * num_agents, (position + 1) * num_agents)
+
+
+def names_keyword(plan: EnvPlan, name: str) -> bool:
+    """Whether the creator of ``plan`` has a keyword ``name`` of its own."""
+    return name in _keywords(plan.creator, len(plan.args))[0]
 
 
 def _keywords(creator: Callable[..., Any], num_args: int) -> tuple[set[str], bool, set[str]]:

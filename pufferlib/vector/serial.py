@@ -19,11 +19,15 @@ __all__ = ["Serial"]
 class Serial(VectorEnv):
     """Environments stepped one after the other: to debug, and for those too fast to be sent elsewhere.
 
+    Takes what ``pufferlib.vector.make`` takes, but for ``backend``.
+
     With ``batch_size < num_envs`` the batches take turns, in order. ``envs`` lists the environments;
     the first is ``driver_env``.
     """
 
-    def __init__(self, plan: VectorPlan) -> None:
+    _cores = None
+
+    def _start(self, plan: VectorPlan) -> None:
         self._spec: RowSpec | None = None
         self._buffers: Buffers = {}
         self._num_envs = len(plan.envs)

@@ -1,6 +1,7 @@
 """Every argument of vector.make: the call forms, what "auto" chooses, and the sentence for each mistake."""
 
 import functools
+import inspect
 
 import gymnasium
 import numpy as np
@@ -10,6 +11,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.vector import making
+from pufferlib.vector.arguments import Cores
 from pufferlib.vector.plan import VectorPlan
 
 
@@ -41,11 +43,12 @@ def plan_of(monkeypatch):
     class Planned(Exception):  # noqa: N818 - not an error
         pass
 
-    class Recorder:
-        def __init__(self, plan):
+    class Recorder(pufferlib.vector.Multiprocessing):
+        _cores = Cores(lambda: 4, "usable cores")
+
+        def _start(self, plan):
             raise Planned(plan)
 
-    monkeypatch.setattr(making, "usable_cpus", lambda: 4)
     monkeypatch.setitem(making.BACKENDS, "Recorder", Recorder)
 
     def call(**kwargs) -> VectorPlan:
@@ -173,9 +176,37 @@ def test_unknown_backend(backend):
         pufferlib.vector.make(Env, backend=backend)
 
 
-def test_native_takes_one_environment():
-    with pytest.raises(APIUsageError, match=r'num_envs must be 1 .* got num_envs=4; .*env_kwargs=\{"num_envs": 4\}'):
+def test_native_takes_one_environment_and_says_how_to_have_more():
+    with pytest.raises(
+        APIUsageError, match=r'num_envs must be 1 .* got num_envs=4; give .*env_kwargs=\{"num_envs": 4\}, or choose'
+    ):
         pufferlib.vector.make(Env, num_envs=4)
+    for creator in (
+        env_that_ignores_buf,
+        lambda **kwargs: Env(**kwargs),
+        functools.partial(pufferlib.emulation.GymnasiumPufferEnv, env_creator=Env),
+    ):
+        with pytest.raises(APIUsageError, match=r'got num_envs=4; choose backend="Serial" or "Multiprocessing"$'):
+            pufferlib.vector.make(creator, num_envs=4)
+
+
+def test_an_editor_sees_every_option_of_make_and_of_the_backends():
+    of_make = inspect.signature(pufferlib.vector.make).parameters
+    for backend in (pufferlib.vector.Serial, pufferlib.vector.Multiprocessing, pufferlib.vector.Ray):
+        own = inspect.signature(backend).parameters
+        assert [*own][:4] == ["env_creators", "env_args", "env_kwargs", "num_envs"]
+        assert own["env_creators"].annotation == of_make["env_creator_or_creators"].annotation
+        for name in [*own][1:]:
+            assert (own[name].default, own[name].annotation) == (of_make[name].default, of_make[name].annotation)
+        assert of_make.keys() - own.keys() == {"env_creator_or_creators", "backend", "unknown"}
+
+
+def test_a_backend_is_also_made_by_calling_it():
+    with pufferlib.vector.Serial([Env, Env], [[1], [1]], [{}, {}], 2, batch_size=1) as envs:
+        assert envs.agents_per_batch == 1
+        assert envs.reset()[0].tolist() == [[0]]
+    with pytest.raises(APIUsageError, match="num_envs must be at least 1, got 0"):
+        pufferlib.vector.Multiprocessing(Env, num_envs=0)
 
 
 @pytest.mark.parametrize("option", ["num_workers", "batch_size"])

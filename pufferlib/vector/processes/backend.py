@@ -21,6 +21,8 @@ _alive: "weakref.WeakSet[Multiprocessing]" = weakref.WeakSet()
 class Multiprocessing(VectorEnv):
     """Environments in worker processes, several in each, behind shared memory.
 
+    Takes what ``pufferlib.vector.make`` takes, but for ``backend``.
+
     A batch is whole workers. With ``zero_copy=True`` batches are neighbouring rows and come in
     order, so that the same actions give the same data in every run; nothing is copied. With
     ``zero_copy=False`` a batch is whoever is first; its rows are copied together, unless one worker
@@ -29,7 +31,7 @@ class Multiprocessing(VectorEnv):
     ``driver_env`` describes the environments; they live in the workers only.
     """
 
-    def __init__(self, plan: VectorPlan) -> None:
+    def _start(self, plan: VectorPlan) -> None:
         self._pool = WorkerPool(plan)
         self._crew = self._pool.crew
         self._open(plan, self._pool.description, self._pool.description)

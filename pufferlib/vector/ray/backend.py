@@ -4,8 +4,10 @@ import numpy as np
 
 from pufferlib.buffers import Array, allocate
 from pufferlib.env import Infos
+from pufferlib.vector.arguments import Cores
 from pufferlib.vector.base import Batch, VectorEnv
 from pufferlib.vector.plan import VectorPlan
+from pufferlib.vector.ray.cluster import cluster_cpus
 from pufferlib.vector.ray.pool import ActorPool
 
 __all__ = ["Ray"]
@@ -13,6 +15,8 @@ __all__ = ["Ray"]
 
 class Ray(VectorEnv):
     """Environments in actors of a Ray cluster, several in each, on one machine or many.
+
+    Takes what ``pufferlib.vector.make`` takes, but for ``backend``.
 
     Each step ships one array of actions to an actor and one block of results back. Batches are what
     they are with ``Multiprocessing``: neighbouring rows in order with ``zero_copy=True``, so that the
@@ -24,7 +28,9 @@ class Ray(VectorEnv):
         BindingMissing: Ray is not installed.
     """
 
-    def __init__(self, plan: VectorPlan) -> None:
+    _cores = Cores(cluster_cpus, "usable cores of the Ray cluster")
+
+    def _start(self, plan: VectorPlan) -> None:
         self._pool = ActorPool(plan)
         self._open(plan, self._pool.description, self._pool.description)
         self._workers_per_batch = plan.batch_size * plan.num_workers // self.num_envs

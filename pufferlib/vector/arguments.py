@@ -1,0 +1,225 @@
+"""The arguments of ``make`` and of the backends: each is checked, and what was left open is chosen."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.seeding import env_seed
+from pufferlib.vector.plan import AUTORESET_MODES, ON_CRASH, EnvPlan, VectorPlan
+
+__all__ = ["Cores", "Count", "Creators", "EnvArgs", "EnvKwargs", "checked_options", "env_plans", "plan_of"]
+
+WHERE = "vector.make"
+
+Creators = Callable[..., Any] | Sequence[Callable[..., Any]]
+EnvArgs = Sequence[Any] | None
+EnvKwargs = Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
+Count = int | Literal["auto"] | None
+
+
+@dataclass(frozen=True)
+class Cores:
+    """On what the workers of a backend run: how many there are, and what they are called."""
+
+    count: Callable[[], int]
+    name: str
+
+
+def plan_of(
+    creators: Creators,
+    env_args: EnvArgs,
+    env_kwargs: EnvKwargs,
+    num_envs: int,
+    seed: int,
+    options: Mapping[str, Any],
+    cores: Cores | None,
+) -> VectorPlan:
+    """What a backend is to run.
+
+    Args:
+        creators: As for ``make``, like those that follow.
+        env_args: Of the creators.
+        env_kwargs: Of the creators.
+        num_envs: Environments.
+        seed: Of the first reset.
+        options: All other keywords of ``make``.
+        cores: Of the workers; None: there are no workers.
+
+    Raises:
+        APIUsageError: An argument is wrong.
+    """
+    options = checked_options(options)
+    envs = env_plans(creators, env_args, env_kwargs, num_envs, seed)
+    num_workers, batch_size = _sizes(cores, len(envs), options)
+    return VectorPlan(
+        envs=envs,
+        batch_size=batch_size,
+        num_workers=num_workers,
+        zero_copy=options["zero_copy"],
+        autoreset=options["autoreset"],
+        seed=int(seed),
+        timeout_s=options["timeout_s"],
+        on_crash=options["on_crash"],
+    )
+
+
+def _check_int(name: str, value: object, extra: str = "") -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise APIUsageError(f"{WHERE}: {name} must be an int{extra}, got {value!r}")
+    if value < 1:
+        raise APIUsageError(f"{WHERE}: {name} must be at least 1, got {value}")
+
+
+def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of ``options`` in which numbers are ints.
+
+    Raises:
+        APIUsageError: One has no such value.
+    """
+    options = dict(options)
+    for name in ("num_workers", "batch_size"):
+        if options[name] not in (None, "auto"):
+            _check_int(name, options[name], ' or "auto"')
+            options[name] = int(options[name])  # products of small numpy integers overflow
+    for name in ("zero_copy", "overwork"):
+        if not isinstance(options[name], bool):
+            raise APIUsageError(f"{WHERE}: {name} must be True or False, got {options[name]!r}")
+    timeout_s = options["timeout_s"]
+    if timeout_s is not None and not (_is_real(timeout_s) and 0 < timeout_s < math.inf):
+        raise APIUsageError(f"{WHERE}: timeout_s must be a number of seconds above 0, or None, got {timeout_s!r}")
+    if options["on_crash"] not in ON_CRASH:
+        raise UnknownNameError.of(WHERE, "on_crash", options["on_crash"], ON_CRASH)
+    if options["autoreset"] not in (None, *AUTORESET_MODES):
+        raise UnknownNameError.of(WHERE, "autoreset", options["autoreset"], AUTORESET_MODES)
+    return options
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def env_plans(creators: Any, args: Any, kwargs: Any, num_envs: int, seed: int) -> tuple[EnvPlan, ...]:
+    """One plan per environment, from one creator for all or lists with one entry for each.
+
+    Raises:
+        APIUsageError: An argument is wrong.
+    """
+    _check_int("num_envs", num_envs)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise APIUsageError(f"{WHERE}: seed must be an int, got {seed!r}")
+    num_envs, seed = int(num_envs), int(seed)
+    if isinstance(creators, list | tuple):
+        _check_length("env_creators", creators, num_envs)
+        args = [[] for _ in creators] if args is None else args
+        kwargs = [{} for _ in creators] if kwargs is None else kwargs
+        _check_length("env_args", args, num_envs)
+        _check_length("env_kwargs", kwargs, num_envs)
+    else:
+        creators = [creators] * num_envs
+        args = [[] if args is None else args] * num_envs
+        kwargs = [{} if kwargs is None else kwargs] * num_envs
+    plans = []
+    for index, (creator, arg, kwarg) in enumerate(zip(creators, args, kwargs, strict=True)):
+        if not callable(creator):
+            is_name = isinstance(creator, str)
+            raise APIUsageError(
+                f"{WHERE}: an env_creator must be a class or function, got {creator!r} for environment {index}; pass "
+                + (f"pufferlib.env_creator({creator!r})" if is_name else "the class itself, not an instance of it")
+            )
+        if not isinstance(arg, list | tuple):
+            raise APIUsageError(
+                f"{WHERE}: env_args must be a list or tuple, got {arg!r} for environment {index}; try [{arg!r}]"
+            )
+        if not isinstance(kwarg, Mapping):
+            raise APIUsageError(
+                f"{WHERE}: env_kwargs must be a dict, got {kwarg!r} for environment {index}; "
+                "for other keywords in each environment give lists of creators and of dicts"
+            )
+        if "buf" in kwarg:
+            raise APIUsageError(
+                f"{WHERE}: env_kwargs must not contain buf, got it for environment {index}; leave it out"
+            )
+        plans.append(EnvPlan(index, creator, tuple(arg), kwarg, env_seed(seed, index)))
+    return tuple(plans)
+
+
+def _check_length(name: str, values: object, num_envs: int) -> None:
+    if not isinstance(values, list | tuple):
+        raise APIUsageError(
+            f"{WHERE}: {name} must be a list with one entry per environment when env_creators is a list, got {values!r}"
+        )
+    if len(values) != num_envs:
+        raise APIUsageError(
+            f"{WHERE}: {name} must have one entry per environment, "
+            f"got {len(values)} entries and num_envs={num_envs}; try num_envs={len(values)}"
+        )
+
+
+def _sizes(cores: Cores | None, num_envs: int, options: Mapping[str, Any]) -> tuple[int, int]:
+    """``num_workers`` and ``batch_size``, chosen where they were left open and checked where not."""
+    workers, batch, contiguous = options["num_workers"], options["batch_size"], options["zero_copy"]
+    if cores is None:
+        workers, contiguous = num_envs, True  # any batch goes, as long as the batches are alike
+    elif workers not in (None, "auto"):
+        _check_workers(cores, workers, num_envs, options["overwork"])
+    if batch not in (None, "auto") and batch > num_envs:
+        raise APIUsageError(
+            f"{WHERE}: batch_size must be at most num_envs, got batch_size={batch}, num_envs={num_envs}"
+        )
+
+    choices = [workers]
+    if cores is not None and workers in (None, "auto"):
+        choices = [w for w in range(min(cores.count(), num_envs), 0, -1) if num_envs % w == 0]
+    for choice in choices:
+        batches = _valid_batches(num_envs, num_envs // choice, contiguous)
+        if batch is None:
+            return choice, num_envs
+        if batch == "auto":
+            half = [size for size in batches if size <= max(1, num_envs // 2)]
+            if half or choice == choices[-1]:
+                return choice, half[-1] if half else num_envs
+        elif batch in batches:
+            return choice, batch
+    raise _bad_batch(batch, num_envs, choices[0], contiguous)
+
+
+def _check_workers(cores: Cores, workers: int, num_envs: int, overwork: bool) -> None:
+    if num_envs % workers:
+        lower, upper = num_envs // workers * workers, -(-num_envs // workers) * workers
+        hint = f"try {lower} or {upper}" if lower else f"try {upper}"
+        raise APIUsageError(
+            f"{WHERE}: num_envs must be a multiple of num_workers, "
+            f"got num_envs={num_envs}, num_workers={workers}; {hint}."
+        )
+    most = cores.count()
+    if workers > most and not overwork:
+        raise APIUsageError(
+            f"{WHERE}: num_workers must be at most the {most} {cores.name}, got num_workers={workers}; "
+            f"try num_workers={most}, or overwork=True if you know that it helps"
+        )
+
+
+def _valid_batches(num_envs: int, envs_per_worker: int, contiguous: bool) -> list[int]:
+    """Batch sizes of whole workers, and of equal blocks if they are to be contiguous; ascending."""
+    sizes = range(envs_per_worker, num_envs + 1, envs_per_worker)
+    return [size for size in sizes if not contiguous or num_envs % size == 0]
+
+
+def _bad_batch(batch: int, num_envs: int, workers: int, contiguous: bool) -> APIUsageError:
+    valid = _valid_batches(num_envs, num_envs // workers, contiguous)
+    near = [size for size in valid if size < batch][-1:] + [size for size in valid if size > batch][:1]
+    hint = f"try batch_size={' or '.join(map(str, near))}"
+    each = num_envs // workers
+    if batch % each:
+        return APIUsageError(
+            f"{WHERE}: batch_size must be a multiple of num_envs/num_workers={each}, "
+            f"got batch_size={batch}, num_envs={num_envs}, num_workers={workers}; {hint}."
+        )
+    return APIUsageError(
+        f"{WHERE}: num_envs must be a multiple of batch_size for contiguous batches, "
+        f"got num_envs={num_envs}, batch_size={batch}; {hint}, or Multiprocessing with zero_copy=False."
+    )
