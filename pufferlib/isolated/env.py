@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array, BufferSource
 from pufferlib.env import Infos, PufferEnv, Stepped
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.isolated.host import Description, Failure, Order, map_buffers
 from pufferlib.isolated.stacks import bootstrap
-from pufferlib.vector.actions import ActionCheck
 
 __all__ = ["IsolatedEnv"]
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib._native import MAX_THREADS, OceanBatch
+from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array
 from pufferlib.cpus import usable_cpus
 from pufferlib.env import AUTORESET_MODES, Autoreset, Infos, PufferEnv, Stepped
@@ -50,6 +51,9 @@ class OceanEnv(PufferEnv):
         pixels: Height and width of pictures that agents see instead of their usual observations: uint8
             ``(3, height, width)``, whatever ``render_mode`` is. Each agent sees the one that is drawn for it, as
             ``render(agent=...)`` draws it.
+        check_actions: Whether ``step`` refuses actions that the action space does not have, as ``Serial`` and
+            the other backends do. It costs a pass over them, so it is for debugging: without it such a number
+            is what the rules of the environment make of it, never an error.
         **params: Keywords of the environment; ``help(pufferlib.ocean.Pong)`` lists Pong's.
 
     Raises:
@@ -71,6 +75,7 @@ class OceanEnv(PufferEnv):
         num_threads: int | Literal["auto"] = 1,
         autoreset: Autoreset = "same_step",
         pixels: Sequence[int] | None = None,
+        check_actions: bool = False,
         **params: Any,
     ) -> None:
         env_type = type_of(name)
@@ -85,6 +90,8 @@ class OceanEnv(PufferEnv):
         threads = _checked_threads(where, num_threads)
         values = env_type.numbers(params)
         size = checked_pixels(where, pixels)
+        if not isinstance(check_actions, bool):
+            raise APIUsageError(f"{where}: check_actions must be True or False, got {check_actions!r}")
         self._batch = OceanBatch(env_type.index, num_envs, values, log_interval, autoreset, threads, pixels=size)
         self.num_envs = num_envs
         self._describe(self._batch.spec)
@@ -101,7 +108,11 @@ class OceanEnv(PufferEnv):
             self.truncations,
             self.masks,
         )
-        self._step: Callable[[Any], bool] = self._batch.step
+        self._act: Callable[[Any], bool] = self._batch.step
+        if check_actions:
+            self._check_actions = ActionCheck(f"{where}.step", self.single_action_space, self.num_agents)
+            self._act = self._act_checked
+        self._step = self._act
         self._shown = 0  # the game in the window
         self._view = View(where, render_mode, self.metadata["render_fps"])
         if self._view.is_live:
@@ -141,7 +152,8 @@ class OceanEnv(PufferEnv):
 
         Args:
             actions: ``(num_agents, *action_shape)``: integers in any array or sequence, or for a
-                Box floats. What an environment does with a number out of range is part of its rules.
+                Box floats. What an environment does with a number out of range is part of its rules, unless it was
+                made with ``check_actions``.
 
         Returns:
             observations ``(num_agents, *shape)``, rewards float32 ``(num_agents,)``, terminals and
@@ -150,7 +162,8 @@ class OceanEnv(PufferEnv):
             ``episode_return`` and ``episode_length``, and their number ``n``.
 
         Raises:
-            APIUsageError: Wrong shape or type of actions; before ``reset``; after ``close``.
+            APIUsageError: Wrong shape or type of actions; before ``reset``; after ``close``; with ``check_actions``
+                an action that is out of range.
         """
         infos: Infos = self._batch.report() if self._step(actions) else []
         return self.observations, self.rewards, self.terminals, self.truncations, infos
@@ -201,8 +214,11 @@ class OceanEnv(PufferEnv):
         self._batch.close()
         self._view.close()
 
+    def _act_checked(self, actions: Any) -> bool:
+        return self._batch.step(self._check_actions(actions))
+
     def _step_in_view(self, actions: Any) -> bool:
-        is_due = self._batch.step(actions)
+        is_due = self._act(actions)
         if self._view.is_live:
             self._view.wait()
             self.render(self._shown)

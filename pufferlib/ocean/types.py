@@ -96,7 +96,10 @@ class EnvType:
         return f"{self.about}\n\nKeywords, besides those of OceanEnv:{parameters}\n\nMetrics:{metrics}\n"
 
 
-COMMON_KEYWORDS = ("num_envs", "seed", "render_mode", "log_interval", "buf", "num_threads", "autoreset", "pixels")
+COMMON_KEYWORDS = (
+    *("num_envs", "seed", "render_mode", "log_interval", "buf", "num_threads", "autoreset", "pixels"),
+    "check_actions",
+)
 
 _KINDS: dict[str, type[bool] | type[int] | type[float]] = {"?": bool, "i": int, "f": float}
 

@@ -6,7 +6,7 @@ where the environment batches itself.
 ``autotune`` measures which of them is fastest for an environment on this machine.
 
 In this folder is what all backends have in common: ``arguments`` checks what is asked for and writes a ``plan``,
-``making`` chooses the backend, ``base`` is the interface, ``actions`` checks actions, ``group`` builds and steps the environments of one
+``making`` chooses the backend, ``base`` is the interface, ``group`` builds and steps the environments of one
 process, ``messages`` are what workers and their parent say, ``restarts`` knows how to go on after a failure.
 A backend of more than one module has a folder of its own: ``processes`` and ``ray``. ``autotune`` is in
 ``tuning``.

@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 
+from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array, Buffers, slice_rows
 from pufferlib.cpus import usable_cpus
 from pufferlib.env import Infos, PufferEnv, Received, Stepped
 from pufferlib.errors import APIUsageError
 from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space, joint_space
-from pufferlib.vector.actions import ActionCheck
 from pufferlib.vector.arguments import Cores, Count, Creators, EnvArgs, EnvKwargs, plan_of
 from pufferlib.vector.plan import Autoreset, EnvDescription, OnCrash, VectorPlan
 

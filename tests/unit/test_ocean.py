@@ -163,6 +163,7 @@ def test_numpy_numbers_are_accepted(name):
         ({"num_envs": 0}, "num_envs must be an int from 1 to 2147483647, got 0"),
         ({"num_envs": 2.0}, r"num_envs must be an int from 1 to 2147483647, got 2\.0"),
         ({"num_envs": True}, "num_envs must be an int from 1 to 2147483647, got True"),
+        ({"check_actions": 1}, "check_actions must be True or False, got 1"),
         ({"log_interval": 0}, "log_interval must be an int from 1 to 2147483647, got 0"),
         ({"num_envs": 10**12}, "num_envs must be an int from 1 to 2147483647, got 1000000000000"),
         ({"render_mode": "rgb_aray"}, "unknown render_mode 'rgb_aray'; did you mean 'rgb_array'"),
@@ -404,6 +405,32 @@ def test_wrong_actions_raise_a_sentence_and_change_nothing(name):
         ):
             call([[0], 1])
     np.testing.assert_array_equal(env.observations, before)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "message"),
+    [
+        (
+            "squared",
+            [0, 4, 9, -1],
+            r"Squared.step: actions must be in the action space Discrete\(5\), got 9 in row 2",
+        ),
+        ("breakout", np.array([0, 1, 2, 3]), r"in the action space Discrete\(3\), got 3 in row 3; look at the policy"),
+    ],
+)
+def test_actions_out_of_range_are_refused_where_that_is_asked_for(name, wrong, message):
+    free, checked = (pufferlib.make(name, num_envs=4, seed=1, check_actions=check) for check in (False, True))
+    for env in (free, checked):
+        env.reset()
+    np.testing.assert_array_equal(free.step([0, 1, 2, 0])[0], checked.step([0, 1, 2, 0])[0])
+    with pytest.raises(pufferlib.APIUsageError, match=message):
+        checked.step(wrong)
+    free.step(wrong)
+    checked.actions[:] = wrong
+    with pytest.raises(pufferlib.APIUsageError, match=message):
+        checked.step(checked.actions)
+    with pytest.raises(pufferlib.APIUsageError, match=message):
+        checked.send(wrong)
 
 
 def test_floats_are_no_discrete_actions():
