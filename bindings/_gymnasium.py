@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.envs.registration import load_env_creator
 from gymnasium.spaces import Box
+from gymnasium.utils import RecordConstructorArgs
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.wrappers import ClipAction
@@ -97,10 +98,11 @@ def control_task(
     return ClipAction(env) if clip_action and isinstance(env.action_space, Box) else env
 
 
-class ChannelsFirst(gymnasium.ObservationWrapper[Any, Any, Any]):
+class ChannelsFirst(gymnasium.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
     """Shows pictures ``(height, width, channels)`` as ``(channels, height, width)``, as NatureCNN takes them."""
 
     def __init__(self, env: Env) -> None:
+        RecordConstructorArgs.__init__(self)
         super().__init__(env)
         space = env.observation_space
         assert isinstance(space, Box)

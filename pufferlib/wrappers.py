@@ -9,10 +9,12 @@ from typing import Any, SupportsFloat
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
+from gymnasium.utils import RecordConstructorArgs
 from pettingzoo import AECEnv
 from pettingzoo.utils import BaseParallelWrapper
 from pettingzoo.utils.conversions import aec_to_parallel
 
+from pufferlib.emulation.construct import two_values
 from pufferlib.emulation.old_api import GymToGymnasium, PettingZooTruncatedWrapper, converted
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
@@ -69,7 +71,7 @@ def _flat_items(info: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str
             yield f"{prefix}{key}", value
 
 
-class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
+class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Sums up each episode: infos are empty until its last step, whose info has it all.
 
     That info holds ``episode_return``, ``episode_length`` (steps), ``score`` (the return, unless
@@ -78,12 +80,13 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        RecordConstructorArgs.__init__(self)
         super().__init__(converted(env))
         self._episode = _Episode()
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
         """Start an episode; the info is empty."""
-        observation, _ = self.env.reset(seed=seed, options=options)
+        observation, _ = two_values(self.env, self.env.reset(seed=seed, options=options))
         self._episode = _Episode()
         return observation, {}
 
@@ -107,7 +110,7 @@ class MultiagentEpisodeStats(_ParallelWrapper):
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:
         """Start an episode; the infos are empty."""
-        observations, infos = self.env.reset(seed=seed, options=options)
+        observations, infos = two_values(self.env, self.env.reset(seed=seed, options=options))
         self._episodes = {agent: _Episode() for agent in self.env.agents}
         return observations, {agent: {} for agent in infos}
 
@@ -133,7 +136,7 @@ class MeanOverAgents(_ParallelWrapper):
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, Info]:
         """Start an episode. Returns the observations and the means."""
-        observations, infos = self.env.reset(seed=seed, options=options)
+        observations, infos = two_values(self.env, self.env.reset(seed=seed, options=options))
         return observations, _means(infos)
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, Info]:
@@ -185,7 +188,7 @@ class PadAgents(_ParallelWrapper):
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:
         """Start an episode. Returns padded observations and the infos."""
-        observations, infos = self.env.reset(seed=seed, options=options)
+        observations, infos = two_values(self.env, self.env.reset(seed=seed, options=options))
         return self._padded(observations), infos
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
@@ -241,7 +244,7 @@ def _own_part(space: Space, action: Any) -> Any:
     return action
 
 
-class ClipAction(gymnasium.ActionWrapper[Any, Any, Any]):
+class ClipAction(gymnasium.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
     """Takes any real action and clips it to the Box of the environment.
 
     Raises:
@@ -249,6 +252,7 @@ class ClipAction(gymnasium.ActionWrapper[Any, Any, Any]):
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        RecordConstructorArgs.__init__(self)
         super().__init__(converted(env))
         space = self.env.action_space
         if not isinstance(space, Box) or np.dtype(space.dtype).kind != "f":
@@ -261,7 +265,7 @@ class ClipAction(gymnasium.ActionWrapper[Any, Any, Any]):
         return np.clip(action, self._low, self._high)
 
 
-class ResizeObservation(gymnasium.ObservationWrapper[Any, Any, Any]):
+class ResizeObservation(gymnasium.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
     """Keeps every ``downscale``-th row and column of an image ``(height, width[, channels])``.
 
     Raises:
@@ -269,6 +273,7 @@ class ResizeObservation(gymnasium.ObservationWrapper[Any, Any, Any]):
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], downscale: int = 2) -> None:
+        RecordConstructorArgs.__init__(self, downscale=downscale)
         super().__init__(converted(env))
         space = self.env.observation_space
         if not isinstance(space, Box) or len(space.shape) not in (2, 3):

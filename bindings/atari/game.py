@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from ale_py import roms
 from gymnasium.spaces import Box, Discrete
+from gymnasium.utils import RecordConstructorArgs
 from gymnasium.wrappers import TransformReward
 
 from pufferlib._native import FrameStack
@@ -143,10 +144,11 @@ class AtariGame(gymnasium.Env[Pixels, np.int64]):
         return self._ale.getScreenRGB() if self.render_mode == "rgb_array" else None
 
 
-class EpisodicLife(gymnasium.Wrapper[Pixels, np.int64, Pixels, np.int64]):
+class EpisodicLife(gymnasium.Wrapper[Pixels, np.int64, Pixels, np.int64], RecordConstructorArgs):
     """Ends the episode when a life is lost; the next one goes on with the same game."""
 
     def __init__(self, env: Env) -> None:
+        RecordConstructorArgs.__init__(self)
         super().__init__(env)
         assert isinstance(env.unwrapped, AtariGame)
         self._game = env.unwrapped

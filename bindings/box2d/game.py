@@ -6,6 +6,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
+from gymnasium.utils import RecordConstructorArgs
 
 from .._gymnasium import ChannelsFirst, control_task, quiet_pygame
 from .._options import check_switches
@@ -41,12 +42,16 @@ def make_game(name: str, *, channels_first: bool = False, **options: Any) -> Env
     return env
 
 
-class FreshWorld(gymnasium.Wrapper[Any, Any, Any, Any]):
+class FreshWorld(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Gives each episode a Box2D world of its own.
 
     A world keeps the order of its contacts and the numbers that its solver begins with, so that bodies
     which are put into a used one move a little differently, and a seed would not decide everything.
     """
+
+    def __init__(self, env: Env) -> None:
+        RecordConstructorArgs.__init__(self)
+        super().__init__(env)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 import gymnasium
+from gymnasium.utils import RecordConstructorArgs
 
 from .._gymnasium import control_task, environment, quiet_pygame
 
@@ -22,7 +23,7 @@ def make_game(name: str, *, render_mode: str | None = None, **options: Any) -> E
     return env if render_mode is None else Drawn(env)
 
 
-class Drawn(gymnasium.Wrapper[Any, Any, Any, Any]):
+class Drawn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Draws without looking for a screen, and leaves pygame to others who use it.
 
     Gymnasium starts all of pygame for a first picture, which looks for a screen and complains where
@@ -30,6 +31,7 @@ class Drawn(gymnasium.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, env: Env) -> None:
+        RecordConstructorArgs.__init__(self)
         super().__init__(env)
         with quiet_pygame():
             import pygame

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
+from gymnasium.utils import RecordConstructorArgs
 
 from pufferlib.errors import BindingMissing
 
@@ -97,10 +98,11 @@ class Task(FromDmEnv):
         return picture
 
 
-class Pixels(gymnasium.ObservationWrapper[Picture, Any, Any]):
+class Pixels(gymnasium.ObservationWrapper[Picture, Any, Any], RecordConstructorArgs):
     """Shows the picture instead of the numbers, channels first."""
 
     def __init__(self, env: Task, size: int) -> None:
+        RecordConstructorArgs.__init__(self, size=size)
         super().__init__(env)
         self._task = env
         self._size = int(size)

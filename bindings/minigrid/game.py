@@ -6,6 +6,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Dict, Text
+from gymnasium.utils import RecordConstructorArgs
 
 from pufferlib.errors import APIUsageError
 
@@ -73,7 +74,7 @@ def make_game(
     return Seen(env, direction, mission, is_picture=view in PICTURES)
 
 
-class Seen(gymnasium.Wrapper[Any, Any, Any, Any]):
+class Seen(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Shows the image, and the direction and the mission if they are asked for.
 
     The space says what there can be: cells are three small numbers, not bytes of a picture, and the
@@ -81,6 +82,7 @@ class Seen(gymnasium.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, env: Env, direction: bool, mission: bool, is_picture: bool) -> None:
+        RecordConstructorArgs.__init__(self, direction=direction, mission=mission, is_picture=is_picture)
         super().__init__(env)
         space = env.observation_space
         assert isinstance(space, Dict)

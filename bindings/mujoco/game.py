@@ -10,6 +10,7 @@ import gymnasium
 import mujoco
 import numpy as np
 import numpy.typing as npt
+from gymnasium.utils import RecordConstructorArgs
 
 from pufferlib.errors import APIUsageError
 
@@ -49,7 +50,7 @@ def make_game(name: str, *, render_mode: str | None = None, **options: Any) -> E
     return env if render_mode is None else Drawn(where, env)
 
 
-class Drawn(gymnasium.Wrapper[Any, Any, Any, Any]):
+class Drawn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Draws pictures without a window, beside other environments that do.
 
     Raises:
@@ -57,6 +58,7 @@ class Drawn(gymnasium.Wrapper[Any, Any, Any, Any]):
     """
 
     def __init__(self, where: str, env: Env) -> None:
+        RecordConstructorArgs.__init__(self, where=where)
         super().__init__(env)
         backend = _backend(where)
         self._renderer: Any = env.unwrapped.mujoco_renderer  # type: ignore[attr-defined]  # only here has it one

@@ -6,7 +6,8 @@ cdef class PettingZooStep(EmulatedRows):
 
     cdef tuple names  # of the agents, by row
     cdef dict row_of
-    cdef dict views, no_ends  # what step returns if nothing happens; copies are given away
+    cdef dict views  # of the rows
+    cdef dict no_ends  # what step returns if nobody ends; copies are given away
     cdef list alive  # names of those that act next
     cdef object listed  # the environment's own list after the last step
     cdef Py_ssize_t current  # row of the agent that is being worked on, for messages
@@ -16,9 +17,9 @@ cdef class PettingZooStep(EmulatedRows):
     cdef char *is_listed
     cdef char *is_here
 
-    def _prepare_agents(self, layout, actions, decoder, list agents):
+    def _prepare_agents(self, layout, actions, decoder, list agents, bint is_shared):
         """``_prepare``, and the agents in the order of their rows."""
-        self._prepare(layout, actions, decoder, len(agents))
+        self._prepare(layout, actions, decoder, len(agents), is_shared)
         self.names = tuple(agents)
         self.row_of = {agent: row for row, agent in enumerate(agents)}
         self.no_ends = dict.fromkeys(agents, False)
@@ -70,7 +71,13 @@ cdef class PettingZooStep(EmulatedRows):
         self.note_listed()
         memcpy(self.acting, self.is_listed, self.num_rows)
         self.note_alive()
-        return self.views.copy()
+        return self.shown()
+
+    cdef dict shown(self):
+        """The observations for the caller, who may keep them if the rows are in no batch."""
+        if self.is_shared:
+            return self.views.copy()
+        return {agent: view.copy() for agent, view in self.views.items()}
 
     cdef int note_listed(self) except -1:
         """Read who is in the environment's own list of agents."""
@@ -94,20 +101,26 @@ cdef class PettingZooStep(EmulatedRows):
                 Those of absent agents are ignored.
 
         Returns:
-            Flat observations, rewards, terminations and truncations of every possible agent, and
-            the infos as the environment gave them.
+            Flat observations (views of the rows if these were given as ``buf``), rewards, terminations and
+            truncations of every possible agent, and the infos as the environment gave them.
 
         Raises:
             APIUsageError: The episode has not begun or is over, an action is missing or is none, or the
                 environment returned an observation that its space does not have, or a NaN.
             InvalidAgentError: An agent that is not one of ``possible_agents``.
         """
-        cdef Py_ssize_t row
         if self.is_over:
             raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
-        infos = self.act(self.actions_by_name(actions) if isinstance(actions, Mapping) else self.actions_by_row(actions))
-        rewards = {self.names[row]: (<float *>self.at(REWARDS))[row] for row in range(self.num_rows)}
-        return self.views.copy(), rewards, self.ends(TERMINALS), self.ends(TRUNCATIONS), infos
+        outcome = self.act(self.actions_by_name(actions) if isinstance(actions, Mapping) else self.actions_by_row(actions))
+        rewards = self.earned(self.by_agent("the rewards", outcome[1]))
+        return self.shown(), rewards, self.ends(TERMINALS), self.ends(TRUNCATIONS), outcome[4]
+
+    cdef dict earned(self, dict rewards):
+        cdef Py_ssize_t row
+        return {
+            self.names[row]: self.number_of(rewards.get(self.names[row], 0.0)) if self.is_here[row] else 0.0
+            for row in range(self.num_rows)
+        }
 
     cdef dict ends(self, int place):
         cdef dict ends = self.no_ends.copy()
@@ -143,12 +156,12 @@ cdef class PettingZooStep(EmulatedRows):
         for row in range(self.num_rows):
             if self.acting[row]:
                 actions[self.names[row]] = self.action_in(row)
-        return self.act(actions)
+        return self.act(actions)[4]
 
-    cdef object act(self, dict actions):
-        """Step the environment with these actions of living agents. Returns the infos."""
+    cdef tuple act(self, dict actions):
+        """Step the environment with these actions of living agents. Returns what it returned."""
         cdef Py_ssize_t row
-        outcome = self.step_wrapped(actions)
+        cdef tuple outcome = self.step_wrapped(actions)
         observations, rewards = self.by_agent("the observations", outcome[0]), self.by_agent("the rewards", outcome[1])
         terminations, truncations = self.by_agent("the terminations", outcome[2]), self.by_agent("the truncations", outcome[3])
         # Whoever is reported without having acted, and not because it is new, ended in an earlier step.
@@ -164,7 +177,7 @@ cdef class PettingZooStep(EmulatedRows):
         except APIUsageError as error:
             self.name_agent(error)
             raise
-        return outcome[4]
+        return outcome
 
     cdef inline dict by_agent(self, str name, values):
         """What the environment said of its agents, as a plain dict."""

@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
+from gymnasium.utils import RecordConstructorArgs
 
 from pufferlib._native import GymnasiumStep
 from pufferlib.buffers import Array, set_buffers
@@ -17,16 +18,17 @@ from pufferlib.emulation.layout import Limits, action_layout, observation_layout
 __all__ = ["GymnasiumPufferEnv"]
 
 
-class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any]):
+class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any], RecordConstructorArgs):
     """A Gymnasium environment in, a Gymnasium environment with flat spaces out.
 
     ``step`` and ``done`` are compiled (emulation/step.pxi).
 
     Observations are written into ``observations``, rewards into ``rewards`` and so on: one row of
-    a batch, owned by the vector layer when ``buf`` is given. What ``reset`` and ``step`` return is
-    a view of that row and shows the newest observation only; copy it to keep it. What keeps
-    observations without a copy belongs inside, around ``env``, like FrameStackObservation; outside,
-    Gymnasium's vector environments with ``AutoresetMode.SAME_STEP`` report a wrong ``final_obs``.
+    a batch. When ``buf`` is given, as by the vector layer, ``reset`` and ``step`` return a view of
+    that row, which shows the newest observation only. Otherwise each returns an array of its own,
+    so that wrappers and learners may keep what they get, as of any Gymnasium environment.
+
+    ``gymnasium.make(env.spec)`` makes it again, with arrays of its own.
 
     Attributes:
         emulated: ``observation_dtype`` (of the flat row), ``emulated_observation_dtype``
@@ -76,6 +78,7 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any])
         max_edges: int | None = None,
     ) -> None:
         where = type(self).__name__
+        RecordConstructorArgs.__init__(self, seed=seed, max_length=max_length, max_nodes=max_nodes, max_edges=max_edges)
         super().__init__(wrapped_env(where, (gymnasium.Env,), env, env_creator, env_args, env_kwargs))
         self._layout = observation_layout(self.env.observation_space, Limits(max_length, max_nodes, max_edges))
         actions = action_layout(self.env.action_space)
@@ -86,7 +89,7 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any])
         self.is_atn_emulated = actions.is_emulated
         self.obs_dtype = self._layout.dtype.base
         self.emulated = self._layout.emulated
-        self._prepare(self._layout, actions, ActionDecoder(f"{where}.step", actions), num_rows=1)
+        self._prepare(self._layout, actions, ActionDecoder(f"{where}.step", actions), 1, is_shared=buf is not None)
         set_buffers(self, buf)
         self._first_seed: int | None = seed
 
@@ -96,7 +99,7 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any])
         return self
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """Start an episode. Returns the flat observation, a view of its row, and the info."""
+        """Start an episode. Returns the flat observation, a view of its row if that is given, and the info."""
         if self._first_seed is not None:
             seed = self._first_seed if seed is None else seed
             self._first_seed = None

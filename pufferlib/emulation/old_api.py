@@ -1,7 +1,8 @@
 """Environments of the APIs before Gymnasium, made new without importing the packages that they came from.
 
 What an old environment and its spaces are is seen from what they have: ``n``, ``nvec``, ``low``
-and ``high``, ``spaces``, and what ``reset`` and ``step`` return.
+and ``high``, ``spaces``, and what ``reset`` and ``step`` return. Environments of today whose ``reset``
+takes no ``seed`` or no ``options`` get one that takes both.
 """
 
 import inspect
@@ -12,7 +13,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscrete, Sequence, Text, Tuple
+from gymnasium.utils import RecordConstructorArgs
 from pettingzoo import AECEnv, ParallelEnv
+from pettingzoo.utils import BaseParallelWrapper, BaseWrapper
 
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
@@ -24,21 +27,30 @@ PerAgent = dict[Any, Any]
 
 
 def converted(env: Any) -> Any:
-    """``env`` as a Gymnasium or PettingZoo environment if it is an old one, otherwise as it is.
+    """``env`` as a Gymnasium or PettingZoo environment whose ``reset`` takes ``seed`` and ``options``.
+
+    It is returned as it is if it is one already, or none of any API.
 
     Raises:
         APIUsageError: A turn-based environment does not say that it can be made parallel.
     """
-    if isinstance(env, AECEnv) and not env.metadata.get("is_parallelizable"):
-        raise APIUsageError(
-            f"emulation: the metadata of a turn-based environment must have is_parallelizable=True, got {env.metadata} "
-            f"of {env}; set it if the world moves once per round, else pass "
-            "pettingzoo.utils.conversions.turn_based_aec_to_parallel(env), where only the agent to move acts"
-        )
-    if isinstance(env, type | gymnasium.Env) or not all(hasattr(env, name) for name in ("reset", "step")):
+    if isinstance(env, AECEnv):
+        metadata = getattr(env, "metadata", None) or {}
+        if not metadata.get("is_parallelizable"):
+            raise APIUsageError(
+                f"emulation: the metadata of a turn-based environment must have is_parallelizable=True, got {metadata} "
+                f"of {env}; set it if the world moves once per round, else pass "
+                "pettingzoo.utils.conversions.turn_based_aec_to_parallel(env), where only the agent to move acts"
+            )
+        return env if _Reset(env).takes_both and hasattr(env, "render_mode") else SeedableTurns(env)
+    if isinstance(env, gymnasium.Env):
+        return env if _Reset(env).takes_both else SeedableEnv(env)
+    if isinstance(env, ParallelEnv):
+        return env if _Reset(env).takes_both else SeedableParallel(env)
+    if isinstance(env, type) or not all(hasattr(env, name) for name in ("reset", "step")):
         return env
     if hasattr(env, "possible_agents"):
-        return env if isinstance(env, ParallelEnv) or hasattr(env, "agent_iter") else PettingZooTruncatedWrapper(env)
+        return env if hasattr(env, "agent_iter") else PettingZooTruncatedWrapper(env)
     is_one = not hasattr(env, "single_observation_space") and not hasattr(env, "num_envs")  # and no vector of them
     has_spaces = all(hasattr(getattr(env, name, None), "sample") for name in ("observation_space", "action_space"))
     return GymToGymnasium(env) if is_one and has_spaces else env
@@ -158,33 +170,92 @@ class PettingZooTruncatedWrapper(ParallelEnv[Any, Any, Any]):  # type: ignore[mi
         getattr(self.env, "close", lambda: None)()
 
 
+class SeedableEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """A Gymnasium environment whose ``reset`` lacks ``seed`` or ``options``, as one that takes both.
+
+    A seed goes to where the environment draws from as far as one can tell: the argument, its method
+    ``seed``, or ``np_random``. Options that it does not take are an error.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        RecordConstructorArgs.__init__(self)
+        super().__init__(env)
+        self._reset = _Reset(env)
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> Any:
+        """Start an episode."""
+        return self._reset(seed, options)
+
+
+class SeedableParallel(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
+    """``SeedableEnv`` for a parallel environment of PettingZoo, which has no ``np_random``."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self._reset = _Reset(env)
+
+    def reset(self, seed: int | None = None, options: Info | None = None) -> Any:
+        """Start an episode, of which an environment that cannot be seeded may ignore the seed."""
+        return self._reset(seed, options)
+
+
+class SeedableTurns(BaseWrapper):  # type: ignore[misc]
+    """``SeedableParallel`` for a turn-based environment (AEC); also one without ``render_mode``."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self.render_mode = getattr(env, "render_mode", None)
+        self._reset = _Reset(env)
+
+    def reset(self, seed: int | None = None, options: Info | None = None) -> None:
+        """Start an episode, of which an environment that cannot be seeded may ignore the seed."""
+        self._reset(seed, options)
+
+
 class _Reset:
-    """``reset`` of an old environment, however it may be seeded."""
+    """``reset`` of an environment, whether it takes a seed or options or neither."""
 
     def __init__(self, env: Any) -> None:
         self._env = env
         names = _parameters(env.reset)
         if "kwargs" in names:  # a wrapper that hands on whatever it gets
-            names |= _parameters(getattr(env, "unwrapped", env).reset)
+            names = names - {"kwargs"} | _parameters(getattr(env, "unwrapped", env).reset)
+        self._takes_any = "kwargs" in names
         self._takes_seed = "seed" in names
+        self._takes_options = self._takes_any or "options" in names
+        self.takes_both = self._takes_options and (self._takes_seed or self._takes_any)
 
     def __call__(self, seed: int | None, options: Info | None) -> Any:
-        kwargs: dict[str, Any] = {} if options is None else {"options": options}
-        if seed is not None and self._takes_seed:
+        kwargs: dict[str, Any] = {}
+        if options is not None and not self._takes_options:
+            raise APIUsageError(f"emulation: reset of {self._env} takes no options, got {options!r}; leave them out")
+        if options is not None:
+            kwargs["options"] = options
+        if seed is not None and not self._seed(seed):
             kwargs["seed"] = seed
-        elif seed is not None and callable(getattr(self._env, "seed", None)):
-            self._env.seed(seed)
-        elif seed is not None:
-            warnings.warn(f"{self._env} cannot be seeded: it has neither reset(seed=...) nor seed()", stacklevel=3)
         return self._env.reset(**kwargs)
+
+    def _seed(self, seed: int) -> bool:
+        """Seed the environment by other means than ``reset``; whether these are the ones to take."""
+        if self._takes_seed:
+            return False
+        if callable(getattr(self._env, "seed", None)):
+            self._env.seed(seed)
+        elif self._takes_any:
+            return False
+        elif isinstance(self._env, gymnasium.Env):
+            gymnasium.Env.reset(self._env.unwrapped, seed=seed)  # which does no more than seed np_random
+        else:
+            warnings.warn(f"{self._env} cannot be seeded: it has neither reset(seed=...) nor seed()", stacklevel=4)
+        return True
 
 
 def _parameters(function: Callable[..., Any]) -> set[str]:
     """Names of the parameters of ``function``; "kwargs" if it takes any keyword."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # written in C
-        return set()
+    except (TypeError, ValueError):  # written in C: it does not say
+        return {"kwargs"}
     return {"kwargs" if p.kind is p.VAR_KEYWORD else p.name for p in parameters}
 
 

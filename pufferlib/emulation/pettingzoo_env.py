@@ -31,8 +31,9 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
     Every agent of ``possible_agents`` has one row of the batch, in that order. An agent that is
     not there has a zero observation, reward 0 and mask False; its action is ignored. Its
     ``terminals`` or ``truncations`` row is True only in the step in which it ended, in which its
-    mask is still True. What ``reset`` and ``step`` return are views of the rows, which show the
-    newest observations only.
+    mask is still True. When ``buf`` is given, as by the vector layer, the observations that
+    ``reset`` and ``step`` return are views of the rows, which show the newest ones only. Otherwise
+    they are arrays of their own, which wrappers and learners may keep.
 
     Attributes:
         emulated: ``observation_dtype`` (of the flat rows), ``emulated_observation_dtype``
@@ -84,7 +85,7 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
         env = wrapped_env(where, (ParallelEnv, AECEnv), env, env_creator, env_args, env_kwargs)
         self.env: ParallelEnv[Agent, Any, Any] = aec_to_parallel(env) if isinstance(env, AECEnv) else env
         self.possible_agents: list[Agent] = _possible_agents(where, self.env)
-        self.metadata = self.env.metadata
+        self.metadata = getattr(self.env, "metadata", None) or {}
         self.render_mode = getattr(self.env, "render_mode", None)
         self._layout = observation_layout(
             _common_space(where, "observation", self.env), Limits(max_length, max_nodes, max_edges)
@@ -96,7 +97,8 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
         self.is_atn_emulated = actions.is_emulated
         self.obs_dtype = self._layout.dtype.base
         self.emulated = self._layout.emulated
-        self._prepare_agents(self._layout, actions, ActionDecoder(f"{where}.step", actions), self.possible_agents)
+        decoder = ActionDecoder(f"{where}.step", actions)
+        self._prepare_agents(self._layout, actions, decoder, self.possible_agents, is_shared=buf is not None)
         set_buffers(self, buf)
         self._first_seed: int | None = seed
 

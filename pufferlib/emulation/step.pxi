@@ -112,6 +112,7 @@ cdef class EmulatedRows(Rows):
     cdef ActionReader reader
     cdef list action_rows  # None if their type is as it should be, and they are read in place
     cdef int64_t low, high  # of a Discrete action; low > high for any other
+    cdef bint is_shared  # the rows belong to a batch, whose owner looks at them there
     cdef bint checked  # the first observation
     cdef bint replaced  # step or done
     cdef bint is_over  # reset must come next
@@ -119,12 +120,12 @@ cdef class EmulatedRows(Rows):
     def __cinit__(self):
         self.is_over = True
 
-    def _prepare(self, layout, actions, decoder, Py_ssize_t num_rows):
-        """Tell the layouts of observations and actions, once, before the arrays are set."""
+    def _prepare(self, layout, actions, decoder, Py_ssize_t num_rows, bint is_shared):
+        """Tell the layouts of observations and actions, and whose the rows are, once, before the arrays are set."""
         self.layout = layout
         self.packer = Packer(layout)
         self.decoder, self.reader = decoder, decoder.reader
-        self.num_rows = num_rows
+        self.num_rows, self.is_shared = num_rows, is_shared
         self.row_bytes = layout.dtype.itemsize
         self.low, self.high = 0, -1
         if isinstance(actions.space, Discrete):
@@ -196,6 +197,10 @@ cdef class EmulatedRows(Rows):
         except (TypeError, ValueError):
             raise self.no_reward(reward) from None
 
+    cdef inline object number_of(self, reward):
+        """The environment's own reward; a float if it is no number of Python, as an array is none."""
+        return reward if isinstance(reward, (float, int)) else self.real_of(reward)
+
     cdef object no_reward(self, reward):
         return APIUsageError(
             f"emulation: the reward must be a finite number that float32 can hold, got {reward!r} from {self.wrapped}; "
@@ -242,7 +247,7 @@ cdef tuple five_values(outcome, str where, str values, str advice):
 cdef class GymnasiumStep(EmulatedRows):
     """``step`` and ``done`` of a Gymnasium environment on one row."""
 
-    cdef object row  # the view that step returns; making it costs more than a small copy
+    cdef object row  # a view of it
 
     cdef adopted(self, str name, array):
         EmulatedRows.adopted(self, name, array)
@@ -255,14 +260,18 @@ cdef class GymnasiumStep(EmulatedRows):
         return self.is_over
 
     def _begin(self, observation):
-        """Show the first observation of an episode. Returns the view of the row."""
+        """Show the first observation of an episode. Returns what ``reset`` gives away of it."""
         self.is_over = True  # until all is well
         self.check_complete()
         self.show(0, observation, True)
         self.clear_outcome()
         self.at(MASKS)[0] = True
         self.is_over = False
-        return self.row
+        return self.shown()
+
+    cdef inline object shown(self):
+        """The observation for the caller, who may keep it if the rows are in no batch."""
+        return self.row if self.is_shared else self.row.copy()
 
     def step(self, action):
         """Act once.
@@ -271,7 +280,8 @@ cdef class GymnasiumStep(EmulatedRows):
             action: A value of ``action_space``; any integer type, or a list, will do.
 
         Returns:
-            The flat observation (a view of its row), reward, terminated, truncated and info.
+            The flat observation (a view of its row if that was given as ``buf``), the reward, terminated,
+            truncated, and the info as the environment gave it.
 
         Raises:
             APIUsageError: The episode has not begun or is over, the action is not one, or the
@@ -280,7 +290,8 @@ cdef class GymnasiumStep(EmulatedRows):
         if self.is_over:
             raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
         outcome = self.act(self.action_of(action))
-        return self.row, outcome[1], outcome[2], outcome[3], outcome[4]
+        terminated, truncated = <bint>self.at(TERMINALS)[0], <bint>self.at(TRUNCATIONS)[0]
+        return self.shown(), self.number_of(outcome[1]), terminated, truncated, outcome[4]
 
     cdef inline tuple act(self, action):
         cdef bint terminated, truncated

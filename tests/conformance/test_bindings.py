@@ -18,6 +18,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.bindings._facts import Facts, all_facts
 from pufferlib.testing import ContractError, check_env
+from tests.conformance.checkers import check_by_others
 from tests.conformance.test_vector_backends import LAYOUTS, NUM_ENVS, OTHERS, Trajectory, first_difference, play
 from tests.needs import OWN_PROCESS, missing_binding
 
@@ -102,7 +103,9 @@ def is_same(one: Trajectory, other: Trajectory, steps: int) -> bool:
     return all(np.array_equal(one.digests[name][:steps], other.digests[name][:steps]) for name in one.digests)
 
 
-def test_what_it_shows_fits_the_spaces_of_its_game(facts: Facts, name: str, folder: Path) -> None:
+def test_its_game_fits_its_spaces_and_the_checkers_of_others_find_nothing(
+    facts: Facts, name: str, folder: Path
+) -> None:
     own = "its spaces are the library's own, which check_env has looked at"
     if facts.isolated:  # always a native environment, and long in the making
         pytest.skip(own)
@@ -113,6 +116,8 @@ def test_what_it_shows_fits_the_spaces_of_its_game(facts: Facts, name: str, fold
             pytest.skip(own)
         check = check_gymnasium if isinstance(inner, gymnasium.Env) else check_pettingzoo
         check(inner)
+        if not facts.seeding:
+            check_by_others(env, lambda: pufferlib.make(name, seed=1))
     finally:
         env.close()
 

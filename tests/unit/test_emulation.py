@@ -7,13 +7,16 @@ import re
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscrete, OneOf, Sequence, Text, Tuple
+from gymnasium.wrappers import DelayObservation, FrameStackObservation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pufferlib import APIUsageError, vector
 from pufferlib._native import Packer
 from pufferlib.emulation import GymnasiumPufferEnv, action_layout, observation_layout
+from pufferlib.wrappers import ClipAction, EpisodeStats, ResizeObservation
 
 FLOATS = [np.float16, np.float32, np.float64]
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64]
@@ -213,8 +216,80 @@ def test_new_buffers_are_noticed():
     env.reset()
     env.observations = np.zeros_like(env.observations)
     observation, *_ = env.step(0)
-    assert np.shares_memory(observation, env.observations)
+    np.testing.assert_array_equal(observation, env.observations[0])
     np.testing.assert_array_equal(observation.view(env.obs_dtype)[0]["map"], env.env.shown[-1]["map"])
+
+
+class Clock(gymnasium.Env):
+    """Tells the time, and ends when that is 3."""
+
+    observation_space, action_space = Box(0, 3, (1,)), Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.time += 1
+        return np.full(1, self.time, np.float32), 1.0, self.time == 3, False, {}
+
+
+class TestWhatNobodyBatches:
+    """Whoever gets an observation may keep it."""
+
+    def test_each_call_returns_an_array_of_its_own(self):
+        env = GymnasiumPufferEnv(Clock())
+        shown = [env.reset()[0], env.step(0)[0], env.step(0)[0], env.reset()[0]]
+        assert [observation.tolist() for observation in shown] == [[0], [1], [2], [0]]
+
+    def test_wrappers_that_keep_observations(self):
+        stack = FrameStackObservation(GymnasiumPufferEnv(Clock()), 3)
+        late = DelayObservation(GymnasiumPufferEnv(Clock()), 2)
+        seen = [(stack.reset()[0].ravel().tolist(), late.reset()[0].tolist())]
+        seen += [(stack.step(0)[0].ravel().tolist(), late.step(0)[0].tolist()) for _ in range(3)]
+        assert seen == [([0, 0, 0], [0]), ([0, 0, 1], [0]), ([0, 1, 2], [0]), ([1, 2, 3], [1])]
+
+    def test_gymnasiums_vector_keeps_the_last_observation(self):
+        make = functools.partial(GymnasiumPufferEnv, env_creator=Clock)
+        envs = gymnasium.vector.SyncVectorEnv([make, make], autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP)
+        envs.reset()
+        for _ in range(3):
+            observations, _, _, _, infos = envs.step(np.zeros(2, int))
+        assert observations.tolist() == [[0], [0]]
+        assert [last.tolist() for last in infos["final_obs"]] == [[3], [3]]
+
+    @pytest.mark.parametrize("reward", [2, 0.5, np.float64(0.1), np.float32(0.1), np.array([0.3]), np.int64(2)])
+    def test_the_reward_is_the_environments_own_number(self, reward):
+        class Paid(Clock):
+            def step(self, action):
+                return np.zeros(1, np.float32), reward, np.bool_(False), np.array(True), {}
+
+        env = GymnasiumPufferEnv(Paid())
+        env.reset()
+        _, got, terminated, truncated, _ = env.step(0)
+        assert isinstance(got, int | float)
+        assert (got, terminated, truncated) == (reward, False, True)
+        assert (type(terminated), type(truncated)) == (bool, bool)
+
+
+def test_its_spec_makes_it_again():
+    inner = ResizeObservation(EpisodeStats(ClipAction(gymnasium.make(EnvSpec("Dim-v0", Dim)))), downscale=2)
+    env = gymnasium.make(GymnasiumPufferEnv(inner, seed=3, max_length=5).spec)
+    assert str(env).startswith("<GymnasiumPufferEnv<ResizeObservation<EpisodeStats<ClipAction<")
+    assert env.observation_space == Box(0, 1, (2, 1))
+    env.reset()
+    assert env.unwrapped.np_random_seed == 3
+
+
+class Dim(gymnasium.Env):
+    """A picture."""
+
+    observation_space, action_space = Box(0, 1, (4, 2)), Box(-1, 1, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros((4, 2), np.float32), {}
 
 
 class TestActions:

@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscrete, Sequence, Text, Tuple
+from pettingzoo import AECEnv, ParallelEnv
 
 import pufferlib
 import pufferlib.vector
@@ -21,6 +22,7 @@ from pufferlib import (
 )
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.emulation.old_api import new_space
+from pufferlib.wrappers import MultiagentEpisodeStats, PadAgents
 
 
 class Old(SimpleNamespace):
@@ -288,6 +290,107 @@ def test_our_wrappers_convert():
     assert ResizeObservation(Steer()).observation_space.shape == (2, 2)
     assert ClipAction(Steer()).action([-1, 0.5, 2]).tolist() == [0, 0.5, 1]
     assert EpisodeStats(Steer()).unwrapped.env.length == 3
+
+
+class TestAResetThatTakesLess:
+    """Environments of today whose ``reset`` has no ``seed`` or no ``options``, wrapped or not."""
+
+    class SeedOnly(gymnasium.Env):
+        observation_space, action_space = Box(0, 1, (2,)), Discrete(2)
+
+        def reset(self, seed=None):
+            super().reset(seed=seed)
+            return self.np_random.random(2, np.float32), {}
+
+        def step(self, action):
+            return self.np_random.random(2, np.float32), 1.0, False, False, {}
+
+    class OptionsOnly(SeedOnly):
+        def reset(self, options=None):
+            return self.np_random.random(2, np.float32), {} if options is None else options
+
+    class Neither(OptionsOnly):
+        def reset(self):
+            return super().reset()
+
+    class Any(OptionsOnly):
+        def reset(self, **kwargs):
+            gymnasium.Env.reset(self, seed=kwargs["seed"])
+            return super().reset(kwargs["options"])
+
+    @pytest.mark.parametrize("wrapper", [lambda env: env, EpisodeStats])
+    @pytest.mark.parametrize("kind", [SeedOnly, OptionsOnly, Neither, Any])
+    def test_of_gymnasium(self, kind, wrapper):
+        env = GymnasiumPufferEnv(wrapper(kind()))
+        first, other, again = (env.reset(seed=seed)[0].tolist() for seed in (3, 4, 3))
+        assert first == again != other
+
+    def test_options_pass_where_they_are_taken_and_are_refused_elsewhere(self):
+        assert GymnasiumPufferEnv(self.OptionsOnly()).reset(options={"x": 1})[1] == {"x": 1}
+        with pytest.raises(APIUsageError, match=r"reset of <Neither.*> takes no options, got {'x': 1}; leave them out"):
+            GymnasiumPufferEnv(self.Neither()).reset(options={"x": 1})
+
+    class Pair(ParallelEnv):  # has no metadata, and no render_mode
+        def __init__(self):
+            self.possible_agents, self.random = ["a", "b"], np.random.default_rng()
+            self.observation_space = {agent: Box(0, 1, (2,)) for agent in "ab"}.get
+            self.action_space = {agent: Discrete(2) for agent in "ab"}.get
+
+        def reset(self, seed=None):
+            self.agents, self.random = ["a", "b"], np.random.default_rng(seed)
+            return {agent: self.random.random(2, np.float32) for agent in "ab"}, {"a": {}, "b": {}}
+
+    class PairWithSeed(Pair):
+        def seed(self, seed):
+            self.drawn_from = seed
+
+        def reset(self):
+            return super().reset(self.drawn_from)
+
+    @pytest.mark.parametrize("wrapper", [lambda env: env, MultiagentEpisodeStats, PadAgents])
+    @pytest.mark.parametrize("kind", [Pair, PairWithSeed])
+    def test_of_pettingzoo(self, kind, wrapper):
+        env = PettingZooPufferEnv(wrapper(kind()))
+        first, other, again = (env.reset(seed=seed)[0]["a"].tolist() for seed in (3, 4, 3))
+        assert first == again != other
+        assert (env.metadata, env.render_mode) == ({}, None)
+
+    def test_of_pettingzoo_in_turns(self):
+        class Turns(AECEnv):  # has no render_mode
+            metadata = {"is_parallelizable": True}  # noqa: RUF012
+            possible_agents = agents = ["a"]  # noqa: RUF012
+            terminations = truncations = {"a": False}  # noqa: RUF012
+            infos = {"a": {}}  # noqa: RUF012
+
+            def observation_space(self, agent):
+                return Box(0, 9, (1,))
+
+            def action_space(self, agent):
+                return Discrete(2)
+
+            def observe(self, agent):
+                return np.full(1, self.shown, np.float32)
+
+            def reset(self, seed=None):
+                self.shown = seed
+
+        env = PettingZooPufferEnv(Turns())
+        assert env.reset(seed=3)[0]["a"].tolist() == [3]
+        assert env.render_mode is None
+        del Turns.metadata
+        with pytest.raises(APIUsageError, match="metadata of a turn-based environment must have is_parallelizable"):
+            PettingZooPufferEnv(Turns())
+
+
+def test_wrappers_tell_of_a_reset_without_infos():
+    class Bare(gymnasium.Env):
+        observation_space, action_space = Box(0, 1, (2,)), Discrete(2)
+
+        def reset(self, seed=None, options=None):
+            return np.zeros(2, np.float32)
+
+    with pytest.raises(APIUsageError, match="reset must return a tuple of observation and info, got ndarray"):
+        EpisodeStats(Bare()).reset()
 
 
 def test_gymnasium_environments_with_the_old_step_are_told_how():

@@ -10,6 +10,7 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 
 from pufferlib import APIUsageError, InvalidAgentError, vector
+from pufferlib.buffers import allocate
 from pufferlib.emulation import PettingZooPufferEnv
 from pufferlib.wrappers import MeanOverAgents, MultiagentEpisodeStats, PadAgents
 
@@ -75,8 +76,28 @@ def test_rows_are_in_the_order_of_possible_agents():
     for per_agent in (observations, rewards, terminations, truncations):
         assert list(per_agent) == ["c", "a", "b"]
     assert infos["a"] == {"how": "alive"}
-    assert np.shares_memory(observations["a"], env.observations[1])
+    np.testing.assert_array_equal(observations["a"], env.observations[1])
     assert rewards == {"c": 1.0, "a": 1.0, "b": 1.0}
+
+
+def test_who_batches_sees_the_rows_and_others_may_keep_what_they_get():
+    script = [alive("a", "b")] * 3
+    buf = allocate(Box(0, 255, (12,), np.uint8), Discrete(3), 3)
+    for env in (PettingZooPufferEnv(Arena(*script)), PettingZooPufferEnv(Arena(*script), buf=buf)):
+        calls = [env.reset()[0], env.step([0, 0, 0])[0], env.step([0, 0, 0])[0]]
+        times = [shown["a"].view(env.obs_dtype)["xy"][0, 0] for shown in calls]
+        assert times == ([12, 12, 12] if env.observations is buf["observations"] else [10, 11, 12])
+
+
+def test_rewards_are_the_environments_own():
+    class Paid(Arena):
+        def step(self, actions):
+            observations, _, *rest = super().step(actions)
+            return observations, {"a": 0.3, "b": 7, "c": 5.0}, *rest
+
+    env = PettingZooPufferEnv(Paid(alive("a", "b"), alive("a", "b")))
+    env.reset()
+    assert env.step([0, 0, 0])[1] == {"c": 0, "a": 0.3, "b": 7}
 
 
 def test_observations_without_axes_are_seen():
