@@ -75,7 +75,7 @@ class Dream(gymnasium.Env):
 def test_any_space(observations, actions):
     make = functools.partial(Dream, observations, actions)
     spec = EnvSpec("Dream-v0", entry_point=make, disable_env_checker=True, order_enforce=False)
-    check_by_others(GymnasiumPufferEnv(gymnasium.make(spec), max_length=50, max_nodes=50, max_edges=200), None)
+    check_by_others(GymnasiumPufferEnv(gymnasium.make(spec), max_length=50, max_nodes=50, max_edges=200), make)
 
 
 class Relay(ParallelEnv):
