@@ -26,6 +26,7 @@ __all__ = [
     "News",
     "Ready",
     "Setup",
+    "named",
     "pickled",
 ]
 
@@ -130,11 +131,11 @@ class _Pickler(pickle.Pickler):
             return NotImplemented
         name = value.__module__, value.__qualname__
         with contextlib.suppress(KeyError, AttributeError):
-            if _named(*name) is value:
+            if named(*name) is value:
                 return NotImplemented
-        return _named, name
+        return named, name
 
 
-def _named(module: str, name: str) -> Any:
+def named(module: str, name: str) -> Any:
     """What is called so in this process."""
     return functools.reduce(getattr, name.split("."), sys.modules[module])

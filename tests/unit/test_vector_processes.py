@@ -5,6 +5,7 @@ import enum
 import functools
 import gc
 import importlib
+import importlib.util
 import multiprocessing
 import os
 import pickle
@@ -13,12 +14,14 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
 import types
 from importlib.util import spec_from_file_location
 from multiprocessing import reduction
+from pathlib import Path
 
 import cloudpickle
 import gymnasium
@@ -30,8 +33,9 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, WorkerError
 from pufferlib.seeding import env_seed
+from pufferlib.vector.pickling import pickle_envs
 from pufferlib.vector.plan import EnvPlan
-from pufferlib.vector.processes.launch import pickle_envs
+from pufferlib.vector.processes.launch import forget_server
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -513,10 +517,16 @@ def test_a_crash_in_native_code_shows_the_stack():
         vecenv.step([0, 0])
 
 
-def test_what_cannot_be_pickled():
-    lock = __import__("threading").Lock()
-    with pytest.raises(APIUsageError, match=r"must be able to pickle .*cannot pickle '_thread.lock' object"):
+def test_what_cannot_be_pickled_is_named_with_its_place():
+    lock, places = threading.Lock(), "what_cannot_be_pickled_is_named_with_its_place.<locals>"
+    with pytest.raises(APIUsageError, match=rf"cannot pickle '_thread.lock' object \(lock in test_{places}.<lambda>\)"):
         make(Scripted, env_kwargs={"on_step": lambda: lock and None})
+
+    class Env(Scripted):
+        episodes = (i for i in range(3))
+
+    with pytest.raises(APIUsageError, match=rf"cannot pickle 'generator' object \(episodes in test_{places}.Env\)"):
+        make(Env)
 
 
 def is_alive(pid):
@@ -705,6 +715,47 @@ def test_too_few_files_are_told_with_the_limit():
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
         for file in held:
             os.close(file)
+
+
+def test_workers_use_whatever_a_script_defines_and_leave_its_other_threads_alone():
+    command = [sys.executable, "-m", "tests.script_with_everything", "Multiprocessing"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("everything works\n", "")
+
+
+def test_a_temporary_folder_with_a_name_too_long_for_sockets(monkeypatch, tmp_path):
+    config = multiprocessing.current_process()._config
+    monkeypatch.setitem(config, "tempdir", str(tmp_path / ("long" * 25)))
+    forget_server()
+    make(Scripted).close()
+    assert config["tempdir"].startswith("/tmp/pymp-")
+    config["tempdir"] = "/" + "long" * 25
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: os.listdir("/nowhere"))
+    with pytest.raises(APIUsageError) as caught:
+        make(Scripted)
+    assert "must have a name of at most 89 bytes, got /longlong" in str(caught.value)
+    assert "set TMPDIR to a shorter one" in str(caught.value)
+
+
+def load_by_place(monkeypatch, path, text):
+    path.write_text(text)
+    spec = spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, path.stem, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_module_loaded_by_its_place_may_import_others_like_it(monkeypatch, tmp_path):
+    one = load_by_place(monkeypatch, tmp_path / "one_file.py", "class Base: bonus = 1\ndef add(n): return n + 1")
+    text = "import one_file\nclass Env(one_file.Base):\n  def play(self): return one_file.add(self.bonus)"
+    two = load_by_place(monkeypatch, tmp_path / "two_file.py", text)
+    one.two_file = two  # as if it imported it
+    data = pickle_envs([EnvPlan(0, two.Env, (), {}, 0)])
+    assert not cloudpickle.list_registry_pickle_by_value() & {"one_file", "two_file"}
+    for name in ("one_file", "two_file"):
+        monkeypatch.delitem(sys.modules, name)
+    assert pickle.loads(data)[0].creator().play() == 2
 
 
 @pytest.mark.parametrize("is_callers", [False, True])

@@ -15,8 +15,8 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.messages import Failed
+from pufferlib.vector.pickling import pickle_envs
 from pufferlib.vector.plan import EnvPlan
-from pufferlib.vector.processes.launch import pickle_envs
 from pufferlib.vector.ray.actor import Block, EnvActor, actor_class
 
 

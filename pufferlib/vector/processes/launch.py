@@ -2,38 +2,36 @@
 
 import contextlib
 import errno
-import functools
-import importlib.machinery
+import io
 import multiprocessing
 import os
 import resource
+import shutil
 import signal
 import socket
 import struct
 import sys
+import tempfile
 import threading
 import time
-import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import connection, forkserver, resource_tracker
+from multiprocessing import connection, forkserver, popen_forkserver, reduction, resource_tracker, spawn, util
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.context import ForkServerProcess, set_spawning_popen
 from typing import Any
 
-import cloudpickle  # type: ignore[import-untyped]
-
 from pufferlib.errors import APIUsageError, WorkerError
-from pufferlib.vector.plan import EnvPlan
 from pufferlib.vector.processes import worker
 
-__all__ = ["WorkerProcess", "forget_server", "pickle_envs", "start_worker"]
+__all__ = ["WorkerProcess", "forget_server", "start_worker"]
 
 PRELOAD = "pufferlib.vector.processes.preload"
 STACK_S = 5.0  # time for a stuck worker to tell its stack
 PART_S = 0.1  # between the parts of one text
 FORCE_S = 1.0
+LONGEST_TEMP_DIR = 107 - len("/listener-12345678")  # bytes; Linux allows 107 in a socket's address
 SERVER_S = 60.0  # time for the server to load what it must, on a busy machine
 
 _lock = threading.Lock()
@@ -111,9 +109,9 @@ def start_worker(index: int, timeout_s: float | None) -> WorkerProcess:
         _start_server()
         ours, theirs = context.Pipe()
         stacks, stack_writer = context.Pipe(duplex=False)
-        process = context.Process(target=worker.main, args=(theirs, stack_writer), name=f"pufferlib-worker-{index}")
+        process = _Process(target=worker.main, args=(theirs, stack_writer), name=f"pufferlib-worker-{index}")
         try:
-            with _without_main(), _server_in_time(timeout_s):
+            with _server_in_time(timeout_s):
                 process.start()
         except BaseException:
             ours.close()
@@ -125,6 +123,39 @@ def start_worker(index: int, timeout_s: float | None) -> WorkerProcess:
     worker_process = WorkerProcess(process, ours, stacks)
     worker_process.set_patience(timeout_s)
     return worker_process
+
+
+class _Process(ForkServerProcess):
+    """A process that does not run the caller's script, as multiprocessing would in every worker.
+
+    That would load whatever the script imports (torch: seconds and 140 MiB in each worker), and start
+    workers of workers where it has no ``if __name__ == "__main__"``. Creators that the script defines
+    are sent by value instead.
+    """
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> "_Popen":  # noqa: N802
+        return _Popen(process_obj)
+
+
+class _Popen(popen_forkserver.Popen):
+    """Starts a process as its base does, with everything but the script in what it is prepared with."""
+
+    def _launch(self, process_obj: Any) -> None:
+        prepared = spawn.get_preparation_data(process_obj.name)
+        data = io.BytesIO()
+        set_spawning_popen(self)
+        try:
+            for message in ({k: v for k, v in prepared.items() if not k.startswith("init_main")}, process_obj):
+                reduction.dump(message, data)
+        finally:
+            set_spawning_popen(None)
+        self.sentinel, pipe = forkserver.connect_to_new_process(self._fds)  # type: ignore[attr-defined]
+        lifeline = os.dup(pipe)  # the worker takes us for gone when this is closed
+        self.finalizer = util.Finalize(self, util.close_fds, (lifeline, self.sentinel))  # type: ignore[attr-defined]
+        with open(pipe, "wb") as file:
+            file.write(data.getbuffer())
+        self.pid = forkserver.read_signed(self.sentinel)
 
 
 @contextmanager
@@ -148,17 +179,38 @@ def _start_server() -> None:
     What others asked it to load is kept, all but the caller's script. It begins with Ctrl-C blocked,
     since multiprocessing lets it ignore Ctrl-C only after everything is loaded.
     """
+    _shorten_temp_dir()
     server: Any = forkserver._forkserver
     asked = [name for name in server._preload_modules if name not in ("__main__", PRELOAD)]
     server.set_forkserver_preload([*asked, PRELOAD])
     resource_tracker.ensure_running()  # else the server starts it, and unblocks the signal
     before, path = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]), sys.path
-    sys.path = [entry for entry in path if isinstance(entry, str)]  # imports skip others, the server ends of them
+    if not all(isinstance(entry, str) for entry in path):  # imports skip them, the server would end of them
+        sys.path = [entry for entry in path if isinstance(entry, str)]
     try:
         server.ensure_running()
     finally:
         sys.path = path
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _shorten_temp_dir() -> None:
+    """Where ``TMPDIR`` is too long for the address of a socket, let multiprocessing keep its own in /tmp.
+
+    An address without a file would have no such limit, but also no owner: anybody on the machine could connect.
+    """
+    folder = util.get_temp_dir()
+    if len(os.fsencode(folder)) <= LONGEST_TEMP_DIR:
+        return
+    try:
+        short = tempfile.mkdtemp(prefix="pymp-", dir="/tmp")
+    except OSError as error:
+        raise APIUsageError(
+            f"vector.make: the folder for temporary files must have a name of at most {LONGEST_TEMP_DIR} bytes, "
+            f"got {folder}, and /tmp cannot be used instead ({error}); set TMPDIR to a shorter one"
+        ) from error
+    util.Finalize(None, shutil.rmtree, (short, True), exitpriority=-100)  # after whoever uses it
+    multiprocessing.current_process()._config["tempdir"] = short  # type: ignore[attr-defined]
 
 
 @contextmanager
@@ -207,81 +259,3 @@ def forget_server() -> None:
     if server._forkserver_pid is not None:
         os.close(server._forkserver_alive_fd)
         server._forkserver_address = server._forkserver_alive_fd = server._forkserver_pid = None
-
-
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Hide the caller's script, which multiprocessing would run again in every worker.
-
-    That would load whatever the script imports (torch: seconds and 140 MiB in each worker), and
-    start workers of workers where it has no ``if __name__ == "__main__"``. Creators that the script
-    defines are sent by value instead.
-    """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
-
-
-def pickle_envs(plans: Sequence[EnvPlan]) -> bytes:
-    """``plans`` as bytes that ``pickle.loads`` restores in a worker.
-
-    Functions and classes of scripts, notebooks and other modules that a worker could not import
-    are sent by value.
-
-    Raises:
-        APIUsageError: A creator or an argument cannot be sent.
-    """
-    modules = {name for plan in plans for name in _modules_of(plan)}
-    modules -= cloudpickle.list_registry_pickle_by_value()  # the caller's own, which must outlast this
-    by_value = [sys.modules[name] for name in modules if name in sys.modules and not _importable(name)]
-    for module in by_value:
-        cloudpickle.register_pickle_by_value(module)
-    try:
-        data: bytes = cloudpickle.dumps(tuple(plans))
-        return data
-    except Exception as error:
-        raise APIUsageError(
-            f"vector.make: this backend must be able to pickle creators and arguments, got {error}; "
-            "create what cannot be sent (files, locks, windows) inside the creator, or use backend=Serial"
-        ) from error
-    finally:
-        for module in by_value:
-            cloudpickle.unregister_pickle_by_value(module)
-
-
-def _modules_of(plan: EnvPlan) -> Iterator[str]:
-    """Names of the modules in which the creator and its arguments are defined, also those of partial functions."""
-    values = [plan.creator, *plan.args, *plan.kwargs.values()]
-    for value in values:
-        if isinstance(value, functools.partial):
-            values += [value.func, *value.args, *value.keywords.values()]
-        name = getattr(value, "__module__", None)
-        if isinstance(name, str):
-            yield name
-
-
-def _importable(name: str) -> bool:
-    """Whether another process with our ``sys.path`` would find module ``name`` where we did."""
-    if name == "__main__":
-        return True  # cloudpickle takes care of it
-    path, spec = None, None
-    for depth in range(1, name.count(".") + 2):
-        spec = _find_spec(".".join(name.split(".")[:depth]), path)
-        if spec is None:
-            return name in sys.builtin_module_names
-        path = spec.submodule_search_locations
-    return spec is not None and spec.origin == getattr(sys.modules[name], "__file__", None)
-
-
-def _find_spec(name: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
-    """What other processes find: on the search path, or as packages that are installed to be edited do it."""
-    for finder in sys.meta_path:
-        # Setuptools, scikit-build and meson install finders from modules called so; others are the caller's.
-        if finder is importlib.machinery.PathFinder or "editable" in getattr(finder, "__module__", ""):
-            spec = finder.find_spec(name, path)
-            if spec is not None:
-                return spec
-    return None

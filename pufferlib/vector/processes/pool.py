@@ -9,19 +9,18 @@ from collections.abc import Callable, Sequence
 from multiprocessing import connection, util
 from typing import Any, NoReturn
 
-import cloudpickle  # type: ignore[import-untyped]
-
 from pufferlib._native import Crew
 from pufferlib.cpus import usable_cpus
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError, WorkerError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.messages import PHASES, RESET, STEP, Failed, NeedMemory, News, Ready, Setup
+from pufferlib.vector.pickling import pickle_by_value, pickle_envs
 from pufferlib.vector.plan import EnvDescription, RowSpec, VectorPlan
 from pufferlib.vector.processes.ending import Staff, end_staff
 from pufferlib.vector.processes.failures import Place, error_of, late_error, stalled_error, vanished_error
 from pufferlib.vector.processes.interrupts import uninterrupted
-from pufferlib.vector.processes.launch import WorkerProcess, pickle_envs, start_worker
+from pufferlib.vector.processes.launch import WorkerProcess, start_worker
 from pufferlib.vector.processes.shared import SharedBatch
 from pufferlib.vector.restarts import Restarts
 
@@ -122,7 +121,7 @@ class WorkerPool:
             last_command=last_command,
             fits=self._fits,
         )
-        data = cloudpickle.dumps(setup)  # the space in it may be of a class of the caller's script
+        data = pickle_by_value(setup)  # the space in it may be of a class of the caller's script
         self._tell(worker, lambda: self.processes[worker].conn.send_bytes(data))
 
     def _hand_memory(self, worker: int) -> None:

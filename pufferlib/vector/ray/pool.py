@@ -16,9 +16,9 @@ from pufferlib.errors import APIUsageError, PufferError, WorkerError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.group import env_rows
 from pufferlib.vector.messages import STEP, Failed
+from pufferlib.vector.pickling import pickle_envs
 from pufferlib.vector.plan import EnvDescription, VectorPlan
 from pufferlib.vector.processes.failures import envs_text, error_of
-from pufferlib.vector.processes.launch import pickle_envs
 from pufferlib.vector.ray.actor import Block, Ready, actor_class
 from pufferlib.vector.ray.cluster import connect, cpus_per_worker, describe_room
 from pufferlib.vector.restarts import Restarts

@@ -1,0 +1,259 @@
+"""What workers are given, as bytes: what only the caller has (scripts, notebooks, files loaded by place) by value."""
+
+import contextlib
+import enum
+import functools
+import importlib.machinery
+import inspect
+import io
+import os
+import pickle
+import sys
+import threading
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
+
+from pufferlib.errors import APIUsageError
+from pufferlib.vector.messages import named
+from pufferlib.vector.plan import EnvPlan
+
+__all__ = ["pickle_by_value", "pickle_envs"]
+
+_registering = threading.Lock()  # cloudpickle has one list for all threads of what goes by value
+
+
+def pickle_envs(plans: Sequence[EnvPlan]) -> bytes:
+    """``plans`` as bytes that ``pickle.loads`` restores in a worker.
+
+    Functions and classes of scripts, notebooks and other modules that a worker could not import
+    are sent by value.
+
+    Raises:
+        APIUsageError: A creator or an argument cannot be sent.
+    """
+    try:
+        return pickle_by_value(tuple(plans))
+    except Exception as error:
+        raise APIUsageError(
+            f"vector.make: this backend must be able to pickle creators and arguments, got {error}; "
+            "create what cannot be sent (files, locks, windows) inside the creator, or use backend=Serial"
+        ) from error
+
+
+def pickle_by_value(value: object) -> bytes:
+    """``value`` as bytes that ``pickle.loads`` restores in a worker, as ``pickle_envs`` does.
+
+    Raises:
+        PicklingError: It cannot be sent; says where in it the reason is.
+    """
+    data = io.BytesIO()
+    with _registering, contextlib.ExitStack() as stack:
+        sender = _Sender(data, stack)
+        try:
+            sender.dump(value)
+        except Exception as error:
+            raise pickle.PicklingError(f"{error}{sender.find_place()}") from error
+    return data.getvalue()
+
+
+class _Sender(cloudpickle.Pickler):  # type: ignore[misc]
+    """Sends by value what a worker could not import, also what cloudpickle sends by name or refuses.
+
+    Locks are sent, as new ones, where importing the caller's module would make new ones too: as globals
+    of functions and attributes of classes. As arguments they are refused: they would exclude nobody.
+    """
+
+    def __init__(self, file: io.BytesIO, stack: contextlib.ExitStack) -> None:
+        super().__init__(file)
+        self._stack = stack
+        self._seen: set[str] = set()
+        self._owners: list[Any] = []  # functions, classes and modules that go by value, and objects that hold locks
+
+    def reducer_override(self, value: Any) -> Any:
+        """How to restore ``value``; NotImplemented: as usual."""
+        kind = type(value)
+        if kind in _LOCKS or kind in _LOCK_HOLDERS:
+            return self._reduce_lock(value)
+        if kind is types.ModuleType:
+            self._register(value.__name__)
+            if not _is_registered(value.__name__):
+                return NotImplemented
+            self._owners.append(value)
+            return _reduce_module(value)
+        is_dispatcher = kind is types.FunctionType and value.__code__ is _DISPATCHER
+        reduce = _reduce_dispatcher if is_dispatcher else _REDUCERS.get(kind)
+        if reduce or isinstance(value, types.FunctionType | type | typing.TypeVar):
+            self._register(value.__module__)
+        if reduce:
+            return _name(value) if _has_name(value) else reduce(value)
+        reduced = super().reducer_override(value)
+        if reduced is not NotImplemented:  # a function or class that goes by value
+            self._owners.append(value)
+            return _reduce_enum(value, reduced) if isinstance(value, enum.EnumType) else reduced
+        return reduced
+
+    def _reduce_lock(self, lock: Any) -> Any:
+        if not any(lock is value for owner in self._owners for value in _namespace(owner).values()):
+            return NotImplemented
+        if type(lock) in _LOCKS:
+            return _LOCKS[type(lock)], ()
+        self._owners.append(lock)
+        return NotImplemented
+
+    def find_place(self) -> str:
+        """Where the first thing is that cannot be sent, in words; empty if that is not known."""
+        for owner in reversed(self._owners):  # the innermost first
+            for name, value in _contents(owner):
+                sender = _Sender(io.BytesIO(), self._stack)
+                sender._owners = list(self._owners)
+                try:
+                    sender.dump(value)
+                except Exception:
+                    return f" ({name} in {owner.__qualname__})"
+        return ""
+
+    def _register(self, module: str | None) -> None:
+        """From now on, send what ``module`` defines by value if a worker could not import it."""
+        if module is None or module in self._seen:
+            return
+        self._seen.add(module)
+        if not _is_registered(module) and _is_callers(module):  # what the caller has registered outlasts this
+            cloudpickle.register_pickle_by_value(sys.modules[module])
+            self._stack.callback(cloudpickle.unregister_pickle_by_value, sys.modules[module])
+
+
+def _namespace(owner: Any) -> Mapping[str, Any]:
+    """The globals of a function, the attributes of anything else."""
+    return owner.__globals__ if isinstance(owner, types.FunctionType) else vars(owner)
+
+
+def _contents(owner: Any) -> Iterator[tuple[str, Any]]:
+    """What of it is sent with a function or class: names and values."""
+    if isinstance(owner, types.FunctionType):
+        used = inspect.getclosurevars(owner)
+        yield from {**used.globals, **used.nonlocals}.items()
+    elif isinstance(owner, type):
+        yield from ((k, v) for k, v in vars(owner).items() if k[:1] != "_" and not inspect.isdatadescriptor(v))
+
+
+def _reduce_enum(kind: Any, reduced: tuple[Any, ...]) -> Any:
+    """``reduced`` by cloudpickle and what it forgets: aliases, and what ``__init__`` gave to the members."""
+    make, (bases, name, qualname, _, *rest), state, _, _, set_state = reduced
+    members = kind.__members__
+    for alias in members:
+        state[0].pop(alias, None)  # an attribute of the class, that may not be set
+    given = {name: {k: v for k, v in vars(m).items() if k[0] + k[-1] != "__"} for name, m in members.items()}
+    values = {name: member.value for name, member in members.items()}
+    return make, (bases, name, qualname, values, *rest), (set_state, state, given), None, None, _set_members
+
+
+def _set_members(kind: Any, states: tuple[Callable[..., Any], Any, Mapping[str, Mapping[str, Any]]]) -> None:
+    set_state, state, members = states
+    set_state(kind, state)
+    for name, values in members.items():
+        vars(kind[name]).update(values)
+
+
+def _reduce_module(module: types.ModuleType) -> Any:
+    hidden = ("__builtins__", "__loader__", "__spec__")
+    return types.ModuleType, (module.__name__,), {k: v for k, v in vars(module).items() if k not in hidden}
+
+
+def _reduce_cached(function: Any) -> Any:
+    state = {name: value for name, value in vars(function).items() if name != "cache_parameters"}
+    return _new_cached, (function.__wrapped__, function.cache_parameters()), state
+
+
+def _new_cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
+    return functools.lru_cache(**parameters)(function)
+
+
+def _reduce_dispatcher(function: Any) -> Any:
+    registry = dict(function.registry)
+    return functools.singledispatch, (registry[object],), registry, None, None, _register_all
+
+
+def _register_all(function: Any, registry: Mapping[type, Callable[..., Any]]) -> None:
+    for kind, implementation in registry.items():
+        function.register(kind, implementation)
+
+
+_DISPATCHER = functools.singledispatch(print).__code__  # type: ignore[attr-defined]
+
+# What pickle would send by name, or with a lock of its own.
+_REDUCERS: dict[type, Callable[[Any], Any]] = {
+    type(functools.cache(print)): _reduce_cached,
+    functools.cached_property: lambda value: (type(value), (value.func,), {"attrname": value.attrname}),
+    typing.NewType: lambda value: (type(value), (value.__name__, value.__supertype__)),
+    typing.ParamSpec: lambda value: (type(value), (value.__name__,), vars(value)),
+    typing.TypeVarTuple: lambda value: (type(value), (value.__name__,)),
+}
+_LOCKS: dict[type, Callable[[], Any]] = {
+    type(threading.Lock()): threading.Lock,
+    type(threading.RLock()): threading.RLock,
+    threading.local: threading.local,
+}
+_LOCK_HOLDERS = (
+    threading.Barrier,
+    threading.BoundedSemaphore,
+    threading.Condition,
+    threading.Event,
+    threading.Semaphore,
+)
+
+
+def _name(value: Any) -> str:
+    return str(getattr(value, "__qualname__", getattr(value, "__name__", "")))
+
+
+def _has_name(value: Any) -> bool:
+    """Whether ``value`` is found by its name in a module that a worker can import."""
+    with contextlib.suppress(KeyError, AttributeError):
+        if value.__module__ != "__main__" and not _is_registered(value.__module__):
+            return named(value.__module__, _name(value)) is value
+    return False
+
+
+def _is_registered(module: str) -> bool:
+    registered = cloudpickle.list_registry_pickle_by_value()
+    parts = module.split(".")
+    return any(".".join(parts[:depth]) in registered for depth in range(1, len(parts) + 1))
+
+
+def _is_callers(name: str) -> bool:
+    """Whether module ``name`` is Python of the caller's that a worker, with our ``sys.path``, could not import."""
+    module = sys.modules.get(name)
+    if name == "__main__" or "__builtins__" not in getattr(module, "__dict__", {}):
+        return False  # cloudpickle takes care of it; or no Python ever ran in it
+    spec = getattr(module, "__spec__", None)
+    if spec is not None and (spec.name != name or spec.origin in ("built-in", "frozen")):
+        return False
+    finders = tuple(finder for finder in sys.meta_path if _is_everywhere(finder))
+    file = getattr(module, "__file__", None)
+    return not _is_importable(name, file, finders, tuple(map(str, sys.path)), os.getcwd())
+
+
+def _is_everywhere(finder: Any) -> bool:
+    """Whether other processes import with ``finder`` too: from the search path, or packages installed to be edited."""
+    # Setuptools, scikit-build and meson install finders from modules called so; others are the caller's.
+    return finder is importlib.machinery.PathFinder or "editable" in getattr(finder, "__module__", "")
+
+
+@functools.lru_cache(1024)
+def _is_importable(
+    name: str, file: str | None, finders: tuple[Any, ...], _sys_path: tuple[str, ...], _folder: str
+) -> bool:
+    """Whether importing ``name`` in another process runs ``file``; the answer depends on all that is given."""
+    path, spec = None, None
+    for depth in range(1, name.count(".") + 2):
+        parent = ".".join(name.split(".")[:depth])
+        specs = (finder.find_spec(parent, path) for finder in finders)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is None:
+            return False
+        path = spec.submodule_search_locations
+    return spec is not None and spec.origin == file
