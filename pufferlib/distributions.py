@@ -1,7 +1,7 @@
 """Action distributions: how a row of network outputs becomes an action, its probability and its entropy."""
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 
 __all__ = ["ActionDistribution", "Categorical", "Gaussian", "action_distribution"]
+
+
+MAX_VALUES = 65_536  # of a Box of integers: each is an output of the network
 
 
 class ActionDistribution(Protocol):
@@ -46,27 +49,43 @@ def action_distribution(space: Space) -> ActionDistribution:
     """The distribution for an action space.
 
     Raises:
-        APIUsageError: The space is none of Discrete, MultiDiscrete and Box of floats.
+        APIUsageError: The space is none of Discrete, MultiDiscrete and Box, or a Box of integers of too many values.
     """
-    if isinstance(space, Discrete | MultiDiscrete):
-        return Categorical(space)
     if isinstance(space, Box) and np.issubdtype(space.dtype, np.floating):
         return Gaussian(space)
-    todo = "declare integers as a MultiDiscrete" if isinstance(space, Box) else "wrap it with pufferlib.emulation"
+    if isinstance(space, Box):
+        values = int(np.sum(space.high.astype(object) - space.low + 1))  # Python's integers do not overflow
+        if values > MAX_VALUES:
+            raise APIUsageError(
+                f"action_distribution: the integers of a Box may have {MAX_VALUES} values altogether, got {values} in "
+                f"{space!r}; give it smaller bounds, or make it a Box of floats"
+            )
+        return Categorical(space)
+    if isinstance(space, Discrete | MultiDiscrete):
+        return Categorical(space)
     raise APIUsageError(
-        f"action_distribution: expected a Discrete, MultiDiscrete or float Box space, got {space!r}; {todo}"
+        f"action_distribution: expected a Discrete, MultiDiscrete or Box space, got {space!r}; "
+        "wrap it with pufferlib.emulation"
     )
 
 
 class Categorical:
-    """Independent choices, one per component of the space; ``params`` are their logits, concatenated."""
+    """Independent choices, one per component of the space; ``params`` are their logits, concatenated.
+
+    The components of a Box are integers.
+    """
 
     dtype = torch.int64
 
-    def __init__(self, space: Discrete | MultiDiscrete) -> None:
+    def __init__(self, space: Discrete | MultiDiscrete | Box) -> None:
         self.shape = tuple(space.shape or ())
-        self._sizes = [int(n) for n in np.ravel(space.nvec if isinstance(space, MultiDiscrete) else space.n)]
-        self._start = np.asarray(space.start, np.int32)
+        if isinstance(space, Box):
+            sizes: Any = space.high.astype(object) - space.low + 1
+        else:
+            sizes = space.nvec if isinstance(space, MultiDiscrete) else space.n
+        self._sizes = [int(n) for n in np.ravel(sizes)]
+        self._env_dtype = space.dtype if isinstance(space, Box) else np.dtype(np.int32)
+        self._start = np.asarray(space.low if isinstance(space, Box) else space.start, self._env_dtype)
         self.num_params = sum(self._sizes)
 
     def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
@@ -97,8 +116,8 @@ class Categorical:
         return torch.stack([-(log.exp() * log).sum(-1) for log in logs]).sum(0)
 
     def to_env(self, actions: Tensor) -> npt.NDArray[np.generic]:
-        """int32, counted from the start of the space."""
-        taken: npt.NDArray[np.generic] = actions.cpu().numpy().astype(np.int32) + self._start
+        """Counted from the start of the space; int32, or the dtype of a Box."""
+        taken: npt.NDArray[np.generic] = actions.cpu().numpy().astype(self._env_dtype) + self._start
         return taken
 
 

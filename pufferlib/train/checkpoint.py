@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,15 @@ from pufferlib.errors import APIUsageError
 __all__ = ["load", "load_policy_weights", "save"]
 
 FORMAT = 1
+# What a checkpoint holds, and as what.
+CONTENTS: dict[str, tuple[type, ...]] = {
+    "policy": (Mapping,),
+    "optimizer": (Mapping,),
+    "generator": (torch.Tensor,),
+    "agent_steps": (int,),
+    "updates": (int,),
+    "uptime_s": (int, float),
+}
 
 
 def save(path: Path, contents: dict[str, Any]) -> None:
@@ -42,7 +52,7 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
     """Read what ``save`` wrote; nothing in the file is executed.
 
     Raises:
-        APIUsageError: The file is missing, damaged, or of another format.
+        APIUsageError: The file is missing, damaged, of another format, or lacks something of CONTENTS.
     """
     try:
         contents = torch.load(path, map_location=device, weights_only=True)
@@ -50,7 +60,12 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
         raise APIUsageError(
             f"checkpoint.load: cannot read {path}: {error.strerror}; give the path of a run's checkpoint.pt"
         ) from error
-    except (RuntimeError, EOFError, LookupError, pickle.UnpicklingError, ValueError) as error:
+    except pickle.UnpicklingError:  # torch's own words tell how to execute what is in there
+        raise APIUsageError(
+            f"checkpoint.load: {path} is not a checkpoint, or is damaged, or holds code, which is never executed; "
+            "give the path of a run's checkpoint.pt"
+        ) from None
+    except (RuntimeError, EOFError, LookupError, ValueError) as error:
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise APIUsageError(
             f"checkpoint.load: {path} is not a checkpoint, or is damaged ({reason}); "
@@ -59,6 +74,12 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
     if not isinstance(contents, dict) or contents.get("format") != FORMAT:
         found = contents.get("format") if isinstance(contents, dict) else type(contents).__name__
         raise APIUsageError(f"checkpoint.load: {path} must have format {FORMAT}, got {found}; train again to renew it")
+    for key, kinds in CONTENTS.items():
+        if not isinstance(contents.get(key), kinds):
+            raise APIUsageError(
+                f"checkpoint.load: {path} must have {key!r} ({kinds[-1].__name__}), got "
+                f"{type(contents[key]).__name__ if key in contents else 'none'}; it was not written by a Trainer"
+            )
     return contents
 
 
@@ -66,7 +87,7 @@ def load_policy_weights(policy: torch.nn.Module, contents: dict[str, Any], where
     """Give ``policy`` the weights of a checkpoint.
 
     Raises:
-        APIUsageError: They belong to another network or other spaces.
+        APIUsageError: They belong to another network or other spaces, or are NaN or infinite.
     """
     try:
         policy.load_state_dict(contents["policy"])
@@ -76,3 +97,9 @@ def load_policy_weights(policy: torch.nn.Module, contents: dict[str, Any], where
             f"{where}: the checkpoint does not fit this policy: {first}; "
             "use the config.toml beside the checkpoint, or train a new one"
         ) from error
+    broken = [name for name, weights in policy.state_dict().items() if not torch.isfinite(weights).all()]
+    if broken:
+        raise APIUsageError(
+            f"{where}: the weights must be finite, got NaN or infinity in {broken[0]}; nothing can be done with them, "
+            "so train again, with a lower train.learning_rate or smaller observations and rewards"
+        )

@@ -16,19 +16,22 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 
 __all__ = ["Config", "EvalConfig", "PolicyConfig", "TrainConfig", "VecConfig", "load_config"]
 
+_MOST = 2**31 - 1  # of anything that is counted in memory
+
 # Least and greatest value of settings. Those of [vec] and [env] are checked by those who take them.
 _LIMITS: dict[tuple[float, float], str] = {
-    (1, math.inf): (
+    (1, _MOST): (
         "policy.hidden_size policy.num_layers train.num_threads train.act_threads train.horizon train.minibatch_size "
         "train.update_epochs eval.episodes eval.max_steps"
     ),
     (0, math.inf): (
-        "train.total_timesteps train.learning_rate train.adam_eps train.clip_coef train.vf_coef train.vf_clip_coef "
-        "train.max_grad_norm train.target_kl train.reward_clip train.checkpoint_interval"
+        "train.learning_rate train.adam_eps train.clip_coef train.vf_coef train.vf_clip_coef train.max_grad_norm "
+        "train.target_kl train.reward_clip"
     ),
     (0, 1): "train.gamma train.gae_lambda",
     (0, 0.999999): "train.adam_beta1 train.adam_beta2",
-    (0, 2**63 - 1): "train.seed eval.seed",  # what torch and numpy both take
+    # What torch and numpy both take.
+    (0, 2**63 - 1): "train.seed eval.seed train.total_timesteps train.checkpoint_interval",
     (-math.inf, math.inf): "train.ent_coef train.reward_scale",  # any number but NaN
 }
 
@@ -189,7 +192,7 @@ class Config:
                 section, _, key = name.partition(".")
                 value = getattr(getattr(self, section), key)
                 if value is not None and not low <= value <= high:
-                    raise APIUsageError(f"{name} must be {_range(low, high)}, got {value}")
+                    raise APIUsageError(f"{name} must be {_range(low, high, value)}, got {value}")
 
     def save(self, path: Path) -> None:
         """Write the merged settings as TOML; what is unset is left out.
@@ -214,10 +217,11 @@ class Config:
         return _build(name, [(str(path), data)])
 
 
-def _range(low: float, high: float) -> str:
+def _range(low: float, high: float, value: float) -> str:
     if low == -math.inf:
         return "a number"
-    return f"at least {low}" if high == math.inf else f"from {low} to {high}"
+    is_open = high == math.inf or (high >= _MOST and value < low)  # nobody means to come near the upper end
+    return f"at least {low}" if is_open else f"from {low} to {high}"
 
 
 def load_config(env_name: str, overrides: Mapping[str, Any] | None = None) -> Config:
@@ -296,6 +300,8 @@ def _read(path: Path) -> dict[str, Any]:
         text = path.read_text("utf-8")
     except OSError as error:
         raise APIUsageError(f"{path}: cannot be read: {error.strerror}; expected a run's config.toml") from error
+    except UnicodeDecodeError as error:
+        raise APIUsageError(f"{path}: is not valid TOML: {error}; save it as UTF-8") from error
     return _parse(str(path), text)
 
 

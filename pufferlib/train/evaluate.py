@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from pufferlib import ocean, registry, vector
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy, State
 from pufferlib.seeding import env_seed
 from pufferlib.train.config import Config
@@ -70,6 +70,7 @@ def evaluate(
 
     Raises:
         APIUsageError: ``episodes`` is below 1, or not one of them ended in time.
+        PufferError: The policy's outputs are NaN.
     """
     episodes = config.eval.episodes if episodes is None else episodes
     seed = config.eval.seed if seed is None else seed
@@ -183,6 +184,10 @@ def _choose(
     for memory in state.values():  # ends with each life, as in training
         memory[torch.from_numpy(np.concatenate([game.begins for game in playing]))] = 0
     params, _ = policy.forward_eval(torch.from_numpy(observations).to(generator.device), state)
+    if params.isnan().any():  # the likeliest of such would be the first action, whatever it sees
+        raise PufferError(
+            "evaluate: the policy's outputs must be numbers, got NaN; look for NaN in its weights and in observations"
+        )
     distribution = policy.distribution
     chosen = distribution.mode(params) if config.eval.greedy else distribution.sample(params, generator)
     return np.split(distribution.to_env(chosen), len(playing))

@@ -37,6 +37,8 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
         lines = path.read_text("utf-8").splitlines()
     except OSError as error:
         raise APIUsageError(f"{path}: cannot be read: {error.strerror}; expected a run's metrics.jsonl") from error
+    except UnicodeDecodeError as error:
+        raise APIUsageError(f"{path}: expected lines of JSON in UTF-8, got {error}") from error
     rows: list[dict[str, float]] = []
     for number, line in enumerate(lines, 1):
         try:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
+from gymnasium.spaces import Box
 from torch import Tensor
 
 from pufferlib.env import Infos
@@ -58,6 +59,7 @@ class Rollout:
 
     Raises:
         APIUsageError: The minibatches do not fill the rollout evenly.
+        PufferError: It does not fit into the memory.
     """
 
     def __init__(
@@ -65,21 +67,29 @@ class Rollout:
     ) -> None:
         self.horizon, self.num_agents = horizon, int(vecenv.num_agents)
         self.batch_size = horizon * self.num_agents
-        space = vecenv.single_observation_space
-        dtype = torch.from_numpy(np.zeros(0, space.dtype)).dtype
-        shape = (horizon, self.num_agents)
-        self.observations = torch.zeros(*shape, *space.shape, dtype=dtype, device=device)
-        self.actions = torch.zeros(*shape, *policy.distribution.shape, dtype=policy.distribution.dtype, device=device)
-        self.log_probs = torch.zeros(shape, device=device)
-        self.rewards = torch.zeros(shape, device=device)
-        self.values = torch.zeros(horizon + 1, self.num_agents, device=device)
-        self.episode_starts = torch.zeros(shape, dtype=torch.bool, device=device)
-        self.episode_ends = torch.zeros(shape, dtype=torch.bool, device=device)
-        self.masks = torch.ones(shape, dtype=torch.bool, device=device)
+        try:
+            self._allocate(vecenv.single_observation_space, policy, device)
+        except RuntimeError as error:
+            raise PufferError(
+                f"Rollout: {horizon} steps of {self.num_agents} agents do not fit into the memory of {device}; "
+                "lower train.horizon or take fewer environments"
+            ) from error
         self.initial_state = policy.initial_state(self.num_agents, device)
         self._out: dict[str, Tensor] = {}
         self._segment = horizon if self.initial_state else 1
         self._rows = _rows_of_minibatch(horizon, self.num_agents, self._segment, minibatch_size)
+
+    def _allocate(self, space: Box, policy: Policy, device: torch.device | str) -> None:
+        dtype = torch.from_numpy(np.zeros(0, space.dtype)).dtype
+        shape = (self.horizon, self.num_agents)
+        self.observations = torch.zeros(*shape, *space.shape, dtype=dtype, device=device)
+        self.actions = torch.zeros(*shape, *policy.distribution.shape, dtype=policy.distribution.dtype, device=device)
+        self.log_probs = torch.zeros(shape, device=device)
+        self.rewards = torch.zeros(shape, device=device)
+        self.values = torch.zeros(self.horizon + 1, self.num_agents, device=device)
+        self.episode_starts = torch.zeros(shape, dtype=torch.bool, device=device)
+        self.episode_ends = torch.zeros(shape, dtype=torch.bool, device=device)
+        self.masks = torch.ones(shape, dtype=torch.bool, device=device)
 
     def minibatches(self, advantages: Tensor, generator: torch.Generator) -> Iterator[Minibatch]:
         """All of the rollout in random order, each part once. The tensors are reused by the next minibatch.

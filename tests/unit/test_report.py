@@ -77,11 +77,18 @@ def test_what_was_trained_again_after_a_crash_counts_once(tmp_path: Path) -> Non
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "message"), [(None, "cannot be read"), ("nonsense\n{}\n", "line 1: expected a JSON")])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot be read"),
+        ("nonsense\n{}\n", "line 1: expected a JSON"),
+        ('{"é": 1}\n', "expected lines of JSON in UTF-8"),
+    ],
+)
 def test_metrics_that_are_none(tmp_path: Path, text: str | None, message: str) -> None:
     path = tmp_path / "metrics.jsonl"
     if text is not None:
-        path.write_text(text)
+        path.write_text(text, "latin-1")
     with pytest.raises(APIUsageError, match=message):
         read_metrics(path)
 

@@ -78,6 +78,8 @@ def test_a_keyword_that_no_file_can_hold_is_refused(tmp_path):
         ("train.reward_scale", math.nan, "a number"),
         ("policy.num_layers", 0, "at least 1"),
         ("eval.episodes", 0, "at least 1"),
+        ("train.horizon", 10**20, "from 1 to 2147483647"),
+        ("train.total_timesteps", 10**20, "from 0 to 9223372036854775807"),
     ],
 )
 def test_numbers_out_of_range_are_refused(name, value, allowed):
@@ -113,10 +115,11 @@ def test_wrong_keys_and_types_are_refused(overrides, error, message):
         ("env_name = ", "is not valid TOML"),
         ("[train]\nseed = 1\n", "env_name must be a string, got None"),
         ('env_name = "a"\ntrain = 3\n', "train must be a table of settings, got 3"),
+        ('env_name = "é"\n', r"config\.toml: is not valid TOML: 'utf-8' codec can't decode .*; save it as UTF-8"),
     ],
 )
 def test_wrong_files_are_refused(tmp_path, text, message):
-    (tmp_path / "config.toml").write_text(text)
+    (tmp_path / "config.toml").write_text(text, "latin-1")
     with pytest.raises(APIUsageError, match=message):
         Config.load(tmp_path / "config.toml")
 

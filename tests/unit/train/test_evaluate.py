@@ -6,7 +6,7 @@ import torch
 from gymnasium.spaces import Box, Discrete
 
 from pufferlib.env import PufferEnv
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import make_policy
 from pufferlib.train.config import load_config
 from pufferlib.train.evaluate import evaluate
@@ -178,3 +178,9 @@ def test_each_episode_has_a_game_of_its_own_whatever_the_batch_of_training(confi
 def test_at_least_one_episode(config):
     with pytest.raises(APIUsageError, match="episodes must be at least 1, got 0"):
         evaluate(config, None, 0)
+
+
+def test_a_policy_that_says_nan_has_no_score(config, policy):
+    next(policy.parameters()).data.fill_(torch.nan)
+    with pytest.raises(PufferError, match="the policy's outputs must be numbers, got NaN"):
+        evaluate(config, policy, 1)

@@ -1,5 +1,6 @@
 import functools
 import re
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -306,6 +307,12 @@ def test_a_minibatch_larger_than_the_rollout_is_all_of_it():
     rollout = Rollout(vecenv, Sum(vecenv), 6, 1000)
     (batch,) = rollout.minibatches(rollout.rewards, torch.Generator())
     assert batch.advantages.numel() == rollout.batch_size == 24
+
+
+def test_more_steps_than_memory_holds_are_refused():
+    crowd = SimpleNamespace(num_agents=2**31, single_observation_space=Box(0, 1, (8,), np.float32))
+    with pytest.raises(PufferError, match=r"65536 steps of 2147483648 agents do not fit into the memory of cpu; lower"):
+        Rollout(crowd, Sum(Scripted(2)), 2**16, 64)
 
 
 def test_another_autoreset_is_refused():
