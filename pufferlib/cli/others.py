@@ -52,7 +52,7 @@ class TrainedOthers:
 
         from pufferlib.cli.verb_eval import load_policy
 
-        self._policy, _ = load_policy(config, files)
+        self._policy = load_policy(config, files)
         self._device = next(self._policy.parameters()).device
         self._generator = torch.Generator(self._device).manual_seed(seed)
         self._num_agents = num_agents

@@ -1,5 +1,6 @@
 """``puffer eval``: how good a trained agent is, beside random play."""
 
+import contextlib
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pufferlib.cli.arguments import Parser
 from pufferlib.cli.console import say, style
 from pufferlib.cli.errors import UsageError
+from pufferlib.cli.film import Film
 from pufferlib.cli.runs import RUNS, Run, find_run
 from pufferlib.train.config import Config, VecConfig, load_config
 from pufferlib.train.text import counted, short
@@ -25,8 +27,6 @@ or puffer eval ENVIRONMENT for the latest run of it.
   --video PATH     film the first episode as an mp4
   --runs FOLDER    where to look for the latest run (default: runs)"""
 
-DEFAULT_FPS = 30.0
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -35,7 +35,13 @@ class Verdict:
     env_name: str
     agent: "EvalResult"
     random: "EvalResult"
-    video: Path | None
+    greedy: bool
+    film: Film | None
+
+    @property
+    def way(self) -> str:
+        """How the agent chose its actions."""
+        return "greedily" if self.greedy else "with sampled actions"
 
     def sentence(self) -> str:
         """The scores, in words."""
@@ -44,7 +50,7 @@ class Verdict:
             unfinished = f" ({agent.unfinished} more were cut off at eval.max-steps)"
         score = style(f"{short(agent.score_mean)} ± {short(agent.score_std)}", "good")
         return (
-            f"{self.env_name}: score {score} over {counted(agent.episodes, 'episode')}{unfinished}; "
+            f"{self.env_name}: score {score} over {counted(agent.episodes, 'episode')}{unfinished}, played {self.way}; "
             f"random play: {short(self.random.score_mean)}"
         )
 
@@ -54,10 +60,12 @@ class Verdict:
             "score": self.agent.score_mean,
             "score_std": self.agent.score_std,
             "episode_length": self.agent.episode_length,
+            "greedy": self.greedy,
             "episodes": self.agent.episodes,
             "unfinished_episodes": self.agent.unfinished,
             "random_score": self.random.score_mean,
             "random_score_std": self.random.score_std,
+            **(self.film.figures() if self.film else {}),
         }
 
 
@@ -80,37 +88,32 @@ def run(argv: list[str]) -> int:
     config = parse_config(PROG, Config.load(found.config), flags, ABOUT)
     episodes = counted(config.eval.episodes, "episode")
     say(f"{style(config.env_name, 'bold')}: playing {episodes} with {found.checkpoint}")
-    policy, fps = load_policy(config, found)
-    verdict = judge(config, policy, options.video, fps)
+    policy = load_policy(config, found)
+    verdict = judge(config, policy, options.video)
     say(verdict.sentence())
-    if verdict.video:
-        say(f"video: {verdict.video}")
+    if verdict.film and (about := verdict.film.about()):
+        say(f"video: {verdict.film.path} ({about})")
     return 0
 
 
-def judge(config: Config, policy: "Policy", video: Path | None, fps: float) -> Verdict:
+def judge(config: Config, policy: "Policy", video: Path | None) -> Verdict:
     """Evaluate ``policy`` and random play; film the first episode if the environment draws pictures.
 
     Args:
         config: The environment, and how long to play.
         policy: The agent.
         video: The mp4 file; None films nothing.
-        fps: Pictures per second of the video.
     """
-    from pufferlib.render.video import VideoWriter
     from pufferlib.train.evaluate import evaluate
 
-    if video is None:
-        agent = evaluate(config, policy)
-    else:
-        with VideoWriter(video, fps) as film:
-            agent = evaluate(config, policy, record=lambda frame: None if frame is None else film.write(frame))
-        video = video if film.frames else None
-    return Verdict(config.env_name, agent, evaluate(config, None), video)
+    film = Film(video, config.eval.video_seconds) if video else None
+    with film or contextlib.nullcontext():
+        agent = evaluate(config, policy, record=film)
+    return Verdict(config.env_name, agent, evaluate(config, None), config.eval.greedy, film)
 
 
-def load_policy(config: Config, files: Run) -> "tuple[Policy, float]":
-    """The trained network of a run, and the speed of its environment in pictures per second."""
+def load_policy(config: Config, files: Run) -> "Policy":
+    """The trained network of a run."""
     from pufferlib.train import checkpoint
     from pufferlib.train.build import build_policy, build_vecenv, pick_device
 
@@ -123,10 +126,4 @@ def load_policy(config: Config, files: Run) -> "tuple[Policy, float]":
     finally:
         vecenv.close()
     checkpoint.load_policy_weights(policy, contents, files.checkpoint)
-    return policy, frames_per_second(vecenv)
-
-
-def frames_per_second(vecenv: Any) -> float:
-    """The speed at which people watch these environments; 30 where they do not say."""
-    metadata = getattr(vecenv.driver_env, "metadata", None) or {}
-    return float(metadata.get("render_fps") or DEFAULT_FPS)
+    return policy

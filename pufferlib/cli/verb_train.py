@@ -10,6 +10,7 @@ from pufferlib import registry
 from pufferlib.cli.arguments import Parser
 from pufferlib.cli.console import note, say, style
 from pufferlib.cli.errors import UsageError
+from pufferlib.cli.resume import check_changes, is_finished
 from pufferlib.cli.runs import RUNS, Run, find_run, new_run
 from pufferlib.cpus import usable_cpus
 from pufferlib.errors import PufferError, UnknownNameError
@@ -24,7 +25,8 @@ __all__ = ["run"]
 PROG = "puffer train"
 ABOUT = """Train an agent, evaluate it, draw its learning curve and film it.
 
-  --resume RUN     go on with a run: its folder, a checkpoint, or an environment's name for its latest
+  --resume RUN     go on with a run: its folder, a checkpoint, or an environment's name for its latest; it may become
+                   longer (--train.total-timesteps) and be judged otherwise, but keeps what it learns from
   --runs FOLDER    keep the run in a new folder there (default: runs)"""
 
 
@@ -41,6 +43,9 @@ def run(argv: list[str]) -> int:
     wants_help = "--help" in flags or "-h" in flags
     config = parse_config(PROG, _base(name, resumed, wants_help), flags, ABOUT)
     if resumed:
+        check_changes(PROG, Config.load(resumed.config), config)
+        if is_finished(config, resumed):
+            return _nothing_left(config, resumed)
         return _train(config, resumed, resumed.checkpoint)
     with new_run(options.runs, config.env_name) as started:
         return _train(config, started, None)
@@ -102,6 +107,16 @@ def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
     return 0
 
 
+def _nothing_left(config: Config, files: Run) -> int:
+    total = config.train.total_timesteps
+    say(
+        f"{files.folder}: nothing is left to train, its {total} steps are done; to train on: "
+        f"puffer train --resume {files.argument} --train.total-timesteps {2 * total}; to evaluate it again: "
+        f"puffer eval {files.argument}"
+    )
+    return 0
+
+
 def _stopped(files: Run) -> None:
     if files.checkpoint.exists():
         note(f"stopped; the checkpoint is {files.checkpoint}; to go on: puffer train --resume {files.argument}")
@@ -111,19 +126,22 @@ def _stopped(files: Run) -> None:
 
 def _finish(config: Config, files: Run, trainer: "Trainer") -> None:
     """Evaluate, film and report; then say where everything is."""
-    from pufferlib.cli.verb_eval import frames_per_second, judge
-    from pufferlib.train.report import plot_learning_curve, read_metrics, write_summary
+    from pufferlib.cli.verb_eval import judge
+    from pufferlib.train.report import last_score, plot_learning_curve, read_metrics, write_summary
 
     say(f"playing {counted(config.eval.episodes, 'episode')} with it, and as many at random ...")
-    verdict = judge(config, trainer.policy, files.video, frames_per_second(trainer.vecenv))
+    verdict = judge(config, trainer.policy, files.video)
     metrics = read_metrics(files.metrics)
     score, random_score = verdict.agent.score_mean, verdict.random.score_mean
-    title = f"{config.env_name}, seed {config.train.seed}: score {short(score)} (random play {short(random_score)})"
+    outcome = f"evaluated {verdict.way}: {short(score)} (random play {short(random_score)})"
+    title = f"{config.env_name}, seed {config.train.seed}; {outcome}"
     plot_learning_curve(files.curve, metrics, title, random_score)
     write_summary(files.summary, {**_circumstances(config, trainer), **verdict.figures()})
     say(verdict.sentence())
+    if verdict.greedy and (last := last_score(metrics)) is not None:
+        say(f"while it trained, with sampled actions, the score came to {short(last)}")
     say(f"\n{style(str(files.folder), 'bold')}")
-    for path, about in _contents(files):
+    for path, about in _contents(files, verdict.film.about() if verdict.film else ""):
         if path.exists():
             say(f"  {style(f'{path.name:<20}', 'accent')}{about}")
     say(f"\nPlay again: {style(f'puffer eval {files.argument}', 'accent')}")
@@ -148,13 +166,13 @@ def _circumstances(config: Config, trainer: "Trainer") -> dict[str, Any]:
     }
 
 
-def _contents(files: Run) -> list[tuple[Path, str]]:
+def _contents(files: Run, film: str) -> list[tuple[Path, str]]:
     return [
         (files.config, "all settings of this run"),
         (files.metrics, "the figures of each update, one JSON object per line"),
         (files.curve, "the learning curve"),
         (files.checkpoint, "the agent; --resume goes on from here"),
-        (files.video, "an episode of the evaluation"),
+        (files.video, film),
         (files.summary, "the result"),
     ]
 

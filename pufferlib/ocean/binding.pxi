@@ -45,6 +45,13 @@ cdef c_bool _is_interrupted(void *owner) noexcept with gil:
     return False
 
 
+cdef int _set_numbers(double *numbers, values) except -1:
+    cdef int i
+    for i, value in enumerate(values):
+        numbers[i] = value
+    return 0
+
+
 cdef inline bint overlaps(const Py_buffer *one, const Py_buffer *other) noexcept:
     """Whether they share memory without being the same."""
     cdef char *first = <char *>one.buf, *second = <char *>other.buf
@@ -96,8 +103,7 @@ cdef class OceanBatch:
                 f"OceanBatch: {kind.class_name.decode()} takes {kind.num_parameters} values (at most {MAX_PARAMETERS}) "
                 f"and at least 1 game, got {len(values)} and {num_games}"
             )
-        for i, value in enumerate(values):
-            numbers[i] = value
+        _set_numbers(numbers, values)
         self.where = kind.class_name.decode()
         self.log_interval = log_interval
         problem = puffer_batch_create(&self.batch, kind, num_games, numbers)
@@ -316,6 +322,25 @@ cdef class OceanBatch:
             array = np.minimum(array, INT32_MAX)
         # A copy, which shares no memory with the rows.
         return np.array(array, np.float32 if box else np.int64, order="C")
+
+    def copy_game(self, OceanBatch source, int64_t index, values):
+        """Let the one game of this batch be what game ``index`` of ``source`` is now, but with the parameters ``values``."""
+        cdef double[MAX_PARAMETERS] numbers
+        self._check("copy_game")
+        source._check("copy_game")
+        if not source.ready:
+            raise source._not_ready("copy_game")
+        if (source.batch.type is not self.batch.type or source.batch.game_bytes != self.batch.game_bytes
+                or self.batch.num_games != 1 or len(values) != self.batch.type.num_parameters
+                or not 0 <= index < source.batch.num_games):
+            raise APIUsageError(
+                f"{self.where}.copy_game: expected a batch of one such game, {self.batch.type.num_parameters} values "
+                f"and an index below {source.batch.num_games}, got {self.batch.num_games} games of {self.where}, "
+                f"{len(values)} values and {index}"
+            )
+        _set_numbers(numbers, values)
+        puffer_copy_game(&self.batch, &source.batch, <int32_t>index, numbers)
+        self.ready = True
 
     def report(self):
         """Means over the episodes finished since the last report, in a list; empty when there were none."""

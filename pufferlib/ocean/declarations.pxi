@@ -50,7 +50,8 @@ cdef extern from "puffer_batch.h" nogil:
         int32_t *action_sizes
         c_bool agents_end
         PufferRange action_mask
-        int32_t agents, picture_width, picture_height, frames_per_second
+        int32_t agents, picture_width, picture_height
+        float frames_per_second
     ctypedef struct PufferCanvas:
         uint8_t *pixels
         int32_t width, height, agent
@@ -100,6 +101,7 @@ cdef extern from "puffer_batch.h" nogil:
                                     const double *values)
     void puffer_batch_destroy(PufferBatch *batch)
     void puffer_batch_bind(PufferBatch *batch)
+    void puffer_copy_game(PufferBatch *to, const PufferBatch *source, int32_t index, const double *values)
     void puffer_take_actions(const PufferBatch *batch, int32_t begin, int32_t end)
     int64_t puffer_batch_report(const PufferBatch *batch, double *metrics, double *episode_return,
                                 double *episode_length)

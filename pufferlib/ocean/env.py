@@ -1,6 +1,6 @@
 """OceanEnv: the one class that serves every C environment."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from pufferlib.env import AUTORESET_MODES, Autoreset, Infos, PufferEnv, Stepped
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean.pixels import checked_pixels
 from pufferlib.ocean.types import EnvType, env_types
+from pufferlib.render.video import Frame
 from pufferlib.render.view import RENDER_MODES, View
 from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space
@@ -30,7 +31,8 @@ class OceanEnv(PufferEnv):
     has changed.
 
     Besides a PufferEnv's attributes it has ``agents_end``, whether each agent has episodes of its own (it ends and
-    begins another while its game goes on) or a game's agents share one, and ``game_bytes``, the memory of a game.
+    begins another while its game goes on) or a game's agents share one, ``game_bytes``, the memory of a game, and
+    ``frames_per_step``, how many frames of the game a step plays.
 
     Args:
         name: One of ``pufferlib.ocean.names()``.
@@ -89,6 +91,9 @@ class OceanEnv(PufferEnv):
         self.autoreset = autoreset
         threads = _checked_threads(where, num_threads)
         values = env_type.numbers(params)
+        self._values = {p.name: value for p, value in zip(env_type.parameters, values, strict=True)}
+        self.frames_per_step = int(self._values.get("frameskip", 1))
+        self._copy: OceanEnv | None = None  # of a game, for the frames between two steps
         size = checked_pixels(where, pixels)
         if not isinstance(check_actions, bool):
             raise APIUsageError(f"{where}: check_actions must be True or False, got {check_actions!r}")
@@ -190,6 +195,37 @@ class OceanEnv(PufferEnv):
         self._shown = env_index
         return self._view.show(picture)
 
+    def frames(self, actions: Any, env_index: int = 0, agent: int | None = None, every: int = 1) -> Iterator[Frame]:
+        """What a step with ``actions`` would show of game ``env_index`` on its way; the step is not made.
+
+        Args:
+            actions: As ``step`` takes them.
+            env_index: Which game.
+            agent: As ``render`` takes it.
+            every: Show one of so many frames.
+
+        Yields:
+            The pictures between the one that ``render`` returns now and the one that it returns after the step,
+            uint8 ``(height, width, 3)``; none where a step plays one frame.
+
+        Raises:
+            APIUsageError: As ``step`` and ``render`` do.
+        """
+        if self.frames_per_step <= every:
+            return
+        if self._copy is None:
+            params: dict[str, Any] = {p.name: p.kind(self._values[p.name]) for p in type_of(self.name).parameters}
+            self._copy = OceanEnv(self.name, autoreset="disabled", **params)
+        agents = self.num_agents // self.num_envs
+        mine = np.asarray(actions)[env_index * agents : (env_index + 1) * agents]
+        for frame in range(every, self.frames_per_step, every):
+            values = [*{**self._values, "frameskip": frame}.values()]
+            self._copy._batch.copy_game(self._batch, env_index, values)
+            self._copy.step(mine)
+            picture = self._copy.render(agent=agent)
+            assert isinstance(picture, np.ndarray)
+            yield picture
+
     def _checked_agent(self, method: str, agent: object) -> int:
         agents = self.num_agents // self.num_envs
         if not isinstance(agent, int | np.integer) or not 0 <= agent < agents:
@@ -213,6 +249,8 @@ class OceanEnv(PufferEnv):
         """Free the games, and close the window. The arrays stay valid; closing twice is fine."""
         self._batch.close()
         self._view.close()
+        if self._copy is not None:
+            self._copy.close()
 
     def _act_checked(self, actions: Any) -> bool:
         return self._batch.step(self._check_actions(actions))

@@ -108,6 +108,20 @@ static inline void puffer_batch_bind(PufferBatch *batch) {
     }
 }
 
+/* Make the one game of `to` what game `index` of `from`, another batch of the type, is, but with these parameters. */
+static inline void puffer_copy_game(PufferBatch *to, const PufferBatch *from, int32_t index,
+                                    const double *values) {
+    const size_t agents = (size_t)from->spec.agents;
+    PufferGame *game = puffer_game(to, 0);
+    memcpy(game, puffer_game(from, index), from->game_bytes);
+    puffer_set_parameters(game, to->type, values);
+    puffer_batch_bind(to);
+    memcpy(to->observations, from->observations + (size_t)index * from->observation_bytes,
+           from->observation_bytes);
+    memcpy(to->masks, from->masks + (size_t)index * agents, agents * sizeof(bool));
+    to->over[0] = from->over[index];
+}
+
 /* Narrow actions to 32 bits. What does not fit becomes the nearest number that does, because wrapping around
  * could make it a valid action. The first loop has no branches and nearly always suffices. */
 static inline void puffer_narrow_actions(int32_t *to, const int64_t *from, int64_t count) {

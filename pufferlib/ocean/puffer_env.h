@@ -26,7 +26,8 @@
  * the batch says so: a step never resets itself. An observation row keeps its content from step to step, so
  * that a step may write only what changed; a reset writes all of it. Every action value means something:
  * clamp it or take it for "do nothing". All randomness comes from `game.rng`. No globals, no allocation, no
- * output.
+ * output. If a step plays several frames, the parameter that says how many is called `frameskip`, and a game has
+ * no pointers into itself: to show the frames in between, copies of it play fewer of them.
  */
 #ifndef PUFFER_ENV_H
 #define PUFFER_ENV_H
@@ -157,7 +158,7 @@ typedef struct {
     int32_t agents;                        /* players of one game */
     bool agents_end;                       /* each has episodes of its own: PUFFER_END_AGENT */
     int32_t picture_width, picture_height; /* px */
-    int32_t frames_per_second;             /* steps in a second of the game, for videos */
+    float frames_per_second;               /* steps in a second of the game, for those who watch */
 } PufferSpec;
 
 /* A picture in the caller's memory: uint8_t pixels[height][width][3], red green blue. */

@@ -1,5 +1,6 @@
 """Frames to an H.264 mp4 that every browser plays."""
 
+import math
 import os
 from fractions import Fraction
 from pathlib import Path
@@ -34,13 +35,17 @@ class VideoWriter:
         fps: Frames per second of the video, at least 1.
         max_seconds: Frames beyond this length are dropped.
 
+    Attributes:
+        frames: How many were written.
+        dropped: How many were not.
+
     Raises:
         APIUsageError: ``fps`` is below 1.
         BindingMissing: PyAV is not installed.
         OSError: The file cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike[str], fps: float = 30.0, max_seconds: float = 60.0) -> None:
+    def __init__(self, path: str | os.PathLike[str], fps: float = 30.0, max_seconds: float = math.inf) -> None:
         if fps < 1:
             raise APIUsageError(f"VideoWriter: fps must be at least 1, got {fps}; 30 suits most games")
         try:
@@ -48,8 +53,8 @@ class VideoWriter:
         except ImportError as error:
             raise BindingMissing("VideoWriter: videos need PyAV; pip install 'pufferlib[train]'") from error
         self.path = Path(path)
-        self.frames = 0
-        self.max_frames = int(fps * max_seconds)
+        self.frames = self.dropped = 0
+        self.fps, self.max_frames = fps, fps * max_seconds
         self._rate = Fraction(fps).limit_denominator(1000)
         self._shape: tuple[int, ...] = ()
         self._stream: VideoStream | None = None
@@ -78,6 +83,7 @@ class VideoWriter:
             raise APIUsageError(f"VideoWriter.write: {self.path} is closed; open a new writer")
         self._check(frame)
         if self.full:
+            self.dropped += 1
             return
         picture = av.VideoFrame.from_ndarray(_fit(frame), format="rgb24")
         stream = self._stream or self._open_stream(self._container, picture.width, picture.height)

@@ -26,7 +26,7 @@ _LIMITS: dict[tuple[float, float], str] = {
     ),
     (0, math.inf): (
         "train.learning_rate train.adam_eps train.clip_coef train.vf_coef train.vf_clip_coef train.max_grad_norm "
-        "train.target_kl train.reward_clip"
+        "train.target_kl train.reward_clip eval.video_seconds"
     ),
     (0, 1): "train.gamma train.gae_lambda",
     (0, 0.999999): "train.adam_beta1 train.adam_beta2",
@@ -155,12 +155,14 @@ class EvalConfig:
         seed: Seed of the environments and the sampling.
         max_steps: Steps after which an episode is abandoned.
         greedy: Take the likeliest action instead of sampling.
+        video_seconds: Longest film of the first episode, which is cut after that; 0 is no limit.
     """
 
     episodes: int = 32
     seed: int = 1
     max_steps: int = 20_000
     greedy: bool = False
+    video_seconds: float = 600.0
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from pufferlib import ocean, registry, vector
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy, State
+from pufferlib.render.motion import Motion
+from pufferlib.render.video import Frame
 from pufferlib.seeding import env_seed
 from pufferlib.train.config import Config
 from pufferlib.train.episodes import EpisodeMeans
@@ -19,7 +20,7 @@ from pufferlib.train.episodes import EpisodeMeans
 __all__ = ["EvalResult", "evaluate"]
 
 AT_ONCE = 32  # games side by side: enough to fill the network's batch, few enough for big environments
-Record = Callable[[npt.NDArray[np.uint8]], None]
+Record = Callable[[Frame | None, float], None]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def evaluate(
         policy: Chooses the actions; None plays at random.
         episodes: How many; None: ``eval.episodes``.
         seed: Of environments and actions; None: ``eval.seed``.
-        record: Takes every picture of the first episode, uint8 ``(height, width, 3)``.
+        record: Takes every picture of the first episode, uint8 ``(height, width, 3)`` or None from an environment that
+            draws none, and how many make a second.
         env_creator: An environment of your own instead of the one that ``config`` names.
 
     Returns:
@@ -155,11 +157,14 @@ def _play(
             games.append(_Game(config, env_creator, seed, render=record is not None and index == 0))
         agents = games[0].env.num_agents
         playing = games
+        motion = Motion(games[0].env.driver_env)
         state = policy.initial_state(agents * len(games), _device(policy)) if policy else {}
         for _ in range(config.eval.max_steps):
-            if record is not None and games[0].score is None:
-                record(games[0].env.driver_env.render())
             actions = _choose(config, policy, playing, state, generator)
+            if record is not None and games[0].score is None:
+                record(games[0].env.driver_env.render(), motion.fps)
+                for picture in motion.between(actions[0]):
+                    record(picture, motion.fps)
             ended = [game.step(action) for game, action in zip(playing, actions, strict=True)]
             if any(ended):
                 playing = [game for game, over in zip(playing, ended, strict=True) if not over]

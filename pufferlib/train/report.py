@@ -14,7 +14,7 @@ from pufferlib.errors import APIUsageError, BindingMissing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_learning_curve", "read_metrics", "write_summary"]
+__all__ = ["last_score", "plot_learning_curve", "read_metrics", "write_summary"]
 
 Series = npt.NDArray[np.float64]
 
@@ -57,7 +57,7 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
 def plot_learning_curve(
     path: Path, metrics: list[dict[str, float]], title: str, random_score: float = math.nan
 ) -> None:
-    """Draw the score over agent steps and over time as a PNG.
+    """Draw the score of training, where actions are sampled, over agent steps and over time as a PNG.
 
     Args:
         path: The picture.
@@ -74,7 +74,7 @@ def plot_learning_curve(
     except ImportError as error:
         raise BindingMissing("plot_learning_curve: pictures need matplotlib; pip install 'pufferlib[train]'") from error
 
-    rows = [row for row in metrics if math.isfinite(row.get(SCORE, math.nan))]
+    rows = _with_score(metrics)
     score, steps, seconds = (
         np.array([row.get(key, math.nan) for row in rows]) for key in (SCORE, "agent_steps", "uptime_s")
     )
@@ -85,11 +85,17 @@ def plot_learning_curve(
     minutes = seconds.size > 0 and seconds[-1] > 180
     _panel(left, steps / 1e6, score, random_score, "agent steps (millions)")
     _panel(right, seconds / 60 if minutes else seconds, score, random_score, "minutes" if minutes else "seconds")
-    left.set_ylabel("score")
+    left.set_ylabel("score in training (sampled actions)")
     if left.get_legend_handles_labels()[0]:
         left.legend(frameon=False, loc="best")
     figure.suptitle(title, fontweight="bold")
     figure.savefig(path, format="png")
+
+
+def last_score(metrics: list[dict[str, float]]) -> float | None:
+    """Where the curve of ``plot_learning_curve`` ends; None if no update had a score."""
+    score = np.array([row[SCORE] for row in _with_score(metrics)])
+    return float(_smooth(score)[-1]) if score.size else None
 
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
@@ -100,11 +106,15 @@ def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(finite, indent=2) + "\n", encoding="utf-8")
 
 
+def _with_score(metrics: list[dict[str, float]]) -> list[dict[str, float]]:
+    return [row for row in metrics if math.isfinite(row.get(SCORE, math.nan))]
+
+
 def _panel(axes: "Axes", x: Series, score: Series, random_score: float, label: str) -> None:
     if score.size:
         marker = "o" if score.size == 1 else ""  # no line goes through one point
-        axes.plot(x, score, color=RAW, linewidth=0.8, label="each update")
-        axes.plot(x, _smooth(score), color=CURVE, linewidth=2.2, marker=marker, label="smoothed")
+        axes.plot(x, score, color=RAW, linewidth=0.8, label="in training, each update")
+        axes.plot(x, _smooth(score), color=CURVE, linewidth=2.2, marker=marker, label="in training, smoothed")
     else:
         axes.text(0.5, 0.5, "no episode ended", ha="center", va="center", transform=axes.transAxes)
     if math.isfinite(random_score):

@@ -16,8 +16,11 @@ import pytest
 import pufferlib
 from pufferlib import doctor, ocean, registry
 from pufferlib.cli import main
+from pufferlib.cli.resume import check_changes
 from pufferlib.cli.runs import find_run, new_run
 from pufferlib.doctor import Finding
+from pufferlib.train import report
+from pufferlib.train.config import Config, load_config
 from pufferlib.train.text import short
 from pufferlib.vector import making
 
@@ -247,7 +250,12 @@ def test_train_leaves_everything_and_says_where(here: Path, capsys: pytest.Captu
     assert re.fullmatch(r"\d{8}-\d{6}-squared", run.name)
     assert {path.name for path in run.iterdir()} == FILES
     output = capsys.readouterr().out
-    assert re.search(r"squared: score -?[\d.]+ ± [\d.]+ over 4 episodes; random play: -?[\d.]+\n", output)
+    assert re.search(
+        r"squared: score -?[\d.]+ ± [\d.]+ over 4 episodes, played with sampled actions; random play: -?[\d.]+\n",
+        output,
+    )
+    assert re.search(r"evaluation\.mp4 +the first episode of the evaluation, 0:\d\d at \d+ pictures a second\n", output)
+    assert "while it trained" not in output
     assert all(name in output for name in FILES)
     assert "100%  4.10k of 4.10k steps" in output
     assert "\x1b" not in output, "no control sequences where there is no terminal"
@@ -255,6 +263,8 @@ def test_train_leaves_everything_and_says_where(here: Path, capsys: pytest.Captu
     assert summary["agent_steps"] == 4096
     assert summary["seed"] == 7
     assert summary["episodes"] == 4
+    assert summary["video_is_whole"] is True
+    assert summary["video_s"] > 0
     assert -1 <= summary["random_score"] <= 1
     assert "size = 5" in (run / "config.toml").read_text()
     assert len(rows(run)) == 8
@@ -277,9 +287,13 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
         assert f"score {short(score)} ±" in output
         assert "video: film.mp4" in output
         assert Path("film.mp4").stat().st_size > 1000
-    for count, words in (("1", "over 1 episode;"), ("2", "over 2 episodes;")):
+    for count, words in (("1", "over 1 episode, "), ("2", "over 2 episodes, ")):
         assert main(["eval", str(run), "--eval.episodes", count]) == 0
         assert words in capsys.readouterr().out
+    assert main(["eval", str(run), "--video", "film.mp4", "--eval.video-seconds", "0.3", "--eval.greedy", "True"]) == 0
+    output = capsys.readouterr().out
+    assert "played greedily; random play" in output
+    assert re.search(r"at \d+ pictures a second; cut, for it lasts 0:\d\d: --eval.video-seconds 0 films all", output)
     assert main(["eval", str(run), "--policy.hidden-size", "8"]) == 1
     assert "checkpoint does not fit" in capsys.readouterr().err
     (run / "checkpoint.pt").write_bytes(b"no checkpoint")
@@ -337,6 +351,59 @@ def test_a_run_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads((run / "summary.json").read_text())["agent_steps"] == 8192
 
 
+def test_a_run_that_is_finished_stays_as_it_is(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    titles = []
+    monkeypatch.setattr(report, "plot_learning_curve", lambda path, metrics, title, score: titles.append(title))
+    assert main(["train", "squared", *TINY, "--eval.greedy", "True"]) == 0
+    assert re.fullmatch(r"squared, seed \d+; evaluated greedily: -?[\d.]+ \(random play -?[\d.]+\)", titles[0])
+    assert re.search(r"\nwhile it trained, with sampled actions, the score came to -?[\d.]+\n", capsys.readouterr().out)
+    run = only_run(here)
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in run.iterdir()}
+    assert main(["train", "--resume", "squared", "--eval.episodes", "2"]) == 0
+    assert capsys.readouterr().out == (
+        f"runs/{run.name}: nothing is left to train, its 4096 steps are done; to train on: "
+        f"puffer train --resume runs/{run.name} --train.total-timesteps 8192; to evaluate it again: "
+        f"puffer eval runs/{run.name}\n"
+    )
+    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in run.iterdir()} == before
+    (run / "summary.json").unlink()  # as when the evaluation was stopped
+    assert main(["train", "--resume", str(run), "--eval.episodes", "2"]) == 0
+    assert json.loads((run / "summary.json").read_text())["episodes"] == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ("--train.total-timesteps 100", "may become longer, not shorter; it was begun with 4096 steps, got"),
+        ("--train.gamma 0.5", "got --train.gamma 0.5 (begun with 0.97); leave that out, or begin a new run:"),
+        ("--env.size 3 --train.seed 1", "begin a new run: puffer train squared --env.size 3 --train.seed 1"),
+        ("--env.size 3", "got --env.size 3 (begun without it);"),
+    ],
+)
+def test_what_would_make_another_run_of_it_is_refused(
+    flags: str, sentence: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = here / "runs" / "20260101-000000-squared"
+    run.mkdir(parents=True)
+    (run / "checkpoint.pt").touch()
+    settings = load_config("squared", {"train.total_timesteps": 4096})
+    settings.save(run / "config.toml")
+    assert main(["train", "--resume", "squared", *flags.split()]) == 2
+    assert sentence in capsys.readouterr().err
+    assert Config.load(run / "config.toml") == settings
+
+
+def test_a_run_may_go_on_elsewhere_and_be_judged_otherwise() -> None:
+    before = load_config("squared", {"train.total_timesteps": 4096})
+    now = load_config("squared", {
+        "train.total_timesteps": 8192, "train.device": "cpu", "train.num_threads": 2, "vec.num_workers": 3,
+        "env.num_threads": 2, "eval.episodes": 3,
+    })  # fmt: skip
+    check_changes("here", before, now)
+
+
 def test_commands_that_are_shown_can_be_pasted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "squared", *TINY, "--runs", "my runs"]) == 0
     (run,) = (here / "my runs").iterdir()
@@ -348,16 +415,6 @@ def test_an_evaluation_that_fails_tells_where_the_agent_is(here: Path, capsys: p
     error = capsys.readouterr().err
     assert "raise eval.max_steps" in error
     assert f"it is kept: puffer eval runs/{only_run(here).name}" in error
-
-
-def test_flags_that_do_not_fit_the_checkpoint_leave_the_run_as_it_was(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["train", "squared", *TINY]) == 0
-    settings = (only_run(here) / "config.toml").read_text()
-    assert main(["train", "--resume", "squared", "--env.size", "3"]) == 1
-    assert "checkpoint does not fit" in capsys.readouterr().err
-    assert (only_run(here) / "config.toml").read_text() == settings
 
 
 def test_two_runs_in_one_second_get_a_folder_each(here: Path) -> None:

@@ -14,6 +14,7 @@ import pufferlib
 from pufferlib import ocean
 from pufferlib.errors import APIUsageError
 from pufferlib.render import window as windows
+from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
 from pufferlib.render.terminal import HALF_BLOCK, to_text
 from pufferlib.render.window import Window
@@ -321,3 +322,53 @@ def test_nothing_but_a_window_loads_pygame():
         "ansi.reset(); ansi.render(); sys.exit('pygame' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# ---- Between two steps ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["breakout", "enduro"])  # a point ends a step of pong
+def test_the_frames_that_a_step_skips_are_drawn_and_leave_the_game_as_it_is(name):
+    env, alone, slow = (pufferlib.make(name, num_envs=2, frameskip=skip) for skip in (4, 4, 1))
+    for game in (env, alone, slow):
+        game.reset(seed=3)
+        game.action_space.seed(3)
+    moved = 0
+    for _ in range(40):
+        actions = env.action_space.sample()
+        pictures = [picture.copy() for picture in env.frames(actions, env_index=1)]
+        assert len(pictures) == 3
+        for picture in pictures:
+            slow.step(actions)
+            np.testing.assert_array_equal(picture, slow.render(1))
+        slow.step(actions)
+        outcome = env.step(actions)
+        for got, expected in zip(outcome, alone.step(actions), strict=True):
+            np.testing.assert_array_equal(got, expected)
+        moved += (pictures[0] != pictures[2]).any()
+    assert moved > 20
+    assert list(slow.frames(actions)) == []
+    for game in (env, alone, slow):
+        game.close()
+
+
+def test_a_step_that_ends_early_shows_its_last_frame():
+    env = pufferlib.make("pong", frameskip=1000)
+    env.reset(seed=0)
+    pictures = list(env.frames([0], every=100))
+    assert len(pictures) == 9
+    _, rewards, *_ = env.step([0])
+    assert rewards[0], "a point ends the step"
+    np.testing.assert_array_equal(pictures[-1], env.render())
+    env.close()
+
+
+def test_a_film_shows_as_many_frames_as_flow():
+    for name, frameskip, per_step, fps in (("pong", 8, 4, 30), ("pong", 3, 3, 60), ("breakout", 1, 1, 60)):
+        env = pufferlib.make(name, frameskip=frameskip)
+        env.reset(seed=0)
+        motion = Motion(env)
+        assert (motion.pictures_per_step, motion.fps) == (per_step, pytest.approx(fps))
+        assert len(list(motion.between([1]))) == per_step - 1
+        env.close()
+    assert Motion(object()).fps == 30

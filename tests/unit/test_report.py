@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pufferlib.errors import APIUsageError
-from pufferlib.train.report import CURVE, _smooth, plot_learning_curve, read_metrics, write_summary
+from pufferlib.train.report import CURVE, SCORE, _smooth, last_score, plot_learning_curve, read_metrics, write_summary
 
 NAN = math.nan
 
@@ -38,6 +38,18 @@ def test_the_curve_is_a_picture(tmp_path: Path, count: int, random_score: float)
     assert has_baseline == math.isfinite(random_score)
 
 
+def test_the_curve_says_which_score_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = pytest.importorskip("matplotlib.figure", reason="needs the extra 'train'")
+    drawn = []
+    monkeypatch.setattr(figures.Figure, "savefig", lambda figure, *args, **kwargs: drawn.append(figure))
+    plot_learning_curve(tmp_path / "curve.png", rows(5), "a", 1.0)
+    left = drawn[0].axes[0]
+    assert left.get_ylabel() == "score in training (sampled actions)"
+    assert [text.get_text() for text in left.get_legend().get_texts()] == [
+        "in training, each update", "in training, smoothed", "random play"
+    ]  # fmt: skip
+
+
 def test_rows_without_a_score_are_left_out(tmp_path: Path) -> None:
     some = [{"agent_steps": 1.0, "uptime_s": 1.0}, *rows(5), {"agent_steps": 9e9, "environment/score": NAN}]
     plot_learning_curve(tmp_path / "a.png", some, "a")
@@ -50,6 +62,11 @@ def test_a_single_score_is_seen(tmp_path: Path) -> None:
     pixels = picture(tmp_path / "curve.png")[..., :3] * 255
     right = pixels[:, pixels.shape[1] // 2 :]  # the legend is on the left
     assert (right.round() == list(bytes.fromhex(CURVE[1:]))).all(-1).any()
+
+
+def test_the_last_score_is_where_the_curve_ends() -> None:
+    assert last_score([{"agent_steps": 1.0}]) is None
+    assert last_score([*rows(5), {"agent_steps": 9e9, SCORE: NAN}]) == 80
 
 
 def test_smoothing_keeps_a_constant_and_the_ends() -> None:

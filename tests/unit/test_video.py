@@ -63,6 +63,7 @@ def test_the_length_is_bounded(tmp_path: Path) -> None:
         for frame in frames(20, 320, 320):
             writer.write(frame)
         assert writer.full
+        assert (writer.frames, writer.dropped) == (5, 15)
     assert len(decode(tmp_path / "a.mp4")[0]) == 5
 
 

@@ -113,7 +113,7 @@ static inline const char *breakout_spec(const Breakout *env, PufferSpec *spec) {
         .agents = 1,
         .picture_width = env->width,
         .picture_height = env->height,
-        .frames_per_second = env->frameskip < 60 ? 60 / env->frameskip : 1,
+        .frames_per_second = 60.0f / (float)env->frameskip,
     };
     return NULL;
 }

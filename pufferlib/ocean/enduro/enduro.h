@@ -53,7 +53,7 @@ static inline const char *enduro_spec(const Enduro *env, PufferSpec *spec) {
         .agents = 1,
         .picture_width = env->width,
         .picture_height = env->height,
-        .frames_per_second = env->frameskip < 60 ? 60 / env->frameskip : 1,
+        .frames_per_second = 60.0f / (float)env->frameskip,
     };
     return NULL;
 }

@@ -83,7 +83,7 @@ static inline const char *pong_spec(const Pong *env, PufferSpec *spec) {
         .agents = 1,
         .picture_width = env->width + 2 * env->paddle_width,
         .picture_height = env->height,
-        .frames_per_second = env->frameskip < 60 ? 60 / env->frameskip : 1,
+        .frames_per_second = 60.0f / (float)env->frameskip,
     };
     return NULL;
 }

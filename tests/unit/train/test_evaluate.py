@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -43,12 +44,22 @@ def test_the_first_episodes_do_not_depend_on_how_many_follow(config):
 
 def test_pictures_of_the_first_episode_only(config):
     pictures = []
-    result = evaluate(config, None, 1, seed=3, record=pictures.append)
+    result = evaluate(config, None, 1, seed=3, record=lambda picture, fps: pictures.append(picture))
     assert len(pictures) == result.episode_length
     assert all(picture.dtype == np.uint8 and picture.shape == pictures[0].shape for picture in pictures)
     many = []
-    evaluate(config, None, 3, seed=3, record=many.append)
+    evaluate(config, None, 3, seed=3, record=lambda picture, fps: many.append(picture))
     assert len(many) == len(pictures)
+
+
+def test_a_film_has_the_frames_between_the_steps_of_the_same_episode():
+    config = load_config("pong", {"env.frameskip": 8, "env.max_score": 1})
+    shown = []
+    result = evaluate(config, None, 1, seed=3, record=lambda picture, fps: shown.append((picture, fps)))
+    assert result == evaluate(config, None, 1, seed=3)
+    assert len(shown) == 4 * result.episode_length
+    assert {fps for _, fps in shown} == {30}
+    assert all((one != other).any() for (one, _), (other, _) in itertools.pairwise(shown[:40]))
 
 
 class FirstSeen(torch.nn.Module):

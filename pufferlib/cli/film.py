@@ -1,0 +1,62 @@
+"""The film of an episode, and what is said of it."""
+
+import math
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pufferlib.render.video import Frame, VideoWriter
+from pufferlib.train.text import duration
+
+__all__ = ["Film"]
+
+
+class Film:
+    """Takes the pictures of an episode; the mp4 file appears when it is complete, if there was a picture.
+
+    Args:
+        path: The file.
+        max_seconds: It is cut after that; 0 is no limit.
+    """
+
+    def __init__(self, path: Path, max_seconds: float) -> None:
+        self.path, self._max_seconds = path, max_seconds or math.inf
+        self._writer: VideoWriter | None = None
+
+    def __call__(self, picture: Frame | None, fps: float) -> None:
+        """Append a picture; ``fps`` of them make a second."""
+        if picture is None:  # of an environment that draws none
+            return
+        self._writer = self._writer or VideoWriter(self.path, fps, self._max_seconds)
+        self._writer.write(picture)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def about(self) -> str:
+        """What it shows; empty if there is none."""
+        if self._writer is None:
+            return ""
+        length = duration(self._writer.frames / self._writer.fps)
+        shown = f"the first episode of the evaluation, {length} at {self._writer.fps:g} pictures a second"
+        if not self._writer.dropped:
+            return shown
+        whole = duration((self._writer.frames + self._writer.dropped) / self._writer.fps)
+        return f"{shown}; cut, for it lasts {whole}: --eval.video-seconds 0 films all of it"
+
+    def figures(self) -> dict[str, Any]:
+        """What ``summary.json`` says of it."""
+        writer = self._writer
+        if writer is None:
+            return {"video_s": None, "video_fps": None, "video_is_whole": None}
+        return {
+            "video_s": round(writer.frames / writer.fps, 3),
+            "video_fps": writer.fps,
+            "video_is_whole": writer.dropped == 0,
+        }
