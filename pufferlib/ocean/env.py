@@ -85,7 +85,7 @@ class OceanEnv(PufferEnv):
         _check_count(where, "num_envs", num_envs)
         _check_count(where, "log_interval", log_interval)
         self.name = name
-        self.render_mode = render_mode
+        self.render_mode, self.log_interval = render_mode, log_interval
         if autoreset not in AUTORESET_MODES:
             raise UnknownNameError.of(where, "autoreset", autoreset, AUTORESET_MODES)
         self.autoreset = autoreset

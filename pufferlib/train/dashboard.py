@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
+from pufferlib.train.episodes import SCORE
 from pufferlib.train.loggers import Logger
 from pufferlib.train.text import duration, memory, short, sparkline
 
@@ -18,7 +19,6 @@ __all__ = ["Dashboard", "ProgressLines", "progress_logger"]
 
 ACCENT = "bright_cyan"
 MUTED = "bright_black"
-SCORE = "environment/score"
 
 # A redraw may cost this share of the time and is never closer than this to the one before.
 MAX_COST = 0.01

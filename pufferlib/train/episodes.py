@@ -1,5 +1,6 @@
 """What environments report of finished episodes, and the means of it."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -7,7 +8,9 @@ import numpy as np
 
 from pufferlib.errors import APIUsageError
 
-__all__ = ["EpisodeMeans", "figures_of"]
+__all__ = ["EpisodeMeans", "ScoreHint", "figures_of"]
+
+SCORE = "environment/score"
 
 
 def figures_of(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str, float], float]]:
@@ -54,3 +57,31 @@ class EpisodeMeans:
         means = {f"environment/{key}": total / self._counts[key] for key, total in self._sums.items()}
         self._sums, self._counts = {}, {}
         return means
+
+
+class ScoreHint:
+    """Warns, once, that episodes end and none reports a score: training would go on to its end without one.
+
+    Args:
+        interval: Steps between two reports of the environment; 1 where an episode reports when it ends.
+    """
+
+    def __init__(self, interval: int) -> None:
+        self._patience: int | None = interval - 1  # steps that may follow the first end; None: all is said
+        self._ended = False
+
+    def update(self, metrics: Mapping[str, float], ended: bool, steps: int) -> None:
+        """Take the metrics of a rollout, whether episodes ended in it, and how many steps each agent took."""
+        if self._patience is None or not (self._ended or ended):
+            return
+        self._patience -= steps if self._ended else 0
+        self._ended = True
+        if SCORE in metrics:
+            self._patience = None
+        elif self._patience <= 0:
+            self._patience = None
+            warnings.warn(
+                "Trainer: episodes have ended, and the environment has reported no 'score' in its infos; unless one "
+                "comes later, wrap the environment with pufferlib.EpisodeStats",
+                stacklevel=2,
+            )

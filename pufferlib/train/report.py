@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferlib.errors import APIUsageError, BindingMissing
+from pufferlib.train.episodes import SCORE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +19,6 @@ __all__ = ["last_score", "plot_learning_curve", "read_metrics", "write_summary"]
 
 Series = npt.NDArray[np.float64]
 
-SCORE = "environment/score"
 CURVE, RAW, BASELINE = "#0b7285", "#99d1db", "#e8590c"
 
 # The bold line is a mean over this share of the points around each.

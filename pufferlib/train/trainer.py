@@ -18,6 +18,7 @@ from pufferlib.train import checkpoint, ppo
 from pufferlib.train.advantage import generalized_advantage
 from pufferlib.train.build import build_optimizer, build_policy, build_vecenv, pick_device, pick_num_threads
 from pufferlib.train.config import Config
+from pufferlib.train.episodes import ScoreHint
 from pufferlib.train.loggers import Logger
 from pufferlib.train.rollout import Collector, Rollout
 
@@ -68,6 +69,8 @@ class Trainer:
             self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, settings.minibatch_size, self.device)
             self.generator = torch.Generator(self.device).manual_seed(settings.seed)
             self.collector = Collector(self.vecenv, self.policy, self.rollout, settings, self.generator)
+            # What has a name reports scores; where a life ends before its game does, later.
+            self._score_hint = None if vecenv is None else ScoreHint(getattr(vecenv.driver_env, "log_interval", 1))
             self._start_episodes()
         except BaseException:
             self.close()
@@ -143,6 +146,8 @@ class Trainer:
             **losses,
             **self.collector.episodes.pop(),
         }
+        if self._score_hint is not None:
+            self._score_hint.update(metrics, bool(rollout.episode_ends.any()), rollout.horizon)
         for logger in self.loggers:
             logger.log(metrics)
         return metrics

@@ -1,8 +1,10 @@
+import warnings
+
 import numpy as np
 import pytest
 
 from pufferlib.errors import APIUsageError
-from pufferlib.train.episodes import EpisodeMeans
+from pufferlib.train.episodes import EpisodeMeans, ScoreHint
 
 
 def test_every_episode_counts_once():
@@ -31,3 +33,23 @@ def test_figures_of_no_episode_do_not_count():
 def test_an_info_that_is_no_dict_is_told(info):
     with pytest.raises(APIUsageError, match="infos must be dicts, got "):
         EpisodeMeans().add([info])
+
+
+@pytest.mark.parametrize(
+    ("interval", "rollouts", "warns"),
+    [
+        (1, [(False, False), (True, False)], [False, True]),
+        (1, [(True, False), (True, False)], [True, False]),
+        (1, [(True, True), (True, False)], [False, False]),
+        (17, [(True, False), (False, False), (False, False)], [False, False, True]),  # 8 steps a rollout
+        (17, [(True, False), (False, True), (True, False)], [False, False, False]),
+        (9, [(True, False), (False, False), (True, False)], [False, True, False]),
+    ],
+)
+def test_a_score_that_does_not_come_is_missed_once(interval, rollouts, warns):
+    hint = ScoreHint(interval)
+    for (ended, reported), warned in zip(rollouts, warns, strict=True):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            hint.update({"environment/score": 1.0} if reported else {}, ended, 8)
+        assert bool(caught) is warned

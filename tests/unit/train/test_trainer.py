@@ -2,6 +2,7 @@ import functools
 import json
 import os
 import signal
+import warnings
 from typing import ClassVar
 
 import gymnasium
@@ -19,6 +20,7 @@ from pufferlib.train.build import build_policy, build_vecenv
 from pufferlib.train.config import load_config
 from pufferlib.train.loggers import JsonlLogger
 from pufferlib.train.trainer import Trainer
+from pufferlib.wrappers import EpisodeStats
 
 SMALL = {
     "train.device": "cpu",
@@ -239,12 +241,21 @@ def test_serial_and_multiprocessing_train_the_same_bytes(tmp_path):
     assert torch.equal(weights(trained[0]), weights(trained[1]))
 
 
-def test_trains_emulated_environments(tmp_path):
-    creator = functools.partial(GymnasiumPufferEnv, env_creator=functools.partial(gymnasium.make, "CartPole-v1"))
-    vecenv = vector.make(creator, backend="Serial", num_envs=8, autoreset="same_step")
-    trainer = Trainer(load_config("cartpole", SMALL), tmp_path, vecenv=vecenv)
-    trainer.train()
+@pytest.mark.parametrize(("stats", "warned"), [(False, True), (True, False)])
+def test_trains_emulated_environments_and_tells_once_of_a_score_that_is_missing(stats, warned, tmp_path):
+    def make(buf=None, seed=0):
+        env = gymnasium.make("CartPole-v1")
+        return GymnasiumPufferEnv(EpisodeStats(env) if stats else env, buf=buf, seed=seed)
+
+    envs = vector.make(make, num_envs=4, backend="Serial", autoreset="same_step")
+    config = load_config("mine", {**SMALL, "train.horizon": 32, "train.total_timesteps": 512})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trainer = Trainer(config, tmp_path, vecenv=envs)
+        trainer.train()
     assert trainer.rollout.episode_ends.any()
+    told = [warning for warning in caught if "wrap the environment with pufferlib.EpisodeStats" in str(warning.message)]
+    assert len(told) == warned
 
 
 def test_trains_agents_that_come_and_go(tmp_path):
@@ -272,7 +283,7 @@ def test_trains_agents_that_come_and_go(tmp_path):
                 dict.fromkeys(self.agents, 1.0),
                 {agent: self.age > agent for agent in self.agents},
                 dict.fromkeys(self.agents, False),
-                {agent: {} for agent in self.agents},
+                {agent: {"score": 1.0} for agent in self.agents},
             ]
             self.agents = [agent for agent in self.agents if self.age <= agent]
             return outcome
