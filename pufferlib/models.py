@@ -15,6 +15,7 @@ from pufferlib.distributions import Gaussian, action_distribution
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.features import Features
+from pufferlib.lstm import lstm
 from pufferlib.pytorch import NativeDtype, flattened_tensor_size, nativize_dtype, nativize_tensor
 
 __all__ = ["Default", "LSTMWrapper", "MixedCNN", "NatureCNN", "Policy", "State", "layer_init", "make_policy"]
@@ -276,8 +277,9 @@ class LSTMWrapper(Policy):
         """See ``Policy``; without ``state`` every row is at the start of an episode."""
         if state is None:
             state = self.initial_state(len(observations), observations.device)
-        hidden = self.encode_observations(observations)
-        state["lstm_h"], state["lstm_c"] = self.cell(hidden, (state["lstm_h"], state["lstm_c"]))
+        hidden = self.encode_observations(observations).unsqueeze(0)
+        outputs, state["lstm_c"] = lstm(self.cell, hidden, state["lstm_h"], state["lstm_c"], None)
+        state["lstm_h"] = outputs[0]
         params, values = self.decode_actions(state["lstm_h"])
         return self._allowed(params, observations), values
 
@@ -288,15 +290,8 @@ class LSTMWrapper(Policy):
         steps, rows = observations.shape[:2]
         state = self.initial_state(rows, observations.device) if state is None else state
         inputs = self.encode_observations(observations.flatten(0, 1)).view(steps, rows, -1)
-        h, c = state["lstm_h"], state["lstm_c"]
-        outputs = []
-        for step in range(steps):
-            if episode_starts is not None:
-                keep = (~episode_starts[step]).unsqueeze(-1)
-                h, c = h * keep, c * keep
-            h, c = self.cell(inputs[step], (h, c))
-            outputs.append(h)
-        params, values = self.decode_actions(torch.stack(outputs))
+        outputs, _ = lstm(self.cell, inputs, state["lstm_h"], state["lstm_c"], episode_starts)
+        params, values = self.decode_actions(outputs)
         return self._allowed(params, observations.flatten(0, 1)), values
 
 

@@ -10,7 +10,7 @@ FLOORS = {
     **dict.fromkeys(("cgroups", "cpus", "errors", "render", "spaces", "seeding", "_native", ""), 0),
     **dict.fromkeys(("actions", "buffers", "env", "emulation", "ocean"), 1),
     **dict.fromkeys(("vector", "envpool", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
-    **dict.fromkeys(("distributions", "features", "models", "pytorch"), 3),
+    **dict.fromkeys(("distributions", "features", "lstm", "models", "pytorch"), 3),
     **dict.fromkeys(("doctor", "install", "sweep", "train"), 4),
     **dict.fromkeys(("cli", "__main__"), 5),
 }

@@ -3,9 +3,12 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.lstm import lstm, step_by_step
 from pufferlib.models import Default, LSTMWrapper, MixedCNN, NatureCNN, make_policy
 
 
@@ -109,6 +112,47 @@ def test_lstm_memory_restarts_where_an_episode_does():
             one_params, one_value = policy.forward_eval(observations[step, row : row + 1], state)
             assert torch.allclose(params[step, row], one_params[0], atol=1e-6)
             assert torch.allclose(values[step, row], one_value[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("starts", [None, torch.rand(9, 5, generator=torch.Generator().manual_seed(0)) < 0.3])
+def test_a_segment_through_the_lstm_has_the_values_and_gradients_of_its_steps(starts):
+    torch.manual_seed(0)
+    cell = torch.nn.LSTMCell(6, 4)
+    inputs, h, c = (torch.randn(*shape, requires_grad=True) for shape in ((9, 5, 6), (5, 4), (5, 4)))
+    weights = torch.randn(9, 5, 4), torch.randn(5, 4)
+    keep = torch.ones(9, 1, 1) if starts is None else (~starts).float().unsqueeze(-1)
+    both = []
+    for outputs, memory in (lstm(cell, inputs, h, c, starts), step_by_step(cell, inputs, h, c, keep)):
+        loss = (outputs * weights[0]).sum() + (memory * weights[1]).sum()
+        both.append([outputs, memory, *torch.autograd.grad(loss, [inputs, h, c, *cell.parameters()])])
+    for ours, torchs in zip(*both, strict=True):
+        assert torch.allclose(ours, torchs, atol=1e-5)
+
+
+def test_learning_with_an_lstm_costs_each_step_the_same_however_many_there_are():
+    """Indexing the inputs of a segment, for one, would have autograd fill an array of all steps at each of them."""
+    policy = make_policy(Described(VECTOR, Discrete(3)), hidden_size=8, recurrent=True)
+
+    def written(steps):
+        with Written() as mode:
+            starts = torch.zeros(steps, 4, dtype=torch.bool)
+            params, values = policy(torch.zeros(steps, 4, 6), policy.initial_state(4), starts)
+            (params.sum() + values.sum()).backward()
+        return mode.numbers
+
+    assert written(64) - written(32) <= 2 * (written(32) - written(16))
+
+
+class Written(TorchDispatchMode):
+    """Counts the numbers that operations write."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        result = operation(*args, **(kwargs or {}))
+        if not operation.is_view:
+            self.numbers += sum(part.numel() for part in tree_leaves(result) if isinstance(part, torch.Tensor))
+        return result
 
 
 def test_lstm_remembers_within_an_episode():
