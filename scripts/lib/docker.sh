@@ -64,9 +64,9 @@ choose_way() {
     fi
 }
 
-# run_docker SERVICE ARGUMENT...: builds the service's image (quick when it is there) and becomes its run.
+# run_docker SERVICE ARGUMENT...: builds the service's image (quick when it is there), runs it, and ends as it does.
 run_docker() {
-    local compose=(docker compose) flags=(--rm)
+    compose=(docker compose) flags=(--rm)
     cd "$root"
     if gpu_for_docker; then
         say "an NVIDIA GPU was found: compose.gpu.yaml is added"
@@ -77,18 +77,71 @@ run_docker() {
     if [ -f "${SSL_CERT_FILE:-}" ] && ! user_sets TANK_CA; then
         export TANK_CA=$SSL_CERT_FILE
     fi
-    # Without this, Compose refuses to run when only its output is a terminal.
-    [ -t 0 ] || flags+=(-T)
-    if docker image inspect "puffertank/$1:${TANK_DEVICE:-cpu}" >/dev/null 2>&1; then
-        step "bringing the image up to date" build_image "$1"
-    else
-        say "building the image, which takes some minutes the first time"
-        fetch_parts || true
-        build_image "$1" >&2 ||
-            die 1 "building the image failed, the lines above say why; a full disk: docker system prune;" \
-                "no network: try again later; or choose .venv instead: --local"
+    [ -z "${PUFFER_COMMAND:-}" ] || flags+=(--env PUFFER_COMMAND)
+    prepare_image "$1"
+    if [ -t 0 ] && [ -t 1 ]; then
+        exec "${compose[@]}" --progress quiet run "${flags[@]}" "$@"
     fi
-    exec "${compose[@]}" --progress quiet run "${flags[@]}" "$@"
+    run_unattended "$@"
+}
+
+# prepare_image SERVICE: builds its image, or brings it up to date.
+prepare_image() {
+    local config image
+    config=$("${compose[@]}" config "$1") || die 1 "Compose cannot read its settings, the line above says why; see .env.example"
+    image=$(sed -n '/^ *image: /{s///p;q;}' <<<"$config")
+    device=$(sed -n '/^ *DEVICE: /{s///p;q;}' <<<"$config")
+    [[ $device == cpu || $device == cuda ]] ||
+        die 2 "TANK_DEVICE must be cpu or cuda, got $device; change it in the environment or in .env"
+    if docker image inspect "$image" >/dev/null 2>&1; then
+        step "bringing the image up to date" build_image "$1"
+        return
+    fi
+    say "building the image $image, which takes $(forecast "$1") the first time"
+    fetch_parts || true
+    build_image "$1" >&2 ||
+        die 1 "building the image failed, the lines above say why; a full disk: docker system prune;" \
+            "no network: try again later; or choose .venv instead: --local"
+}
+
+# forecast SERVICE: the time and the disk that a first build takes, as measured on 2 cores (docs/images.md).
+forecast() {
+    case $1:$device in
+    tank:cpu) echo "about 5 minutes and 8 GB of disk" ;;
+    tank:cuda) echo "about 10 minutes and 16 GB of disk" ;;
+    *:cpu) echo "about 15 minutes and 12 GB of disk" ;;
+    *) echo "about 20 minutes and 20 GB of disk" ;;
+    esac
+}
+
+# run_unattended SERVICE ARGUMENT...: where no terminal is. There a signal ends Compose and leaves its container
+# running, so that the container has a name, by which it is stopped here.
+run_unattended() {
+    local status=0
+    container=puffertank-$1-$$-$RANDOM
+    [ ! -t 0 ] || exec </dev/null # who runs in the background may not read from a terminal
+    # In a process group of its own: what is meant for all (Ctrl-C) ends the script alone, and Compose goes on
+    # to show what the container says at its end.
+    set -m
+    "${compose[@]}" --progress quiet run "${flags[@]}" -T --name "$container" "$@" <&0 &
+    client=$!
+    set +m
+    trap 'stop_container 129' HUP
+    trap 'stop_container 130' INT
+    trap 'stop_container 143' TERM
+    wait "$client" || status=$?
+    [ "$status" -eq 0 ] || docker stop "$container" >/dev/null 2>&1 || true # left behind where Compose was killed
+    exit "$status"
+}
+
+# stop_container STATUS: gives training the time to write its checkpoint, then exits.
+stop_container() {
+    trap - HUP INT TERM
+    # Before the container has started, stopping it changes nothing: hence again.
+    while kill -0 "$client" 2>/dev/null; do
+        docker stop --time 30 "$container" >/dev/null 2>&1 || sleep 0.2
+    done
+    exit "$1"
 }
 
 build_image() { "${compose[@]}" build "$1" || { fetch_parts && "${compose[@]}" build "$1"; }; }
@@ -98,7 +151,7 @@ build_image() { "${compose[@]}" build "$1" || { fetch_parts && "${compose[@]}" b
 fetch_parts() {
     user_sets TANK_BASE_IMAGE || docker/bootstrap-base >&2 ||
         die 1 "there is no base image; connect to a container registry, or make one as root: sudo docker/bootstrap-base"
-    [ "${TANK_DEVICE:-cpu}" = cpu ] && ! compgen -G 'docker/wheels/cpu/*.whl' >/dev/null &&
+    [ "$device" = cpu ] && ! compgen -G 'docker/wheels/cpu/*.whl' >/dev/null &&
         docker/fill-wheels >&2 2>/dev/null
 }
 

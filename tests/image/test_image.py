@@ -72,6 +72,24 @@ def test_exit_codes_are_passed_on() -> None:
     assert compose("tank", "bash", "-c", "exit 42").returncode == 42
 
 
+def test_a_run_that_is_ended_without_a_terminal_leaves_no_container() -> None:
+    waits = "echo up; trap 'echo the last words; exit 143' TERM; sleep 60 & wait"
+    command = ["scripts/tank", "--docker", "bash", "-c", waits]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    assert len(containers(process.pid)) == 1
+    process.terminate()
+    output, _ = process.communicate(timeout=60)
+    assert (process.returncode, output) == (143, "the last words\n")
+    assert not containers(process.pid)
+
+
+def containers(pid: int) -> list[str]:
+    """The names of running containers that scripts/tank started as process ``pid``."""
+    return run("docker", "ps", "--filter", f"name=puffertank-tank-{pid}-", "--format", "{{.Names}}").stdout.split()
+
+
 def test_standard_output_is_the_commands_alone() -> None:
     assert compose("tank", "echo", "hello").stdout == "hello\n"
 

@@ -6,6 +6,8 @@ and their like are stand-ins, so that each fault costs milliseconds.
 
 import contextlib
 import os
+import pty
+import re
 import shutil
 import signal
 import stat
@@ -53,12 +55,17 @@ case $1 in
 version) eval "${FAKE_VERSION:-echo 26.1.5}" ;;
 info) echo '{"nvidia":{},"runc":{}}' ;;
 image) eval "${FAKE_IMAGE:-true}" ;;
+stop) kill "$(cat "$FAKE_LOG.client")" 2>/dev/null ;;
 compose) case "$*" in
     *version) eval "${FAKE_COMPOSE:-true}" ;;
-    *build*) eval "${FAKE_BUILD:-true}" ;;
+    *" config "*) printf '    image: puffertank/%s\n        DEVICE: %s\n' "${*: -1}" "${TANK_DEVICE:-cpu}" ;;
+    *" build "*) eval "${FAKE_BUILD:-true}" ;;
+    *" run "*) eval "${FAKE_RUN:-true}" ;;
     esac ;;
 esac
 """
+# A job that `docker stop` ends, as it does a training, which then writes its checkpoint.
+LONG_RUN = 'echo $$ >"$FAKE_LOG.client"; sleep 20 & trap "kill $!; echo checkpoint written; exit 143" TERM; wait'
 
 
 class Sandbox:
@@ -118,6 +125,18 @@ class Sandbox:
     def calls(self) -> list[str]:
         return self.log.read_text().splitlines()
 
+    def compose_run(self) -> str:
+        """The last call of `docker compose ... run ...`, without the container's name and what is handed on to it."""
+        (*_, call) = (call for call in self.calls() if " run " in call)
+        return re.sub(r" --env PUFFER_COMMAND| --name \S+", "", call)
+
+    def wait_for(self, name: str) -> None:
+        """Wait for a file that a fake writes, beside the log."""
+        deadline = time.monotonic() + 20
+        while not Path(f"{self.log}.{name}").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
 
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Sandbox:
@@ -141,14 +160,14 @@ def test_tank_runs_the_compose_service_where_an_engine_answers(
 ) -> None:
     status, output = sandbox.docker().run("tank", *arguments)
     assert status == 0
-    assert sandbox.calls()[-1] == f"docker compose --progress quiet run --rm -T {expected}"
+    assert sandbox.compose_run() == f"docker compose --progress quiet run --rm -T {expected}"
     assert output.count("\n") == 2
     assert "using the Docker engine: docker compose run --rm tank (.venv instead: --local)" in output
 
 
 def test_test_runs_its_compose_service_with_the_arguments_of_pytest(sandbox: Sandbox) -> None:
     assert sandbox.docker().run("test", "-k", "spaces")[0] == 0
-    assert sandbox.calls()[-1] == "docker compose --progress quiet run --rm -T test -k spaces"
+    assert sandbox.compose_run() == "docker compose --progress quiet run --rm -T test -k spaces"
 
 
 def test_without_an_engine_the_scripts_set_up_a_venv_once_and_say_so(sandbox: Sandbox) -> None:
@@ -206,7 +225,7 @@ def test_a_gpu_gets_the_cuda_build_and_the_compose_override(sandbox: Sandbox) ->
     assert not any("+cpu" in call for call in sandbox.calls())
     _, output = sandbox.run("tank")
     assert "compose.gpu.yaml" in output
-    assert sandbox.calls()[-1].startswith("docker compose -f compose.yaml -f compose.gpu.yaml --progress quiet run")
+    assert sandbox.compose_run().startswith("docker compose -f compose.yaml -f compose.gpu.yaml --progress quiet run")
 
 
 def test_the_authorities_that_this_machine_trusts_are_given_to_the_build(sandbox: Sandbox) -> None:
@@ -228,7 +247,72 @@ def test_the_user_s_own_choice_of_device_is_kept(sandbox: Sandbox) -> None:
     sandbox.docker().fake("nvidia-smi", "true")
     (sandbox.root / ".env").write_text("TANK_DEVICE=cpu\n")
     sandbox.run("tank")
-    assert sandbox.calls()[-1] == "docker compose --progress quiet run --rm -T tank train breakout"
+    assert sandbox.compose_run() == "docker compose --progress quiet run --rm -T tank train breakout"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"), [([], "{}"), (["--docker", "list"], "{} --docker"), (["shell"], None)], ids=str
+)
+def test_puffer_learns_by_which_command_it_was_run(sandbox: Sandbox, arguments: list[str], command: str | None) -> None:
+    sandbox.docker().run("tank", *arguments, FAKE_RUN='echo "as: ${PUFFER_COMMAND:-}" >>"$FAKE_LOG"')
+    assert sandbox.calls()[-1] == f"as: {(command or '').format(sandbox.root / 'scripts/tank')}"
+    assert ("--env PUFFER_COMMAND" in sandbox.calls()[-2]) == (command is not None)
+
+
+def test_the_local_way_tells_puffer_by_which_command_it_was_run(sandbox: Sandbox) -> None:
+    sandbox.python().fake("python3.11", FAKE_PYTHON.replace("} $*", "} $*, as ${PUFFER_COMMAND:-}"))
+    sandbox.run("tank", "--local", "list")
+    assert sandbox.calls()[-1] == f"puffer list, as {sandbox.root}/scripts/tank --local"
+
+
+@pytest.mark.parametrize(("device", "disk"), [("cpu", "about 5 minutes and 8 GB"), ("cuda", "about 10 minutes and 16")])
+def test_the_first_build_says_before_how_long_it_takes_and_how_large_it_gets(
+    sandbox: Sandbox, device: str, disk: str
+) -> None:
+    _, output = sandbox.docker().run("tank", FAKE_IMAGE="false", TANK_DEVICE=device, FAKE_BUILD="echo the build")
+    assert disk in output.partition("the build")[0]
+
+
+# Ends without a terminal: nothing is left running
+
+
+@pytest.mark.parametrize("name", ["HUP", "INT", "TERM"])
+@pytest.mark.parametrize("to", ["the script", "all that run in front"])
+def test_a_signal_stops_the_container_and_shows_its_last_words(sandbox: Sandbox, name: str, to: str) -> None:
+    number = signal.Signals[f"SIG{name}"]
+    process = sandbox.docker().start("tank", FAKE_RUN=LONG_RUN)
+    sandbox.wait_for("client")
+    os.kill(process.pid, number) if to == "the script" else os.killpg(process.pid, number)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 128 + number, output
+    assert output.endswith("checkpoint written\n")
+    calls = sandbox.calls()
+    (run,) = (call for call in calls if " run " in call)
+    assert set(calls[calls.index(run) + 1 :]) == {f"docker stop --time 30 {run.partition('--name ')[2].split()[0]}"}
+
+
+def test_a_container_that_compose_left_behind_is_stopped(sandbox: Sandbox) -> None:
+    status, _ = sandbox.docker().run("tank", FAKE_RUN="kill -KILL $$")
+    assert status == 137
+    assert sandbox.calls()[-1].startswith("docker stop puffertank-tank-")
+
+
+def test_two_runs_at_once_have_containers_of_their_own(sandbox: Sandbox) -> None:
+    sandbox.docker().run("tank")
+    sandbox.run("tank")
+    names = [call.partition("--name ")[2].split()[0] for call in sandbox.calls() if " run " in call]
+    assert len(set(names)) == len(names) == 2
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_with_a_terminal_compose_takes_the_place_of_the_script(sandbox: Sandbox, piped: bool) -> None:
+    command = f"'{sandbox.root}/scripts/tank' {'| cat' if piped else ''}"
+    environment = {"PATH": str(sandbox.docker().bin), "HOME": str(sandbox.home), "FAKE_LOG": str(sandbox.log)}
+    terminal, ours = pty.openpty()
+    subprocess.run(["bash", "-c", command], env=environment, stdin=ours, stdout=ours, stderr=ours, timeout=30)
+    os.close(ours), os.close(terminal)
+    # Where the output goes elsewhere, Ctrl-C comes as a signal, which would leave the container running.
+    assert (" -T --name " in sandbox.calls()[-1]) == piped
 
 
 # Faults: a sentence that says what to do, and an exit code other than 0
@@ -276,6 +360,13 @@ def test_a_fault_of_the_engine_says_what_to_do(sandbox: Sandbox, script: str, fa
     assert status == 1, output
     assert all(sentence in output.splitlines()[-1] for sentence in sentences), output
     assert not any(" run " in call for call in sandbox.calls())
+
+
+def test_a_device_that_no_image_is_for_is_answered_with_those_that_there_are(sandbox: Sandbox) -> None:
+    status, output = sandbox.docker().run("tank", TANK_DEVICE="rocm")
+    assert status == 2
+    assert output.endswith("tank: TANK_DEVICE must be cpu or cuda, got rocm; change it in the environment or in .env\n")
+    assert not any(" build " in call for call in sandbox.calls())
 
 
 def test_asking_for_docker_without_a_client_says_how_to_get_one(sandbox: Sandbox) -> None:
@@ -372,10 +463,7 @@ def test_a_full_disk_is_reported_as_one(full_disk: Sandbox) -> None:
 def test_ctrl_c_during_the_set_up_says_what_to_do_and_exits_130(sandbox: Sandbox, way: str) -> None:
     wait = 'touch "$FAKE_LOG.waiting"; sleep 20; exit 1'
     process = sandbox.python().docker().start("tank", way, FAKE_PIP=wait, FAKE_BUILD=wait)
-    deadline = time.monotonic() + 20
-    while not Path(f"{sandbox.log}.waiting").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    sandbox.wait_for("waiting")
     output = None
     while output is None:
         # The fake may be just between two programs, where a shell does not hear the signal: then press again.
