@@ -68,6 +68,23 @@ def test_what_a_run_leaves_in_the_checkout_belongs_to_its_owner(tmp_path: Path) 
     assert ((tmp_path / "runs/x").stat().st_uid, (tmp_path / "runs/x").stat().st_gid) == owner
 
 
+def test_a_hardened_container_of_any_user_has_room_to_work(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    options = ["--read-only", "--cap-drop", "ALL", "--user", "1000700000:0", "--tmpfs", "/tmp"]
+    code = "import getpass, pathlib; pathlib.Path.home().joinpath('x').touch(); print(getpass.getuser())"
+    command = ["python", "-c", f"{code}; open('left-behind', 'w').close()"]
+    done = run("docker", "run", "--rm", *options, "-v", f"{tmp_path}:/workspace", "puffertank/tank:cpu", *command)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "tank\n", "")
+    assert (tmp_path / "left-behind").stat().st_uid == 1000700000
+
+
+def test_a_read_only_container_belongs_to_the_owner_of_the_checkout_too(tmp_path: Path) -> None:
+    os.chown(tmp_path, 12345, 23456)
+    options = ["--read-only", "--user", "root", "--tmpfs", "/tmp", "-v", f"{tmp_path}:/workspace"]
+    done = run("docker", "run", "--rm", *options, "puffertank/tank:cpu", "bash", "-c", "echo $(id -u) $(id -g)")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "12345 23456\n", "")
+
+
 def test_exit_codes_are_passed_on() -> None:
     assert compose("tank", "bash", "-c", "exit 42").returncode == 42
 
