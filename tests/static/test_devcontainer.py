@@ -13,6 +13,8 @@ json5 = pytest.importorskip("json5", reason="json5 reads JSON with comments; it 
 yaml = pytest.importorskip("yaml", reason="PyYAML reads compose.yaml")
 
 ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / ".devcontainer"
+CONFIGURATIONS = sorted(path for path in FOLDER.rglob("devcontainer.json"))
 KNOWN = {
     "name",
     "dockerComposeFile",
@@ -27,21 +29,55 @@ KNOWN = {
 }
 
 
-@pytest.fixture(scope="module")
-def config() -> dict[str, Any]:
-    text = (ROOT / ".devcontainer/devcontainer.json").read_text()
-    loaded = json5.loads(text, allow_duplicate_keys=False)
+def read(path: Path) -> dict[str, Any]:
+    loaded = json5.loads(path.read_text(), allow_duplicate_keys=False)
     assert isinstance(loaded, dict)
     return loaded
 
 
+def merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """What Compose makes of two files that say something of the same service."""
+    both = {name: merged(one[name], other[name]) for name in one.keys() & other if isinstance(one[name], dict)}
+    return one | other | both
+
+
+@pytest.fixture(scope="module", params=CONFIGURATIONS, ids=lambda path: str(path.relative_to(FOLDER)))
+def file(request: pytest.FixtureRequest) -> Path:
+    path = request.param
+    assert isinstance(path, Path)
+    return path
+
+
 @pytest.fixture(scope="module")
-def service(config: dict[str, Any]) -> dict[str, Any]:
-    merged: dict[str, Any] = {}
+def config(file: Path) -> dict[str, Any]:
+    return read(file)
+
+
+@pytest.fixture(scope="module")
+def service(file: Path, config: dict[str, Any]) -> dict[str, Any]:
+    service: dict[str, Any] = {}
     for name in config["dockerComposeFile"]:
-        compose = yaml.safe_load((ROOT / ".devcontainer" / name).read_text())
-        merged |= compose["services"][config["service"]]
-    return merged
+        service = merged(service, yaml.safe_load((file.parent / name).read_text())["services"][config["service"]])
+    return service
+
+
+def test_the_one_with_the_gpu_asks_for_it_and_for_the_build_of_torch_that_uses_it() -> None:
+    # COMPOSE_FILE, by which .env gives the GPU to all else, is hidden by the files that a configuration names.
+    gpu = read(FOLDER / "gpu/devcontainer.json")
+    assert "../../compose.gpu.yaml" in gpu["dockerComposeFile"]
+    dev = yaml.safe_load((FOLDER / "gpu/compose.yaml").read_text())["services"]["dev"]
+    assert dev == {"image": "puffertank/dev:cuda", "build": {"args": {"DEVICE": "cuda"}}}
+
+
+def test_all_configurations_differ_in_their_names_and_compose_files_alone() -> None:
+    first, *others = map(read, CONFIGURATIONS)
+    assert others
+    for other in others:
+        assert {name for name in first | other if first.get(name) != other.get(name)} == {"name", "dockerComposeFile"}
+
+
+def test_only_the_one_with_the_gpu_needs_one(file: Path, service: dict[str, Any]) -> None:
+    assert ("deploy" in service) == (file.parent.name == "gpu")
 
 
 def test_every_property_is_a_known_one(config: dict[str, Any]) -> None:
