@@ -477,6 +477,14 @@ def test_ctrl_c_during_the_set_up_says_what_to_do_and_exits_130(sandbox: Sandbox
 # Rules that every script keeps
 
 
+def test_documented_commands_whose_output_is_kept_leave_the_log_of_the_build_out() -> None:
+    # Compose writes that log to the standard output, in front of what the command prints.
+    kept = re.compile(r"docker compose (?!--progress quiet)[^`#\n|]*\brun\b[^`#\n|>]*[|>]")
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("compose*.yaml")]
+    assert pages
+    assert not [line for page in pages for line in page.read_text().splitlines() if kept.search(line)]
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_script_is_short_strict_and_has_help(script: Path) -> None:
     text = script.read_text()
