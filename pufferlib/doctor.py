@@ -29,6 +29,9 @@ NO_LIMIT_BYTES = 2**60
 IMPORT_TIMEOUT_S = 60
 COMMAND_TIMEOUT_S = 10
 
+# NVIDIA's drivers, by the major version of CUDA that torch is built for.
+OLDEST_DRIVER = {"12": 525, "13": 580}
+
 Level = Literal["ok", "advice", "problem"]
 
 
@@ -200,17 +203,25 @@ def gpu() -> Finding:
         return Finding("GPU", "none found; training uses the CPU", data={"gpus": []})
     names = output.splitlines()
     driver = names[0].split(", ")[1]
-    build, available = _torch_cuda()
-    data = {"gpus": names, "driver": driver, "torch_cuda": build, "usable": available}
+    build, available, card, oldest = _torch_cuda()
+    data = {"gpus": names, "driver": driver, "torch_cuda": build, "usable": available and card >= oldest}
     value = f"{len(names)} x {names[0].split(', ')[0]}, driver {driver}"
     if build is None:
         return Finding("GPU", f"{value}; torch is not installed", "advice", "pip install 'pufferlib[train]'", data)
     if not build:
-        advice = "pip install --force-reinstall torch, from PyPI, replaces it by the build for CUDA"
+        advice = (
+            "with Docker, TANK_DEVICE=cuda chooses the image for the GPU (docs/images.md); elsewhere "
+            "pip install --force-reinstall torch, from PyPI, replaces it by the build for CUDA"
+        )
         return Finding("GPU", f"{value}; torch is built for CPUs", "advice", advice, data)
     if not available:
-        advice = f"torch is built for CUDA {build}; update the driver, and see what nvidia-smi says"
-        return Finding("GPU", f"{value}; torch cannot use it", "advice", advice, data)
+        return Finding("GPU", f"{value}; torch cannot use it", "advice", _way_to_cuda(build, driver), data)
+    if card < oldest:
+        advice = (
+            f"its compute capability is {card:g}, and torch's code for CUDA {build} begins at {oldest:g}: "
+            "choose a newer card, install another build of torch, or train with --train.device cpu"
+        )
+        return Finding("GPU", f"{value}; torch has no code for it", "advice", advice, data)
     return Finding("GPU", f"{value}; torch uses it with CUDA {build}", data=data)
 
 
@@ -265,13 +276,32 @@ def _memory_limits(root: Path) -> Iterator[int]:
             yield int(words[0])
 
 
-def _torch_cuda() -> tuple[str | None, bool]:
-    """CUDA version that torch is built for (empty: none; None: no torch), and whether it works here."""
-    code, output = _python("import torch; print(torch.version.cuda or '-', torch.cuda.is_available())")
+def _way_to_cuda(build: str, driver: str) -> str:
+    """What to do where the driver is there and torch's build for CUDA ``build`` does not find the GPU."""
+    needed = OLDEST_DRIVER.get(build.partition(".")[0])
+    if needed and int(driver.partition(".")[0]) < needed:
+        return f"CUDA {build} needs driver {needed} or newer: update it, with Docker on the host"
+    return f"torch is built for CUDA {build}; see what nvidia-smi says, and whether CUDA_VISIBLE_DEVICES hides the GPU"
+
+
+_CUDA_PROBE = """
+import torch
+works = torch.cuda.is_available()
+card = torch.cuda.get_device_capability() if works else (0, 0)
+code = [name.removeprefix("sm_").rstrip("af") for name in torch.cuda.get_arch_list() if name.startswith("sm_")]
+print(torch.version.cuda or "-", works, card[0] + card[1] / 10, min(map(int, code), default=0) / 10)"""
+
+
+def _torch_cuda() -> tuple[str | None, bool, float, float]:
+    """CUDA version that torch is built for (empty: none; None: no torch), whether it finds a GPU, and two versions.
+
+    They are compute capabilities: of the GPU, and the oldest that torch has code for; both 0 where none is found.
+    """
+    code, output = _python(_CUDA_PROBE)
     if code:
-        return None, False
-    build, available = output.splitlines()[-1].split()
-    return ("" if build == "-" else build), available == "True"
+        return None, False, 0.0, 0.0
+    build, available, card, oldest = output.splitlines()[-1].split()
+    return ("" if build == "-" else build), available == "True", float(card), float(oldest)
 
 
 def _import_error(*modules: str) -> str:

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -143,10 +144,10 @@ CARD = (0, "NVIDIA H200, 570.86.15, 143771 MiB")
         ({}, "none found", "ok"),
         ({"nvidia-smi": (9, "NVIDIA-SMI has failed")}, "none found", "ok"),
         ({"nvidia-smi": CARD, "import torch": (1, "ModuleNotFoundError")}, "torch is not installed", "advice"),
-        ({"nvidia-smi": CARD, "import torch": (0, "- False")}, "built for CPUs", "advice"),
-        ({"nvidia-smi": CARD, "import torch": (0, "13.0 False")}, "cannot use it", "advice"),
+        ({"nvidia-smi": CARD, "import torch": (0, "- False 0.0 0.0")}, "built for CPUs", "advice"),
+        ({"nvidia-smi": CARD, "import torch": (0, "13.0 False 0.0 0.0")}, "cannot use it", "advice"),
         (
-            {"nvidia-smi": CARD, "import torch": (0, "13.0 True")},
+            {"nvidia-smi": CARD, "import torch": (0, "13.0 True 9.0 7.5")},
             "1 x NVIDIA H200, driver 570.86.15; torch uses it with CUDA 13.0",
             "ok",
         ),
@@ -158,6 +159,39 @@ def test_gpu(monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]
     assert value in finding.value
     assert finding.level == level
     assert bool(finding.advice) == (level != "ok")
+
+
+@pytest.mark.parametrize(
+    ("driver", "cuda", "advice"),
+    [
+        ("570.86.15", "13.0 False 0.0 0.0", "CUDA 13.0 needs driver 580 or newer: update it, with Docker on the host"),
+        ("580.65.06", "13.0 False 0.0 0.0", "whether CUDA_VISIBLE_DEVICES hides the GPU"),
+        ("570.86.15", "12.8 False 0.0 0.0", "whether CUDA_VISIBLE_DEVICES hides the GPU"),
+        ("580.65.06", "13.0 True 7.0 7.5", "its compute capability is 7, and torch's code for CUDA 13.0 begins at 7.5"),
+    ],
+)
+def test_a_gpu_that_torch_cannot_use_is_told_why(
+    monkeypatch: pytest.MonkeyPatch, driver: str, cuda: str, advice: str
+) -> None:
+    answer(monkeypatch, {"nvidia-smi": (0, f"Tesla V100, {driver}, 32768 MiB"), "import torch": (0, cuda)})
+    finding = doctor.gpu()
+    assert finding.level == "advice"
+    assert advice in finding.advice
+    assert finding.data["usable"] is False
+
+
+def test_torch_is_asked_for_the_card_and_for_the_oldest_that_it_has_code_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cuda = SimpleNamespace(
+        is_available=lambda: True,
+        get_device_capability=lambda: (9, 0),
+        get_arch_list=lambda: ["sm_120", "sm_75", "sm_90a", "compute_120"],
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, version=SimpleNamespace(cuda="13.0")))
+    exec(doctor._CUDA_PROBE, {})
+    monkeypatch.setattr(doctor, "_python", lambda code: (0, capsys.readouterr().out.strip()))
+    assert doctor._torch_cuda() == ("13.0", True, 9.0, 7.5)
 
 
 @pytest.mark.parametrize(
