@@ -94,8 +94,8 @@ class Facts:
 
     @property
     def command(self) -> str:
-        """The command that installs it, for messages."""
-        return f"pip install 'pufferlib[{self.extra_name}]'" if self.extra else f"puffer install {self.name}"
+        """The command that installs it."""
+        return f"puffer install {self.name}"
 
 
 def all_facts(folder: Path | None = None) -> dict[str, Facts]:

@@ -4,8 +4,8 @@ import contextlib
 import re
 from collections.abc import Iterator
 
+from pufferlib import commands
 from pufferlib.errors import BindingMissing
-from pufferlib.isolated.stacks import in_image
 
 from ._facts import Facts
 
@@ -50,10 +50,7 @@ def way_to_install(facts: Facts, where: str) -> str:
     """The end of a message about the environment ``where``: the command that brings what is missing."""
     if facts.unavailable:
         return facts.unavailable
-    in_docker = f"docker compose run --rm {facts.image} train {where}"
-    if in_image():
-        return f"this image does not have it, run outside: {in_docker}"
-    return f"run: {facts.command}, or use the image {facts.image}, which has it: {in_docker}"
+    return commands.way_to_install(facts.name, facts.image, f"train {where}")
 
 
 def _providers(facts: Facts, library: str) -> list[str]:

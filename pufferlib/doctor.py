@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from pufferlib import extras
 from pufferlib.cgroups import control_groups, words_of
+from pufferlib.commands import DISTRIBUTION, as_typed, in_image
 from pufferlib.cpus import usable_cpus
 
-__all__ = ["Finding", "examine", "usable"]
+__all__ = ["Finding", "examine", "extra", "usable"]
 
 GIB = 2**30
 LOW_MEMORY_BYTES = 2 * GIB
@@ -32,7 +34,7 @@ COMMAND_TIMEOUT_S = 10
 # NVIDIA's drivers, by the major version of CUDA that torch is built for.
 OLDEST_DRIVER = {"12": 525, "13": 580}
 
-Level = Literal["ok", "advice", "problem"]
+Level = Literal["ok", "absent", "advice", "problem"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Finding:
     Attributes:
         name: What was looked at.
         value: What was found, for people.
-        level: "ok"; "advice" where something could be better; "problem" where nothing works without it.
+        level: "ok"; "absent" where something optional is not installed; "advice" where something could be better;
+            "problem" where nothing works without it.
         advice: What to do; empty when all is well.
         data: The bare figures behind ``value``, for programs.
     """
@@ -52,27 +55,6 @@ class Finding:
     level: Level = "ok"
     advice: str = ""
     data: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Requirement:
-    """One entry of a package's ``Requires-Dist``: ``torch==2.13.0; extra == "train"``."""
-
-    name: str
-    extras: tuple[str, ...]
-    version: str
-    extra: str
-
-    @classmethod
-    def parse(cls, text: str) -> "Requirement":
-        """Read a requirement; ``version`` is the exact one it pins, or empty."""
-        body, _, marker = text.partition(";")
-        match = re.match(r"\s*([A-Za-z0-9._-]+)\s*(?:\[([^\]]*)\])?", body)
-        pin = re.search(r"==\s*([^\s,]+)", body)
-        extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)", marker)
-        name, extras = match.groups() if match else (body.strip(), "")
-        names = tuple(part.strip() for part in (extras or "").split(",") if part.strip())
-        return cls(name, names, pin[1] if pin else "", extra[1] if extra else "")
 
 
 def examine(runs: Path = Path("runs"), root: Path = Path("/")) -> list[Finding]:
@@ -179,7 +161,9 @@ def docker(root: Path = Path("/")) -> list[Finding]:
     if not shutil.which("docker"):
         if (root / ".dockerenv").exists() or (root / "run/.containerenv").exists():
             return [Finding("docker", "not needed: this is a container")]
-        return [Finding("docker", "not installed", advice="optional; in a checkout, scripts/docker-engine installs it")]
+        return [
+            Finding("docker", "not installed", "absent", "optional; in a checkout, scripts/docker-engine installs it")
+        ]
     code, output = _run("docker", "version", "--format", "{{.Server.Version}}")
     if code:
         if "permission denied" in output.lower():
@@ -207,7 +191,7 @@ def gpu() -> Finding:
     data = {"gpus": names, "driver": driver, "torch_cuda": build, "usable": available and card >= oldest}
     value = f"{len(names)} x {names[0].split(', ')[0]}, driver {driver}"
     if build is None:
-        return Finding("GPU", f"{value}; torch is not installed", "advice", "pip install 'pufferlib[train]'", data)
+        return Finding("GPU", f"{value}; torch is not installed", "advice", as_typed("puffer install train"), data)
     if not build:
         advice = (
             "with Docker, TANK_DEVICE=cuda chooses the image for the GPU (docs/images.md); elsewhere "
@@ -226,46 +210,64 @@ def gpu() -> Finding:
 
 
 def packages() -> list[Finding]:
-    """Versions of what the package always needs, then each extra: is it complete, and does it import?"""
+    """Versions of what the package always needs, then each extra that is installed, then those that are not."""
     try:
-        metadata = importlib.metadata.metadata("pufferlib")
+        always = extras.required()
     except importlib.metadata.PackageNotFoundError:
-        return [Finding("pufferlib", "not installed", "problem", "install it: pip install -e . in its checkout")]
-    requirements = [Requirement.parse(text) for text in metadata.get_all("Requires-Dist") or []]
+        return [Finding(DISTRIBUTION, "not installed", "problem", "install it: pip install -e . in its checkout")]
+    version = extras.version_of(DISTRIBUTION)
     modules = _modules_by_distribution()
-    findings = [Finding("pufferlib", metadata["Version"], data={"version": metadata["Version"]})]
-    findings += [_base_package(requirement.name) for requirement in requirements if not requirement.extra]
-    # What an extra takes from other extras stands there: `common` has nothing else, so it has no line of its own.
-    own = [requirement for requirement in requirements if not requirement.extras]
-    extras = [extra for extra in metadata.get_all("Provides-Extra") or [] if any(r.extra == extra for r in own)]
-    return findings + [_extra(extra, [r for r in own if r.extra == extra], modules) for extra in extras]
+    found = {name: extra(name, modules) for name in extras.names() if name != extras.COMMON}
+    return [
+        Finding(DISTRIBUTION, version, data={"version": version}),
+        *(_base_package(requirement.name) for requirement in always),
+        *(finding for finding in found.values() if finding.level != "absent"),
+        *_absent({name: finding for name, finding in found.items() if finding.level == "absent"}),
+    ]
+
+
+def extra(name: str, modules: dict[str, str] | None = None) -> Finding:
+    """Whether what the extra requires is installed, in the pinned versions, and imports.
+
+    Args:
+        name: Of the extra.
+        modules: A module to import of each distribution; found out where they are not given.
+    """
+    own, title, install = extras.required(name), f"extra [{name}]", as_typed(f"puffer install {name}")
+    versions = {requirement.name: extras.version_of(requirement.name) for requirement in own}
+    data = {"versions": versions}
+    missing = [package for package, version in versions.items() if not version]
+    if missing:
+        return Finding(title, f"not installed: {', '.join(missing)}", "absent", install, data)
+    modules = _modules_by_distribution() if modules is None else modules
+    error = _import_error(*(modules[_plain(package)] for package in versions if _plain(package) in modules))
+    if error:
+        exact = " ".join(requirement.text for requirement in own)
+        return Finding(title, error, "advice", f"pip install --force-reinstall {exact}", data)
+    found = ", ".join(f"{package} {version}" for package, version in versions.items())
+    moved = [r for r in own if r.version and r.version != versions[r.name].partition("+")[0]]
+    if moved:
+        wanted = " and ".join(f"{r.name} {r.version}" for r in moved)
+        return Finding(title, found, "advice", f"tested with {wanted}: {install}", data)
+    return Finding(title, found, data=data)
 
 
 def _base_package(name: str) -> Finding:
-    version = _version(name)
+    version = extras.version_of(name)
     if not version:
         return Finding(name, "not installed", "problem", f"pip install {name}")
     return Finding(name, version, data={"version": version})
 
 
-def _extra(extra: str, own: list[Requirement], modules: dict[str, str]) -> Finding:
-    """Whether the requirements of ``extra`` are installed, in the pinned versions, and import."""
-    name, install = f"extra [{extra}]", f"pip install 'pufferlib[{extra}]'"
-    versions = {requirement.name: _version(requirement.name) for requirement in own}
-    data = {"versions": versions}
-    missing = [package for package, version in versions.items() if not version]
-    if missing:
-        return Finding(name, f"not installed: {', '.join(missing)}", advice=install, data=data)
-    error = _import_error(*(modules[_plain(package)] for package in versions if _plain(package) in modules))
-    if error:
-        exact = " ".join(f"{r.name}=={r.version}" if r.version else r.name for r in own)
-        return Finding(name, error, "advice", f"pip install --force-reinstall {exact}", data)
-    found = ", ".join(f"{package} {version}" for package, version in versions.items())
-    moved = [r for r in own if r.version and r.version != versions[r.name].partition("+")[0]]
-    if moved:
-        wanted = " and ".join(f"{r.name} {r.version}" for r in moved)
-        return Finding(name, found, "advice", f"tested with {wanted}: {install}", data)
-    return Finding(name, found, data=data)
+def _absent(found: dict[str, Finding]) -> list[Finding]:
+    """One line for all extras that are not installed."""
+    if not found:
+        return []
+    value = f"{len(found)} not installed: {', '.join(found)}"
+    advice = f"{as_typed('puffer install NAME')} brings one; with --dry-run it only shows what that is"
+    if in_image():
+        advice = "the images tank and tank-full have more"
+    return [Finding("extras", value, "absent", advice, {name: finding.data for name, finding in found.items()})]
 
 
 def _memory_limits(root: Path) -> Iterator[int]:
@@ -318,13 +320,6 @@ def _modules_by_distribution() -> dict[str, str]:
             for distribution in distributions:
                 found.setdefault(_plain(distribution), []).append(module)
     return {name: min(modules, key=lambda module: (_plain(module) != name, module)) for name, modules in found.items()}
-
-
-def _version(distribution: str) -> str:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def _plain(name: str) -> str:

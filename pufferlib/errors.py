@@ -11,7 +11,7 @@ A message has four parts: where it happened, what was expected, what was given, 
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 __all__ = [
     "APIUsageError",
@@ -41,10 +41,12 @@ class UnknownNameError(APIUsageError, KeyError):
     __str__ = Exception.__str__  # KeyError would show the message in quotes
 
     @classmethod
-    def of(cls, where: str, kind: str, name: object, known: Iterable[str]) -> "UnknownNameError":
-        """The error for ``name``, which is none of ``known``; suggests the nearest ones."""
+    def of(
+        cls, where: str, kind: str, name: object, known: Iterable[str], close: Sequence[str] = ()
+    ) -> "UnknownNameError":
+        """The error for ``name``, which is none of ``known``; suggests ``close``, or else the nearest ones."""
         known = sorted(known)
-        close = nearest(str(name), known)
+        close = close or nearest(str(name), known)
         if close:
             hint = f"did you mean {' or '.join(map(repr, close))}?"
         else:

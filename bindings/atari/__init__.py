@@ -1,6 +1,6 @@
 """Atari 2600 games of the Arcade Learning Environment, as ``atari/<game>``.
 
-Needs ale-py (GPL-2.0, games included), which ``pip install 'pufferlib[atari]'`` brings.
+Needs ale-py (GPL-2.0, games included), which ``puffer install atari`` brings.
 
 * Observation: uint8 ``(stack, size, size)``, by default ``(4, 84, 84)``; grey, oldest frame first.
 * Action: Discrete, the buttons that the game reads (3 to 18); ``full_action_space`` offers all 18.

@@ -1,6 +1,6 @@
 """Gymnasium's Box2D games, as ``box2d/LunarLander-v3``; the version may be left out: ``box2d/LunarLander``.
 
-Needs Box2D (zlib licence) and pygame-ce (LGPL-2.1), which ``pip install 'pufferlib[box2d]'`` brings.
+Needs Box2D (zlib licence) and pygame-ce (LGPL-2.1), which ``puffer install box2d`` brings.
 
 ============================== ====================== ================== ==========================================
 Name                           Observation            Action             Reward

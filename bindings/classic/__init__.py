@@ -1,6 +1,6 @@
 """Gymnasium's classic control problems, as ``classic/CartPole-v1``; the version may be left out: ``classic/CartPole``.
 
-Needs nothing but Gymnasium; pictures need pygame-ce (LGPL-2.1), which ``pip install 'pufferlib[classic]'`` brings.
+Needs nothing but Gymnasium; pictures need pygame-ce (LGPL-2.1), which ``puffer install classic`` brings.
 
 =========================== =============== ================== ======================================== =========
 Name                        Observation     Action             Reward                                   Cut off

@@ -1,7 +1,7 @@
 """Crafter, a game of survival in an open world, as ``crafter/CrafterReward-v1``, in short ``crafter/reward``.
 
 ``CrafterNoReward-v1``, in short ``noreward``, is the same without rewards, for agents that explore on
-their own. Needs crafter (MIT) and numba, which ``pip install 'pufferlib[crafter]'`` brings.
+their own. Needs crafter (MIT) and numba, which ``puffer install crafter`` brings.
 
 * Observation: uint8 ``(size, size, 3)``, by default ``(64, 64, 3)``: 9 by 7 cells and the inventory.
 * Action: Discrete(17): wait, 4 moves, act, sleep, place 4 things, make 6 tools.

@@ -1,7 +1,7 @@
 """MiniGrid's worlds and BabyAI's levels, as ``minigrid/MiniGrid-DoorKey-8x8-v0`` or ``minigrid/BabyAI-GoToLocal-v0``.
 
 The version may be left out, which means the newest, and so may ``MiniGrid-``: ``minigrid/DoorKey-8x8``.
-Needs minigrid (MIT), which ``pip install 'pufferlib[minigrid]'`` brings.
+Needs minigrid (MIT), which ``puffer install minigrid`` brings.
 
 * Observation: a dict of ``image``, uint8 ``(7, 7, 3)``: object, colour and state of each cell in front of
   the agent, at most 10; and ``direction``, Discrete(4). ``direction=False`` leaves the image alone.

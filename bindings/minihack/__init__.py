@@ -1,6 +1,6 @@
 """MiniHack: small worlds made of NetHack, one skill at a time, such as ``minihack/MiniHack-Room-5x5-v0``.
 
-``pip install 'pufferlib[minihack]'`` brings minihack (Apache-2.0) and nle. Ids work without ``MiniHack-`` and
+``puffer install minihack`` brings minihack (Apache-2.0) and nle. Ids work without ``MiniHack-`` and
 version, too: ``minihack/Room-5x5``.
 
 * Observation: a Dict of what ``observation_keys`` names, by default ``glyphs`` (int16 ``(21, 79)``), ``blstats``

@@ -1,6 +1,6 @@
 """Gymnasium's MuJoCo robots, as ``mujoco/HalfCheetah-v5``; the version may be left out: ``mujoco/HalfCheetah``.
 
-Needs mujoco (Apache-2.0), which ``pip install 'pufferlib[mujoco]'`` brings.
+Needs mujoco (Apache-2.0), which ``puffer install mujoco`` brings.
 
 * Observation: float64, from ``(4,)`` (InvertedPendulum) to ``(348,)`` (Humanoid): joints, speeds, forces.
 * Action: a Box of torques, from ``(1,)`` to ``(17,)``.

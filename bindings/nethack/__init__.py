@@ -1,7 +1,7 @@
 """NetHack of the NetHack Learning Environment, as ``nethack/<id>``, such as ``nethack/NetHackScore-v0``.
 
 A dungeon that no level of which was drawn by hand, hundreds of monsters and objects with their own rules,
-one life. ``pip install 'pufferlib[nethack]'`` brings nle (NetHack General Public License). Ids work
+one life. ``puffer install nethack`` brings nle (NetHack General Public License). Ids work
 without ``-v0``, and without ``NetHack`` too, in snake_case: ``nethack/score``, ``nethack/staircase_pet``.
 
 * Observation: a Dict of what ``observation_keys`` names, by default ``glyphs`` (int16 ``(21, 79)``, what is seen

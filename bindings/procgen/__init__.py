@@ -1,6 +1,6 @@
 """The 16 games of Procgen, as ``procgen/<game>``: platforms, mazes, shooters whose every level is generated.
 
-They measure whether an agent has learned the game or the levels. ``pip install 'pufferlib[procgen]'`` brings
+They measure whether an agent has learned the game or the levels. ``puffer install procgen`` brings
 procgen-mirror (MIT), which plays under numpy 2 too, whatever it says itself.
 
 * Observation: uint8 ``(64, 64, 3)``, red green blue.

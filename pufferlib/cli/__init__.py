@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import pufferlib
 from pufferlib.cli.console import complain, note, say, style
 from pufferlib.cli.errors import UsageError
+from pufferlib.commands import as_typed, way_to_install
 from pufferlib.errors import PufferError, UnknownNameError
 
 __all__ = ["main"]
@@ -28,11 +29,13 @@ VERBS = {
     "doctor": "look at this machine, and say what to do where something is missing",
 }
 
-EXAMPLES = """  puffer train breakout
-  puffer train breakout --train.total-timesteps 2000000 --train.seed 7
-  puffer train atari/pong --help
-  puffer eval breakout --eval.episodes 100 --video breakout.mp4
-  puffer play breakout"""
+EXAMPLES = (
+    "puffer train breakout",
+    "puffer train breakout --train.total-timesteps 2000000 --train.seed 7",
+    "puffer train atari/pong --help",
+    "puffer eval breakout --eval.episodes 100 --video breakout.mp4",
+    "puffer play breakout",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        complain(f"puffer: the package {package} is not installed; pip install 'pufferlib[train]'")
+        complain(f"puffer: the package {package} is not installed; {way_to_install('train')}")
         return 1
     except OSError as error:
         complain(_about(error))
@@ -100,8 +103,9 @@ def _dispatch(arguments: list[str]) -> int:
 
 def _help() -> str:
     verbs = "\n".join(f"  {style(f'{verb:<10}', 'accent')}{about}" for verb, about in VERBS.items())
+    examples = "\n".join(f"  {as_typed(example)}" for example in EXAMPLES)
     return (
         f"{style('puffer', 'bold')} {pufferlib.__version__}: fast environments, and agents that learn them\n\n"
-        f"usage: puffer VERB [ARGUMENTS]\n\n{verbs}\n\n"
-        f"puffer VERB --help says more. For example:\n\n{EXAMPLES}"
+        f"usage: {as_typed('puffer VERB [ARGUMENTS]')}\n\n{verbs}\n\n"
+        f"{as_typed('puffer VERB --help')} says more. For example:\n\n{examples}"
     )

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from typing import Any, NoReturn
 
 from pufferlib.cli.errors import UsageError
+from pufferlib.commands import as_typed
 from pufferlib.errors import UnknownNameError
 
 __all__ = ["ENV", "Parser", "split_env"]
@@ -14,7 +15,17 @@ ENV = "--env."
 
 
 class Parser(ArgumentParser):
-    """An ``ArgumentParser`` that raises a sentence instead of printing its usage and exiting."""
+    """An ``ArgumentParser`` that raises a sentence instead of printing its usage and exiting.
+
+    Args:
+        command: Which it is for: "puffer list".
+        description: Of the command.
+        add_help: Let ``--help`` print the flags.
+    """
+
+    def __init__(self, command: str, description: str = "", add_help: bool = True) -> None:
+        super().__init__(as_typed(command), description=description, add_help=add_help, allow_abbrev=False)
+        self._command = command
 
     def parse(self, argv: list[str]) -> Namespace:
         """Parse all of ``argv``.
@@ -26,14 +37,14 @@ class Parser(ArgumentParser):
         namespace, unknown = self.parse_known_args(argv)
         if unknown:
             if not unknown[0].startswith("-"):
-                raise UsageError(f"{self.prog}: takes no argument {unknown[0]!r}; see {self.prog} --help")
+                raise UsageError(f"{self._command}: takes no argument {unknown[0]!r}; see {self.prog} --help")
             flags = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
-            raise UnknownNameError.of(self.prog, "flag", unknown[0], flags)
+            raise UnknownNameError.of(self._command, "flag", unknown[0], flags)
         return namespace
 
     def error(self, message: str) -> NoReturn:
         """Called by argparse for a value that is missing or wrong."""
-        raise UsageError(f"{self.prog}: {message}; see {self.prog} --help")
+        raise UsageError(f"{self._command}: {message}; see {self.prog} --help")
 
 
 def split_env(prog: str, argv: list[str]) -> tuple[dict[str, Any], list[str]]:

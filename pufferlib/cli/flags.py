@@ -9,9 +9,11 @@ from tyro import _errors as rejected  # private, as tyro says itself: its versio
 from pufferlib import ocean
 from pufferlib.cli.arguments import ENV, split_env
 from pufferlib.cli.errors import UsageError
-from pufferlib.errors import UnknownNameError, nearest
+from pufferlib.commands import as_typed
+from pufferlib.errors import UnknownNameError
 from pufferlib.ocean.types import env_types
 from pufferlib.train.config import Config
+from pufferlib.train.suggestions import suggest
 
 __all__ = ["parse_config"]
 
@@ -43,7 +45,7 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "") -> C
 
     with rejected.on_parse_error(refuse):
         chosen: Any = tyro.cli(
-            flags, prog=f"{prog} {base.env_name}", description=_help(base, about), args=rest, config=VALUES
+            flags, prog=as_typed(f"{prog} {base.env_name}"), description=_help(base, about), args=rest, config=VALUES
         )
     values = {field.name: getattr(chosen, field.name) for field in SECTIONS}
     return dataclasses.replace(base, env={**base.env, **env}, **values)
@@ -51,7 +53,7 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "") -> C
 
 def _refusal(prog: str, base: Config, event: rejected.ParseErrorEvent) -> UsageError | UnknownNameError:
     """What tyro found wrong, as one sentence."""
-    see = f"see {prog} {base.env_name} --help"
+    see = "see " + as_typed(f"{prog} {base.env_name} --help")
     match event:
         case rejected.UnrecognizedArgs(tokens=[token, *_]) if token.startswith("-"):
             return _unknown_flag(prog, base, token.partition("=")[0])
@@ -70,19 +72,14 @@ def _refusal(prog: str, base: Config, event: rejected.ParseErrorEvent) -> UsageE
 
 
 def _unknown_flag(prog: str, base: Config, flag: str) -> UnknownNameError:
-    """The error for ``flag``; one that only lacks its section is recognised by its last part."""
-    known = [
-        f"--{section.name}.{field.name}".replace("_", "-") for section in SECTIONS for field in _fields(base, section)
-    ]
-    known += [ENV + name.replace("_", "-") for name in [*base.env, *(p.name for p in _parameters(base.env_name))]]
-    flag = "--" + flag.lstrip("-").replace("_", "-")
-    by_last_part = {name.rpartition(".")[2]: name for name in reversed(known)}
-    if not nearest(flag, known):
-        close = nearest(flag.rpartition(".")[2].lstrip("-"), by_last_part)
-        if close:
-            return UnknownNameError(f"{prog}: unknown flag {flag!r}; did you mean {by_last_part[close[0]]!r}?")
-        return UnknownNameError(f"{prog}: unknown flag {flag!r}; see {prog} {base.env_name} --help")
-    return UnknownNameError.of(prog, "flag", flag, known)
+    """The error for ``flag``, with those that it may mean."""
+    known = [f"{section.name}.{field.name}" for section in SECTIONS for field in _fields(base, section)]
+    known += ["env." + name for name in [*base.env, *(p.name for p in _parameters(base.env_name))]]
+    close = ["--" + name.replace("_", "-") for name in suggest(flag.lstrip("-").replace("-", "_"), known)]
+    if not close:
+        see = as_typed(f"{prog} {base.env_name} --help")
+        return UnknownNameError(f"{prog}: unknown flag {flag!r}; see {see}")
+    return UnknownNameError.of(prog, "flag", flag, [], close)
 
 
 def _fields(base: Config, section: "dataclasses.Field[Any]") -> "tuple[dataclasses.Field[Any], ...]":

@@ -12,6 +12,7 @@ from pufferlib.cli.cursor import DIRECTIONS, Area, Cursor
 from pufferlib.cli.keys import Hands, keys_for
 from pufferlib.cli.others import Others, RandomOthers, TrainedOthers
 from pufferlib.cli.runs import Run
+from pufferlib.commands import as_typed
 from pufferlib.errors import APIUsageError
 from pufferlib.ocean.types import env_types
 from pufferlib.render.pace import Pace
@@ -108,7 +109,7 @@ class Game:
         if files and agents == 1:
             raise APIUsageError(
                 f"puffer play: {self.name} has one agent, which is you; leave out --checkpoint, "
-                f"or watch it play: puffer eval {files.argument} --video game.mp4"
+                f"or watch it play: {as_typed(f'puffer eval {files.argument} --video game.mp4')}"
             )
 
     def reset(self) -> None:

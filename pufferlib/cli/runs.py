@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pufferlib import registry
 from pufferlib.cli.errors import UsageError
+from pufferlib.commands import as_typed
 from pufferlib.errors import APIUsageError, nearest
 
 __all__ = ["RUNS", "Run", "find_run", "new_run"]
@@ -93,11 +94,17 @@ def find_run(where: str, target: str, runs: Path) -> Run:
     known = registry.list_envs()
     if env_name not in known:
         close = nearest(target, [*known, *(str(run.folder) for run in _all_runs(runs))])
-        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "puffer list shows the environments"
+        hint = (
+            f"did you mean {' or '.join(map(repr, close))}?"
+            if close
+            else as_typed("puffer list shows the environments")
+        )
         raise UsageError(f"{where}: {target!r} is no run, no checkpoint and no environment; {hint}")
     of_env = [run for run in _all_runs(runs) if run.folder.name[STAMP_WIDTH:] == _plain(env_name)]
     if not of_env:
-        raise APIUsageError(f"{where}: no run of {env_name} in {runs}; train one: puffer train {env_name}")
+        raise APIUsageError(
+            f"{where}: no run of {env_name} in {runs}; train one: {as_typed(f'puffer train {env_name}')}"
+        )
     return max(of_env, key=lambda run: run.checkpoint.stat().st_mtime)
 
 

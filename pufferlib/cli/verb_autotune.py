@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 def run(argv: list[str]) -> int:
     """Measure the environment that ``argv`` names, and print the configurations, the fastest first."""
-    parser = Parser(PROG, description=ABOUT, allow_abbrev=False)
+    parser = Parser(PROG, description=ABOUT)
     parser.add_argument("env", help="a name of puffer list, for example breakout")
     parser.add_argument("--batch-size", type=int, default=64, help="environments in one batch (default: 64)")
     parser.add_argument("--max-envs", type=int, help="environments at the most (default: three batches)")

@@ -11,14 +11,14 @@ from pufferlib.cli.console import say, style
 
 __all__ = ["run"]
 
-MARKS = {"ok": ("✓", "good"), "advice": ("!", "warning"), "problem": ("✗", "bad")}
+MARKS = {"ok": ("✓", "good"), "absent": ("–", "muted"), "advice": ("!", "warning"), "problem": ("✗", "bad")}
 WIDTH = 100
-INDENT = 20
+INDENT = 22
 
 
 def run(argv: list[str]) -> int:
     """Print the findings; exit code 0 if the package can be used here."""
-    parser = Parser("puffer doctor", description="Look at this machine.", allow_abbrev=False)
+    parser = Parser("puffer doctor", description="Look at this machine.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder that runs are kept in")
     options = parser.parse(argv)
@@ -37,6 +37,6 @@ def run(argv: list[str]) -> int:
 def _print(finding: doctor.Finding) -> None:
     mark, colour = MARKS[finding.level]
     lines = textwrap.wrap(finding.value, WIDTH - INDENT, break_long_words=False, break_on_hyphens=False)
-    say(f"{style(mark, colour)} {finding.name:<{INDENT - 2}}" + f"\n{'':{INDENT}}".join(lines or [""]))
+    say(f"{style(mark, colour)} {finding.name:<{INDENT - 3}} " + f"\n{'':{INDENT}}".join(lines or [""]))
     if finding.advice:
-        say(f"{'':{INDENT}}{style('→ ' + finding.advice, 'muted' if finding.level == 'ok' else colour)}")
+        say(f"{'':{INDENT}}{style('→ ' + finding.advice, colour)}")

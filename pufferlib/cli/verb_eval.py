@@ -11,6 +11,7 @@ from pufferlib.cli.console import say, style
 from pufferlib.cli.errors import UsageError
 from pufferlib.cli.film import Film
 from pufferlib.cli.runs import RUNS, Run, find_run
+from pufferlib.commands import as_typed
 from pufferlib.train.config import Config, VecConfig, load_config
 from pufferlib.train.text import counted, short
 
@@ -74,14 +75,15 @@ def run(argv: list[str]) -> int:
     from pufferlib.cli.flags import parse_config
 
     target, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
-    parser = Parser(PROG, add_help=False, allow_abbrev=False)
+    parser = Parser(PROG, add_help=False)
     parser.add_argument("--video", type=Path)
     parser.add_argument("--runs", type=Path, default=RUNS)
     options, flags = parser.parse_known_args(argv)
     if not target and ("--help" in flags or "-h" in flags):
         parse_config(PROG, load_config("RUN"), flags, ABOUT)
     if not target:
-        raise UsageError(f"{PROG}: name a run, a checkpoint or an environment, for example: puffer eval breakout")
+        example = as_typed("puffer eval breakout")
+        raise UsageError(f"{PROG}: name a run, a checkpoint or an environment, for example: {example}")
     if options.video and (options.video.is_dir() or not options.video.parent.is_dir()):
         raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
     found = find_run(PROG, target, options.runs)

@@ -9,6 +9,7 @@ from typing import Any
 from pufferlib import ocean, registry
 from pufferlib.cli.arguments import Parser
 from pufferlib.cli.console import say, style
+from pufferlib.commands import as_typed, in_image
 from pufferlib.errors import UnknownNameError
 from pufferlib.install import state
 
@@ -22,7 +23,7 @@ MOST = 6  # names of a binding that a screen shows unless they are asked for
 
 def run(argv: list[str]) -> int:
     """Print the names that ``pufferlib.make`` knows, or every binding."""
-    parser = Parser(PROG, description="List the environments.", allow_abbrev=False)
+    parser = Parser(PROG, description="List the environments.")
     parser.add_argument("sources", nargs="*", metavar="SOURCE", help=f"{OCEAN} or a binding; default: all")
     parser.add_argument("--all", action="store_true", help="the bindings: what is installed, and how to get the others")
     parser.add_argument("--json", action="store_true", help="print a JSON list of objects")
@@ -60,7 +61,7 @@ def _print(sources: Sequence[str], entries: Sequence[dict[str, Any]], whole: boo
             _print_names(registry.facts()[source], [entry["name"] for entry in found], whole)
         say()
     example = "breakout" if OCEAN in sources else entries[0]["name"]
-    say(f"Train one: {style(f'puffer train {example}', 'accent')}")
+    say(f"Train one: {style(as_typed(f'puffer train {example}'), 'accent')}")
 
 
 def _print_ocean(entries: Sequence[dict[str, Any]]) -> None:
@@ -71,12 +72,23 @@ def _print_ocean(entries: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_names(facts: Any, names: Sequence[str], whole: bool) -> None:
-    way = "with what you provide (puffer list --all)" if facts.unavailable else f"with {facts.command}"
-    say(style(f"{facts.name}, {way}: {len(names)}", "bold"))
+    say(style(f"{facts.name}, {_way(facts)}: {len(names)}", "bold"))
     shown = names if whole or len(names) <= MOST else names[:MOST]
     say(textwrap.fill(" ".join(shown), WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
     if len(shown) < len(names):
-        say(style(f"  and {len(names) - len(shown)} more: {PROG} {facts.name}", "muted"))
+        say(style(f"  and {len(names) - len(shown)} more: {as_typed(PROG)} {facts.name}", "muted"))
+
+
+def _way(facts: Any) -> str:
+    """How its environments are had."""
+    if facts.unavailable:
+        return f"with what you provide ({as_typed('puffer list --all')})"
+    return state(facts) or f"with {_install(facts)}"
+
+
+def _install(facts: Any) -> str:
+    """The command that brings it: nothing is installed into an image."""
+    return f"docker compose run --rm {facts.image}" if in_image() else as_typed(facts.command)
 
 
 def _binding(facts: Any) -> dict[str, Any]:
@@ -88,7 +100,7 @@ def _binding(facts: Any) -> dict[str, Any]:
         "homepage": facts.homepage,
         "environments": len(registry.names(facts.name)),
         "state": state(facts),
-        "install": "" if facts.unavailable else facts.command,
+        "install": "" if facts.unavailable else _install(facts),
         "unavailable": facts.unavailable,
     }
 

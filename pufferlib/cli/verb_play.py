@@ -9,6 +9,7 @@ from pufferlib.cli.console import say
 from pufferlib.cli.errors import UsageError
 from pufferlib.cli.playing import Game, Viewer, play
 from pufferlib.cli.runs import RUNS, find_run
+from pufferlib.commands import way_to_install
 from pufferlib.errors import UnknownNameError
 from pufferlib.render.screen import Screen, is_terminal
 from pufferlib.render.window import Window, has_display
@@ -23,7 +24,7 @@ environment are flags: puffer play squared --env.size 7. Other agents of the gam
 def run(argv: list[str]) -> int:
     """Let a person play the environment that ``argv`` names."""
     keywords, argv = split_env(PROG, argv)
-    parser = Parser(PROG, description=ABOUT, allow_abbrev=False)
+    parser = Parser(PROG, description=ABOUT)
     parser.add_argument("env", help="a name of puffer list: breakout, atari/pong")
     parser.add_argument("--terminal", action="store_true", help="in the terminal, even where windows can be opened")
     parser.add_argument("--fps", type=float, help="steps per second; by default the environment's own")
@@ -38,7 +39,7 @@ def run(argv: list[str]) -> int:
     if not in_window and not is_terminal():
         raise UsageError(
             f"{PROG}: there is neither a display nor a terminal to play in; run it in a terminal, or where DISPLAY "
-            "or WAYLAND_DISPLAY is set and pygame is installed (pip install 'pufferlib[render]')"
+            f"or WAYLAND_DISPLAY is set and pygame is installed ({way_to_install('render')})"
         )
     try:
         registry.env_creator(options.env)

@@ -12,6 +12,7 @@ from pufferlib.cli.console import note, say, style
 from pufferlib.cli.errors import UsageError
 from pufferlib.cli.resume import check_changes, is_finished
 from pufferlib.cli.runs import RUNS, Run, find_run, new_run
+from pufferlib.commands import as_typed
 from pufferlib.cpus import usable_cpus
 from pufferlib.errors import PufferError, UnknownNameError
 from pufferlib.train.config import Config, load_config
@@ -35,7 +36,7 @@ def run(argv: list[str]) -> int:
     from pufferlib.cli.flags import parse_config
 
     name, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
-    parser = Parser(PROG, add_help=False, allow_abbrev=False)
+    parser = Parser(PROG, add_help=False)
     parser.add_argument("--resume")
     parser.add_argument("--runs", type=Path, default=RUNS)
     options, flags = parser.parse_known_args(argv)
@@ -62,7 +63,8 @@ def _base(name: str, resumed: Run | None, wants_help: bool) -> Config:
         return load_config("ENV")
     if not name:
         raise UsageError(
-            f"{PROG}: name an environment first, for example: puffer train breakout; puffer list shows all"
+            f"{PROG}: name an environment first, for example: {as_typed('puffer train breakout')}; "
+            f"{as_typed('puffer list')} shows all"
         )
     try:
         registry.env_creator(name)  # knows short names too
@@ -99,10 +101,10 @@ def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
     try:
         _finish(config, files, trainer)
     except KeyboardInterrupt:
-        note(f"stopped before the evaluation ended; the agent is kept: puffer eval {files.argument}")
+        note(f"stopped before the evaluation ended; the agent is kept: {as_typed(f'puffer eval {files.argument}')}")
         return 130
     except PufferError:
-        note(f"the agent was trained, but not evaluated; it is kept: puffer eval {files.argument}")
+        note(f"the agent was trained, but not evaluated; it is kept: {as_typed(f'puffer eval {files.argument}')}")
         raise
     return 0
 
@@ -119,7 +121,8 @@ def _nothing_left(config: Config, files: Run) -> int:
 
 def _stopped(files: Run) -> None:
     if files.checkpoint.exists():
-        note(f"stopped; the checkpoint is {files.checkpoint}; to go on: puffer train --resume {files.argument}")
+        go_on = as_typed(f"puffer train --resume {files.argument}")
+        note(f"stopped; the checkpoint is {files.checkpoint}; to go on: {go_on}")
     else:
         note("stopped before the first checkpoint")
 
@@ -144,7 +147,7 @@ def _finish(config: Config, files: Run, trainer: "Trainer") -> None:
     for path, about in _contents(files, verdict.film.about() if verdict.film else ""):
         if path.exists():
             say(f"  {style(f'{path.name:<20}', 'accent')}{about}")
-    say(f"\nPlay again: {style(f'puffer eval {files.argument}', 'accent')}")
+    say(f"\nPlay again: {style(as_typed(f'puffer eval {files.argument}'), 'accent')}")
 
 
 def _circumstances(config: Config, trainer: "Trainer") -> dict[str, Any]:

@@ -1,13 +1,12 @@
 """Where the virtual environments of isolated stacks are, and how pufferlib is imported in them."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pufferlib
 from pufferlib import _native
 
-__all__ = ["IMAGE_FOLDER", "bootstrap", "find_interpreter", "in_image", "stack_folders", "user_folder"]
+__all__ = ["IMAGE_FOLDER", "bootstrap", "find_interpreter", "stack_folders", "user_folder"]
 
 #: Where the images keep their stacks.
 IMAGE_FOLDER = Path("/opt/stacks")
@@ -29,11 +28,6 @@ sys.meta_path.insert(0, Finder())
 from pufferlib.isolated.host import main
 main(int(sys.argv[1]))
 """
-
-
-def in_image() -> bool:
-    """Whether this is a container of ours, where nothing is installed any more."""
-    return shutil.which("tank-entrypoint") is not None
 
 
 def user_folder() -> Path:

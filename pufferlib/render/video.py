@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
+from pufferlib.commands import way_to_install
 from pufferlib.errors import APIUsageError, BindingMissing
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class VideoWriter:
         try:
             import av
         except ImportError as error:
-            raise BindingMissing("VideoWriter: videos need PyAV; pip install 'pufferlib[train]'") from error
+            raise BindingMissing(f"VideoWriter: videos need PyAV; {way_to_install('train')}") from error
         self.path = Path(path)
         self.frames = self.dropped = 0
         self.fps, self.max_frames = fps, fps * max_seconds

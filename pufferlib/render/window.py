@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pufferlib.commands import way_to_install
 from pufferlib.errors import BindingMissing, PufferError
 from pufferlib.render.terminal import fitting
 from pufferlib.render.text import with_lines
@@ -161,11 +162,10 @@ def _pygame(instead: str) -> Any:
     try:
         import pygame
     except ImportError as error:
-        raise BindingMissing(f"Window: windows need pygame; pip install 'pufferlib[render]', or {instead}") from error
+        raise BindingMissing(f"Window: windows need pygame; {way_to_install('render')}, or {instead}") from error
     if not hasattr(pygame, "Window"):
         raise BindingMissing(
-            f"Window: windows need pygame-ce, got pygame {pygame.ver}; pip uninstall pygame; "
-            "pip install 'pufferlib[render]'"
+            f"Window: windows need pygame-ce, got pygame {pygame.ver}; pip uninstall pygame; {way_to_install('render')}"
         )
     if not has_display():
         raise PufferError(f"Window: there is no display: neither DISPLAY nor WAYLAND_DISPLAY is set; {instead}")

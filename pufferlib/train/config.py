@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.train.suggestions import suggest
 
 __all__ = ["Config", "EvalConfig", "PolicyConfig", "TrainConfig", "VecConfig", "load_config"]
 
@@ -272,8 +273,17 @@ def _checked(where: str, section: str, kind: type, values: dict[str, Any]) -> di
     hints = get_type_hints(kind)
     unknown = [key for key in values if key not in hints]
     if unknown:
-        raise UnknownNameError.of(f"{where}, [{section}]", "key", unknown[0], hints)
+        meant = suggest(f"{section}.{unknown[0]}", _settings())
+        close = [name.removeprefix(f"{section}.") for name in meant]
+        raise UnknownNameError.of(f"{where}, [{section}]", "key", unknown[0], hints, close)
     return {key: _convert(f"{where}: {section}.{key}", hints[key], value) for key, value in values.items()}
+
+
+def _settings() -> list[str]:
+    """Every setting, as ``section.name``."""
+    hints = get_type_hints(Config)
+    sections = [name for name in hints if dataclasses.is_dataclass(hints[name])]
+    return [f"{section}.{name}" for section in sections for name in get_type_hints(hints[section])]
 
 
 def _convert(where: str, hint: Any, value: Any) -> Any:

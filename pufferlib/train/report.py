@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pufferlib.commands import way_to_install
 from pufferlib.errors import APIUsageError, BindingMissing
 from pufferlib.train.episodes import SCORE
 
@@ -72,7 +73,7 @@ def plot_learning_curve(
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise BindingMissing("plot_learning_curve: pictures need matplotlib; pip install 'pufferlib[train]'") from error
+        raise BindingMissing(f"plot_learning_curve: pictures need matplotlib; {way_to_install('train')}") from error
 
     rows = _with_score(metrics)
     score, steps, seconds = (

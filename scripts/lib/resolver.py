@@ -33,7 +33,7 @@ def find_uv() -> str:
     """Return the path of uv."""
     uv = shutil.which("uv", path=f"{ROOT / '.venv' / 'bin'}:{Path(sys.executable).parent}") or shutil.which("uv")
     if uv is None:
-        raise LockError("uv is not installed; try: pip install 'pufferlib[lock]' (or: pip install uv)")
+        raise LockError("uv is not installed; try: pip install uv")
     return uv
 
 

@@ -25,7 +25,7 @@ from pufferlib.vector.ray import pool as ray_pool
 from pufferlib.vector.ray.cluster import cluster_cpus
 from tests.conformance.test_vector_backends import check
 
-ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'pufferlib[ray]'")
+ray = pytest.importorskip("ray", reason="Ray is not installed: puffer install ray")
 
 from ray.cluster_utils import Cluster  # noqa: E402 - only now is it known to be there
 

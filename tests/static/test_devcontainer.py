@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-json5 = pytest.importorskip("json5", reason="json5 reads JSON with comments; it comes with pip install pufferlib[lint]")
+json5 = pytest.importorskip("json5", reason="json5 reads JSON with comments; it comes with pip install -e '.[lint]'")
 yaml = pytest.importorskip("yaml", reason="PyYAML reads compose.yaml")
 
 ROOT = Path(__file__).parents[2]

@@ -225,7 +225,7 @@ def test_the_docs_show_what_a_binding_says_of_itself(copied: Path) -> None:
     edit(copied / "bindings/atari/binding.toml", "GPL-2.0-only", "LGPL-9")
     assert "docs/bindings.md: not made from today's binding.toml files" in lock(copied, "--check").stderr
     lock(copied, "--extras")
-    assert "| LGPL-9 | `pip install 'pufferlib[atari]'` |" in (copied / "docs/bindings.md").read_text()
+    assert "| LGPL-9 | `puffer install atari` |" in (copied / "docs/bindings.md").read_text()
 
 
 def test_the_layer_of_a_new_binding_comes_after_all_others(copied: Path) -> None:

@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc"),
     pytest.mark.skipif(
         any(importlib.util.find_spec(tool) is None for tool in TOOLS),
-        reason=f"needs {', '.join(TOOLS)}: pip install pufferlib[dev]",
+        reason=f"needs {', '.join(TOOLS)}: pip install -e '.[dev]' in a checkout",
     ),
 ]
 

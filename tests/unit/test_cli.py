@@ -18,6 +18,7 @@ from pufferlib import doctor, ocean, registry
 from pufferlib.cli import main
 from pufferlib.cli.resume import check_changes
 from pufferlib.cli.runs import find_run, new_run
+from pufferlib.commands import way_to_install
 from pufferlib.doctor import Finding
 from pufferlib.train import report
 from pufferlib.train.config import Config, load_config
@@ -83,7 +84,7 @@ def test_help_says_what_a_keyword_means_that_the_settings_change(capsys: pytest.
         (["list", "atary"], "puffer list: unknown binding 'atary'; did you mean 'atari'?"),
         (["doctor", "breakout"], "puffer doctor: takes no argument 'breakout'"),
         (["install"], "puffer install: the following arguments are required: NAME"),
-        (["install", "atary"], "puffer install: unknown binding 'atary'; did you mean 'atari'?"),
+        (["install", "atary"], "puffer install: unknown binding or extra 'atary'; did you mean 'atari'?"),
         (["autotune"], "puffer autotune: the following arguments are required: env"),
         (["autotune", "squard"], "unknown environment 'squard'; did you mean 'squared'?"),
         (["autotune", "squared", "--batch", "8"], "unknown flag '--batch'; did you mean '--batch-size'?"),
@@ -93,6 +94,9 @@ def test_help_says_what_a_keyword_means_that_the_settings_change(capsys: pytest.
         (["train", "squard"], "puffer train: unknown environment 'squard'; did you mean 'squared'?"),
         (["train", "squared", "--train.sead", "1"], "unknown flag '--train.sead'; did you mean '--train.seed'"),
         (["train", "squared", "--learning-rate=1"], "did you mean '--train.learning-rate'"),
+        (["train", "squared", "--train.lr", "1"], "flag '--train.lr'; did you mean '--train.learning-rate'?"),
+        (["train", "squared", "--num-envs", "8"], "did you mean '--vec.num-envs' or '--env.num-envs'?"),
+        (["train", "squared", "--trian.seed", "8"], "did you mean '--train.seed' or '--eval.seed'?"),
         (["train", "squared", "--qqq"], "puffer train: unknown flag '--qqq'; see puffer train squared --help"),
         (["train", "squared", "7"], "puffer train: '7' belongs to no flag; see puffer train squared --help"),
         (["train", "squared", "--train.seed"], "puffer train: --train.seed: expected a value"),
@@ -174,7 +178,7 @@ def test_list_all_has_every_binding_and_what_cannot_be_installed(capsys: pytest.
     entries = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)}
     assert entries.keys() == registry.facts().keys()
     assert {name for name, entry in entries.items() if entry["unavailable"]} == {"dmlab", "minerl", "smac"}
-    assert entries["atari"]["install"] == "pip install 'pufferlib[atari]'"
+    assert entries["atari"]["install"] == "puffer install atari"
     assert main(["list", "--all"]) == 0
     text = capsys.readouterr().out
     assert all(f" {name} " in text for name in entries)
@@ -198,7 +202,8 @@ def test_autotune_prints_the_fastest_first(
 
 
 @pytest.mark.parametrize(
-    ("level", "code", "end"), [("ok", 0, "ready"), ("advice", 0, "ready"), ("problem", 1, "see the lines marked ✗")]
+    ("level", "code", "end"),
+    [("ok", 0, "ready"), ("absent", 0, "ready"), ("advice", 0, "ready"), ("problem", 1, "see the lines marked ✗")],
 )
 def test_doctor_prints_findings_and_tells_whether_they_stop_us(
     level: doctor.Level,
@@ -211,8 +216,9 @@ def test_doctor_prints_findings_and_tells_whether_they_stop_us(
     monkeypatch.setattr(doctor, "examine", lambda runs: found)
     assert main(["doctor"]) == code
     text = capsys.readouterr().out
-    assert "✓ python            3.11.7\n" in text
-    assert "wing              bent\n                    → straighten it\n" in text
+    assert "✓ python              3.11.7\n" in text
+    assert "wing                bent\n                      → straighten it\n" in text
+    assert ("✓ wing" in text) == (level == "ok")
     assert text.endswith(end + "\n")
     assert main(["doctor", "--json"]) == code
     report = json.loads(capsys.readouterr().out)
@@ -410,6 +416,34 @@ def test_commands_that_are_shown_can_be_pasted(here: Path, capsys: pytest.Captur
     assert f"puffer eval 'my runs/{run.name}'" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("argv", "command"),
+    [
+        (["--help"], "usage: {} VERB"),
+        (["list", "--help"], "usage: {} list"),
+        (["list"], "Train one: {} train breakout"),
+        (["train"], "for example: {} train breakout; {} list shows all"),
+        (["train", "squared", "--qqq"], "see {} train squared --help"),
+        (["train", "squared", "--help"], "usage: {} train squared"),
+        (["eval"], "for example: {} eval breakout"),
+        (["eval", "squared"], "train one: {} train squared"),
+        (["install"], "see {} install --help"),
+    ],
+)
+def test_commands_that_are_shown_work_where_they_were_run(
+    argv: list[str],
+    command: str,
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PUFFER_COMMAND", "./scripts/tank")
+    main(argv)
+    captured = capsys.readouterr()
+    text = " ".join((captured.out + captured.err).split())
+    assert command.replace("{}", "./scripts/tank") in text
+
+
 def test_an_evaluation_that_fails_tells_where_the_agent_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "squared", *TINY, "--eval.max-steps=1"]) == 1
     error = capsys.readouterr().err
@@ -452,10 +486,16 @@ def test_a_full_disk_ends_with_a_sentence(size_bytes: int, here: Path, capsys: p
 def test_a_missing_package_names_the_command(package: str, here: Path) -> None:
     code = f"import sys; sys.modules[{package!r}] = None; from pufferlib.cli import main; sys.exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", code, "train", "squared", *TINY], capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, "train", "squared", *TINY],
+        env={**os.environ, "PUFFER_COMMAND": "./scripts/tank"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == f"error: puffer: the package {package} is not installed; pip install 'pufferlib[train]'\n"
+    assert done.stderr == f"error: puffer: the package {package} is not installed; {way_to_install('train')}\n".replace(
+        "puffer install", "./scripts/tank install"
+    )
     assert not list(here.glob("runs/*"))
 
 
@@ -464,8 +504,9 @@ def long_run(here: Path) -> Iterator[subprocess.Popen[str]]:
     """A ``puffer train`` that would take hours, after its first update."""
     code = "import sys; from pufferlib.cli import main; sys.exit(main())"
     argv = ["train", "squared", *TINY, "--train.total-timesteps=1000000000"]
+    env = {**os.environ, "PUFFER_COMMAND": "./scripts/tank"}
     with subprocess.Popen(
-        [sys.executable, "-c", code, *argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, *argv], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stdout is not None
@@ -486,6 +527,6 @@ def test_ctrl_c_and_batch_systems_keep_a_checkpoint(
     run = only_run(here)
     assert long_run.returncode == code
     assert f"the checkpoint is runs/{run.name}/checkpoint.pt" in error
-    assert f"puffer train --resume runs/{run.name}" in error
+    assert f"./scripts/tank train --resume runs/{run.name}" in error
     assert "Traceback" not in error
     assert main(["eval", str(run), "--eval.episodes", "1"]) == 0

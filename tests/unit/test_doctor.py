@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pufferlib import doctor
-from pufferlib.doctor import GIB, Finding, Requirement
+from pufferlib import doctor, extras
+from pufferlib.doctor import GIB, Finding
+from pufferlib.extras import Requirement
 
 MEMINFO = "MemTotal: {total} kB\nMemFree: 1 kB\nMemAvailable: {free} kB\n"
 
@@ -197,9 +198,12 @@ def test_torch_is_asked_for_the_card_and_for_the_oldest_that_it_has_code_for(
 @pytest.mark.parametrize(
     ("text", "parsed"),
     [
-        ("numpy<3,>=1.26", Requirement("numpy", (), "", "")),
-        ('torch==2.13.0; extra == "train"', Requirement("torch", (), "2.13.0", "train")),
-        ("pufferlib[atari,test] ; extra == 'dev'", Requirement("pufferlib", ("atari", "test"), "", "dev")),
+        ("numpy<3,>=1.26", Requirement("numpy", (), "", "", "numpy<3,>=1.26")),
+        ('torch==2.13.0; extra == "train"', Requirement("torch", (), "2.13.0", "train", "torch==2.13.0")),
+        (
+            "pufferlib[atari,test] ; extra == 'dev'",
+            Requirement("pufferlib", ("atari", "test"), "", "dev", "pufferlib[atari,test]"),
+        ),
     ],
 )
 def test_requirements(text: str, parsed: Requirement) -> None:
@@ -208,23 +212,38 @@ def test_requirements(text: str, parsed: Requirement) -> None:
 
 def extra(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], import_error: str = "") -> Finding:
     """The finding for an extra that wants wing==1.2 and tail, with these ``versions`` installed."""
-    monkeypatch.setattr(doctor, "_version", lambda name: versions.get(name, ""))
+    monkeypatch.setattr(extras, "version_of", lambda name: versions.get(name, ""))
     monkeypatch.setattr(doctor, "_import_error", lambda *_: import_error)
-    wanted = [Requirement("wing", (), "1.2", "fly"), Requirement("tail", (), "", "fly")]
-    return doctor._extra("fly", wanted, {"wing": "wing"})
+    wanted = [Requirement.parse("wing==1.2"), Requirement.parse("tail")]
+    monkeypatch.setattr(extras, "required", lambda _: wanted)
+    return doctor.extra("fly", {"wing": "wing"})
 
 
 def test_extras(monkeypatch: pytest.MonkeyPatch) -> None:
     complete = extra(monkeypatch, {"wing": "1.2+cpu", "tail": "9"})
     assert (complete.level, complete.value, complete.advice) == ("ok", "wing 1.2+cpu, tail 9", "")
     missing = extra(monkeypatch, {"wing": "1.2"})
-    assert (missing.value, missing.advice) == ("not installed: tail", "pip install 'pufferlib[fly]'")
+    assert (missing.level, missing.value, missing.advice) == ("absent", "not installed: tail", "puffer install fly")
     moved = extra(monkeypatch, {"wing": "1.3", "tail": "9"})
     assert moved.level == "advice"
-    assert moved.advice == "tested with wing 1.2: pip install 'pufferlib[fly]'"
+    assert moved.advice == "tested with wing 1.2: puffer install fly"
     broken = extra(monkeypatch, {"wing": "1.2", "tail": "9"}, "ImportError: libGL.so.1")
     assert (broken.level, broken.value) == ("advice", "ImportError: libGL.so.1")
     assert broken.advice == "pip install --force-reinstall wing==1.2 tail"  # never pufferlib itself
+
+
+def test_what_is_not_installed_is_one_line_and_developers_tools_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "version_of", lambda name: "" if name in ("ray", "pyboy", "uv", "pytest") else "1")
+    monkeypatch.setattr(doctor, "_import_error", lambda *_: "")
+    found = {finding.name: finding for finding in doctor.packages()}
+    assert found["extras"].level == "absent"
+    assert found["extras"].value == "2 not installed: ray, pokemon-red"
+    assert found["extras"].advice.startswith("puffer install NAME brings one")
+    assert found["extras"].data == {"ray": {"versions": {"ray": ""}}, "pokemon-red": {"versions": {"pyboy": ""}}}
+    assert {"extra [train]", "extra [atari]"} <= found.keys()
+    assert not found.keys() & {f"extra [{name}]" for name in ("ray", "pokemon-red", "test", "lint", "lock", "dev")}
+    monkeypatch.setattr(doctor, "in_image", lambda: True)
+    assert doctor.packages()[-1].advice == "the images tank and tank-full have more"
 
 
 def test_imports_are_tried_in_another_process() -> None:
@@ -257,4 +276,6 @@ def test_a_problem_makes_it_unusable() -> None:
 def test_extras_of_nothing_but_extras_are_no_finding() -> None:
     findings = doctor.packages()
     assert all(finding.value for finding in findings)
-    assert "extra [train]" in {finding.name for finding in findings}
+    names = {finding.name for finding in findings}
+    assert "extra [train]" in names
+    assert "extra [common]" not in names

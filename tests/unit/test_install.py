@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from pufferlib import install, registry
+from pufferlib import doctor, extras, install, registry
 from pufferlib.cli import main
+from pufferlib.doctor import Finding
+from pufferlib.errors import UnknownNameError
 
 needs_pip = pytest.mark.skipif(PathFinder.find_spec("pip") is None, reason="pip is not installed, as in the images")
 
@@ -125,9 +127,9 @@ def test_an_isolated_stack_gets_an_environment_of_its_own(
     monkeypatch.setattr(registry, "facts", lambda: {"tiny": replace(facts, isolated="odd")})
     planned = install.plan("tiny")
     assert planned.python == tmp_path / "data/pufferlib/stacks/odd/bin/python"
-    assert install.state(planned.facts) == ""
+    assert install.state(registry.facts()["tiny"]) == ""
     install.install(planned)
-    assert install.state(planned.facts) == "installed"
+    assert install.state(registry.facts()["tiny"]) == "installed"
 
 
 @needs_pip
@@ -144,6 +146,38 @@ def test_missing_debian_packages_are_named_before_anything_starts(
     monkeypatch.setattr(registry, "facts", lambda: {"tiny": replace(known, apt_build={"gcc-of-nobody": "compiled"})})
     with pytest.raises(install.InstallError, match=r"needs gcc-of-nobody, .*run: sudo apt-get install gcc-of-nobody"):
         install.plan("tiny")
+
+
+@needs_pip
+@pytest.mark.parametrize("name", extras.GENERAL)
+def test_an_extra_is_what_the_metadata_require_and_never_this_package_from_an_index(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(install, "_installed", lambda python: {})
+    planned = install.plan(name)
+    (command,) = planned.commands
+    packages = command[command.index("--no-input") + 1 :]
+    pins = [f"{package}=={version}" for package, _, version in planned.changes]
+    assert pins
+    assert packages == (*pins, *(requirement.text for requirement in extras.required()))
+    assert not any(package.startswith("pufferlib") for package in packages)
+
+
+def test_every_extra_for_users_can_be_installed() -> None:
+    assert {*extras.GENERAL, "atari", "pokemon-red"} <= {*extras.names()}
+    assert not {"test", "lint", "lock", "dev"} & {*extras.names()}
+    assert install.plan("pokemon-red").name == "pokemon_red"  # a binding's extra is installed from its lock
+    with pytest.raises(UnknownNameError, match="unknown binding or extra 'trian'; did you mean 'train'"):
+        install.plan("trian")
+
+
+def test_an_extra_that_does_not_import_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    (planned, found) = (install.plan("train"), Finding("extra [train]", "torch 2"))
+    monkeypatch.setattr(doctor, "extra", lambda name: found)
+    assert install.smoke_test(planned) == "its packages were imported"
+    found = Finding("extra [train]", "ImportError: libGL.so.1", "advice", "install it")
+    with pytest.raises(install.InstallError, match=r"train is installed but does not work: ImportError: libGL"):
+        install.smoke_test(planned)
 
 
 def test_what_no_index_has_says_what_to_provide() -> None:
@@ -176,11 +210,11 @@ def test_without_a_terminal_it_does_not_ask_and_plays_the_example(
     facts: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr(install, "install", lambda planned: done.append(planned.facts.name))
+    monkeypatch.setattr(install, "install", lambda planned: done.append(planned.name))
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    monkeypatch.setattr(install, "smoke_test", lambda planned: done.append(planned.facts.example))
+    monkeypatch.setattr(install, "_play", done.append)
     assert main(["install", "tiny"]) == 0
-    assert done == ["tiny", "breakout"]
+    assert done == ["tiny", "tiny/breakout"]
     assert "tiny works: tiny/breakout was played for 10 steps" in capsys.readouterr().out
 
 

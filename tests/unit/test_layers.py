@@ -7,11 +7,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FLOORS = {
-    **dict.fromkeys(("cgroups", "cpus", "errors", "render", "spaces", "seeding", "_native", ""), 0),
+    **dict.fromkeys(("cgroups", "commands", "cpus", "errors", "render", "spaces", "seeding", "_native", ""), 0),
     **dict.fromkeys(("actions", "buffers", "env", "emulation", "ocean"), 1),
     **dict.fromkeys(("vector", "envpool", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
     **dict.fromkeys(("distributions", "features", "lstm", "models", "pytorch"), 3),
-    **dict.fromkeys(("doctor", "install", "sweep", "train"), 4),
+    **dict.fromkeys(("doctor", "extras", "install", "sweep", "train"), 4),
     **dict.fromkeys(("cli", "__main__"), 5),
 }
 HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib"}

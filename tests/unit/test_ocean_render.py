@@ -12,6 +12,7 @@ import pytest
 
 import pufferlib
 from pufferlib import ocean
+from pufferlib.commands import way_to_install
 from pufferlib.errors import APIUsageError
 from pufferlib.render import window as windows
 from pufferlib.render.motion import Motion
@@ -312,7 +313,7 @@ def test_without_pygame_it_names_the_command():
         "except ImportError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "windows need pygame; pip install 'pufferlib[render]', or take render_mode='ansi'" in done.stdout
+    assert f"windows need pygame; {way_to_install('render')}, or take render_mode='ansi'" in done.stdout
 
 
 def test_nothing_but_a_window_loads_pygame():

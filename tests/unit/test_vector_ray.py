@@ -55,7 +55,7 @@ def actor_of(num_envs):
 
 def test_without_ray_the_command_that_installs_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(pufferlib.BindingMissing, match=r"needs Ray; pip install 'pufferlib\[ray\]'"):
+    with pytest.raises(pufferlib.BindingMissing, match="needs Ray; run: puffer install ray, or use the image tank"):
         pufferlib.vector.make(Counter, num_envs=2, num_workers=2, backend=pufferlib.vector.Ray)
 
 

@@ -6,6 +6,7 @@ import os
 import socket
 from typing import Any
 
+from pufferlib.commands import way_to_install
 from pufferlib.cpus import usable_cpus
 from pufferlib.errors import APIUsageError, BindingMissing
 
@@ -34,9 +35,7 @@ def connect() -> Any:
     try:
         ray: Any = importlib.import_module("ray")
     except ImportError as error:
-        raise BindingMissing(
-            f"{WHERE}: this backend needs Ray; pip install 'pufferlib[ray]', or use the image puffertank/tank"
-        ) from error
+        raise BindingMissing(f"{WHERE}: this backend needs Ray; {way_to_install('ray')}") from error
     if not ray.is_initialized():
         quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
         address = os.environ.get(ADDRESS)

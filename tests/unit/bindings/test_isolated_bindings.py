@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import pufferlib
-from pufferlib.bindings import _missing, craftax, kinetix
+from pufferlib import commands
+from pufferlib.bindings import craftax, kinetix
 from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.isolated import find_interpreter, stacks
 
@@ -19,7 +20,7 @@ KINETIX = "kinetix/s/h4_thrust_aim"
 def test_without_its_stack_the_message_says_what_to_run(name, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr(stacks, "IMAGE_FOLDER", tmp_path / "none")
-    monkeypatch.setattr(_missing, "in_image", lambda: False)
+    monkeypatch.setattr(commands, "in_image", lambda: False)
     creator = pickle.loads(pickle.dumps(pufferlib.env_creator(name)))
     binding = name.partition("/")[0]
     with pytest.raises(BindingMissing, match=rf"{name}: needs .*{tmp_path}.*puffer install {binding}.*tank-full"):

@@ -97,6 +97,8 @@ def test_an_int_will_do_for_a_float_and_none_unsets():
     ("overrides", "error", "message"),
     [
         ({"train.lerning_rate": 1.0}, UnknownNameError, "did you mean 'learning_rate'"),
+        ({"train.lr": 1.0}, UnknownNameError, r"\[train\]: unknown key 'lr'; did you mean 'learning_rate'"),
+        ({"train.hidden_size": 1}, UnknownNameError, "did you mean 'policy.hidden_size'"),
         ({"trian.seed": 1}, UnknownNameError, "did you mean 'train'"),
         ({"train.seed": 1.5}, APIUsageError, r"train\.seed must be int, got 1\.5 \(float\)"),
         ({"train.seed": True}, APIUsageError, r"train\.seed must be int, got True \(bool\)"),

@@ -1,0 +1,35 @@
+"""The commands that messages name, as they are typed where this runs."""
+
+import os
+import shutil
+
+__all__ = ["DISTRIBUTION", "as_typed", "in_image", "way_to_install"]
+
+#: Of this package's metadata. No message hands it to pip: package indexes have another project of this name.
+DISTRIBUTION = "pufferlib"
+
+
+def as_typed(command: str) -> str:
+    """``command``, which begins with ``puffer``, with what is typed here instead: ``PUFFER_COMMAND``, where it is set.
+
+    ``scripts/tank`` sets it, because it runs a ``puffer`` that is not on the caller's PATH.
+    """
+    return (os.environ.get("PUFFER_COMMAND") or "puffer") + command.removeprefix("puffer")
+
+
+def in_image() -> bool:
+    """Whether this is a container of ours, where nothing is installed any more."""
+    return shutil.which("tank-entrypoint") is not None
+
+
+def way_to_install(name: str, image: str = "tank", arguments: str = "") -> str:
+    """The end of a message about what is not installed: the command that brings it.
+
+    Args:
+        name: A binding or an extra.
+        image: The smallest that has it.
+        arguments: What to run there instead, where this is an image.
+    """
+    if in_image():
+        return f"this image does not have it, run outside: docker compose run --rm {image} {arguments}".rstrip()
+    return f"run: {as_typed(f'puffer install {name}')}, or use the image {image}, which has it"

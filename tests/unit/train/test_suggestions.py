@@ -1,0 +1,42 @@
+"""Which setting a wrong name may mean."""
+
+import pytest
+
+from pufferlib.train import config, suggestions
+from pufferlib.train.suggestions import suggest
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("train.lr", ["train.learning_rate"]),
+        ("lr", ["train.learning_rate"]),
+        ("train.n_steps", ["train.horizon"]),
+        ("num_steps", ["train.horizon"]),
+        ("train.total_steps", ["train.total_timesteps"]),
+        ("train.total", ["train.total_timesteps"]),
+        ("train.lerning_rate", ["train.learning_rate"]),
+        ("train.batch_size", ["train.minibatch_size"]),
+        ("batch_size", ["vec.batch_size", "train.minibatch_size"]),
+        ("train.hidden_size", ["policy.hidden_size"]),
+        ("train.n_envs", ["vec.num_envs"]),
+        ("use_lstm", ["policy.recurrent"]),
+        ("seed", ["train.seed", "eval.seed"]),
+        ("trian.seed", ["train.seed", "eval.seed"]),
+        ("evall.seed", ["eval.seed", "train.seed"]),
+        ("train.qqqqqq", []),
+        ("train._", []),
+        ("", []),
+    ],
+)
+def test_what_was_meant_comes_first(wrong: str, meant: list[str]) -> None:
+    assert suggest(wrong, config._settings()) == meant
+
+
+def test_every_name_from_elsewhere_means_a_setting_and_is_none_of_the_same_section() -> None:
+    settings = config._settings()
+    names = {setting.partition(".")[2] for setting in settings}
+    assert suggestions._ELSEWHERE.keys() <= names
+    for name, meant in suggestions._MEANT.items():
+        sections = {setting.partition(".")[0] for setting in settings if setting.endswith(f".{meant}")}
+        assert not {f"{section}.{name}" for section in sections} & {*settings}
