@@ -3,12 +3,14 @@
 import functools
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pufferlib.commands import as_typed
 from pufferlib.errors import UnknownNameError
 
 __all__ = ["env_creator", "facts", "folder", "list_envs", "make", "names", "policies", "unknown_env"]
@@ -47,11 +49,28 @@ def env_creator(name: str) -> Callable[..., Any]:
 
 
 def unknown_env(where: str, name: str) -> UnknownNameError:
-    """The error for a name that no environment has: suggests the nearest, of its binding if it names one."""
+    """The error for a name that no environment has.
+
+    Suggests those that bear it elsewhere (``PongNoFrameskip-v4``), or the nearest, of its binding if it names one.
+    """
     everything = list_envs()
-    binding = name.partition("/")[0]
+    binding, _, game = name.partition("/")
     inside = [known for known in everything if known.startswith(f"{binding}/")]
-    return UnknownNameError.of(where, "environment", name, inside or everything)
+    if inside and not game:
+        example = f"{binding}/{facts()[binding].example}"
+        return UnknownNameError(
+            f"{where}: unknown environment {name!r}; {binding} has {len(inside)} of them, for example {example}; "
+            f"{as_typed(f'puffer list {binding}')} shows all"
+        )
+    known = inside or everything
+    same = [other for other in known if _title(other) == _title(name)] if _title(name) else []
+    return UnknownNameError.of(where, "environment", name, known, sorted(same, key=lambda other: "/" not in other)[:2])
+
+
+def _title(name: str) -> str:
+    """What a name says of the game alone: "ALE/SpaceInvaders-v5" and "atari/space_invaders" are "spaceinvaders"."""
+    game = re.split("[/:]", name)[-1].removeprefix("puffer_").lower()
+    return re.sub(r"(-ram)?(noframeskip|deterministic)?-v\d+$|[^a-z0-9]", "", re.sub(r"[_ ]", "", game))
 
 
 def make(name: str, **kwargs: Any) -> Any:

@@ -4,6 +4,7 @@ Exit codes: 0 done; 1 it could not be done, with a sentence that says why; 2 the
 understood; 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
+import errno
 import importlib
 import io
 import os
@@ -27,6 +28,15 @@ VERBS = {
     "list": "list the environments",
     "install": "install third-party environments, each as it is known to work",
     "doctor": "look at this machine, and say what to do where something is missing",
+}
+
+_REMEDIES = {
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "; make room, or choose a folder on another disk with --runs"
+    ),
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS), "; permit writing there, or choose another folder with --runs"
+    ),
 }
 
 EXAMPLES = (
@@ -83,7 +93,7 @@ def _about(error: OSError) -> str:
     except FileNotFoundError:
         return "puffer: the folder that this runs in is gone; go to one that is there, for example: cd"
     where = f"{error.filename}: " if error.filename else ""
-    return f"puffer: {where}{error.strerror or error}; make room or permit writing, or choose another --runs"
+    return f"puffer: {where}{error.strerror or error}{_REMEDIES.get(error.errno or 0, '')}"
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -5,6 +5,7 @@ from typing import Any
 
 import tyro
 from tyro import _errors as rejected  # private, as tyro says itself: its version is pinned, and tests watch this
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from pufferlib import ocean
 from pufferlib.cli.arguments import ENV, split_env
@@ -45,10 +46,34 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "") -> C
 
     with rejected.on_parse_error(refuse):
         chosen: Any = tyro.cli(
-            flags, prog=as_typed(f"{prog} {base.env_name}"), description=_help(base, about), args=rest, config=VALUES
+            flags,
+            prog=as_typed(f"{prog} {base.env_name}"),
+            description=_help(base, about),
+            args=rest,
+            config=VALUES,
+            registry=_as_written(),
         )
     values = {field.name: getattr(chosen, field.name) for field in SECTIONS}
     return dataclasses.replace(base, env={**base.env, **env}, **values)
+
+
+def _as_written() -> ConstructorRegistry:
+    """Makes the help show what a person writes for a number that may be unset: ``INT|None``, not ``{None}|INT``."""
+    registry = ConstructorRegistry()
+
+    @registry.primitive_rule
+    def optional_int(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int | None] | None:
+        if info.type != int | None:
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="INT|None",
+            instance_from_str=lambda words: None if words[0] == "None" else int(words[0]),
+            is_instance=lambda value: value is None or isinstance(value, int),
+            str_from_instance=lambda value: [str(value)],
+        )
+
+    return registry
 
 
 def _refusal(prog: str, base: Config, event: rejected.ParseErrorEvent) -> UsageError | UnknownNameError:

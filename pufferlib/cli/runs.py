@@ -109,7 +109,14 @@ def find_run(where: str, target: str, runs: Path) -> Run:
 
 
 def _new_folder(runs: Path, env_name: str) -> Path:
-    runs.mkdir(parents=True, exist_ok=True)
+    place = runs.absolute()  # fails where the folder that this runs in is gone, whatever --runs says
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise APIUsageError(
+            f"puffer train: --runs must be a folder that can be made and written to, got {place} ({error.strerror}); "
+            "choose another, for example --runs ~/runs"
+        ) from error
     start = datetime.now()
     while True:
         folder = runs / f"{start.strftime(STAMP)}-{_plain(env_name)}"

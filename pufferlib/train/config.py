@@ -39,7 +39,7 @@ _LIMITS: dict[tuple[float, float], str] = {
 
 @dataclass(frozen=True)
 class VecConfig:
-    """How environments are batched; the arguments of ``pufferlib.vector.make``.
+    """How environments are batched; the arguments of pufferlib.vector.make.
 
     Attributes:
         backend: "native" (one environment object that is a batch), "Serial", "Multiprocessing" or "Ray".
@@ -69,8 +69,8 @@ class PolicyConfig:
     """The network.
 
     Attributes:
-        name: A policy of the environment or its binding (a module ``policy``), or of
-            ``pufferlib.models``: "Default", "NatureCNN" or "MixedCNN".
+        name: A policy of the environment or its binding (a module policy), or of
+            pufferlib.models: "Default", "NatureCNN" or "MixedCNN".
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         recurrent: Put an LSTM between the encoder and the decoder.
@@ -116,7 +116,7 @@ class TrainConfig:
         reward_clip: Then limited to plus or minus this; 0 is off.
         checkpoint_interval: Updates between checkpoints; 0 keeps only the one at the end.
         exact_resume: Start new episodes at every checkpoint, so that a run resumed from one of every
-            ``checkpoint_interval`` updates repeats the uninterrupted one byte for byte.
+            checkpoint_interval updates repeats the uninterrupted one byte for byte.
     """
 
     seed: int = 42

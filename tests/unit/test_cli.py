@@ -75,6 +75,15 @@ def test_help_says_what_a_keyword_means_that_the_settings_change(capsys: pytest.
     assert "python -m pydoc pufferlib.ocean.OceanEnv" in text
 
 
+@pytest.mark.parametrize("env", [*ocean.names(), *ocean.python_names(), "atari/pong"])
+def test_help_is_for_people(env: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", env, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "`" not in text
+    assert "--vec.num-workers INT|None" in text
+    assert "{None}" not in text
+
+
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
@@ -92,6 +101,7 @@ def test_help_says_what_a_keyword_means_that_the_settings_change(capsys: pytest.
         (["train"], "puffer train: name an environment first, for example: puffer train breakout"),
         (["train", "--train.seed", "1"], "puffer train: name an environment first"),
         (["train", "squard"], "puffer train: unknown environment 'squard'; did you mean 'squared'?"),
+        (["train", "atari"], "atari has 104 of them, for example atari/breakout; puffer list atari shows all"),
         (["train", "squared", "--train.sead", "1"], "unknown flag '--train.sead'; did you mean '--train.seed'"),
         (["train", "squared", "--learning-rate=1"], "did you mean '--train.learning-rate'"),
         (["train", "squared", "--train.lr", "1"], "flag '--train.lr'; did you mean '--train.learning-rate'?"),
@@ -130,7 +140,11 @@ def test_what_is_not_understood_gets_a_sentence(
         (["train", "squared", "--train.device", "warp"], "train.device must be auto, cpu, cuda"),
         (["train", "squared", "--train.horizon", "0"], "train.horizon must be at least 1, got 0"),
         (["train", "squared", "--env.size", "2026-11-21"], "size must be an int from 2 to 256, got '2026-11-21'"),
-        (["train", "squared", "--runs", "/proc/runs"], "/proc/runs: No such file or directory; make room"),
+        (
+            ["train", "squared", "--runs", "/proc/runs"],
+            "--runs must be a folder that can be made and written to, got /proc/runs (No",
+        ),
+        (["train", "squared", "--runs", __file__], f"got {__file__} (File exists); choose another, for example"),
         (["eval", "squared"], "puffer eval: no run of squared in runs; train one: puffer train squared"),
         (["eval", "."], "has no checkpoint.pt; expected the folder of a run"),
     ],
@@ -479,7 +493,7 @@ def test_a_full_disk_ends_with_a_sentence(size_bytes: int, here: Path, capsys: p
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     captured = capsys.readouterr()
     assert code == 1
-    assert captured.err == "error: puffer: File too large; make room or permit writing, or choose another --runs\n"
+    assert captured.err == "error: puffer: File too large; make room, or choose a folder on another disk with --runs\n"
 
 
 @pytest.mark.parametrize("package", ["torch", "tyro", "rich", "psutil"])

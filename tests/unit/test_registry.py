@@ -62,6 +62,12 @@ def test_creators_survive_pickling(name: str) -> None:
         ("puffer_squard", "squared"),
         ("atari/spaceinvaders", "atari/space_invaders"),
         ("atary/pong", "atari/pong"),
+        ("PongNoFrameskip-v4", "atari/pong"),
+        ("ALE/SpaceInvaders-v5", "atari/space_invaders"),
+        ("Breakout-ramDeterministic-v4", "atari/breakout"),
+        ("HalfCheetah-v4", "mujoco/HalfCheetah-v5"),
+        ("CartPole-v0", "classic/CartPole-v1"),
+        ("procgen:bigfish", "procgen/bigfish"),
     ],
 )
 def test_an_unknown_name_gets_the_nearest(name: str, suggestion: str) -> None:
@@ -75,9 +81,16 @@ def test_a_name_that_is_no_environment_is_refused(name: str) -> None:
         pufferlib.env_creator(name)
 
 
-@pytest.mark.parametrize("name", ["nethack", "nethack/qqqqqq"])
-def test_whoever_names_a_binding_is_shown_its_environments(name: str) -> None:
-    with pytest.raises(pufferlib.UnknownNameError, match=r"; known: nethack/\S+, nethack/[^/]+, nethack/"):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nethack/qqqqqq", r"; known: nethack/\S+, nethack/[^/]+, nethack/"),
+        ("nethack", "nethack has 9 of them, for example nethack/NetHackScore-v0; puffer list nethack shows all"),
+        ("atari/", "atari has 104 of them, for example atari/breakout"),
+    ],
+)
+def test_whoever_names_a_binding_is_shown_its_environments(name: str, message: str) -> None:
+    with pytest.raises(pufferlib.UnknownNameError, match=message):
         pufferlib.make(name)
 
 
