@@ -17,6 +17,16 @@ ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 FOLLOWED_ELSEWHERE = ROOT / "docs" / "add-an-environment.md"  # test_add_an_environment.py builds what it adds
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CONTINUED = "# (continued)"
+# Each program in a module __main__ of its own, as if it had been pasted into a fresh interpreter.
+RUN_EACH = """
+import sys, types
+page, *programs = sys.argv[1:]
+del sys.argv[1:]
+for program in programs:
+    sys.modules["__main__"] = main = types.ModuleType("__main__")
+    exec(compile(program, page, "exec"), vars(main))
+"""
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -30,15 +40,16 @@ def has_python(page: Path) -> bool:
     return page != FOLLOWED_ELSEWHERE and PYTHON.search(page.read_text(encoding="utf-8")) is not None
 
 
-def script_of(page: Path) -> str:
-    """The Python blocks of a page as one script, each line where it stands in the page."""
+def programs_of(page: Path) -> list[str]:
+    """The Python blocks of a page, each with those that continue it; each line where it stands in the page."""
     text = page.read_text(encoding="utf-8")
-    lines = [""] * text.count("\n")
+    programs: list[str] = []
     for block in PYTHON.finditer(text):
-        first = text[: block.start(1)].count("\n")
-        code = block[1].splitlines()
-        lines[first : first + len(code)] = code
-    return "\n".join(lines)
+        if not block[1].startswith(CONTINUED):
+            programs.append("")
+        before = text[: block.start(1)].count("\n") - programs[-1].count("\n")
+        programs[-1] += "\n" * before + block[1]
+    return programs
 
 
 def anchors(page: Path) -> set[str]:
@@ -48,10 +59,8 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if has_python(page)], ids=page_id)
-def test_python_of_the_page_runs(page: Path, tmp_path: Path) -> None:
-    script = tmp_path / f"{page.stem}.py"
-    script.write_text(script_of(page), encoding="utf-8")
-    command = [sys.executable, "-W", "error", script]
+def test_each_block_of_python_runs_copied_alone(page: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", RUN_EACH, str(page), *programs_of(page)]
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path, env=env)
     assert done.returncode == 0, f"{page_id(page)}:\n{done.stdout}{done.stderr}"
