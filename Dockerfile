@@ -5,17 +5,20 @@
 #                                              +-> full -+-> tank-full   + those that plain pip cannot bring
 #                                                        +-> tools -+-> test   + compilers, test and lint tools
 #                                                                   +-> dev    + debugger, git; editable package
-#   base -> uv, build     installer; our wheel, copied last into all but dev
+#   base -> uv, build     installer and certificates; our wheel, copied last into all but dev
 #   deps -> compilers     what makes wheels of bindings that have none
 #
 # Written in version 1.2 of the Dockerfile language, which engine 20.10 speaks without downloading a frontend.
 # docker/README.md explains the arguments, the locks and how to add to an image.
 
 ARG BASE_IMAGE=debian:bookworm-slim
+ARG DEVICE=cpu
 
 FROM ${BASE_IMAGE} AS base
+# Ours is MIT; what is inside has licences of its own, in docs/bindings.md, /usr/share/doc and each package's metadata.
 LABEL org.opencontainers.image.title="PufferTank" \
-      org.opencontainers.image.licenses="MIT"
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.licenses="MIT AND LicenseRef-third-party"
 COPY docker/bin/apt-install docker/bin/pip-install docker/bin/slim /usr/local/sbin/
 COPY docker/apt/base.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
@@ -29,18 +32,18 @@ RUN groupadd --gid 1000 tank \
     && python3 -m venv --without-pip /opt/venv
 # PYTHONSAFEPATH: the working folder is the checkout, and must not shadow the installed package.
 ENV PATH=/opt/venv/bin:$PATH \
+    VIRTUAL_ENV=/opt/venv \
     HOME=/home/tank \
     LANG=C.UTF-8 \
     PYTHONSAFEPATH=1 \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
-    SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt \
-    NVIDIA_VISIBLE_DEVICES=all \
-    NVIDIA_DRIVER_CAPABILITIES=compute,utility
+    SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 WORKDIR /workspace
 ENTRYPOINT ["tini", "-s", "--", "tank-entrypoint"]
 
-# The installer of every later stage. It is mounted where it is needed and lies in no image.
+# The installer, and the certificates with which it reached the package index: the host's (secret `ca`) or the image's
+# own. Only this stage takes the secret: BuildKit 0.13 reads all files of a stage before each RUN that has one.
 FROM base AS uv
 COPY docker/apt/uv.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
@@ -49,7 +52,8 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
 COPY docker/locks/uv.txt /opt/tank/locks/
 RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
     python3 -m venv /opt/uv \
-    && /opt/uv/bin/pip install --no-cache-dir --require-hashes --no-deps -r /opt/tank/locks/uv.txt
+    && /opt/uv/bin/pip install --no-cache-dir --require-hashes --no-deps -r /opt/tank/locks/uv.txt \
+    && cp /etc/ssl/certs/ca-certificates.crt /opt/ca.crt
 
 # What takes debug symbols out of packages that come with them; mounted where it is needed.
 FROM base AS strip
@@ -58,21 +62,30 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install strip
 
-FROM base AS torch
-ARG DEVICE=cpu
+FROM base AS device-cpu
+
+# What the host's driver brings into a container: graphics draws MuJoCo, video encodes. One that cannot run torch's CUDA
+# is refused when the container starts; otherwise torch would see no GPU, and training would run on the CPU.
+FROM base AS device-cuda
+ENV NVIDIA_VISIBLE_DEVICES=all \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics,video \
+    NVIDIA_REQUIRE_CUDA=cuda>=13.0
+
+FROM device-${DEVICE} AS torch
+ARG DEVICE
 ENV TANK_DEVICE=${DEVICE}
+# It stays in the images, for those that are built on them.
+COPY --from=uv /opt/uv/bin/uv /usr/local/bin/
 COPY docker/locks/torch-${DEVICE}.txt /opt/tank/locks/
-RUN --mount=type=bind,from=uv,source=/opt/uv/bin/uv,target=/usr/local/bin/uv \
-    --mount=type=bind,source=docker/wheels,target=/mnt/wheels \
+RUN --mount=type=bind,source=docker/wheels,target=/mnt/wheels \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install "torch-${DEVICE}"
 
 FROM torch AS deps
 COPY docker/locks/core.txt /opt/tank/locks/
-RUN --mount=type=bind,from=uv,source=/opt/uv/bin/uv,target=/usr/local/bin/uv \
-    --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+RUN --mount=type=cache,target=/var/cache/uv \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install core
 
 FROM deps AS envs
@@ -81,9 +94,8 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install envs
 COPY docker/locks/envs.txt /opt/tank/locks/
-RUN --mount=type=bind,from=uv,source=/opt/uv/bin/uv,target=/usr/local/bin/uv \
-    --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+RUN --mount=type=cache,target=/var/cache/uv \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=strip,target=/mnt/strip \
     pip-install envs ray
 COPY docker/bin/binding /usr/local/sbin/
@@ -100,14 +112,14 @@ FROM compilers AS bsuite-wheels
 COPY bindings/bsuite/binding.toml bindings/bsuite/lock.txt bindings/bsuite/build.txt /opt/tank/bindings/bsuite/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding compile bsuite
 
 FROM compilers AS crafter-wheels
 COPY bindings/crafter/binding.toml bindings/crafter/lock.txt bindings/crafter/build.txt /opt/tank/bindings/crafter/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding compile crafter
 
 FROM compilers AS textworld-wheels
@@ -116,14 +128,14 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding compile textworld
 
 FROM compilers AS kinetix-wheels
 COPY bindings/kinetix/binding.toml bindings/kinetix/lock.txt bindings/kinetix/build.txt /opt/tank/bindings/kinetix/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding compile kinetix
 
 FROM compilers AS nmmo-wheels
@@ -132,7 +144,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding compile nmmo
 
 FROM compilers AS minihack-wheels
@@ -141,14 +153,14 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding compile minihack
 
 FROM compilers AS microrts-wheels
 COPY bindings/microrts/binding.toml bindings/microrts/lock.txt bindings/microrts/build.txt /opt/tank/bindings/microrts/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding compile microrts
 
 FROM envs AS common
@@ -157,14 +169,14 @@ FROM envs AS common
 COPY bindings/atari/binding.toml bindings/atari/lock.txt /opt/tank/bindings/atari/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install atari
 
 # bsuite
 COPY bindings/bsuite/binding.toml bindings/bsuite/lock.txt bindings/bsuite/build.txt /opt/tank/bindings/bsuite/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=bsuite-wheels,source=/wheels,target=/mnt/wheels \
     binding install bsuite
 
@@ -174,14 +186,14 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install dmcontrol
 
 # Pokemon Red
 COPY bindings/pokemon_red/binding.toml bindings/pokemon_red/lock.txt /opt/tank/bindings/pokemon_red/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=strip,target=/mnt/strip \
     binding install pokemon_red
 
@@ -189,35 +201,35 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
 COPY bindings/vizdoom/binding.toml bindings/vizdoom/lock.txt /opt/tank/bindings/vizdoom/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install vizdoom
 
 # Box2D
 COPY bindings/box2d/binding.toml bindings/box2d/lock.txt /opt/tank/bindings/box2d/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install box2d
 
 # Butterfly (PettingZoo)
 COPY bindings/butterfly/binding.toml bindings/butterfly/lock.txt /opt/tank/bindings/butterfly/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install butterfly
 
 # Classic control
 COPY bindings/classic/binding.toml bindings/classic/lock.txt /opt/tank/bindings/classic/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install classic
 
 # Crafter
 COPY bindings/crafter/binding.toml bindings/crafter/lock.txt bindings/crafter/build.txt /opt/tank/bindings/crafter/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=crafter-wheels,source=/wheels,target=/mnt/wheels \
     --mount=type=bind,from=strip,target=/mnt/strip \
     binding install crafter
@@ -226,14 +238,14 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
 COPY bindings/magent2/binding.toml bindings/magent2/lock.txt /opt/tank/bindings/magent2/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install magent2
 
 # MiniGrid
 COPY bindings/minigrid/binding.toml bindings/minigrid/lock.txt /opt/tank/bindings/minigrid/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install minigrid
 
 # MuJoCo
@@ -242,14 +254,14 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install mujoco
 
 # OpenSpiel
 COPY bindings/openspiel/binding.toml bindings/openspiel/lock.txt /opt/tank/bindings/openspiel/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install openspiel
 
 # stable-retro
@@ -258,7 +270,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=strip,target=/mnt/strip \
     binding install retro
 
@@ -266,7 +278,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
 COPY bindings/textworld/binding.toml bindings/textworld/lock.txt bindings/textworld/build.txt /opt/tank/bindings/textworld/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=textworld-wheels,source=/wheels,target=/mnt/wheels \
     binding install textworld
 
@@ -276,14 +288,14 @@ FROM common AS full
 COPY bindings/craftax/binding.toml bindings/craftax/lock.txt /opt/tank/bindings/craftax/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install craftax
 
 # Kinetix
 COPY bindings/kinetix/binding.toml bindings/kinetix/lock.txt bindings/kinetix/build.txt /opt/tank/bindings/kinetix/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=kinetix-wheels,source=/wheels,target=/mnt/wheels \
     binding install kinetix
 
@@ -291,14 +303,14 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
 COPY bindings/nethack/binding.toml bindings/nethack/lock.txt /opt/tank/bindings/nethack/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install nethack
 
 # Neural MMO 2
 COPY bindings/nmmo/binding.toml bindings/nmmo/lock.txt bindings/nmmo/build.txt /opt/tank/bindings/nmmo/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=nmmo-wheels,source=/wheels,target=/mnt/wheels \
     binding install nmmo
 
@@ -308,7 +320,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install procgen
 
 # Griddly
@@ -317,14 +329,14 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install griddly
 
 # MiniHack
 COPY bindings/minihack/binding.toml bindings/minihack/lock.txt bindings/minihack/build.txt /opt/tank/bindings/minihack/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=minihack-wheels,source=/wheels,target=/mnt/wheels \
     binding install minihack
 
@@ -332,7 +344,7 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
 COPY bindings/slimevolley/binding.toml bindings/slimevolley/lock.txt /opt/tank/bindings/slimevolley/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install slimevolley
 
 # MicroRTS
@@ -341,7 +353,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=microrts-wheels,source=/wheels,target=/mnt/wheels \
     binding install microrts
 
@@ -353,32 +365,39 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install build tools
 COPY docker/locks/tools.txt /opt/tank/locks/
-RUN --mount=type=bind,from=uv,source=/opt/uv/bin/uv,target=/usr/local/bin/uv \
-    --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+RUN --mount=type=cache,target=/var/cache/uv \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install tools
 
-# The wheel is built beside the stages above, from the build requirements alone and without a network.
-# The cache mount keeps CMake's folder, so that a change compiles only what it touches.
+# The wheel is built beside the stages above, from the build requirements alone, without a network, in an empty folder.
+# ccache knows by content what was compiled before, never by times: no image holds code that is in no source. Builds that
+# run at once share it, and what is damaged in it is compiled again.
 FROM base AS build
 COPY docker/apt/build.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install build
+COPY --from=uv /opt/uv/bin/uv /usr/local/bin/
 COPY docker/locks/build.txt /opt/tank/locks/
-RUN --mount=type=bind,from=uv,source=/opt/uv/bin/uv,target=/usr/local/bin/uv \
-    --mount=type=cache,target=/var/cache/uv \
-    --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
+RUN --mount=type=cache,target=/var/cache/uv \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install build
 WORKDIR /src
 COPY pyproject.toml CMakeLists.txt README.md LICENSE ./
 COPY pufferlib pufferlib
 COPY bindings bindings
-RUN --mount=type=bind,from=uv,source=/opt/uv/bin/uv,target=/usr/local/bin/uv \
-    --mount=type=cache,target=/src/build \
+# The same sources give the same bytes: no file carries the time of the build.
+ENV CMAKE_C_COMPILER_LAUNCHER=ccache \
+    CCACHE_DIR=/var/cache/ccache \
+    CCACHE_NOINODECACHE=1 \
+    CCACHE_MAXSIZE=500M \
+    PYC_INVALIDATION_MODE=CHECKED_HASH \
+    SOURCE_DATE_EPOCH=1577836800
+RUN --mount=type=cache,target=/var/cache/ccache \
     uv build --quiet --no-cache --wheel --offline --no-build-isolation --out-dir /dist \
-    && uv pip install --quiet --no-cache --offline --no-index --no-deps --compile-bytecode --link-mode copy \
-        --prefix /package /dist/*.whl
+    && uv pip install --quiet --no-cache --offline --no-index --no-deps --find-links /dist --compile-bytecode \
+        --link-mode copy --prefix /package pufferlib \
+    && find /package -exec touch --date="@$SOURCE_DATE_EPOCH" {} +
 
 FROM deps AS runtime
 LABEL tank.target="runtime"
@@ -423,8 +442,9 @@ COPY bindings bindings
 # Compiled again by tank-develop, as any user of group venv, after a change of C or Cython; the folder is not
 # the checkout's own build/, which belongs to the compilers and paths of the host.
 ENV SKBUILD_BUILD_DIR=/tmp/pufferlib-build
-RUN groupadd venv && usermod --append --groups venv tank \
-    && tank-develop \
+RUN --mount=type=cache,target=/var/cache/ccache \
+    groupadd venv && usermod --append --groups venv tank \
+    && CMAKE_C_COMPILER_LAUNCHER=ccache CCACHE_DIR=/var/cache/ccache CCACHE_NOINODECACHE=1 tank-develop \
     && rm -r "$SKBUILD_BUILD_DIR" \
     && find /opt/venv -type d -exec chgrp venv {} + -exec chmod g+ws {} +
 USER 1000

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from pufferlib.emulation.layout import Layout
 
 MAX_THREADS: int
+source_hash: str
 
 def ocean_types() -> list[dict[str, Any]]: ...
 

@@ -15,7 +15,7 @@ _APT = ("type=cache,target=/var/cache/apt,sharing=locked", "type=cache,target=/v
 _PYTHON = (
     "type=bind,from=uv,source=/opt/uv,target=/opt/uv",
     "type=cache,target=/var/cache/uv",
-    "type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt",
+    "type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt",
 )
 
 

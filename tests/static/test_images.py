@@ -92,7 +92,7 @@ def test_every_install_checks_hashes() -> None:
     installs = [line for line in text.splitlines() if re.search(r"\bpip install\b", line)]
     assert len(installs) == 3
     for line in installs:
-        ours = "--no-index --no-deps" in line and "/dist/*.whl" in line
+        ours = "--no-index --no-deps --find-links /dist " in line
         assert ours or ("--require-hashes" in line and "--no-deps" in line), line
 
 
@@ -112,6 +112,7 @@ def test_images_leave_out_only_what_nobody_runs(tmp_path: Path) -> None:
         "torch/testing/a.py",
         "triton/a.so",
         "ray/a.py",
+        "torch/bin/torch_shm_manager",
     )
     left = (
         "nvidia/cu13/lib/libcusolverMg.so.13",
@@ -119,6 +120,8 @@ def test_images_leave_out_only_what_nobody_runs(tmp_path: Path) -> None:
         "triton/a.a",
         "torch/tests/a.py",
         "ray/jars/a",
+        "torch/test/cpp/test_api",
+        "torch/bin/protoc",
     )
     for name in kept + left:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -297,7 +300,8 @@ def test_a_gpu_is_asked_for_only_in_the_override() -> None:
 def test_services(name: str) -> None:
     service = compose("compose.yaml")["services"][name]
     assert service["build"]["target"] == name
-    assert service["image"] == f"puffertank/{name}:${{TANK_DEVICE:-cpu}}"
+    assert service["image"] == f"puffertank/{name}:${{TANK_TAG:-${{TANK_DEVICE:-cpu}}}}"
+    assert service["platform"] == "linux/amd64"
     # Never taken from a registry, where the name could belong to anybody.
     assert service["pull_policy"] == "build"
     assert service["user"] == "root", "the entrypoint gives it up for the checkout's owner"
@@ -315,6 +319,61 @@ def test_every_volume_has_a_folder_of_tanks_in_the_image() -> None:
     assert targets == set(folders[1].split())
 
 
+def test_only_one_stage_takes_the_secret_and_hands_on_what_worked() -> None:
+    takers = {name for name, (_, lines) in stages().items() if "type=secret" in "".join(lines)}
+    assert takers == {"uv"}
+    certificates = "--mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt"
+    for line in (line for name, (_, lines) in stages().items() if name != "uv" for line in lines):
+        assert (certificates in line) == bool(re.search(r" (pip-install|binding (compile|install)) ", line)), line
+
+
+def test_the_build_goes_by_content_never_by_the_times_of_files() -> None:
+    build = stages()["build"][1]
+    assert not re.search(r"target=/src|SKBUILD_BUILD_DIR", "".join(build)), "a folder that outlives the build"
+    assert "CMAKE_C_COMPILER_LAUNCHER=ccache" in "".join(build)
+    assert "SOURCE_DATE_EPOCH=" in "".join(build)
+
+
+def test_an_old_driver_is_refused_by_the_cuda_image_alone() -> None:
+    cuda = packages(ROOT / "docker/locks/torch-cuda.txt")
+    major, minor = cuda["nvidia-cuda-runtime"].split(".")[:2]
+    assert f"NVIDIA_REQUIRE_CUDA=cuda>={major}.{minor}" in "".join(stages()["device-cuda"][1])
+    assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics,video" in "".join(stages()["device-cuda"][1])
+    others = [line for name, (_, lines) in stages().items() if name != "device-cuda" for line in lines]
+    assert not [line for line in others if "NVIDIA_" in line]
+
+
+def test_labels_say_what_an_image_is_and_what_it_was_made_from() -> None:
+    (label,) = (line for line in stages()["base"][1] if line.startswith("LABEL"))
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f'org.opencontainers.image.version="{version}"' in label
+    assert 'org.opencontainers.image.licenses="MIT AND LicenseRef-third-party"' in label
+    for service in compose("compose.yaml")["services"].values():
+        names = {name.removeprefix("org.opencontainers.image.") for name in service["build"]["labels"]}
+        assert names == {"revision", "created", "source", "base.name", "base.digest"}
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not here; in CI this runs outside the image")
+def test_labels_name_the_commit_and_what_was_changed_since(tmp_path: Path) -> None:
+    def labels(shell: str) -> list[str]:
+        script = f". {ROOT}/scripts/lib/labels.sh; {shell}; label_images; printf '%s\\n' "
+        script += '"$TANK_REVISION" "$TANK_CREATED" "$TANK_SOURCE"'
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+        assert not done.stderr
+        return done.stdout.split("\n")[:3]
+
+    assert labels("true") == ["", "", ""]
+    (tmp_path / "file").touch()
+    author = "GIT_COMMITTER_DATE=2026-11-22T12:00:00Z git -c user.name=a -c user.email=a -c commit.gpgsign=false"
+    commit = f"git init -q; git add .; {author} commit -qm x; git remote add origin"
+    revision, created, source = labels(f"{commit} https://user:password@example.org/x.git")
+    assert re.fullmatch("[0-9a-f]{40}", revision)
+    assert created.startswith("2026-11-22T12:00:00")
+    assert source == "https://example.org/x.git"
+    (tmp_path / "file").write_text("changed")
+    assert labels("git remote set-url origin /some/folder") == [f"{revision}-dirty", created, ""]
+
+
 def test_secrets_are_neither_arguments_nor_values() -> None:
     assert not re.search(r"(?im)^\s*(ARG|ENV)\s+\S*(KEY|TOKEN|SECRET|PASSWORD)", DOCKERFILE)
     for service in compose("compose.yaml")["services"].values():
@@ -327,4 +386,5 @@ def test_example_settings_are_known_and_commented_out() -> None:
     assert all(not line or line.startswith("#") for line in lines)
     settings = {match[1] for line in lines if (match := re.match(r"#([A-Z_]+)=", line))}
     used = set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "compose.yaml").read_text()))
+    used -= {"TANK_REVISION", "TANK_CREATED", "TANK_SOURCE", "TANK_BASE_DIGEST"}  # labels.sh sets them
     assert settings == used | {"COMPOSE_FILE"}

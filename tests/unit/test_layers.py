@@ -7,7 +7,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FLOORS = {
-    **dict.fromkeys(("cgroups", "commands", "cpus", "errors", "render", "spaces", "seeding", "_native", ""), 0),
+    **dict.fromkeys(("cgroups", "commands", "cpus", "errors", "render", "spaces", "seeding", "source_hash"), 0),
+    **dict.fromkeys(("_native", ""), 0),
     **dict.fromkeys(("actions", "buffers", "env", "emulation", "ocean"), 1),
     **dict.fromkeys(("vector", "envpool", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
     **dict.fromkeys(("distributions", "features", "lstm", "models", "pytorch"), 3),

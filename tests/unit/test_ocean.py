@@ -16,6 +16,7 @@ import pufferlib
 from pufferlib import _native, buffers, ocean
 from pufferlib.ocean.types import env_types
 from pufferlib.seeding import env_seed
+from pufferlib.source_hash import source_hash
 
 RECORDED = Path(__file__).with_name("ocean_trajectories.json")
 
@@ -67,6 +68,22 @@ def test_the_tables_of_all_environments_together_take_less_than_a_megabyte():
     filled, zeroed, in_memory, code = 1, 8, 2, 4
     data = [s for s in sections if s[1] in (filled, zeroed) and s[2] & (in_memory | code) == in_memory]
     assert 2**16 < sum(bytes_ for *_, bytes_ in data) < 2**20
+
+
+def test_the_compiled_code_is_that_of_the_sources_beside_it():
+    assert _native.source_hash == source_hash(Path(ocean.__file__).parents[1])
+
+
+def test_the_hash_of_the_sources_changes_with_names_and_contents(tmp_path):
+    header = tmp_path / "a.h"
+    hashes = {source_hash(tmp_path)}
+    for text in ("int a;", "int b;"):
+        header.write_text(text)
+        hashes.add(source_hash(tmp_path))
+    hashes.add(source_hash(header.rename(tmp_path / "b.h").parent))
+    (tmp_path / "a.py").write_text("only Python")
+    hashes.add(source_hash(tmp_path))
+    assert len(hashes) == 4
 
 
 def test_names_are_those_that_were_built():
