@@ -33,17 +33,11 @@ def make_game(name: str, *, channels_first: bool = False, **options: Any) -> Env
     where = f"box2d/{name}"
     check_switches(where, channels_first=channels_first)
     env: Env = FreshWorld(control_task(where, name, **options))
-    space = env.observation_space
-    assert isinstance(space, Box)
-    if space.dtype == np.float32:
-        env.unwrapped.observation_space = Box(-np.inf, np.inf, space.shape, np.float32)
-    elif channels_first:
-        env = ChannelsFirst(env)
-    return env
+    return ChannelsFirst(env) if channels_first and len(env.observation_space.shape or ()) == 3 else env
 
 
 class FreshWorld(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Gives each episode a Box2D world of its own.
+    """Gives each episode a Box2D world of its own, and numbers bounds that hold: none.
 
     A world keeps the order of its contacts and the numbers that its solver begins with, so that bodies
     which are put into a used one move a little differently, and a seed would not decide everything.
@@ -52,6 +46,9 @@ class FreshWorld(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     def __init__(self, env: Env) -> None:
         RecordConstructorArgs.__init__(self)
         super().__init__(env)
+        space = env.observation_space
+        if space.dtype == np.float32:
+            self.observation_space = Box(-np.inf, np.inf, space.shape, np.float32)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""

@@ -24,8 +24,7 @@ __all__ = ["Seen", "make_game"]
 
 Env = gymnasium.Env[Any, Any]
 
-PICTURES = {"rgb": RGBImgObsWrapper, "rgb_partial": RGBImgPartialObsWrapper}
-VIEWS = ("partial", "full", *PICTURES)
+VIEWS = ("partial", "full", "rgb", "rgb_partial")
 HIGHEST = max(*OBJECT_TO_IDX.values(), *COLOR_TO_IDX.values(), *STATE_TO_IDX.values())
 MISSION = Text(384, min_length=0, charset=string.ascii_letters + string.digits + " ,.'-")
 
@@ -67,11 +66,36 @@ def make_game(
         check_counts(where, max_steps=max_steps)
         options["max_steps"] = max_steps
     env = registered(where, name, options, render_mode)
+    is_picture = view.startswith("rgb")
     if view == "full":
-        env = FullyObsWrapper(env)
-    elif view in PICTURES:
-        env = PICTURES[view](env, tile_size)
-    return Seen(env, direction, mission, is_picture=view in PICTURES)
+        env = AllCells(env)
+    elif is_picture:
+        env = (Picture if view == "rgb" else PartialPicture)(env, tile_size)
+    return Seen(env, direction, mission, is_picture)
+
+
+class AllCells(FullyObsWrapper, RecordConstructorArgs):  # type: ignore[misc]  # minigrid has no types
+    """MiniGrid's view of all cells, which a spec can make again."""
+
+    def __init__(self, env: Env) -> None:
+        RecordConstructorArgs.__init__(self)
+        FullyObsWrapper.__init__(self, env)
+
+
+class Picture(RGBImgObsWrapper, RecordConstructorArgs):  # type: ignore[misc]
+    """MiniGrid's picture of all cells, which a spec can make again."""
+
+    def __init__(self, env: Env, tile_size: int) -> None:
+        RecordConstructorArgs.__init__(self, tile_size=tile_size)
+        RGBImgObsWrapper.__init__(self, env, tile_size)
+
+
+class PartialPicture(RGBImgPartialObsWrapper, RecordConstructorArgs):  # type: ignore[misc]
+    """MiniGrid's picture of what the agent sees, which a spec can make again."""
+
+    def __init__(self, env: Env, tile_size: int) -> None:
+        RecordConstructorArgs.__init__(self, tile_size=tile_size)
+        RGBImgPartialObsWrapper.__init__(self, env, tile_size)
 
 
 class Seen(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):

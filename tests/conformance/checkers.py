@@ -38,7 +38,9 @@ def _check_gymnasium(env: Any, creator: Callable[[], Any]) -> None:
 
         check_by_sb3(env, warn=False)
     if env.spec is not None:
-        gymnasium.make(env.spec).close()
+        again = gymnasium.make(env.spec)
+        assert (str(again), again.observation_space) == (str(env), env.observation_space), "its spec must make it again"
+        again.close()
 
 
 def _check_pettingzoo(env: Any, creator: Callable[[], Any]) -> None:

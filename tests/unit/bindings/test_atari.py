@@ -80,7 +80,7 @@ def test_spaces() -> None:
     observation, _ = env.reset(seed=0)
     assert observation.shape[-3:] == (4, 84, 84)
     assert observation.dtype == np.uint8
-    assert np.shares_memory(env.observations, observation)
+    assert np.array_equal(env.observations[0], observation)
     env.close()
 
 

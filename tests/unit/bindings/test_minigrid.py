@@ -68,6 +68,8 @@ def test_views(view: str, options: dict[str, Any], shape: tuple[int, ...], high:
     assert env.single_observation_space == gymnasium.spaces.Box(0, high, shape, np.uint8)
     observation, _ = env.reset(seed=0)
     assert (observation.max() > 10) == (high == 255)
+    again = gymnasium.make(env.spec)
+    assert np.array_equal(again.reset(seed=0)[0], observation)
     env.close()
 
 
