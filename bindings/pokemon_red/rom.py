@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from pufferlib.errors import APIUsageError
+from pufferlib.isolated.stacks import in_image
 
 __all__ = ["VARIABLE", "default_path", "find_rom"]
 
@@ -41,8 +42,7 @@ def find_rom(path: str | os.PathLike[str] | None = None) -> bytes:
     except OSError as error:
         raise APIUsageError(
             f"pokemon_red/red: expected the cartridge image {_EXPECTED}; {source} is {file}, which cannot be read "
-            f"({error.strerror}); copy the image of your own cartridge to {default_path()}, set {VARIABLE} to where "
-            "it is, or pass rom='...'; pokemon_red/practice needs none"
+            f"({error.strerror}); {_way_to_provide()}; pokemon_red/practice needs none"
         ) from error
     if hashlib.sha1(image, usedforsecurity=False).hexdigest() != _SHA1:
         raise APIUsageError(
@@ -50,6 +50,15 @@ def find_rom(path: str | os.PathLike[str] | None = None) -> bytes:
             "memory lies elsewhere in other versions, so use this one"
         )
     return image
+
+
+def _way_to_provide() -> str:
+    if in_image():  # what is copied into a container is gone with it
+        return (
+            "copy the image of your own cartridge into the checkout, for example as red.gb, and run outside with "
+            f"--env.rom red.gb at the end, or with -e {VARIABLE}=/workspace/red.gb after docker compose run"
+        )
+    return f"copy the image of your own cartridge to {default_path()}, set {VARIABLE} to where it is, or pass rom='...'"
 
 
 def _place(path: str | os.PathLike[str] | None) -> tuple[str, Path]:

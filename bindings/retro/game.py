@@ -11,6 +11,7 @@ import stable_retro
 from gymnasium.spaces import Box
 
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.isolated.stacks import in_image
 
 from .._options import check_counts, check_render_mode
 
@@ -192,9 +193,18 @@ def _check_rom(where: str, name: str) -> None:
         with open(path, encoding="utf-8") as file:
             digests = " or ".join(file.read().split())
         raise APIUsageError(
-            f"{where}: expected its cartridge image (SHA-1 {digests}), which is not imported; put your own into a "
-            "folder and run: python -m stable_retro.import FOLDER; retro/Airstriker-Genesis-v0 needs none"
+            f"{where}: expected its cartridge image (SHA-1 {digests}), which is not imported; {_way_to_import(where)}; "
+            "retro/Airstriker-Genesis-v0 needs none"
         ) from error
+
+
+def _way_to_import(where: str) -> str:
+    if in_image():  # what is imported into a container is gone with it: the same one goes on to train
+        return (
+            "put your own into a folder of the checkout, for example roms, and run outside: docker compose run --rm "
+            f'--entrypoint bash tank -c "python -m stable_retro.import roms && tank-entrypoint train {where}"'
+        )
+    return "put your own into a folder and run: python -m stable_retro.import FOLDER"
 
 
 def _check_known(where: str, kind: str, value: str | None, known: list[str]) -> None:

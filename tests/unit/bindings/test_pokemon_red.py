@@ -1,6 +1,7 @@
 """The Pokemon Red binding, on its practice cartridge: rewards, places, states, and what it says about a wrong ROM."""
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,18 @@ def test_an_unknown_option_or_name_is_answered_with_the_nearest() -> None:
         pufferlib.make("pokemon_red/practice", framskip=4)
     with pytest.raises(UnknownNameError, match="did you mean 'red'"):
         pokemon_red.env_creator("rad")
+
+
+def test_in_a_container_the_rom_is_asked_for_in_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.delenv(rom.VARIABLE, raising=False)
+    for image, way in (
+        (False, f"to {rom.default_path()}, set {rom.VARIABLE} to where it is"),
+        (True, f"with --env.rom red.gb at the end, or with -e {rom.VARIABLE}=/workspace/red.gb"),
+    ):
+        monkeypatch.setattr(rom, "in_image", lambda image=image: image)
+        with pytest.raises(APIUsageError, match=re.escape(way)):
+            rom.find_rom()
 
 
 def test_the_rom_is_looked_for_in_three_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

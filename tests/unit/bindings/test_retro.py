@@ -1,5 +1,6 @@
 """The stable-retro binding: names, games that take turns, actions, ends, and what it says without a ROM."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,16 @@ def test_max_frames_cuts_the_game_off() -> None:
     env.close()
 
 
-def test_a_game_without_its_rom_says_which_and_how() -> None:
-    with pytest.raises(APIUsageError, match=r"cartridge image \(SHA-1 7f57eace.*python -m stable_retro.import FOLDER"):
+@pytest.mark.parametrize(
+    ("image", "way"),
+    [
+        (False, "run: python -m stable_retro.import FOLDER;"),
+        (True, 'bash tank -c "python -m stable_retro.import roms && tank-entrypoint train retro/1942-Nes-v0";'),
+    ],
+)
+def test_a_game_without_its_rom_says_which_and_how(monkeypatch: pytest.MonkeyPatch, image: bool, way: str) -> None:
+    monkeypatch.setattr("pufferlib.bindings.retro.game.in_image", lambda: image)
+    with pytest.raises(APIUsageError, match=rf"cartridge image \(SHA-1 7f57eace.*{re.escape(way)}"):
         pufferlib.make("retro/1942-Nes-v0")
 
 
