@@ -10,7 +10,16 @@ from pufferlib.buffers import Array, BufferSource, set_buffers
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, action_array, check_native_spaces, joint_space
 
-__all__ = ["AUTORESET_MODES", "Autoreset", "Infos", "PufferEnv", "Received", "Stepped"]
+__all__ = [
+    "AUTORESET_MODES",
+    "Autoreset",
+    "Infos",
+    "PufferEnv",
+    "Received",
+    "Stepped",
+    "reset_values",
+    "step_values",
+]
 
 Infos = list[dict[str, Any]]
 Stepped = tuple[Array, Array, Array, Array, Infos]
@@ -137,8 +146,12 @@ class PufferEnv:
         return int(self.num_agents)
 
     def async_reset(self, seed: int | None = None) -> None:
-        """Start new episodes; ``recv`` returns their first observations."""
-        _, self._infos = self.reset(seed)
+        """Start new episodes; ``recv`` returns their first observations.
+
+        Raises:
+            APIUsageError: ``reset`` does not return two values.
+        """
+        _, self._infos = reset_values(self, self.reset(seed))
         self.rewards[:] = 0
         self.terminals[:] = False
         self.truncations[:] = False
@@ -148,7 +161,7 @@ class PufferEnv:
         """Act with every agent once; ``recv`` returns what came of it.
 
         Raises:
-            APIUsageError: What came before was not received.
+            APIUsageError: What came before was not received, or ``step`` does not return five values.
         """
         if self._ready:
             raise APIUsageError(
@@ -156,7 +169,7 @@ class PufferEnv:
             )
         if not isinstance(actions, np.ndarray):
             actions = action_array(f"{type(self).__name__}.send", actions)
-        *_, self._infos = self.step(actions)
+        *_, self._infos = step_values(self, self.step(actions))
         self._ready = True
 
     def recv(self) -> Received:
@@ -185,3 +198,32 @@ class PufferEnv:
             self.agent_ids,
             self.masks,
         )
+
+
+def reset_values(env: object, outcome: Any) -> tuple[Any, Any]:
+    """The observations and infos that ``env.reset`` returned.
+
+    Raises:
+        APIUsageError: It returned something else.
+    """
+    if isinstance(outcome, tuple | list) and len(outcome) == 2:
+        return outcome[0], outcome[1]
+    raise APIUsageError(
+        f"{type(env).__name__}: reset must return observations and infos, got {type(outcome).__name__}; "
+        "return self.observations, []"
+    )
+
+
+def step_values(env: object, outcome: Any) -> tuple[Any, ...]:
+    """The observations, rewards, terminals, truncations and infos that ``env.step`` returned.
+
+    Raises:
+        APIUsageError: It returned something else.
+    """
+    if isinstance(outcome, tuple | list) and len(outcome) == 5:
+        return tuple(outcome)
+    got = f"{len(outcome)} values" if isinstance(outcome, tuple | list) else f"{outcome!r:.80}"
+    raise APIUsageError(
+        f"{type(env).__name__}: step must return observations, rewards, terminals, truncations and infos, got {got}; "
+        "return exactly these five"
+    )

@@ -16,13 +16,15 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import allocate, layout
-from pufferlib.env import AUTORESET_MODES
+from pufferlib.env import AUTORESET_MODES, reset_values, step_values
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.spaces import check_native_spaces, joint_space
 
 __all__ = ["ContractError", "check_env"]
 
 OUTCOMES = ("observations", "rewards", "terminals", "truncations", "masks")
+FINAL = "final_observations"
+MARKS = 0x55, 0xAA  # two bytes of which no bit is the same
 Step = dict[str, npt.NDArray[Any]]
 
 
@@ -38,13 +40,15 @@ def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
     their space and rewards finite; absent agents have reward 0 and no ends (with "same_step" an
     agent may leave in the step that ends it, and what it earned there counts); infos are dicts;
     and the same seed and actions give the same bytes again. What follows the end of an episode must
-    be what ``autoreset`` says; of an environment that takes it as a keyword, every mode is played.
+    be what ``autoreset`` says, with "same_step" also that a truncation writes ``final_observations``;
+    of an environment that takes ``autoreset`` as a keyword, every mode is played. A native environment
+    says of each end either that it is terminal or that it is a truncation.
 
     Args:
         env: A ``PufferEnv`` or emulated environment, or a class or function that makes one; only
             with the latter are ``buf`` and the modes tested, and ``close`` called.
         seed: Of the environment and of the actions.
-        steps: To play, twice.
+        steps: To play, twice. Make it long enough for episodes to end: ends that never come are not checked.
 
     Raises:
         ContractError: The first thing that is wrong.
@@ -69,16 +73,32 @@ def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
 def _check_running(env: Any, seed: int, steps: int) -> None:
     _check_spaces(env)
     _check_arrays(env)
-    first, second = (list(_play(env, seed, steps)) for _ in range(2))
+    first, second = (list(_play(env, seed, steps, mark)) for mark in MARKS)
     for index, (before, after) in enumerate(zip(first, second, strict=True)):
         for name in before:
             if before[name].tobytes() != after[name].tobytes():
-                raise _broken(
-                    env, f"the same seed must give the same {name}, got others in step {index}", "draw only from seed"
-                )
+                raise _differs(env, name, index, before[name], after[name])
+        if FINAL in before:
+            _check_inside(env, FINAL, before[FINAL], before["truncations"])
 
     if not env.emulated:  # of those the loop around them resets
         _check_ends(env, first)
+
+
+def _differs(env: Any, name: str, index: int, before: npt.NDArray[Any], after: npt.NDArray[Any]) -> ContractError:
+    if name != FINAL:
+        return _broken(
+            env, f"the same seed must give the same {name}, got others in step {index}", "draw only from seed"
+        )
+    row = next(
+        row for row, pair in enumerate(zip(before, after, strict=True)) if pair[0].tobytes() != pair[1].tobytes()
+    )
+    return _broken(
+        env,
+        f"with autoreset 'same_step' {FINAL} must have the last observation of an agent that is truncated, "
+        f"got row {row} not written in step {index}",
+        f"before the next episode begins: self.{FINAL}[rows] = self.observations[rows]",
+    )
 
 
 def _takes(creator: Callable[..., Any], keyword: str) -> bool:
@@ -110,23 +130,20 @@ def _check_ends(env: Any, played: list[Step]) -> None:
         over = ended | (over & (env.autoreset == "disabled"))
         rows = np.repeat(over, env.num_agents // games)
         if env.autoreset != "same_step" and rows.any():
-            _check_pause(
-                env,
-                {name: array[rows] for name, array in before.items()},
-                {name: array[rows] for name, array in after.items()},
-            )
+            _check_pause(env, before, after, rows)
 
 
-def _check_pause(env: Any, before: Step, after: Step) -> None:
+def _check_pause(env: Any, before: Step, after: Step, rows: npt.NDArray[np.bool_]) -> None:
     quiet = ["rewards", "terminals", "truncations", *(["masks"] if env.autoreset == "disabled" else [])]
     for name in quiet:
-        if after[name].any():
+        if after[name][rows].any():
             raise _broken(
                 env,
-                f"with autoreset {env.autoreset!r} {name} must be 0 in the step after the end, got {after[name]}",
+                f"with autoreset {env.autoreset!r} {name} must be 0 in the step after the end, "
+                f"got {_first(after[name], rows)}",
                 "leave the rows of a game that is over alone",
             )
-    if env.autoreset == "disabled" and before["observations"].tobytes() != after["observations"].tobytes():
+    if env.autoreset == "disabled" and before["observations"][rows].tobytes() != after["observations"][rows].tobytes():
         raise _broken(
             env,
             "with autoreset 'disabled' a game that is over must keep its last observation, got another",
@@ -166,23 +183,39 @@ def _check_adoption(made: Any, creator: Callable[..., Any]) -> Any:
     return env
 
 
-def _play(env: Any, seed: int, steps: int) -> Iterator[Step]:
-    """Yield copies of the arrays after a reset and after each step."""
-    arrays = {name: getattr(env, name) for name in OUTCOMES}
+def _play(env: Any, seed: int, steps: int, mark: int) -> Iterator[Step]:
+    """Yield copies of the arrays after a reset and after each step.
+
+    Before each step ``final_observations`` is filled with the byte ``mark``. What a truncation leaves of
+    it differs between two plays with different marks, as nothing else may.
+    """
+    arrays = {name: getattr(env, name) for name in (*OUTCOMES, FINAL)}
     actions = joint_space(env.single_action_space, env.num_agents)
     actions.seed(seed)
     acted = np.zeros(env.num_agents, bool)
+    same_step = not env.emulated and env.autoreset == "same_step"
     for index in range(steps + 1):
         if index == 0 or env.done:
-            observations, infos = env.reset(seed=None if index else seed)
+            observations, infos = _values(reset_values, env, env.reset(seed=None if index else seed))
             returned = {"observations": observations}
         else:
-            *values, infos = env.step(actions.sample())
+            arrays[FINAL].reshape(-1).view(np.uint8)[:] = mark
+            *values, infos = _values(step_values, env, env.step(actions.sample()))
             returned = dict(zip(OUTCOMES, values, strict=False))
         _check_result(env, arrays, returned, infos, arrays["masks"] | acted)
-        acted = arrays["masks"] & (not env.emulated and env.autoreset == "same_step")
-        meaningful = {"masks", *returned}  # after a reset nobody looks at rewards and ends
-        yield {name: arrays[name].copy() for name in meaningful}
+        acted = arrays["masks"] & same_step
+        shown = {name: arrays[name].copy() for name in {"masks", *returned}}  # after a reset nobody looks at the others
+        if same_step and "truncations" in shown:
+            shown[FINAL] = arrays[FINAL].copy()
+            shown[FINAL][~shown["truncations"]] = 0
+        yield shown
+
+
+def _values(values_of: Callable[..., tuple[Any, ...]], env: Any, outcome: Any) -> tuple[Any, ...]:
+    try:
+        return values_of(env, outcome)
+    except APIUsageError as error:
+        raise ContractError(str(error)) from None
 
 
 def _check_result(
@@ -204,19 +237,49 @@ def _check_result(
 
 
 def _check_values(env: Any, arrays: Step, involved: npt.NDArray[np.bool_]) -> None:
-    space: Box = env.single_observation_space
-    seen = arrays["observations"][arrays["masks"]]
-    inside = (seen >= space.low) & (seen <= space.high)
-    if not inside.all():
-        worst = seen[~inside].ravel()[0]
-        raise _broken(env, f"observations must be in {space}, got {worst}", "widen the space or clip the observation")
-    if not np.isfinite(arrays["rewards"]).all():
-        raise _broken(env, f"rewards must be finite, got {arrays['rewards']}", "look for a division by zero")
+    _check_inside(env, "observations", arrays["observations"], arrays["masks"])
+    unreal = ~np.isfinite(arrays["rewards"])
+    if unreal.any():
+        raise _broken(
+            env, f"rewards must be finite, got {_first(arrays['rewards'], unreal)}", "look for a division by zero"
+        )
     for name in ("rewards", "terminals", "truncations"):
         if arrays[name][~involved].any():
             raise _broken(
-                env, f"{name} of absent agents must be 0, got {arrays[name]}", "clear the rows of masked agents"
+                env,
+                f"{name} of absent agents must be 0, got {_first(arrays[name], ~involved)}",
+                "clear the rows of masked agents",
             )
+    both = arrays["terminals"] & arrays["truncations"]
+    if both.any() and not env.emulated:
+        raise _broken(
+            env,
+            f"an episode has one end, terminal or truncation, got both in row {_first_row(both)}",
+            "what has ended by itself was not cut off: self.truncations[:] = late & ~self.terminals",
+        )
+
+
+def _check_inside(env: Any, name: str, observations: npt.NDArray[Any], rows: npt.NDArray[np.bool_]) -> None:
+    space: Box = env.single_observation_space
+    seen = observations[rows]
+    outside = ~((seen >= space.low) & (seen <= space.high))
+    if outside.any():
+        row = np.flatnonzero(rows)[_first_row(outside)]
+        raise _broken(
+            env,
+            f"{name} must be in {space}, got {seen[outside][0]} in row {row}",
+            "widen the space or clip the observation",
+        )
+
+
+def _first(array: npt.NDArray[Any], rows: npt.NDArray[np.bool_]) -> str:
+    """The first number of ``rows`` that is not 0, and where it is."""
+    row = _first_row(rows & (array != 0))
+    return f"{array[row]} in row {row}"
+
+
+def _first_row(wrong: npt.NDArray[np.bool_]) -> int:
+    return int(np.argwhere(wrong)[0][0])
 
 
 def _broken(env: Any, problem: str, advice: str) -> ContractError:

@@ -5,6 +5,7 @@ from libc.stdint cimport uint32_t
 cdef extern from "Python.h":
     Py_ssize_t PyDict_GET_SIZE(object mapping) noexcept
 
+from pufferlib.env import reset_values, step_values
 from pufferlib.errors import APIUsageError
 
 cdef tuple OUTCOME = ("observations", "rewards", "terminals", "truncations")
@@ -60,13 +61,7 @@ cdef class NativeMember(Member):
         self.are_few = self.arrays[0].nbytes <= ALWAYS_LOOKED_AT
 
     cdef int begin(self, seed, list infos) except -1:
-        outcome = self.env.reset(seed=seed)
-        if not isinstance(outcome, (tuple, list)) or len(outcome) != 2:
-            raise APIUsageError(
-                f"{type(self.env).__name__}: reset must return observations and infos, got {type(outcome).__name__}; "
-                "return self.observations, []"
-            )
-        observations, news = outcome
+        observations, news = reset_values(self.env, self.env.reset(seed=seed))
         self.check_in_place(0, observations)
         self.check_others()
         for array in self.arrays[1:]:
@@ -100,8 +95,7 @@ cdef class NativeMember(Member):
     cdef tuple step(self):
         outcome = self.env.step(self.actions)
         if type(outcome) is not tuple or len(<tuple>outcome) != 5:
-            outcome = five_values(outcome, type(self.env).__name__,
-                                  "observations, rewards, terminals, truncations and infos", "; return exactly these five")
+            outcome = step_values(self.env, outcome)
         return <tuple>outcome
 
     cdef int collect(self, news, list infos) except -1:

@@ -270,6 +270,17 @@ def test_asynchronous_calls():
     assert env.recv()[4] == []
 
 
+def test_asynchronous_calls_of_methods_that_return_too_little():
+    env = Any()
+    env.reset, env.step = lambda seed: env.observations, lambda actions: None
+    with pytest.raises(APIUsageError, match=r"Any: reset must return observations and infos, got ndarray; return self"):
+        env.async_reset()
+    with pytest.raises(APIUsageError, match=r"Any: step must return observations, .* and infos, got None; return"):
+        env.send([0, 1])
+    with pytest.raises(APIUsageError, match="nothing to receive"):
+        env.recv()
+
+
 @pytest.mark.parametrize("method", ["reset", "step", "close"])
 def test_methods_to_define(method):
     class Bare(Any):

@@ -39,6 +39,7 @@ def test_a_good_environment_passes():
     check_env(env)
     assert not env.closed
     check_env(lambda buf=None: Good(buf))
+    check_env(CutsOff)
 
 
 class Copies(Good):
@@ -63,7 +64,7 @@ class Leaves(Good):
 class Undefined(Good):
     def step(self, actions):
         result = super().step(actions)
-        self.rewards[0] = np.nan
+        self.rewards[1] = np.nan
         return result
 
 
@@ -96,6 +97,62 @@ class Retyped(Good):
         self.rewards = np.zeros(3)
 
 
+class Mute(Good):
+    def step(self, actions):
+        super().step(actions)
+
+
+class Curt(Good):
+    def reset(self, seed=None):
+        return super().reset(seed)[0]
+
+
+class CutsOff(Good):
+    """Truncates its second agent in every fifth step."""
+
+    def reset(self, seed=None):
+        self.clock = 0
+        return super().reset(seed)
+
+    def step(self, actions):
+        result = super().step(actions)
+        self.clock += 1
+        self.truncations[1] = self.clock % 5 == 0
+        if self.truncations[1]:
+            self.keep()
+        return result
+
+    def keep(self):
+        self.final_observations[:] = self.observations
+
+
+class ForgetsTheEnd(CutsOff):
+    def keep(self):
+        pass
+
+
+class KeepsHalf(CutsOff):
+    def keep(self):
+        self.final_observations[1, 0] = self.observations[1, 0]
+
+
+class KeepsAnother(CutsOff):
+    def keep(self):
+        self.final_observations[:] = self.observations + 5
+
+
+class ReplacesTheEnd(CutsOff):
+    def keep(self):
+        self.final_observations = self.observations.copy()
+
+
+class EndsTwice(CutsOff):
+    def step(self, actions):
+        result = super().step(actions)
+        self.terminals[:] = self.truncations
+        return result
+
+
 class Unready(Good):
     def __init__(self, buf=None):
         self.num_agents = 2
@@ -112,12 +169,19 @@ class WrongSpace(Good):
     [
         (Copies, r"Copies: observations must be returned as self.observations, got another object; return"),
         (Replaces, r"observations must stay the same array, got another; write in place: self.observations\[:\]"),
-        (Leaves, r"observations must be in Box.*, got 2.0; widen"),
-        (Undefined, r"rewards must be finite, got \[nan"),
+        (Leaves, r"observations must be in Box.*, got 2.0 in row 1; widen"),
+        (Undefined, r"rewards must be finite, got nan in row 1; look"),
+        (Mute, r"Mute: step must return observations, rewards, .* and infos, got None; return exactly these five"),
+        (Curt, r"Curt: reset must return observations and infos, got ndarray; return self.observations, \[\]"),
+        (ForgetsTheEnd, r"final_observations must have the last .* got row 1 not written in step 5; before .* begins"),
+        (KeepsHalf, r"final_observations must have the last .* got row 1 not written in step 5"),
+        (KeepsAnother, r"final_observations must be in Box.*, got \d.* in row 1"),
+        (ReplacesTheEnd, r"final_observations must stay the same array, got another; write in place"),
+        (EndsTwice, r"an episode has one end, terminal or truncation, got both in row 1; what has ended by itself"),
         (Unseeded, r"the same seed must give the same observations, got others in step 0"),
         (Talks, r"infos must be a list of dicts, got \{\}; return \[\]"),
         (IgnoresBuf, r"observations must be the array given in buf, got another; pass buf on"),
-        (PaysGhosts, r"rewards of absent agents must be 0"),
+        (PaysGhosts, r"rewards of absent agents must be 0, got 1.0 in row 0; clear"),
         (Retyped, r"rewards must be an array float32 \(3,\), got float64 \(3,\)"),
         (Unready, r"single_observation_space is missing; call super"),
         (WrongSpace, r"single_action_space must be Discrete, MultiDiscrete or Box, got None"),
@@ -200,9 +264,9 @@ def test_every_mode_that_an_environment_knows_is_played():
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (PaysForResets, "with autoreset 'next_step' rewards must be 0 in the step after the end"),
+        (PaysForResets, "with autoreset 'next_step' rewards must be 0 in the step after the end, got 1.0 in row 0"),
         (MovesOn, "with autoreset 'disabled' a game that is over must keep its last observation"),
-        (StaysPresent, "with autoreset 'disabled' masks must be 0 in the step after the end"),
+        (StaysPresent, "with autoreset 'disabled' masks must be 0 in the step after the end, got True in row 0"),
         (HasItsOwn, "autoreset must be 'next_step' when asked for, got 'same_step'"),
     ],
 )
