@@ -7,48 +7,31 @@ import importlib.machinery
 import inspect
 import io
 import os
-import pickle
 import sys
 import threading
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.messages import named
-from pufferlib.vector.plan import EnvPlan
 
-__all__ = ["pickle_by_value", "pickle_envs"]
+__all__ = ["pickle_by_value"]
 
 _registering = threading.Lock()  # cloudpickle has one list for all threads of what goes by value
 
 
-def pickle_envs(plans: Sequence[EnvPlan]) -> bytes:
-    """``plans`` as bytes that ``pickle.loads`` restores in a worker.
-
-    Functions and classes of scripts, notebooks and other modules that a worker could not import
-    are sent by value.
-
-    Raises:
-        APIUsageError: A creator or an argument cannot be sent.
-    """
-    try:
-        return pickle_by_value(tuple(plans))
-    except Exception as error:
-        raise APIUsageError(
-            f"vector.make: this backend must be able to pickle creators and arguments, got {error}; "
-            "create what cannot be sent (files, locks, windows) inside the creator, or use backend=Serial"
-        ) from error
-
-
 def pickle_by_value(value: object) -> bytes:
-    """``value`` as bytes that ``pickle.loads`` restores in a worker, as ``pickle_envs`` does.
+    """``value`` as bytes that ``pickle.loads`` restores in a worker.
+
+    Functions, classes and modules that a worker could not import, as those of scripts and notebooks, are
+    sent by value.
 
     Raises:
-        PicklingError: It cannot be sent; says where in it the reason is.
+        APIUsageError: Something in it cannot be sent.
     """
     data = io.BytesIO()
     with _registering, contextlib.ExitStack() as stack:
@@ -56,7 +39,11 @@ def pickle_by_value(value: object) -> bytes:
         try:
             sender.dump(value)
         except Exception as error:
-            raise pickle.PicklingError(f"{error}{sender.find_place()}") from error
+            raise APIUsageError(
+                "vector.make: this backend must be able to pickle creators and arguments, "
+                f"got {error}{sender.find_place()}; "
+                "create what cannot be sent (files, locks, windows) inside the creator, or use backend=Serial"
+            ) from error
     return data.getvalue()
 
 

@@ -385,7 +385,31 @@ def test_auto_takes_the_cpus_of_the_cluster():
     assert cluster_cpus() == 6
 
 
+def test_actors_use_whatever_a_script_defines():
+    command = [sys.executable, "-m", "tests.script_with_everything", "Ray"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.returncode, done.stdout) == (0, "everything works\n"), done.stderr
+
+
+def test_actors_have_today_s_search_path_variables_and_folder(monkeypatch, tmp_path):
+    def on_step():
+        module = __import__("module_of_today")
+        return [{"name": module.__name__, "value": os.environ.get("TANK"), "folder": os.getcwd()}]
+
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "module_of_today.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path / "lib"))
+    monkeypatch.chdir(tmp_path)
+    for value in ("one", "two"):
+        monkeypatch.setenv("TANK", value)
+        with make(num_envs=1, num_workers=1, env_kwargs={"on_step": on_step}) as vecenv:
+            vecenv.reset()
+            told = {"name": "module_of_today", "value": value, "folder": str(tmp_path)}
+            assert vecenv.step([0])[4] == [told]
+
+
 SCRIPT = """
+import os, subprocess, sys
 import gymnasium, pufferlib, pufferlib.vector
 
 class Env(pufferlib.PufferEnv):
@@ -411,16 +435,22 @@ for _ in range(2):  # the second one forgets to close
     print(vecenv.step([0, 1, 0, 1])[0].shape)
     if _ == 0:
         vecenv.close()
+
+import ray
+address = ray.get_runtime_context().gcs_address
+strange = f"from ray._raylet import GcsClient; GcsClient(address={address!r})"
+done = subprocess.run([sys.executable, "-c", strange], env={"HOME": "/nowhere"}, capture_output=True, text=True)
+print("refused" if "Authentication token is missing" in done.stderr else done)
 """
 
 
-def test_without_a_cluster_one_is_started_and_ends_with_the_script(tmp_path, monkeypatch):
+def test_without_a_cluster_one_is_started_refuses_strangers_and_ends_with_the_script(tmp_path, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS")
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, str(tmp_path / "script.py")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         out, err = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, out, err) == (0, "(4, 1)\n" * 2, "")
+    assert (process.returncode, out, err) == (0, "(4, 1)\n" * 2 + "refused\n", "")
     wait_for(lambda: not list(raylets_of(process.pid)))
 
 

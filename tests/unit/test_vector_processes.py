@@ -33,7 +33,7 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, WorkerError
 from pufferlib.seeding import env_seed
-from pufferlib.vector.pickling import pickle_envs
+from pufferlib.vector.pickling import pickle_by_value
 from pufferlib.vector.plan import EnvPlan
 from pufferlib.vector.processes.launch import forget_server
 
@@ -751,7 +751,7 @@ def test_a_module_loaded_by_its_place_may_import_others_like_it(monkeypatch, tmp
     text = "import one_file\nclass Env(one_file.Base):\n  def play(self): return one_file.add(self.bonus)"
     two = load_by_place(monkeypatch, tmp_path / "two_file.py", text)
     one.two_file = two  # as if it imported it
-    data = pickle_envs([EnvPlan(0, two.Env, (), {}, 0)])
+    data = pickle_by_value([EnvPlan(0, two.Env, (), {}, 0)])
     assert not cloudpickle.list_registry_pickle_by_value() & {"one_file", "two_file"}
     for name in ("one_file", "two_file"):
         monkeypatch.delitem(sys.modules, name)
@@ -765,7 +765,7 @@ def test_only_the_caller_s_own_registrations_outlast_sending_by_value(monkeypatc
     monkeypatch.setitem(sys.modules, "nowhere", module)
     if is_callers:
         cloudpickle.register_pickle_by_value(module)
-    data = pickle_envs([EnvPlan(0, module.creator, (), {}, 0)])
+    data = pickle_by_value([EnvPlan(0, module.creator, (), {}, 0)])
     assert ("nowhere" in cloudpickle.list_registry_pickle_by_value()) == is_callers
     if is_callers:
         cloudpickle.unregister_pickle_by_value(module)
@@ -786,7 +786,7 @@ def test_a_package_that_is_installed_to_be_edited_is_sent_by_name(monkeypatch, t
 
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
     module = importlib.import_module("edited")
-    data = pickle_envs([EnvPlan(0, module.creator, (), {}, 0)])
+    data = pickle_by_value([EnvPlan(0, module.creator, (), {}, 0)])
     monkeypatch.delitem(sys.modules, "edited")
     assert b"edited" in data
     assert (b"_make_function" not in data) == is_installed

@@ -1,5 +1,6 @@
 """The parts of the Ray backend that need no Ray; tests/cluster has those that do."""
 
+import os
 import pickle
 import socket
 import subprocess
@@ -15,8 +16,9 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.messages import Failed
-from pufferlib.vector.pickling import pickle_envs
+from pufferlib.vector.pickling import pickle_by_value
 from pufferlib.vector.plan import EnvPlan
+from pufferlib.vector.ray import cluster
 from pufferlib.vector.ray.actor import Block, EnvActor, actor_class
 
 
@@ -49,7 +51,8 @@ class Counter(pufferlib.PufferEnv):
 
 def actor_of(num_envs):
     actor = EnvActor()
-    ready = actor.build(pickle_envs([EnvPlan(i, Counter, (), {}, i) for i in range(num_envs)]), None, None)
+    plans = tuple(EnvPlan(i, Counter, (), {}, i) for i in range(num_envs))
+    ready = pickle.loads(actor.build(pickle_by_value((plans, None, None))))
     return actor, Block(ready.spec, num_envs)
 
 
@@ -113,7 +116,7 @@ def test_a_failure_is_shipped_as_a_report():
     assert (report.phase, report.position) == ("step", 1)
 
 
-@pytest.mark.parametrize(("place", "expected"), [(None, []), (0, [0]), (1, [-1])])
+@pytest.mark.parametrize(("place", "expected"), [(None, []), (0, [0]), (1, [1])])
 def test_an_actor_imports_from_its_caller_s_folder_where_the_caller_does(tmp_path, monkeypatch, place, expected):
     folder, path = str(tmp_path), [entry for entry in sys.path if entry]
     monkeypatch.chdir(folder)
@@ -125,11 +128,38 @@ def test_an_actor_imports_from_its_caller_s_folder_where_the_caller_does(tmp_pat
         sys.path.insert(0, {folder!r})  # as Ray does
         actor = actor_class().actor
         places = [i for i, entry in enumerate(sys.path) if entry == {folder!r}]
-        print(type(actor).__name__, [i - len(sys.path) if i else 0 for i in places])
+        print(type(actor).__name__, places)
         """
     data = cloudpickle.dumps(actor_class())
     done = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, cwd="/")
     assert (done.stdout.decode(), done.stderr) == (f"EnvActor {expected}\n", b"")
+
+
+@pytest.mark.parametrize("machine", ["the caller's", "another"])
+def test_a_machine_keeps_its_own_variables_unless_it_is_the_caller_s(tmp_path, monkeypatch, machine):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OURS", "ours")
+    monkeypatch.setenv("BOTH", "ours")
+    monkeypatch.setenv("RAY_OF", "ours")
+    kind = actor_class()
+    monkeypatch.setenv("BOTH", "theirs")
+    monkeypatch.setenv("RAY_OF", "theirs")
+    monkeypatch.delenv("OURS")
+    monkeypatch.chdir("/")
+    if machine == "another":
+        monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
+    kind()
+    expected = "ours" if machine == "the caller's" else "theirs"
+    assert [os.environ[name] for name in ("OURS", "BOTH", "RAY_OF")] == ["ours", expected, "theirs"]
+    assert os.getcwd() == str(tmp_path)
+
+
+def test_ray_s_sockets_are_where_their_names_are_short_enough(monkeypatch):
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    for folder, expected in (("/tmp", None), ("/" + "long" * 25, "/tmp/ray")):
+        monkeypatch.setenv("TMPDIR", folder)
+        assert cluster._temp_dir() == expected
 
 
 def test_an_address_at_which_nobody_answers(monkeypatch):

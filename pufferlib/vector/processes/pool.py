@@ -15,7 +15,7 @@ from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError, WorkerError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.messages import PHASES, RESET, STEP, Failed, NeedMemory, News, Ready, Setup
-from pufferlib.vector.pickling import pickle_by_value, pickle_envs
+from pufferlib.vector.pickling import pickle_by_value
 from pufferlib.vector.plan import EnvDescription, RowSpec, VectorPlan
 from pufferlib.vector.processes.ending import Staff, end_staff
 from pufferlib.vector.processes.failures import Place, error_of, late_error, stalled_error, vanished_error
@@ -89,7 +89,7 @@ class WorkerPool:
     def _start(self) -> None:
         """Let the first environment tell the size of the batch, then hand the memory to all workers."""
         plan, workers = self._plan, range(self._plan.num_workers)
-        pickled = [pickle_envs(plan.envs[w * self._envs_per_worker :][: self._envs_per_worker]) for w in workers]
+        pickled = [pickle_by_value(plan.envs[w * self._envs_per_worker :][: self._envs_per_worker]) for w in workers]
         for worker in workers:
             self._staff.workers.append(start_worker(worker, plan.timeout_s))
         self._set_up(0, pickled[0], None)
@@ -226,7 +226,7 @@ class WorkerPool:
         self._seeds[mine] = [env_seed(seed, restarts.count_of(worker)) for seed in self._seeds[mine]]
         self.memory.seeds[mine] = self._seeds[mine]
         plans = zip(self._plan.envs[mine], self._seeds[mine], strict=True)
-        envs = pickle_envs([dataclasses.replace(plan, seed=seed) for plan, seed in plans])
+        envs = pickle_by_value(tuple(dataclasses.replace(plan, seed=seed) for plan, seed in plans))
         self.processes[worker] = start_worker(worker, self._plan.timeout_s)
         self._set_up(worker, envs, self._spec, last_command)
         self._hand_memory(worker)

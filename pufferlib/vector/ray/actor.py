@@ -27,6 +27,7 @@ Bytes = npt.NDArray[np.uint8]
 _T = TypeVar("_T")
 
 _ALIGN = 64
+_variables: set[str] = set()  # names of those of this process that some actor may have
 # In the order of the block. Last observations come last: they are shipped only when an episode has ended.
 _SHIPPED = ("rewards", "terminals", "truncations", "masks", "observations", "final_observations")
 
@@ -84,21 +85,38 @@ Outcome = tuple[Bytes, bytes]  # of a reset or step: the block, and the pickled 
 def actor_class() -> type[Any]:
     """The class of the actors, to be started by ``ray.remote``; ``call("step", ...)`` is ``EnvActor.step(...)``.
 
+    Actors have this process's ``sys.path``, environment variables and folder of now, as worker processes
+    do. Another machine keeps its own variables and is given the others, and stays where it is if it has
+    no such folder. Ray's variables (``RAY_...``) are Ray's.
+
     Being local to a function it is sent by value, and so runs before the actor imports pufferlib. For
     Ray puts the caller's folder before everything else on an actor's path, also where the caller looks
     there last or not at all (``PYTHONSAFEPATH``), because it has sources of what is installed.
     """
-    folder = os.getcwd()
-    entries = [os.path.abspath(entry) for entry in sys.path]
-    comes_first = entries[:1] == [folder]
-    first, last = [folder] * comes_first, [folder] * (folder in entries and not comes_first)
+    folder, path = os.getcwd(), [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    _variables.update(environ)
+    removed = _variables.difference(environ)
+
+    def machine() -> tuple[str, str]:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            return file.read(), socket.gethostname()
+
+    home = machine()
 
     class Actor:
         def __init__(self) -> None:
+            import contextlib
             import importlib
+            import os
             import sys
 
-            sys.path[:] = [*first, *(entry for entry in sys.path if entry != folder), *last]
+            sys.path[:] = [*path, *(entry for entry in sys.path if entry not in (*path, folder))]
+            os.environ.update(environ if machine() == home else {**environ, **os.environ})
+            for name in removed if machine() == home else ():
+                os.environ.pop(name, None)
+            with contextlib.suppress(OSError):
+                os.chdir(folder)
             self.actor = importlib.import_module("pufferlib.vector.ray.actor").EnvActor()
 
         def call(self, method: str, *args: Any) -> Any:
@@ -119,15 +137,14 @@ class EnvActor:
         """Where this actor runs, in words; an answer means that it has found room."""
         return f"{socket.gethostname()}, process {os.getpid()}"
 
-    def build(self, envs: bytes, autoreset: Autoreset | None, spec: RowSpec | None) -> Ready | Failed:
-        """Make the environments.
+    def build(self, setup: bytes) -> bytes | Failed:
+        """Make the environments; returns a ``Ready``, pickled.
 
         Args:
-            envs: ``tuple[EnvPlan, ...]``, pickled by cloudpickle.
-            autoreset: What follows a finished episode; None takes what suits the environments.
-            spec: What all environments of the batch must agree on; None in the actor that is to find it out.
+            setup: Pickled by value: ``tuple[EnvPlan, ...]``; what follows a finished episode, None for what suits the
+                environments; what all environments must agree on, None in the actor that is to find it out.
         """
-        return self._try("build", lambda: self._build(pickle.loads(envs), autoreset, spec))
+        return self._try("build", lambda: pickled(self._build(*pickle.loads(setup))))
 
     def reset(self, seeds: npt.NDArray[np.int64]) -> Outcome | Failed:
         """Start new episodes, with one seed per environment; -1 for none."""
@@ -137,25 +154,16 @@ class EnvActor:
         """Act in every environment: ``actions`` has the rows of all of them."""
         return self._try("step", lambda: self._step(actions))
 
-    def resume(
-        self,
-        envs: bytes,
-        autoreset: Autoreset | None,
-        spec: RowSpec,
-        seeds: npt.NDArray[np.int64],
-        last_observations: Array | None,
-    ) -> Outcome | Failed:
+    def resume(self, setup: bytes, seeds: npt.NDArray[np.int64], last_observations: Array | None) -> Outcome | Failed:
         """Take the place of an actor that was lost: ``build``, then ``reset``.
 
         Args:
-            envs: As for ``build``.
-            autoreset: As for ``build``.
-            spec: As for ``build``.
+            setup: As for ``build``.
             seeds: As for ``reset``.
             last_observations: Of the episodes that were lost, if they are to be shown first; then the next step
                 is the reset, or with autoreset "disabled" nothing follows.
         """
-        ready = self.build(envs, autoreset, spec)
+        ready = self.build(setup)
         if isinstance(ready, Failed):
             return ready
         if last_observations is None:

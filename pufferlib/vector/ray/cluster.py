@@ -18,6 +18,8 @@ ANSWER_S = 10.0
 # Batches pass through the object store and are gone in milliseconds.
 STORE_BYTES = 1 << 30
 LEAST_STORE_BYTES = 80 << 20  # Ray takes no less
+# Linux allows 107 bytes in the address of a socket.
+LONGEST_TEMP_DIR = 107 - len("/ray/session_2026-11-22_12-34-56_123456_1234567/sockets/plasma_store")
 
 _started: list[str] = []  # addresses of clusters that this process has started
 
@@ -42,8 +44,11 @@ def connect() -> Any:
         if address:
             _join(ray, address, quiet)
         else:
+            # It listens on every interface, so Ray demands its token, unless RAY_AUTH_MODE says otherwise: without,
+            # anybody who reaches its ports could run code here.
             ray.init(
                 "local",
+                _temp_dir=_temp_dir(),
                 num_cpus=usable_cpus(),
                 object_store_memory=_store_bytes(),
                 include_dashboard=False,
@@ -73,6 +78,12 @@ def _store_bytes() -> int:
     except OSError:
         return LEAST_STORE_BYTES
     return min(STORE_BYTES, max(LEAST_STORE_BYTES, shm.f_bavail * shm.f_frsize // 2))
+
+
+def _temp_dir() -> str | None:
+    """Where Ray keeps its sockets; None for where it does of itself, unless that has too long a name for them."""
+    folder = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR", "")
+    return None if len(os.fsencode(folder)) <= LONGEST_TEMP_DIR else "/tmp/ray"
 
 
 def _address(ray: Any) -> str:

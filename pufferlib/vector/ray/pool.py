@@ -16,8 +16,8 @@ from pufferlib.errors import APIUsageError, PufferError, WorkerError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.group import env_rows
 from pufferlib.vector.messages import STEP, Failed
-from pufferlib.vector.pickling import pickle_envs
-from pufferlib.vector.plan import EnvDescription, VectorPlan
+from pufferlib.vector.pickling import pickle_by_value
+from pufferlib.vector.plan import EnvDescription, RowSpec, VectorPlan
 from pufferlib.vector.processes.failures import envs_text, error_of
 from pufferlib.vector.ray.actor import Block, Ready, actor_class
 from pufferlib.vector.ray.cluster import connect, cpus_per_worker, describe_room
@@ -92,27 +92,30 @@ class ActorPool:
 
     def _build(self) -> None:
         """Build every environment; the first tells what the others must agree on."""
-        plan, spec = self._plan, None
-        pickled = [self._pickled(worker) for worker in range(plan.num_workers)]
+        plan = self._plan
+        self._spec: RowSpec | None = None
         for workers in (range(1), range(1, plan.num_workers)):
             for worker in workers:
-                self._call(worker, "build", pickled[worker], plan.autoreset, spec)
-            for worker, ready in self._settle(workers).items():
+                self._call(worker, "build", self._setup(worker))
+            for worker, data in self._settle(workers).items():
+                ready: Ready = pickle.loads(data)
                 self._check_autoreset(worker, ready)
-                spec = ready.spec
+                self._spec = ready.spec
+        spec = self._spec
         assert spec is not None
-        self._spec, self._block = spec, Block(spec, self._envs_per_worker)
+        self._block = Block(spec, self._envs_per_worker)
         self.buffers = allocate(spec.observation_space, spec.action_space, spec.num_agents * len(plan.envs))
         agents = spec.num_agents * self._envs_per_worker
         self.rows = [env_rows(self.buffers, agents, worker) for worker in range(plan.num_workers)]
         if plan.on_crash == "restart":
             self._restarts = Restarts(self.buffers, plan.num_workers, self.description.autoreset)
 
-    def _pickled(self, worker: int) -> bytes:
+    def _setup(self, worker: int) -> bytes:
         """What to build in ``worker``, with the seeds of today."""
         mine = self._envs_of(worker)
         plans = zip(self._plan.envs[mine], self._seeds[mine], strict=True)
-        return pickle_envs([dataclasses.replace(plan, seed=seed) for plan, seed in plans])
+        envs = tuple(dataclasses.replace(plan, seed=seed) for plan, seed in plans)
+        return pickle_by_value((envs, self._plan.autoreset, self._spec))
 
     def _envs_of(self, worker: int) -> slice:
         return slice(worker * self._envs_per_worker, (worker + 1) * self._envs_per_worker)
@@ -246,8 +249,7 @@ class ActorPool:
         mine = self._envs_of(worker)
         self._seeds[mine] = [env_seed(seed, restarts.count_of(worker)) for seed in self._seeds[mine]]
         last_observations = self.rows[worker]["observations"] if restarts.stands_still(worker) else None
-        setup = self._pickled(worker), self._plan.autoreset, self._spec
-        self._call(worker, "resume", *setup, np.array(self._seeds[mine], np.int64), last_observations)
+        self._call(worker, "resume", self._setup(worker), np.array(self._seeds[mine], np.int64), last_observations)
 
     def _unfinished(self, refs: list[Any]) -> list[Any]:
         return self._ray.wait(refs, num_returns=len(refs), timeout=0)[1] if refs else []
