@@ -78,7 +78,7 @@ def evaluate(
     seed = config.eval.seed if seed is None else seed
     if episodes < 1:
         raise APIUsageError(f"evaluate: episodes must be at least 1, got {episodes}")
-    generator = torch.Generator(_device(policy)).manual_seed(seed)
+    generator = torch.Generator(_device(policy)).manual_seed(env_seed(seed, 0))  # torch takes no more than 64 bits
     games: list[_Game] = []
     for start in range(0, episodes, AT_ONCE):
         numbers = range(start, min(start + AT_ONCE, episodes))

@@ -51,7 +51,7 @@ def make(
         backend: ``Serial``, ``Multiprocessing``, ``Ray`` or ``PufferEnv``, or its name. ``PufferEnv`` (or
             "native") returns the environment itself, which batches in native code.
         num_envs: Environments. With the native backend 1: give the environment its own ``num_envs``.
-        seed: Environment i gets ``env_seed(seed, i)``, on every backend.
+        seed: Any int. Environment i gets ``env_seed(seed, i)``, on every backend.
         num_workers: Processes, "auto" (or None) for as many as there are usable cores. ``Serial`` has none,
             whatever is said here.
         batch_size: Environments that one ``recv`` returns, by default all; "auto" for half of them, so that

@@ -540,8 +540,10 @@ def test_code_that_runs_while_actions_are_read_cannot_close_the_env():
 
 def test_seeds_may_be_any_int():
     env = make("squared")
-    seen = {env.reset(seed=seed)[0].tobytes() for seed in (0, 1, -1, 2**63, -(2**70) + 3, np.int64(5))}
-    assert len(seen) == 6
+    seen = {
+        env.reset(seed=seed)[0].tobytes() for seed in (0, 1, -1, 2**63, 2**64, 2**64 - 1, -(2**70) + 3, np.int64(5))
+    }
+    assert len(seen) == 8
     for wrong in ("a", 1.5, True):
         with pytest.raises(pufferlib.APIUsageError, match=r"Squared\.reset: seed must be an int, got"):
             env.reset(seed=wrong)

@@ -33,6 +33,7 @@ def test_same_seed_same_scores(config, policy):
         first, again = (evaluate(config, player, 5, seed=3) for _ in range(2))
         assert first == again
         assert evaluate(config, player, 5, seed=4).scores != first.scores
+        assert evaluate(config, player, 5, seed=2**64 + 3).scores != first.scores
         assert first.episodes == 5
         assert first.score_mean == pytest.approx(np.mean(first.scores))
         assert first.score_std == pytest.approx(np.std(first.scores, ddof=1))
