@@ -60,6 +60,18 @@ def build(tree, tmp_path):
     run(["cmake", "--install", out, "--prefix", tree], tree, path)
 
 
+def test_another_platform_is_refused_in_a_sentence(tmp_path):
+    import cmake
+    import ninja
+
+    machine = ["-DCMAKE_SYSTEM_NAME=Darwin", "-DCMAKE_SYSTEM_PROCESSOR=arm64"]
+    tools = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={Path(ninja.BIN_DIR) / 'ninja'}"]
+    command = [Path(cmake.CMAKE_BIN_DIR) / "cmake", "-S", ROOT, "-B", tmp_path, *tools, *machine]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "pufferlib: expected Linux on x86_64, got Darwin on arm64; use the image" in " ".join(done.stderr.split())
+
+
 def test_the_page_adds_an_environment_that_works(tmp_path):
     tree = tmp_path / "tree"
     shutil.copytree(ROOT, tree, ignore=LEFT_OUT)
