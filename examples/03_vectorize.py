@@ -1,5 +1,7 @@
 """Many slow environments side by side: in this process, in several, and without waiting.
 
+Needs the Atari games: puffer install atari
+
 Run it: python examples/03_vectorize.py --steps 200
 """
 

@@ -1,18 +1,22 @@
 """Train an agent from Python: what `puffer train breakout` does, with a logger of your own.
 
-Needs torch: pip install '.[train]'
+Needs torch: puffer install train
 
 Run it: python examples/04_train_breakout.py --timesteps 3000000
 """
 
 import argparse
+import sys
 import tempfile
 from pathlib import Path
 
-from pufferlib.train.config import load_config
-from pufferlib.train.evaluate import evaluate
-from pufferlib.train.loggers import JsonlLogger
-from pufferlib.train.trainer import Trainer
+try:
+    from pufferlib.train.config import load_config
+    from pufferlib.train.evaluate import evaluate
+    from pufferlib.train.loggers import JsonlLogger
+    from pufferlib.train.trainer import Trainer
+except ModuleNotFoundError as error:
+    sys.exit(f"this example needs {error.name}, which is not installed; run: puffer install train")
 
 
 class ScoreLogger:

@@ -12,6 +12,7 @@ import pytest
 import pufferlib
 from pufferlib import ocean
 from pufferlib.bindings import atari
+from pufferlib.commands import DISTRIBUTION
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
@@ -75,6 +76,19 @@ def test_links_lead_somewhere(page: Path) -> None:
         file = (page.parent / path).resolve() if path else page
         assert file.exists(), f"{page_id(page)}: {target}"
         assert not anchor or anchor in anchors(file), f"{page_id(page)}: {target}"
+
+
+def test_nobody_is_told_to_fetch_pufferlib_from_an_index() -> None:
+    """There the name belongs to another project: hints say ``puffer install NAME``, or the checkout's path."""
+    folders = ("pufferlib", "bindings", "docs", "examples", "scripts", "docker", ".devcontainer")
+    files = [
+        file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in (".py", ".md", ".sh", "")
+    ]
+    pages = [page for page in ROOT.glob("*.md") if page.name != "CHANGELOG.md"]  # what was so once, stays there
+    for file in [*files, *pages]:
+        if file.is_file():
+            found = re.search(rf"pip install [^\n`]*\b{DISTRIBUTION}\b(\[|['\"`\s]|$)", file.read_text("utf-8"))
+            assert not found, f"{page_id(file)}: {found[0]!r}"
 
 
 def test_every_page_can_be_reached_from_the_index() -> None:

@@ -34,6 +34,23 @@ def run(example: Path, arguments: list[str]) -> str:
     return done.stdout
 
 
+@pytest.mark.parametrize(
+    ("example", "package", "sentence"),
+    [
+        ("03_vectorize", "ale_py", "needs the package ale_py, which is not installed; "),
+        ("04_train_breakout", "torch", "this example needs torch, which is not installed; run: "),
+    ],
+)
+def test_what_an_example_needs_is_named(example: str, package: str, sentence: str) -> None:
+    path = FOLDER / f"{example}.py"
+    code = f"import runpy, sys; sys.modules[{package!r}] = None; runpy.run_path({str(path)!r}, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert sentence in done.stderr
+    extra = {"ale_py": "atari", "torch": "train"}[package]
+    assert f": puffer install {extra}\n" in path.read_text()
+
+
 def test_there_is_a_budget_for_every_example() -> None:
     assert [example.stem for example in EXAMPLES] == list(SMALL_BUDGETS) == list(EXPECTED)
 
