@@ -9,7 +9,7 @@ from pufferlib.cli.errors import UsageError
 from pufferlib.commands import as_typed
 from pufferlib.errors import UnknownNameError
 
-__all__ = ["ENV", "Parser", "split_env"]
+__all__ = ["ENV", "Parser", "split_env", "with_commands"]
 
 ENV = "--env."
 
@@ -24,7 +24,9 @@ class Parser(ArgumentParser):
     """
 
     def __init__(self, command: str, description: str = "", add_help: bool = True) -> None:
-        super().__init__(as_typed(command), description=description, add_help=add_help, allow_abbrev=False)
+        super().__init__(
+            as_typed(command), description=with_commands(description), add_help=add_help, allow_abbrev=False
+        )
         self._command = command
 
     def parse(self, argv: list[str]) -> Namespace:
@@ -45,6 +47,11 @@ class Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Called by argparse for a value that is missing or wrong."""
         raise UsageError(f"{self._command}: {message}; see {self.prog} --help")
+
+
+def with_commands(text: str) -> str:
+    """A help text with each ``puffer VERB`` in it as it is typed here."""
+    return text.replace("puffer ", as_typed("puffer "))
 
 
 def split_env(prog: str, argv: list[str]) -> tuple[dict[str, Any], list[str]]:

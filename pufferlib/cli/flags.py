@@ -8,7 +8,7 @@ from tyro import _errors as rejected  # private, as tyro says itself: its versio
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 from pufferlib import ocean
-from pufferlib.cli.arguments import ENV, split_env
+from pufferlib.cli.arguments import ENV, split_env, with_commands
 from pufferlib.cli.errors import UsageError
 from pufferlib.commands import as_typed
 from pufferlib.errors import UnknownNameError
@@ -116,7 +116,7 @@ def _parameters(env_name: str) -> tuple[Any, ...]:
 
 
 def _help(base: Config, about: str) -> str:
-    lines = [about, "", f"Keywords of the environment ({ENV}NAME VALUE):"]
+    lines = [with_commands(about), "", f"Keywords of the environment ({ENV}NAME VALUE):"]
     parameters = {p.name: p for p in _parameters(base.env_name)}
     for name in [*base.env, *(name for name in parameters if name not in base.env)]:
         value = f"now {base.env[name]!r}" if name in base.env else f"default {parameters[name].default}"

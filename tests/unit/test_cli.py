@@ -15,7 +15,7 @@ import pytest
 
 import pufferlib
 from pufferlib import doctor, ocean, registry
-from pufferlib.cli import main
+from pufferlib.cli import main, verb_list
 from pufferlib.cli.resume import check_changes
 from pufferlib.cli.runs import find_run, new_run
 from pufferlib.commands import way_to_install
@@ -187,7 +187,10 @@ def test_list_fits_a_screen_and_has_the_rest_by_binding(
     assert not set(ocean.names()) & set(words)
 
 
-def test_list_all_has_every_binding_and_what_cannot_be_installed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_all_has_every_binding_and_what_cannot_be_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(verb_list, "in_image", lambda: False)
     assert main(["list", "--all", "--json"]) == 0
     entries = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)}
     assert entries.keys() == registry.facts().keys()
@@ -197,6 +200,19 @@ def test_list_all_has_every_binding_and_what_cannot_be_installed(capsys: pytest.
     text = capsys.readouterr().out
     assert all(f" {name} " in text for name in entries)
     assert "PyPI's smac is SMAC3" in " ".join(text.split())
+
+
+def test_list_tells_what_is_installed_and_the_command_that_brings_the_rest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(verb_list, "state", lambda facts: "installed" if facts.name == "atari" else "")
+    monkeypatch.setenv("PUFFER_COMMAND", "./scripts/tank")
+    for in_image, way in ((False, "./scripts/tank install nethack"), (True, "docker compose run --rm tank-full")):
+        monkeypatch.setattr(verb_list, "in_image", lambda inside=in_image: inside)
+        assert main(["list", "atari", "nethack"]) == 0
+        text = capsys.readouterr().out
+        assert "atari, installed: 104\n" in text
+        assert f"nethack, with {way}: 9\n" in text
 
 
 def test_autotune_prints_the_fastest_first(
@@ -435,6 +451,8 @@ def test_commands_that_are_shown_can_be_pasted(here: Path, capsys: pytest.Captur
     [
         (["--help"], "usage: {} VERB"),
         (["list", "--help"], "usage: {} list"),
+        (["play", "--help"], "flags: {} play squared"),
+        (["eval", "--help"], "random play: {} eval RUN"),
         (["list"], "Train one: {} train breakout"),
         (["train"], "for example: {} train breakout; {} list shows all"),
         (["train", "squared", "--qqq"], "see {} train squared --help"),

@@ -234,6 +234,7 @@ def test_extras(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_not_installed_is_one_line_and_developers_tools_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "version_of", lambda name: "" if name in ("ray", "pyboy", "uv", "pytest") else "1")
+    monkeypatch.setattr(doctor, "in_image", lambda: False)
     monkeypatch.setattr(doctor, "_import_error", lambda *_: "")
     found = {finding.name: finding for finding in doctor.packages()}
     assert found["extras"].level == "absent"

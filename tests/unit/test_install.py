@@ -111,6 +111,13 @@ def test_an_image_stays_as_it_was_built(facts: Any, monkeypatch: pytest.MonkeyPa
         install.install(planned)
 
 
+def test_an_image_names_the_one_that_has_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "in_image", lambda: True)
+    monkeypatch.setattr(install, "_installed", lambda python: {})
+    with pytest.raises(install.InstallError, match=r"tank has it, run outside: docker compose run --rm tank$"):
+        install.install(install.plan("ray"))
+
+
 def test_what_is_there_already_needs_no_pip(facts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (registry.folder("tiny") / "lock.txt").write_text(f"numpy=={importlib.metadata.version('numpy')}\n")
     monkeypatch.setattr(install, "_has_module", lambda name: False)

@@ -14,6 +14,7 @@ import pytest
 
 import pufferlib
 import pufferlib.vector
+from pufferlib import commands
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.messages import Failed
 from pufferlib.vector.pickling import pickle_by_value
@@ -57,6 +58,7 @@ def actor_of(num_envs):
 
 
 def test_without_ray_the_command_that_installs_it_is_named(monkeypatch):
+    monkeypatch.setattr(commands, "in_image", lambda: False)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(pufferlib.BindingMissing, match="needs Ray; run: puffer install ray, or use the image tank"):
         pufferlib.vector.make(Counter, num_envs=2, num_workers=2, backend=pufferlib.vector.Ray)
