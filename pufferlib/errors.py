@@ -67,6 +67,6 @@ class BindingMissing(PufferError, ImportError):  # noqa: N818 - a name that user
     """An optional package is needed; the message names the command that installs it."""
 
 
-def nearest(name: str, known: Iterable[str], count: int = 2) -> list[str]:
-    """The ``count`` entries of ``known`` closest to ``name``, best first; empty when none is close."""
-    return difflib.get_close_matches(name, list(known), n=count, cutoff=0.6)
+def nearest(name: str, known: Iterable[str], count: int = 2, cutoff: float = 0.6) -> list[str]:
+    """The ``count`` entries of ``known`` closest to ``name``, best first; empty when none is as close as ``cutoff``."""
+    return difflib.get_close_matches(name, list(known), n=count, cutoff=cutoff)

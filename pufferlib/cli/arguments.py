@@ -40,9 +40,13 @@ class Parser(ArgumentParser):
         if unknown:
             if not unknown[0].startswith("-"):
                 raise UsageError(f"{self._command}: takes no argument {unknown[0]!r}; see {self.prog} --help")
-            flags = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
-            raise UnknownNameError.of(self._command, "flag", unknown[0], flags)
+            raise UnknownNameError.of(self._command, "flag", unknown[0], self.flags)
         return namespace
+
+    @property
+    def flags(self) -> list[str]:
+        """The long spelling of each."""
+        return [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
 
     def error(self, message: str) -> NoReturn:
         """Called by argparse for a value that is missing or wrong."""

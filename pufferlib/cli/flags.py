@@ -1,6 +1,7 @@
 """Settings on the command line: ``--train.learning-rate 3e-4``, ``--env.num-envs 512``, over those of the files."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import tyro
@@ -11,7 +12,7 @@ from pufferlib import ocean
 from pufferlib.cli.arguments import ENV, split_env, with_commands
 from pufferlib.cli.errors import UsageError
 from pufferlib.commands import as_typed
-from pufferlib.errors import UnknownNameError
+from pufferlib.errors import UnknownNameError, nearest
 from pufferlib.ocean.types import env_types
 from pufferlib.train.config import Config
 from pufferlib.train.suggestions import suggest
@@ -23,7 +24,7 @@ VALUES = (tyro.conf.FlagConversionOff,)
 SECTIONS = [field for field in dataclasses.fields(Config) if field.name not in ("env_name", "env")]
 
 
-def parse_config(prog: str, base: Config, argv: list[str], about: str = "") -> Config:
+def parse_config(prog: str, base: Config, argv: list[str], about: str = "", others: Sequence[str] = ()) -> Config:
     """``base`` with the flags of ``argv`` laid over it.
 
     Args:
@@ -31,6 +32,7 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "") -> C
         base: The settings of the files; its values are the defaults that ``--help`` shows.
         argv: Flags, each ``--section.name`` with a value.
         about: Stands above the list of flags in the help.
+        others: Flags of the command that are no settings, to be suggested too.
 
     Raises:
         UnknownNameError: A flag that does not exist; the nearest are suggested.
@@ -42,7 +44,7 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "") -> C
     flags = dataclasses.make_dataclass("Flags", sections, frozen=True)
 
     def refuse(event: rejected.ParseErrorEvent) -> None:
-        raise _refusal(prog, base, event)
+        raise _refusal(prog, base, event, others)
 
     with rejected.on_parse_error(refuse):
         chosen: Any = tyro.cli(
@@ -76,12 +78,14 @@ def _as_written() -> ConstructorRegistry:
     return registry
 
 
-def _refusal(prog: str, base: Config, event: rejected.ParseErrorEvent) -> UsageError | UnknownNameError:
+def _refusal(
+    prog: str, base: Config, event: rejected.ParseErrorEvent, others: Sequence[str]
+) -> UsageError | UnknownNameError:
     """What tyro found wrong, as one sentence."""
     see = "see " + as_typed(f"{prog} {base.env_name} --help")
     match event:
         case rejected.UnrecognizedArgs(tokens=[token, *_]) if token.startswith("-"):
-            return _unknown_flag(prog, base, token.partition("=")[0])
+            return _unknown_flag(prog, base, token.partition("=")[0], others)
         case rejected.UnrecognizedArgs(tokens=[token, *_]):
             return UsageError(f"{prog}: {token!r} belongs to no flag; {see}")
         case rejected.BadValue(argument=argument):
@@ -96,11 +100,13 @@ def _refusal(prog: str, base: Config, event: rejected.ParseErrorEvent) -> UsageE
     return UsageError(f"{prog}: the flags could not be understood; {see}")
 
 
-def _unknown_flag(prog: str, base: Config, flag: str) -> UnknownNameError:
+def _unknown_flag(prog: str, base: Config, flag: str, others: Sequence[str]) -> UnknownNameError:
     """The error for ``flag``, with those that it may mean."""
     known = [f"{section.name}.{field.name}" for section in SECTIONS for field in _fields(base, section)]
     known += ["env." + name for name in [*base.env, *(p.name for p in _parameters(base.env_name))]]
-    close = ["--" + name.replace("_", "-") for name in suggest(flag.lstrip("-").replace("-", "_"), known)]
+    close = nearest(flag, others, count=1, cutoff=0.8) or [
+        "--" + name.replace("_", "-") for name in suggest(flag.lstrip("-").replace("-", "_"), known)
+    ]
     if not close:
         see = as_typed(f"{prog} {base.env_name} --help")
         return UnknownNameError(f"{prog}: unknown flag {flag!r}; see {see}")

@@ -87,7 +87,7 @@ def run(argv: list[str]) -> int:
     if options.video and (options.video.is_dir() or not options.video.parent.is_dir()):
         raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
     found = find_run(PROG, target, options.runs)
-    config = parse_config(PROG, Config.load(found.config), flags, ABOUT)
+    config = parse_config(PROG, Config.load(found.config), flags, ABOUT, parser.flags)
     episodes = counted(config.eval.episodes, "episode")
     say(f"{style(config.env_name, 'bold')}: playing {episodes} with {found.checkpoint}")
     policy = load_policy(config, found)

@@ -42,7 +42,7 @@ def run(argv: list[str]) -> int:
     options, flags = parser.parse_known_args(argv)
     resumed = find_run(PROG, options.resume, options.runs) if options.resume else None
     wants_help = "--help" in flags or "-h" in flags
-    config = parse_config(PROG, _base(name, resumed, wants_help), flags, ABOUT)
+    config = parse_config(PROG, _base(name, resumed, wants_help), flags, ABOUT, parser.flags)
     if resumed:
         check_changes(PROG, Config.load(resumed.config), config)
         if is_finished(config, resumed):

@@ -105,6 +105,7 @@ def test_help_is_for_people(env: str, capsys: pytest.CaptureFixture[str]) -> Non
         (["train", "squared", "--train.sead", "1"], "unknown flag '--train.sead'; did you mean '--train.seed'"),
         (["train", "squared", "--learning-rate=1"], "did you mean '--train.learning-rate'"),
         (["train", "squared", "--train.lr", "1"], "flag '--train.lr'; did you mean '--train.learning-rate'?"),
+        (["train", "squared", "--resum", "x"], "unknown flag '--resum'; did you mean '--resume'?"),
         (["train", "squared", "--num-envs", "8"], "did you mean '--vec.num-envs' or '--env.num-envs'?"),
         (["train", "squared", "--trian.seed", "8"], "did you mean '--train.seed' or '--eval.seed'?"),
         (["train", "squared", "--qqq"], "puffer train: unknown flag '--qqq'; see puffer train squared --help"),
