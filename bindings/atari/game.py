@@ -106,6 +106,10 @@ class AtariGame(gymnasium.Env[Pixels, np.int64]):
         """Lives left; 0 in games that have none."""
         return int(self._ale.lives())
 
+    def get_action_meanings(self) -> list[str]:
+        """The buttons of each action: "NOOP", "FIRE", "UPRIGHTFIRE"."""
+        return [action.name for action in self._actions]
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Pixels, Info]:
         """Start a game. The observation is overwritten by the next step."""
         super().reset(seed=seed)

@@ -36,6 +36,12 @@ def make_game(name: str, *, channels_first: bool = False, **options: Any) -> Env
     return ChannelsFirst(env) if channels_first and len(env.observation_space.shape or ()) == 3 else env
 
 
+MEANINGS = {
+    "LunarLander": ["noop", "left engine", "main engine", "right engine"],
+    "CarRacing": ["noop", "steer right", "steer left", "gas", "brake"],
+}
+
+
 class FreshWorld(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Gives each episode a Box2D world of its own, and numbers bounds that hold: none.
 
@@ -49,6 +55,10 @@ class FreshWorld(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         space = env.observation_space
         if space.dtype == np.float32:
             self.observation_space = Box(-np.inf, np.inf, space.shape, np.float32)
+
+    def get_action_meanings(self) -> list[str]:
+        """The name of each discrete action."""
+        return MEANINGS.get(type(self.unwrapped).__name__, [])
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""

@@ -110,6 +110,10 @@ class CrafterGame(gymnasium.Env[Pixels, np.int64]):
         self.observation_space = Box(0, 255, game.observation_space.shape, np.uint8)
         self.action_space = Discrete(len(constants.actions))
 
+    def get_action_meanings(self) -> list[str]:
+        """The name of each action: "noop", "move_left", "place_stone"."""
+        return list(constants.actions)
+
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Pixels, Info]:
         """Start a game: with a seed, the first one that ``crafter.Env(seed=seed)`` plays."""
         super().reset(seed=seed)

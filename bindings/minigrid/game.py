@@ -122,6 +122,11 @@ class Seen(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if self._is_image:
             self.observation_space = image
 
+    def get_action_meanings(self) -> list[str]:
+        """The name of each action: "left", "forward", "pickup"."""
+        world: Any = self.unwrapped
+        return [action.name for action in world.actions]
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)

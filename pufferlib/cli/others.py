@@ -1,4 +1,4 @@
-"""Who plays the other agents of a game that a person plays."""
+"""Who plays the other agents of a game that a person plays, or all of one that a person watches."""
 
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ __all__ = ["Others", "RandomOthers", "TrainedOthers"]
 
 
 class Others(Protocol):
-    """Chooses the actions of all agents; that of the person is replaced."""
+    """Chooses the actions of all agents; that of a person who plays is replaced."""
 
     def begin(self, agents: npt.NDArray[np.bool_] | None = None) -> None:
         """An episode begins: of the agents for which ``agents (num_agents,)`` is True; None: of all."""
@@ -42,12 +42,13 @@ class TrainedOthers:
         config: Its settings, with the keywords of the environment that is played.
         num_agents: Rows of observations.
         seed: Of their choices.
+        greedy: They take the likeliest action instead of sampling.
 
     Raises:
         APIUsageError: The checkpoint does not fit the environment.
     """
 
-    def __init__(self, files: Run, config: Any, num_agents: int, seed: int) -> None:
+    def __init__(self, files: Run, config: Any, num_agents: int, seed: int, greedy: bool = False) -> None:
         import torch
 
         from pufferlib.cli.verb_eval import load_policy
@@ -55,7 +56,7 @@ class TrainedOthers:
         self._policy = load_policy(config, files)
         self._device = next(self._policy.parameters()).device
         self._generator = torch.Generator(self._device).manual_seed(seed)
-        self._num_agents = num_agents
+        self._num_agents, self._greedy = num_agents, greedy
         self.begin()
 
     def begin(self, agents: npt.NDArray[np.bool_] | None = None) -> None:
@@ -76,4 +77,5 @@ class TrainedOthers:
         with torch.inference_mode():
             params, _ = self._policy.forward_eval(torch.from_numpy(observations).to(self._device), self._state)
             distribution = self._policy.distribution
-            return distribution.to_env(distribution.sample(params, self._generator))
+            chosen = distribution.mode(params) if self._greedy else distribution.sample(params, self._generator)
+            return distribution.to_env(chosen)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,17 +10,19 @@ import numpy as np
 from pufferlib import ocean, registry, vector
 from pufferlib.cli.cursor import DIRECTIONS, Area, Cursor
 from pufferlib.cli.keys import Hands, keys_for
+from pufferlib.cli.meanings import keys_of_env
 from pufferlib.cli.others import Others, RandomOthers, TrainedOthers
 from pufferlib.cli.runs import Run
 from pufferlib.commands import as_typed
 from pufferlib.errors import APIUsageError
 from pufferlib.ocean.types import env_types
+from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
 from pufferlib.render.video import Frame
 
 __all__ = ["Game", "Viewer", "play"]
 
-DEFAULT_FPS = 30.0
+NEXT_AFTER_S = 1.5  # that an episode is over, when nobody plays who could press a key
 # Where the game waits for a key:
 LEAST_LOOKS = 30.0  # at the keyboard in a second
 REPEATS_AFTER_S = 0.3  # that a key is down
@@ -51,7 +53,12 @@ class Viewer(Protocol):
 
 
 class Game:
-    """One environment with a person for one of its agents.
+    """One environment with a person for one of its agents, or with a person who watches.
+
+    Attributes:
+        fps: Steps in a second.
+        pictures_per_step: What ``step`` shows of each, and the last picture.
+        watched: A trained policy plays all agents.
 
     Args:
         name: Of the environment.
@@ -59,15 +66,23 @@ class Game:
         seed: Of it and of the other agents.
         agent: Which one is the person.
         files: A run whose policy plays the others; None lets them act at random.
+        watched: It plays the agent of the person too.
 
     Raises:
         APIUsageError: The environment draws no pictures, or ``agent`` or ``files`` do not suit it.
     """
 
     def __init__(
-        self, name: str, keywords: dict[str, Any], seed: int = 0, agent: int = 0, files: Run | None = None
+        self,
+        name: str,
+        keywords: dict[str, Any],
+        seed: int = 0,
+        agent: int = 0,
+        files: Run | None = None,
+        watched: bool = False,
     ) -> None:
-        self.name, self.agent = name, agent
+        self.name, self.agent, self.watched = name, agent, watched
+        self._title = f"{name}, played by {files.folder}" if files and watched else name
         config = _config_of(files, name) if files else None
         keywords = {**(config.env if config else {}), **keywords}
         # A game that is over stands still, so that its last picture can be seen.
@@ -85,13 +100,15 @@ class Game:
             self._others: Others = RandomOthers(self._env)
             if files and config:
                 config = dataclasses.replace(config, env=keywords)
-                self._others = TrainedOthers(files, config, self._env.num_agents, seed)
-            space = self._env.single_action_space
-            keys = keys_for(space, env_types()[name].keys if name in ocean.names() else ())
+                greedy = watched and config.eval.greedy
+                self._others = TrainedOthers(files, config, self._env.num_agents, seed, greedy)
+            space, driver = self._env.single_action_space, self._env.driver_env
+            keys = keys_for(space, env_types()[name].keys if name in ocean.names() else keys_of_env(driver))
             self.hands = Hands(space, keys)
             self.has_arrows = any(key.name in DIRECTIONS for key in keys)
-            metadata = getattr(self._env.driver_env, "metadata", None) or {}
-            self.fps = float(metadata.get("render_fps") or DEFAULT_FPS)
+            self._motion = Motion(driver)
+            self.pictures_per_step = self._motion.pictures_per_step
+            self.fps = self._motion.fps / self.pictures_per_step
             self._for_me = {"agent": self.agent} if name in ocean.names() and self._env.num_agents > 1 else {}
             self.scores: list[float] = []
             self.reset()
@@ -106,10 +123,10 @@ class Game:
                 f"puffer play: --agent must be at least 0 and below {agents}, the agents of {self.name}, "
                 f"got {self.agent}"
             )
-        if files and agents == 1:
+        if files and agents == 1 and not self.watched:
             raise APIUsageError(
                 f"puffer play: {self.name} has one agent, which is you; leave out --checkpoint, "
-                f"or watch it play: {as_typed(f'puffer eval {files.argument} --video game.mp4')}"
+                f"or watch it play: {as_typed(f'puffer play --watch {files.argument}')}"
             )
 
     def reset(self) -> None:
@@ -119,12 +136,21 @@ class Game:
         self.steps, self.reward, self.total = 0, 0.0, 0.0
         self.over = self.out = False
 
-    def step(self, action: Any) -> None:
-        """Act, and let the others act. A game that is over stands still."""
+    def step(self, action: Any = None, show: Callable[[Frame], None] | None = None) -> None:
+        """Act, and let the others act. A game that is over stands still.
+
+        Args:
+            action: Of the person; counts for nothing if the game is watched.
+            show: Takes the pictures of the way there, without the last.
+        """
         if self.over:
             return
         actions = np.array(self._others.act(self._observations))
-        actions[self.agent] = action
+        if not self.watched:
+            actions[self.agent] = action
+        if show is not None:
+            for picture in self._motion.between(actions, **self._for_me):
+                show(picture)
         absent = ~self._env.masks
         self._observations, rewards, terminals, truncations, infos = self._env.step(actions)
         self.steps += 1
@@ -158,15 +184,16 @@ class Game:
 
     def lines(self, has_mouse: bool = True) -> list[str]:
         """How it stands, and the keys; places to click on where there is a mouse."""
-        parts = [self.name, f"step {self.steps}", f"reward {self.reward:g}", f"return {self.total:g}"]
+        parts = [self._title, f"step {self.steps}", f"reward {self.reward:g}", f"return {self.total:g}"]
         if self.scores:
             parts.append(f"last score {self.scores[-1]:g}")
         if self.over or self.out:
-            parts.append("over; press r" if self.over else "you are out")
+            over, out = ("over", "out") if self.watched else ("over; press r", "you are out")
+            parts.append(over if self.over else out)
         if self.hands.types:
             parts.append(f"action: {self.hands.typed}_")
-        keys = [*self.hands.help(), "r: begin again", "q: quit"]
-        if self.areas():
+        keys = [*([] if self.watched else self.hands.help()), "r: begin again", "q: quit"]
+        if self.areas() and not self.watched:
             ways = {"click on a place": has_mouse, "choose a place by arrows and enter": not self.has_arrows}
             keys[:0] = [way for way, is_open in ways.items() if is_open]
         return ["   ".join(parts), "   ".join(keys)]
@@ -183,30 +210,54 @@ class Game:
 
 
 def play(game: Game, viewer: Viewer, fps: float) -> None:
-    """Let a person play until they have enough."""
-    hands = game.hands
-    pace = Pace(max(fps, LEAST_LOOKS) if hands.waits else fps)
-    one_by_one, cursor = _OneByOne(), Cursor()
+    """Let a person play, or watch, ``fps`` steps a second, until they have enough."""
+    person = _Person(game)
+    rate = max(fps, LEAST_LOOKS) if game.hands.waits and not game.watched else fps * game.pictures_per_step
+    pace, pause = Pace(rate), 0  # looks at a game that is over
+
+    def show(picture: Frame) -> None:
+        viewer.show(picture, game.lines(viewer.has_mouse))
+        pace.wait()
+
     viewer.show(game.picture(), game.lines(viewer.has_mouse))
     while not viewer.closed:
         pace.wait()
-        pressed, held, clicks = viewer.pressed(), viewer.held, viewer.clicks()
+        pressed = viewer.pressed()
         if "q" in pressed:
             return
-        if "r" in pressed:
+        pause = pause + 1 if game.over and game.watched else 0
+        if "r" in pressed or pause > NEXT_AFTER_S * rate:
             game.reset()
+        action = None if game.watched else person.action(viewer, pressed)
+        moves = game.watched or action is not None
+        if moves:
+            game.step(action, show)
+        if pressed or moves:
+            viewer.show(person.marked(game.picture()), game.lines(viewer.has_mouse))
+
+
+class _Person:
+    """What a person at keyboard and mouse has the agent do."""
+
+    def __init__(self, game: Game) -> None:
+        self._game, self._one_by_one, self._cursor = game, _OneByOne(), Cursor()
+
+    def action(self, viewer: Viewer, pressed: Sequence[str]) -> Any:
+        """The action that was chosen, None if there is none yet."""
+        hands, held, clicks = self._game.hands, viewer.held, viewer.clicks()
         if not hands.waits:
             action = hands.action({*pressed, *held})
         elif hands.types:
             action = hands.read(pressed)
         else:
-            action = hands.action(one_by_one(pressed, held))
+            action = hands.action(self._one_by_one(pressed, held))
         if action is None:
-            action = cursor.choose(game.areas(), () if game.has_arrows else pressed, clicks)
-        if action is not None:
-            game.step(action)
-        if pressed or action is not None:
-            viewer.show(cursor.marked(game.picture(), game.areas()), game.lines(viewer.has_mouse))
+            action = self._cursor.choose(self._game.areas(), () if self._game.has_arrows else pressed, clicks)
+        return action
+
+    def marked(self, picture: Frame) -> Frame:
+        """``picture`` with the place that the person is at."""
+        return self._cursor.marked(picture, self._game.areas())
 
 
 class _OneByOne:

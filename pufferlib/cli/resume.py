@@ -7,6 +7,7 @@ from typing import Any
 
 from pufferlib.cli.errors import UsageError
 from pufferlib.cli.runs import Run
+from pufferlib.commands import as_typed
 from pufferlib.train.config import Config
 
 __all__ = ["check_changes", "is_finished"]
@@ -44,7 +45,7 @@ def check_changes(where: str, before: Config, now: Config) -> None:
         )
         raise UsageError(
             f"{where}: a run goes on with the settings that it was begun with, got {got}; leave that out, or begin a "
-            f"new run: puffer train {now.env_name} {' '.join(flags)}"
+            f"new run: {as_typed(f'puffer train {now.env_name}')} {' '.join(flags)}"
         )
 
 

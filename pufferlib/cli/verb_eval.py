@@ -95,6 +95,7 @@ def run(argv: list[str]) -> int:
     say(verdict.sentence())
     if verdict.film and (about := verdict.film.about()):
         say(f"video: {verdict.film.path} ({about})")
+    say(f"Watch it: {style(as_typed(f'puffer play --watch {found.argument}'), 'accent')}")
     return 0
 
 

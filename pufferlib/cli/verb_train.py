@@ -111,10 +111,11 @@ def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
 
 def _nothing_left(config: Config, files: Run) -> int:
     total = config.train.total_timesteps
+    train_on = as_typed(f"puffer train --resume {files.argument} --train.total-timesteps {2 * total}")
+    evaluate = as_typed(f"puffer eval {files.argument}")
     say(
-        f"{files.folder}: nothing is left to train, its {total} steps are done; to train on: "
-        f"puffer train --resume {files.argument} --train.total-timesteps {2 * total}; to evaluate it again: "
-        f"puffer eval {files.argument}"
+        f"{files.folder}: nothing is left to train, its {total} steps are done; to train on: {train_on}; "
+        f"to evaluate it again: {evaluate}"
     )
     return 0
 
@@ -148,6 +149,8 @@ def _finish(config: Config, files: Run, trainer: "Trainer") -> None:
         if path.exists():
             say(f"  {style(f'{path.name:<20}', 'accent')}{about}")
     say(f"\nPlay again: {style(as_typed(f'puffer eval {files.argument}'), 'accent')}")
+    if files.video.exists():
+        say(f"Watch it:   {style(as_typed(f'puffer play --watch {files.argument}'), 'accent')}")
 
 
 def _circumstances(config: Config, trainer: "Trainer") -> dict[str, Any]:

@@ -293,6 +293,9 @@ def test_train_leaves_everything_and_says_where(here: Path, capsys: pytest.Captu
     )
     assert re.search(r"evaluation\.mp4 +the first episode of the evaluation, 0:\d\d at \d+ pictures a second\n", output)
     assert "while it trained" not in output
+    assert output.endswith(
+        f"Play again: puffer eval runs/{run.name}\nWatch it:   puffer play --watch runs/{run.name}\n"
+    )
     assert all(name in output for name in FILES)
     assert "100%  4.10k of 4.10k steps" in output
     assert "\x1b" not in output, "no control sequences where there is no terminal"
@@ -323,6 +326,7 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
         output = capsys.readouterr().out
         assert f"score {short(score)} ±" in output
         assert "video: film.mp4" in output
+        assert re.search(rf"\nWatch it: puffer play --watch \S*{run.name}\n", output)
         assert Path("film.mp4").stat().st_size > 1000
     for count, words in (("1", "over 1 episode, "), ("2", "over 2 episodes, ")):
         assert main(["eval", str(run), "--eval.episodes", count]) == 0

@@ -1,6 +1,7 @@
 """``puffer play``: keys become actions, in a window and in a terminal."""
 
 import codecs
+import dataclasses
 import fcntl
 import os
 import pty
@@ -12,19 +13,23 @@ import sys
 import termios
 import time
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib import registry
-from pufferlib.cli import main
+from pufferlib.cli import main, playing
 from pufferlib.cli.cursor import Cursor
 from pufferlib.cli.keys import Hands, keys_for
+from pufferlib.cli.meanings import keys_of_env, keys_of_meanings, keys_of_table
 from pufferlib.cli.playing import Game, play
-from pufferlib.cli.runs import find_run
+from pufferlib.cli.runs import Run, find_run
+from pufferlib.errors import APIUsageError
 from pufferlib.ocean import OceanEnv
 from pufferlib.ocean.types import Key
 from pufferlib.render.window import Window
+from pufferlib.train.config import Config
 
 WAITING = (Key("left", 0, 1, "go left"), Key("right", 0, 2, "go right"), Key("x", 0, 9, "no such action"))
 REAL_TIME = (Key("", 0, 0, "stay"), Key("up", 0, 1, "up"), Key("up+right", 0, 2, "both"), Key("right", 0, 3, "right"))
@@ -94,6 +99,32 @@ def test_actions_without_keys_are_typed():
     pairs = Hands(MultiDiscrete([5, 20]), ())
     assert pairs.read(["4", "space", "1", "9", "enter"]).tolist() == [4, 19]
     assert pairs.read(["5", "space", "1", "enter"]) is None
+
+
+def test_actions_that_have_names_get_arrows_space_and_letters():
+    atari = keys_of_meanings(["NOOP", "FIRE", "UP", "RIGHT", "UPRIGHT", "DOWNLEFTFIRE"])
+    assert [(key.name, key.value) for key in atari] == [
+        ("", 0), ("space", 1), ("up", 2), ("right", 3), ("up+right", 4), ("down+left+space", 5)
+    ]  # fmt: skip
+    hands = Hands(Discrete(6), keys_for(Discrete(6), atari))
+    assert [hands.action(down) for down in ((), {"up"}, {"up", "right"}, {"left"})] == [0, 2, 4, 0]
+    assert hands.help() == ["space: fire", "up: up", "right: right"]
+    grid = keys_of_meanings(["left", "right", "forward", "pickup", "drop", "toggle", "done"])
+    assert [key.name for key in grid] == ["left", "right", "up", "p", "d", "space", "o"]
+    words = keys_of_meanings(["noop", "move_left", "left engine", "queue", "none"])
+    assert [(key.name, key.value, key.about) for key in words] == [
+        ("", 0, "noop"), ("left", 1, "move left"), ("l", 2, "left engine"), ("u", 3, "queue"), ("n", 4, "none")
+    ]  # fmt: skip
+
+
+def test_tables_of_keys_as_gymnasium_has_them_are_read():
+    env = gymnasium.make("MountainCar-v0")
+    keys = {key.name: key.value for key in keys_of_env(env)}
+    assert (keys[""], keys["left"], keys["right"]) == (1, 0, 2)
+    assert [key.name for key in keys_of_table({("w", " "): 1, "a": 2, 1073741903: 3, ("q",): 4})] == [
+        "w+space", "a", "right"
+    ]  # fmt: skip
+    assert keys_of_env(gymnasium.make("CartPole-v1")) == ()
 
 
 # ---- Places -----------------------------------------------------------------------------------------------
@@ -224,10 +255,50 @@ def test_other_environments_with_pictures_can_be_played_too():
     game.close()
 
 
+@pytest.fixture
+def untrained_run(tmp_path):
+    """A run of squared, whose policy is as it was made."""
+    pytest.importorskip("torch", reason="the train extra is not installed")
+    from pufferlib.train.config import load_config
+    from pufferlib.train.trainer import Trainer
+
+    config = load_config(
+        "squared", {"env.num_envs": 1, "env.size": 3, "train.minibatch_size": 64, "train.device": "cpu"}
+    )
+    config.save(tmp_path / "config.toml")
+    trainer = Trainer(config, tmp_path)
+    trainer.save()
+    trainer.close()
+    return Run.at(tmp_path)
+
+
+def test_the_agent_that_is_watched_acts_as_its_evaluation_says(untrained_run):
+    config = Config.load(untrained_run.config)
+    played = []
+    for greedy in (True, True, False):
+        dataclasses.replace(config, eval=dataclasses.replace(config.eval, greedy=greedy)).save(untrained_run.config)
+        game = Game("squared", {}, seed=1, files=untrained_run, watched=True)
+        observations = np.random.default_rng(0).integers(0, 3, (64, *game._observations.shape), np.uint8)
+        played.append([game._others.act(observation).tolist() for observation in observations])
+        game.close()
+    assert played[0] == played[1] != played[2]
+
+
+def test_a_run_that_could_only_play_you_can_be_watched(untrained_run):
+    with pytest.raises(APIUsageError, match=r"one agent, which is you; .* watch it play: puffer play --watch"):
+        Game("squared", {}, files=untrained_run)
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "sentence"),
     [
-        (["play"], 2, "puffer play: the following arguments are required: env"),
+        (["play"], 2, "puffer play: name an environment first, for example: puffer play breakout"),
+        (
+            ["play", "--watch", "a", "--checkpoint", "b"],
+            2,
+            "--watch lets one run play all agents; leave out --checkpoint",
+        ),
+        (["play", "--watch", "none"], 2, "'none' is no run, no checkpoint and no environment"),
         (["play", "squard"], 2, "puffer play: unknown environment 'squard'; did you mean 'squared'?"),
         (["play", "squared", "--fps", "0"], 2, "puffer play: --fps must be from 0.1 to 1000, got 0"),
         (["play", "squared", "--env.siz", "5"], 2, "unknown keyword 'siz'; did you mean 'size'?"),
@@ -298,6 +369,40 @@ def test_a_game_in_real_time_goes_on_without_keys(monkeypatch):
     game, shown = play_in_window("pong", ["", "up", "", "", "q"], monkeypatch)
     assert game.steps == 4
     assert len(shown) == 5
+
+
+def test_atari_is_played_by_arrows_and_space_in_real_time(monkeypatch):
+    pytest.importorskip("ale_py", reason="the atari extra is not installed")
+    done = []
+    step = Game.step
+    monkeypatch.setattr(Game, "step", lambda game, action, show: done.append(action) or step(game, action, show))
+    game, shown = play_in_window("atari/pong", ["", "space", "right", "left", "q"], monkeypatch)
+    assert done == [0, 1, 2, 3]  # NOOP FIRE RIGHT LEFT
+    assert game.steps == 4
+    assert shown[0][1][1].startswith("space: fire   right: right   left: left")
+
+
+def test_the_frames_that_a_step_plays_are_shown(monkeypatch):
+    game, shown = play_in_window("pong", ["", "up", "q"], monkeypatch, frameskip=8)
+    assert game.steps == 2
+    assert game.fps == 7.5
+    assert len(shown) == 1 + 2 * 4
+    assert len({frame.tobytes() for frame, _ in shown}) == len(shown)
+
+
+def test_a_trained_agent_is_watched_episode_after_episode(untrained_run, monkeypatch):
+    pytest.importorskip("pygame", reason="the render extra is not installed")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr(playing, "NEXT_AFTER_S", 0.01)
+    game, window = Game("squared", {}, seed=1, files=untrained_run, watched=True), Scripted(["right"] * 150 + ["q"])
+    play(game, window, 2000)
+    texts = [lines for _, lines in window.shown]
+    assert len(game.scores) > 1, "the next episode begins by itself"
+    assert texts[0][0] == f"squared, played by {untrained_run.folder}   step 0   reward 0   return 0"
+    assert texts[0][1] == "r: begin again   q: quit"
+    assert any("   over" in lines[0] for lines in texts)
+    window.close()
+    game.close()
 
 
 def test_closing_the_window_ends_the_game(monkeypatch):
@@ -406,3 +511,12 @@ def test_ctrl_c_gives_the_terminal_back():
         terminal.expect(r"\x1b\[\?1049l")
         terminal.expect("stopped")
         assert terminal.end() == (130, True)
+
+
+def test_a_trained_agent_is_watched_in_a_terminal(untrained_run):
+    with Terminal("--watch", str(untrained_run.folder)) as terminal:
+        terminal.expect("squared, played by")
+        terminal.expect("step 2")  # it goes on by itself
+        terminal.send("q")
+        terminal.expect("squared: ")
+        assert terminal.end() == (0, True)

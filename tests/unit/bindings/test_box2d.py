@@ -8,6 +8,7 @@ import pytest
 
 import pufferlib
 from pufferlib.bindings import box2d
+from pufferlib.cli.meanings import keys_of_env
 from tests.needs import missing_binding
 
 absent = missing_binding("box2d")
@@ -77,3 +78,13 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_wrong_option_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises((pufferlib.APIUsageError, pufferlib.UnknownNameError), match=message):
         pufferlib.make("box2d/LunarLander", **options)
+
+
+def test_a_person_plays_by_arrows() -> None:
+    for name, options, keys in (
+        ("LunarLander", {}, ",left,up,right"),
+        ("CarRacing", {"continuous": False}, ",right,left,up,down"),
+    ):
+        env = pufferlib.make(f"box2d/{name}", **options)
+        assert [key.name for key in keys_of_env(env)] == keys.split(",")
+        env.close()

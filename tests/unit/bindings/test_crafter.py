@@ -10,6 +10,7 @@ import pytest
 
 import pufferlib
 from pufferlib.bindings import crafter
+from pufferlib.cli.meanings import keys_of_env
 from tests.needs import missing_binding
 
 absent = missing_binding("crafter")
@@ -154,3 +155,11 @@ def test_length_is_a_truncation_and_death_an_end() -> None:
 def test_a_wrong_option_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises((pufferlib.APIUsageError, pufferlib.UnknownNameError), match=message):
         pufferlib.make("crafter/reward", **options)
+
+
+def test_a_person_plays_by_arrows() -> None:
+    env = pufferlib.make("crafter/reward")
+    keys = {key.name: key.about for key in keys_of_env(env)}
+    assert len(keys) == env.action_space.n
+    assert (keys[""], keys["left"], keys["space"]) == ("noop", "move left", "do")
+    env.close()

@@ -10,6 +10,7 @@ import pytest
 
 import pufferlib
 from pufferlib.bindings import minigrid
+from pufferlib.cli.meanings import keys_of_env
 from tests.needs import missing_binding
 
 absent = missing_binding("minigrid")
@@ -120,3 +121,10 @@ def test_max_steps_cuts_off() -> None:
 def test_a_wrong_option_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises((pufferlib.APIUsageError, pufferlib.UnknownNameError), match=message):
         pufferlib.make("minigrid/Empty-5x5", **options)
+
+
+def test_a_person_plays_by_arrows() -> None:
+    for name, keys in (("DoorKey-5x5", "left right up p d space o"), ("Dynamic-Obstacles-5x5", "left right up")):
+        env = pufferlib.make(f"minigrid/{name}")
+        assert [key.name for key in keys_of_env(env)][: env.action_space.n] == keys.split()
+        env.close()
