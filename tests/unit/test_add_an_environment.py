@@ -69,7 +69,7 @@ def test_another_platform_is_refused_in_a_sentence(tmp_path):
     command = [Path(cmake.CMAKE_BIN_DIR) / "cmake", "-S", ROOT, "-B", tmp_path, *tools, *machine]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 1
-    assert "pufferlib: expected Linux on x86_64, got Darwin on arm64; use the image" in " ".join(done.stderr.split())
+    assert "pufferlib: expected Linux, got Darwin; use the image" in " ".join(done.stderr.split())
 
 
 def test_the_page_adds_an_environment_that_works(tmp_path):
