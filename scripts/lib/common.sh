@@ -60,4 +60,12 @@ advice() {
     esac
 }
 
-has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; }
+# Whether there is an NVIDIA GPU with a driver that CUDA 13, which torch is built for, works with.
+has_gpu() {
+    local driver
+    driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1) || return
+    [[ $driver =~ ^[0-9]+ ]] || return
+    [ "${BASH_REMATCH[0]}" -lt 580 ] || return 0
+    say "the NVIDIA driver here is $driver, and CUDA 13 needs 580 or newer: using the CPU until it is updated"
+    return 1
+}

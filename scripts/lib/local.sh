@@ -106,7 +106,7 @@ install_torch() {
     elif has_gpu; then
         step "installing $torch for the NVIDIA GPU found here (2.5 GB)" pip_install "$torch"
     else
-        step "installing $torch for the CPU (no NVIDIA GPU found)" install_torch_cpu "$torch"
+        step "installing $torch for the CPU (no NVIDIA GPU that it can use)" install_torch_cpu "$torch"
     fi
 }
 

@@ -220,12 +220,21 @@ def test_the_cpu_build_of_torch_is_asked_for_first_and_any_other_build_last(sand
 
 
 def test_a_gpu_gets_the_cuda_build_and_the_compose_override(sandbox: Sandbox) -> None:
-    sandbox.python().docker().fake("nvidia-smi", "true")
+    sandbox.python().docker().fake("nvidia-smi", "echo 580.65.06")
     sandbox.run("tank", "--local")
     assert not any("+cpu" in call for call in sandbox.calls())
     _, output = sandbox.run("tank")
     assert "compose.gpu.yaml" in output
     assert sandbox.compose_run().startswith("docker compose -f compose.yaml -f compose.gpu.yaml --progress quiet run")
+
+
+@pytest.mark.parametrize("way", ["--docker", "--local"])
+def test_a_gpu_whose_driver_is_too_old_for_cuda_is_named_and_left_alone(sandbox: Sandbox, way: str) -> None:
+    sandbox.python().docker().fake("nvidia-smi", "echo 535.104.05")
+    status, output = sandbox.run("tank", way)
+    assert status == 0, output
+    assert "the NVIDIA driver here is 535.104.05, and CUDA 13 needs 580 or newer" in output
+    assert ("compose.gpu.yaml" if way == "--docker" else "for the NVIDIA GPU") not in output
 
 
 def test_the_authorities_that_this_machine_trusts_are_given_to_the_build(sandbox: Sandbox) -> None:
@@ -244,7 +253,7 @@ def test_a_build_that_fails_is_tried_again_with_a_wheel_from_pip_s_settings(sand
 
 
 def test_the_user_s_own_choice_of_device_is_kept(sandbox: Sandbox) -> None:
-    sandbox.docker().fake("nvidia-smi", "true")
+    sandbox.docker().fake("nvidia-smi", "echo 580.65.06")
     (sandbox.root / ".env").write_text("TANK_DEVICE=cpu\n")
     sandbox.run("tank")
     assert sandbox.compose_run() == "docker compose --progress quiet run --rm -T tank train breakout"
