@@ -28,15 +28,24 @@ _LISTED = 12  # as many names as a message can show and stay a message
 
 
 class PufferError(Exception):
-    """The base of all errors of this package."""
+    """The base of all errors of this package: ``except pufferlib.PufferError`` catches each of them.
+
+    Raised itself where the machine or the numbers are at fault, not the call: no display for a window, a
+    loss that is not finite. No error has attributes of its own: ``str(error)`` is the message, and where there
+    are several environments or agents a note of the exception says which one it was.
+    """
 
 
 class APIUsageError(PufferError, ValueError, RuntimeError):
-    """A call that breaks the contract: a wrong argument, or a right one at the wrong time."""
+    """A call that breaks the contract: a wrong argument, or a right one at the wrong time.
+
+    Also an environment that does not do what its spaces and ``PufferEnv`` promise. The message says what to
+    change. Being a ValueError and a RuntimeError too, it is caught by code that was written for other libraries.
+    """
 
 
 class UnknownNameError(APIUsageError, KeyError):
-    """A name of an environment, option or backend that does not exist."""
+    """A name of an environment, option or backend that does not exist; the message suggests the nearest."""
 
     __str__ = Exception.__str__  # KeyError would show the message in quotes
 
@@ -56,15 +65,27 @@ class UnknownNameError(APIUsageError, KeyError):
 
 
 class InvalidAgentError(PufferError, ValueError):
-    """An agent that the environment does not have."""
+    """An agent that the environment does not have.
+
+    Raised when a caller or the environment itself names an agent that is none of ``possible_agents`` of a
+    ``PettingZooPufferEnv``, which the message lists.
+    """
 
 
 class WorkerError(PufferError, RuntimeError):
-    """An environment raised, or its process died, in a worker."""
+    """An environment raised, took longer than ``timeout_s``, or its process died, in a worker.
+
+    Raised by ``vector.make``, ``reset``, ``step`` or ``recv`` of ``Multiprocessing`` and ``Ray``, and by
+    environments in a process of their own. The message has the traceback from that process and, where there are
+    several, the index, seed and last actions of the environment. All workers have ended by then: make new ones.
+    """
 
 
 class BindingMissing(PufferError, ImportError):  # noqa: N818 - a name that users already know
-    """An optional package is needed; the message names the command that installs it."""
+    """An optional package is needed; the message names the command that installs it.
+
+    Raised when the environment, backend or window that needs it is made, never by ``import pufferlib``.
+    """
 
 
 def nearest(name: str, known: Iterable[str], count: int = 2, cutoff: float = 0.6) -> list[str]:

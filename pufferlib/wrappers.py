@@ -77,6 +77,9 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     That info holds ``episode_return``, ``episode_length`` (steps), ``score`` (the return, unless
     the environment's infos have a ``score``), the sum of every number in the environment's infos
     and the last value of everything else; keys of nested dicts are joined by a slash.
+
+    Args:
+        env: Of Gymnasium, or of the old gym API, which is converted. Observations, actions and rewards stay.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
@@ -106,7 +109,11 @@ class _ParallelWrapper(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo
 
 
 class MultiagentEpisodeStats(_ParallelWrapper):
-    """``EpisodeStats`` for each agent of a parallel environment, given when that agent ends."""
+    """``EpisodeStats`` for each agent of a parallel environment, given when that agent ends.
+
+    Args:
+        env: Of PettingZoo: parallel, or turn-based (AEC) if it can be made parallel.
+    """
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:
         """Start an episode; the infos are empty."""
@@ -132,6 +139,10 @@ class MeanOverAgents(_ParallelWrapper):
     """Replaces the infos of all agents by one dict: the mean of each number over those that have it.
 
     ``n`` tells over how many agents; the dict is empty when no info holds a number.
+
+    Args:
+        env: Of PettingZoo: parallel, or turn-based (AEC) if it can be made parallel. Put it around
+            ``MultiagentEpisodeStats`` to have one report of those whose episodes ended in a step.
     """
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, Info]:
@@ -247,6 +258,11 @@ def _own_part(space: Space, action: Any) -> Any:
 class ClipAction(gymnasium.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
     """Takes any real action and clips it to the Box of the environment.
 
+    Its own action space is that Box without bounds.
+
+    Args:
+        env: Of Gymnasium, with a Box of reals to act in.
+
     Raises:
         APIUsageError: The action space is no Box of reals.
     """
@@ -267,6 +283,10 @@ class ClipAction(gymnasium.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
 
 class ResizeObservation(gymnasium.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
     """Keeps every ``downscale``-th row and column of an image ``(height, width[, channels])``.
+
+    Args:
+        env: Of Gymnasium, with images of any dtype to see.
+        downscale: Divides height and width.
 
     Raises:
         APIUsageError: The observation is no image, or its sides are no multiples of ``downscale``.

@@ -51,6 +51,13 @@ def save(path: Path, contents: dict[str, Any]) -> None:
 def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
     """Read what ``save`` wrote; nothing in the file is executed.
 
+    Args:
+        path: Of a run's ``checkpoint.pt``.
+        device: Where its tensors are put, whatever device they were saved from.
+
+    Returns:
+        The contents that ``save`` was given, and ``format``.
+
     Raises:
         APIUsageError: The file is missing, damaged, of another format, or lacks something of CONTENTS.
     """
@@ -85,6 +92,11 @@ def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
 
 def load_policy_weights(policy: torch.nn.Module, contents: dict[str, Any], where: object) -> None:
     """Give ``policy`` the weights of a checkpoint.
+
+    Args:
+        policy: Of the same class, sizes and spaces as the one that was saved.
+        contents: What ``load`` returned.
+        where: Whose error it is, for the message: a path, or a command.
 
     Raises:
         APIUsageError: They belong to another network or other spaces, or are NaN or infinite.

@@ -26,7 +26,16 @@ __all__ = [
 
 
 class Losses(NamedTuple):
-    """The figures of one minibatch, scalar tensors; only ``total`` carries gradients."""
+    """The figures of one minibatch, scalar tensors; only ``total`` carries gradients.
+
+    Attributes:
+        total: What is minimised.
+        policy: Mean of ``policy_loss``, without its gradient like all that follow.
+        value: Mean of ``value_loss``.
+        entropy: Mean of the policy's, in nats.
+        approx_kl: From the policy that acted to the one that is learned, estimated; in nats.
+        clip_fraction: Of the steps, whose ratio is further than ``clip_coef`` from 1.
+    """
 
     total: Tensor
     policy: Tensor
@@ -54,6 +63,14 @@ def policy_loss(ratio: Tensor, advantages: Tensor, clip_coef: float) -> Tensor:
 
     .. math::
         L_t = -\min(\rho_t A_t, \mathrm{clip}(\rho_t, 1 - \epsilon, 1 + \epsilon) A_t)
+
+    Args:
+        ratio: rho: probability of the action now, over that when it was chosen; any shape.
+        advantages: A, of the same shape.
+        clip_coef: epsilon.
+
+    Returns:
+        The loss of each step, of the same shape.
     """
     return -torch.minimum(advantages * ratio, advantages * ratio.clamp(1 - clip_coef, 1 + clip_coef))
 
@@ -63,6 +80,15 @@ def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip_coef: f
 
     .. math::
         L_t = \tfrac12 \max((V_t - R_t)^2, (V^{old}_t + \mathrm{clip}(V_t - V^{old}_t, \pm c) - R_t)^2)
+
+    Args:
+        values: V, as estimated now; any shape.
+        old_values: As estimated when the actions were chosen, of the same shape.
+        returns: R, what they should be, of the same shape.
+        clip_coef: c, in the unit of the values; 0 for no clipping.
+
+    Returns:
+        The loss of each step, of the same shape.
     """
     error = (values - returns).square()
     if clip_coef > 0:
@@ -79,6 +105,16 @@ def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
 
     ``approx_kl`` is the mean of (rho - 1) - log rho, which is never negative (Schulman,
     "Approximating KL Divergence", 2020, estimator k3).
+
+    Args:
+        policy: Evaluated anew, with gradients.
+        batch: Steps and what was estimated of them when they were taken; steps that its mask leaves out do not
+            count.
+        config: ``clip_coef``, ``vf_clip_coef``, ``vf_coef``, ``ent_coef``, and with ``norm_adv`` the advantages are
+            normalised within the minibatch.
+
+    Returns:
+        The objective, and the figures that tell how learning goes.
     """
     params, values = policy(batch.observations, batch.state, batch.episode_starts)
     log_ratio = policy.distribution.log_prob(params, batch.actions) - batch.log_probs

@@ -203,7 +203,13 @@ class VectorEnv(ABC):
         Returns:
             observations ``(agents_per_batch, *shape)``; rewards float32; terminals, truncations
             bool; infos, a list of dicts; agent ids int64; masks bool, False for agents that are absent,
-            whose next action nobody will read: each ``(agents_per_batch,)``.
+            whose next action nobody will read: each but the infos ``(agents_per_batch,)``.
+
+            Infos belong to no row: they are what the environments of this batch had to say, in the order of
+            their rows, and empty ones are left out. A native environment says of any of its agents what it
+            likes; an emulated one has one info for each step, and for each reset, which with "same_step" follows
+            in the same batch; of PettingZoo it is a dict by agent. Who needs to know whose an info is lets the
+            environment write that into it.
 
         Raises:
             WorkerError: An environment failed, or its process died.
