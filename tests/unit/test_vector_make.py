@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import pickle
 
 import gymnasium
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 
 import pufferlib
 import pufferlib.vector
+from pufferlib.buffers import allocate
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.vector import making
 from pufferlib.vector.arguments import Cores
+from pufferlib.vector.group import EnvGroup
 from pufferlib.vector.plan import VectorPlan
 
 
@@ -281,6 +284,17 @@ def test_environments_that_differ(options):
         pufferlib.vector.make([env_of_other_size] * 2, env_kwargs=kwargs, num_envs=2, overwork=True, **options)
     with pytest.raises(APIUsageError, match="must have the num_agents of environment 0, 1, got 3 in environment 1"):
         pufferlib.vector.make([Env] * 2, [[1], [3]], num_envs=2, overwork=True, **options)
+
+
+def test_what_workers_and_their_parent_say_of_large_spaces_is_short(plan_of):
+    def memory(spec, index):
+        assert len(pickle.dumps(spec)) < 4000
+        return allocate(spec.observation_space, spec.action_space, spec.num_agents)
+
+    plan = plan_of(env_kwargs={"size": 1 << 18})
+    description = EnvGroup(plan.envs, None, memory).describe()
+    assert len(pickle.dumps(description)) < 4000
+    assert description.single_observation_space == Env(size=1 << 18).single_observation_space
 
 
 def test_seed_is_passed_to_creators_that_name_it():
