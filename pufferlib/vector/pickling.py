@@ -21,7 +21,7 @@ from pufferlib.vector.messages import named
 
 __all__ = ["pickle_by_value"]
 
-_registering = threading.Lock()  # cloudpickle has one list for all threads of what goes by value
+_registering = threading.RLock()  # cloudpickle has one list for all threads of what goes by value
 
 
 def pickle_by_value(value: object) -> bytes:
@@ -73,7 +73,7 @@ class _Sender(cloudpickle.Pickler):  # type: ignore[misc]
             return _reduce_module(value)
         is_dispatcher = kind is types.FunctionType and value.__code__ is _DISPATCHER
         reduce = _reduce_dispatcher if is_dispatcher else _REDUCERS.get(kind)
-        if reduce or isinstance(value, types.FunctionType | type | typing.TypeVar):
+        if reduce or issubclass(kind, types.FunctionType | type | typing.TypeVar):
             self._register(value.__module__)
         if reduce:
             return _name(value) if _has_name(value) else reduce(value)
@@ -121,8 +121,10 @@ def _namespace(owner: Any) -> Mapping[str, Any]:
 def _contents(owner: Any) -> Iterator[tuple[str, Any]]:
     """What of it is sent with a function or class: names and values."""
     if isinstance(owner, types.FunctionType):
-        used = inspect.getclosurevars(owner)
-        yield from {**used.globals, **used.nonlocals}.items()
+        code, cells = owner.__code__, owner.__closure__ or ()
+        yield from ((k, owner.__globals__[k]) for k in code.co_names if k in owner.__globals__)
+        filled = (cell for cell in zip(code.co_freevars, cells, strict=True) if cell[1] != types.CellType())
+        yield from ((k, cell.cell_contents) for k, cell in filled)
     elif isinstance(owner, type):
         yield from ((k, v) for k, v in vars(owner).items() if k[:1] != "_" and not inspect.isdatadescriptor(v))
 

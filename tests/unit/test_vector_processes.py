@@ -20,7 +20,7 @@ import threading
 import time
 import types
 from importlib.util import spec_from_file_location
-from multiprocessing import reduction
+from multiprocessing import forkserver, reduction
 from pathlib import Path
 
 import cloudpickle
@@ -721,6 +721,13 @@ def test_workers_use_whatever_a_script_defines_and_leave_its_other_threads_alone
     command = [sys.executable, "-m", "tests.script_with_everything", "Multiprocessing"]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("everything works\n", "")
+
+
+def test_a_server_that_belongs_to_another_process_is_left_to_it():
+    make(Scripted).close()
+    forkserver._forkserver._forkserver_pid = 1  # as in a copy of a process that has one
+    make(Scripted).close()
+    assert forkserver._forkserver._forkserver_pid > 1
 
 
 def test_a_temporary_folder_with_a_name_too_long_for_sockets(monkeypatch, tmp_path):

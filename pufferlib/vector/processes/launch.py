@@ -188,7 +188,11 @@ def _start_server() -> None:
     if not all(isinstance(entry, str) for entry in path):  # imports skip them, the server would end of them
         sys.path = [entry for entry in path if isinstance(entry, str)]
     try:
-        server.ensure_running()
+        try:
+            server.ensure_running()
+        except ChildProcessError:  # it belongs to the process that this one was forked from
+            forget_server()
+            server.ensure_running()
     finally:
         sys.path = path
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
