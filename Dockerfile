@@ -436,9 +436,9 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install dev
 COPY docker/bin/tank-entrypoint docker/bin/tank-develop /usr/local/bin/
-COPY pyproject.toml CMakeLists.txt README.md LICENSE ./
-COPY pufferlib pufferlib
-COPY bindings bindings
+COPY pyproject.toml CMakeLists.txt README.md LICENSE /workspace/
+COPY pufferlib /workspace/pufferlib
+COPY bindings /workspace/bindings
 # Compiled again by tank-develop, as any user of group venv, after a change of C or Cython; the folder is not
 # the checkout's own build/, which belongs to the compilers and paths of the host.
 ENV SKBUILD_BUILD_DIR=/tmp/pufferlib-build

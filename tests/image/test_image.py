@@ -1,6 +1,7 @@
 """The built images and their Compose services: docker/check on each image, and what only Compose does."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,11 @@ def compose(service: str, *command: str) -> subprocess.CompletedProcess[str]:
     return run("docker", "compose", "--progress", "quiet", "run", "--rm", "-T", service, *command)
 
 
+def image_of(service: str) -> str:
+    """The name of a service's image; TANK_TAG and TANK_DEVICE choose its tag."""
+    return run("docker", "compose", "--profile", "*", "config", "--images", service).stdout.strip()
+
+
 def missing() -> str | None:
     """What these tests lack here, or None."""
     try:
@@ -25,8 +31,8 @@ def missing() -> str | None:
             return "no Docker engine answers"
     except FileNotFoundError:
         return "there is no docker program"
-    built = run("docker", "image", "inspect", "puffertank/tank:cpu").returncode == 0
-    return None if built else "puffertank/tank:cpu is not built"
+    built = run("docker", "image", "inspect", image_of("tank")).returncode == 0
+    return None if built else f"{image_of('tank')} is not built"
 
 
 reason = missing()
@@ -39,7 +45,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("target", ["runtime", "tank", "test", "dev"])
 def test_checks_of_a_built_image(target: str) -> None:
-    image = f"puffertank/{target}:cpu"
+    image = image_of(target)
     if run("docker", "image", "inspect", image).returncode:
         pytest.skip(f"{image} is not built")
     done = run(sys.executable, "docker/check", image)
@@ -62,7 +68,7 @@ def test_what_a_run_leaves_in_the_checkout_belongs_to_its_owner(tmp_path: Path) 
     # A checkout of its own: a service mounts the folder that its file lies in.
     owner = (ROOT.stat().st_uid, ROOT.stat().st_gid) if os.getuid() else (12345, 23456)
     os.chown(tmp_path, *owner)
-    options = ["--rm", "--user", "root", "-v", f"{tmp_path}:/workspace", "puffertank/tank:cpu"]
+    options = ["--rm", "--user", "root", "-v", f"{tmp_path}:/workspace", image_of("tank")]
     done = run("docker", "run", *options, "bash", "-c", "mkdir runs && touch runs/x")
     assert done.returncode == 0, done.stderr
     assert ((tmp_path / "runs/x").stat().st_uid, (tmp_path / "runs/x").stat().st_gid) == owner
@@ -73,7 +79,7 @@ def test_a_hardened_container_of_any_user_has_room_to_work(tmp_path: Path) -> No
     options = ["--read-only", "--cap-drop", "ALL", "--user", "1000700000:0", "--tmpfs", "/tmp"]
     code = "import getpass, pathlib; pathlib.Path.home().joinpath('x').touch(); print(getpass.getuser())"
     command = ["python", "-c", f"{code}; open('left-behind', 'w').close()"]
-    done = run("docker", "run", "--rm", *options, "-v", f"{tmp_path}:/workspace", "puffertank/tank:cpu", *command)
+    done = run("docker", "run", "--rm", *options, "-v", f"{tmp_path}:/workspace", image_of("tank"), *command)
     assert (done.returncode, done.stdout, done.stderr) == (0, "tank\n", "")
     assert (tmp_path / "left-behind").stat().st_uid == 1000700000
 
@@ -81,8 +87,28 @@ def test_a_hardened_container_of_any_user_has_room_to_work(tmp_path: Path) -> No
 def test_a_read_only_container_belongs_to_the_owner_of_the_checkout_too(tmp_path: Path) -> None:
     os.chown(tmp_path, 12345, 23456)
     options = ["--read-only", "--user", "root", "--tmpfs", "/tmp", "-v", f"{tmp_path}:/workspace"]
-    done = run("docker", "run", "--rm", *options, "puffertank/tank:cpu", "bash", "-c", "echo $(id -u) $(id -g)")
+    done = run("docker", "run", "--rm", *options, image_of("tank"), "bash", "-c", "echo $(id -u) $(id -g)")
     assert (done.returncode, done.stdout, done.stderr) == (0, "12345 23456\n", "")
+
+
+def test_a_package_is_added_as_the_docs_say(tmp_path: Path) -> None:
+    (recipe,) = re.findall(r"(?ms)^```dockerfile\n(.*?)^```$", (ROOT / "docs/images.md").read_text())
+    recipe = recipe.replace("puffertank/tank:cpu", image_of("tank"))
+    secret: tuple[str, ...] = ()
+    if certificates := os.environ.get("TANK_CA"):
+        mount = "RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt "
+        recipe, secret = recipe.replace("RUN ", mount), ("--secret", f"id=ca,src={certificates}")
+    (tmp_path / "Dockerfile").write_text(recipe)
+    tag = "puffertank-test-derived"
+    try:
+        done = run("docker", "build", "--network", "host", "--tag", tag, *secret, tmp_path)
+        assert done.returncode == 0, done.stderr
+        done = run(
+            "docker", "run", "--rm", "--network", "none", tag, "python", "-c", "import einops, os; print(os.getuid())"
+        )
+        assert done.stdout == "1000\n", done.stderr
+    finally:
+        run("docker", "image", "rm", "--force", tag)
 
 
 def test_exit_codes_are_passed_on() -> None:
@@ -124,7 +150,7 @@ def test_an_old_container_of_another_user_leaves_a_usable_cache(tmp_path: Path) 
         for uid in (2001, 2002):
             os.chown(tmp_path, uid, uid)
             options = ["--rm", "--user", "root", "-v", f"{tmp_path}:/workspace", "-v", f"{volume}:/home/tank/.cache"]
-            done = run("docker", "run", *options, "puffertank/tank:cpu", "touch", "/home/tank/.cache/x")
+            done = run("docker", "run", *options, image_of("tank"), "touch", "/home/tank/.cache/x")
             assert done.returncode == 0, done.stderr
     finally:
         run("docker", "volume", "rm", "--force", volume)
