@@ -386,7 +386,7 @@ WORKDIR /src
 COPY pyproject.toml CMakeLists.txt README.md LICENSE ./
 COPY pufferlib pufferlib
 COPY bindings bindings
-# The same sources give the same bytes: no file carries the time of the build.
+# The same sources give the same bytes: no file carries the time of the build, which uv notes in one of its own.
 ENV CMAKE_C_COMPILER_LAUNCHER=ccache \
     CCACHE_DIR=/var/cache/ccache \
     CCACHE_NOINODECACHE=1 \
@@ -397,6 +397,8 @@ RUN --mount=type=cache,target=/var/cache/ccache \
     uv build --quiet --no-cache --wheel --offline --no-build-isolation --out-dir /dist \
     && uv pip install --quiet --no-cache --offline --no-index --no-deps --find-links /dist --compile-bytecode \
         --link-mode copy --prefix /package pufferlib \
+    && rm /package/lib/python3.11/site-packages/pufferlib-*/uv_cache.json \
+    && sed -i /uv_cache.json/d /package/lib/python3.11/site-packages/pufferlib-*/RECORD \
     && find /package -exec touch --date="@$SOURCE_DATE_EPOCH" {} +
 
 FROM deps AS runtime
