@@ -108,7 +108,8 @@ static inline void puffer_batch_bind(PufferBatch *batch) {
     }
 }
 
-/* Make the one game of `to` what game `index` of `from`, another batch of the type, is, but with these parameters. */
+/* Make the one game of `to` what game `index` of `from`, another batch of the type, is, but with these
+ * parameters. */
 static inline void puffer_copy_game(PufferBatch *to, const PufferBatch *from, int32_t index,
                                     const double *values) {
     const size_t agents = (size_t)from->spec.agents;

@@ -353,6 +353,21 @@ def test_the_frames_that_a_step_skips_are_drawn_and_leave_the_game_as_it_is(name
         game.close()
 
 
+def test_frames_are_those_of_an_episode_with_the_agents_actions():
+    env = pufferlib.make("pong", num_envs=2, frameskip=2)
+    with pytest.raises(APIUsageError, match="no episode has begun; call reset first"):
+        next(env.frames([0, 0]))
+    env.reset()
+    for wrong in ([0], [[0], [0]], [0.5, 0.5]):
+        with pytest.raises(APIUsageError, match="actions must be integers of shape"):
+            next(env.frames(wrong, env_index=1))
+    with pytest.raises(APIUsageError, match="an index below 2, got"):
+        next(env.frames([0, 0], env_index=2))
+    env.close()
+    with pytest.raises(APIUsageError, match="the environment is closed"):
+        next(env.frames([0, 0]))
+
+
 def test_a_step_that_ends_early_shows_its_last_frame():
     env = pufferlib.make("pong", frameskip=1000)
     env.reset(seed=0)
