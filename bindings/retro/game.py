@@ -10,8 +10,8 @@ import numpy.typing as npt
 import stable_retro
 from gymnasium.spaces import Box
 
+from pufferlib.commands import in_image
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.isolated.stacks import in_image
 
 from .._options import check_counts, check_render_mode
 
