@@ -86,7 +86,7 @@ def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
     with contextlib.closing(Trainer(config, files.folder)) as trainer:
         if checkpoint:
             trainer.restore(checkpoint)
-        config.save(files.config)  # not before: flags that do not fit the checkpoint must not stay in the run
+        trainer.config.save(files.config)  # not before: flags that do not fit the checkpoint must not stay in the run
         say(f"the run is kept in {files.folder}")
         title = f"{config.env_name}, seed {config.train.seed}"
         trainer.loggers = [JsonlLogger(files.metrics), progress_logger(Console(), title, device.type)]

@@ -1,5 +1,6 @@
 """From settings to what they describe: environments, policy, optimizer, device."""
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +13,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy, make_policy
 from pufferlib.train.config import Config, TrainConfig
 
-__all__ = ["build_optimizer", "build_policy", "build_vecenv", "pick_device", "pick_num_threads"]
+__all__ = ["build_optimizer", "build_policy", "build_vecenv", "fit_to_agents", "pick_device", "pick_num_threads"]
 
 PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
 
@@ -43,6 +44,27 @@ def build_vecenv(config: Config) -> Any:
         num_envs=vec.num_envs,
         seed=config.train.seed,
         **options,
+    )
+
+
+def fit_to_agents(config: TrainConfig, num_agents: int, recurrent: bool) -> TrainConfig:
+    """The settings with a horizon, minibatch and number of epochs for so many agents, where these are 0 (automatic).
+
+    Many agents bring so many steps that each is best used once, in large minibatches, which are the fastest. The
+    steps of a handful of agents are dear: they are used several times, in minibatches small enough that each update
+    takes at least 16 gradient steps.
+    """
+    horizon = config.horizon or max(64, 1 << (1023 // num_agents).bit_length())
+    batch_size = horizon * num_agents
+    part = horizon if recurrent else 1  # what a minibatch is made of
+    most = min(max(batch_size // 16, 64), 8192) // part
+    sizes = [parts * part for parts in range(1, max(most, 1) + 1) if batch_size // part % parts == 0]
+    epochs = 1 if config.minibatch_size else min(max(16_384 // batch_size, 1), 10)
+    return dataclasses.replace(
+        config,
+        horizon=horizon,
+        minibatch_size=config.minibatch_size or sizes[-1],
+        update_epochs=config.update_epochs or epochs,
     )
 
 

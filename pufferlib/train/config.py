@@ -21,10 +21,8 @@ _MOST = 2**31 - 1  # of anything that is counted in memory
 
 # Least and greatest value of settings. Those of [vec] and [env] are checked by those who take them.
 _LIMITS: dict[tuple[float, float], str] = {
-    (1, _MOST): (
-        "policy.hidden_size policy.num_layers train.num_threads train.act_threads train.horizon train.minibatch_size "
-        "train.update_epochs eval.episodes eval.max_steps"
-    ),
+    (1, _MOST): "policy.hidden_size policy.num_layers train.num_threads train.act_threads eval.episodes eval.max_steps",
+    (0, _MOST): "train.horizon train.minibatch_size train.update_epochs",
     (0, math.inf): (
         "train.learning_rate train.adam_eps train.clip_coef train.vf_coef train.vf_clip_coef train.max_grad_norm "
         "train.target_kl train.reward_clip eval.video_seconds"
@@ -94,10 +92,12 @@ class TrainConfig:
         act_threads: The same while acting: one, because a step's batch is small, and the other
             cores belong to the environments.
         total_timesteps: Agent-steps of the whole run.
-        horizon: Steps of each agent between two updates.
+        horizon: Steps of each agent between two updates; 0 is automatic: 64, and with fewer than 16 agents the power
+            of 2 that brings all of them together to 1,024 or more.
         minibatch_size: Agent-steps of one gradient step; divides those of an update (horizon times agents), or is
-            more, which means all of them.
-        update_epochs: Passes over each rollout.
+            more, which means all of them. 0 is automatic: a sixteenth of an update, from 64 to 8,192.
+        update_epochs: Passes over each rollout; 0 is automatic: the fewer steps an update has, the more, 10 for
+            1,024 and 1 from 16,384 on; 1 also where minibatch_size is given.
         learning_rate: Step size of Adam at the start.
         anneal_lr: Let the learning rate fall linearly to zero over the run.
         adam_beta1: Decay of Adam's mean of gradients.
@@ -124,9 +124,9 @@ class TrainConfig:
     num_threads: int | None = None
     act_threads: int = 1
     total_timesteps: int = 10_000_000
-    horizon: int = 64
-    minibatch_size: int = 8192
-    update_epochs: int = 1
+    horizon: int = 0
+    minibatch_size: int = 0
+    update_epochs: int = 0
     learning_rate: float = 1e-3
     anneal_lr: bool = True
     adam_beta1: float = 0.9

@@ -1,5 +1,6 @@
 """The collect-update loop."""
 
+import dataclasses
 import signal
 import threading
 import time
@@ -16,7 +17,14 @@ from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
 from pufferlib.train.advantage import generalized_advantage
-from pufferlib.train.build import build_optimizer, build_policy, build_vecenv, pick_device, pick_num_threads
+from pufferlib.train.build import (
+    build_optimizer,
+    build_policy,
+    build_vecenv,
+    fit_to_agents,
+    pick_device,
+    pick_num_threads,
+)
 from pufferlib.train.config import Config
 from pufferlib.train.episodes import ScoreHint
 from pufferlib.train.loggers import Logger
@@ -34,6 +42,9 @@ class Trainer:
     ``losses/entropy``, ``losses/approx_kl``, ``losses/clip_fraction``,
     ``losses/explained_variance``, and ``environment/<key>`` (means over the episodes that ended)
     whenever environments report some.
+
+    Attributes:
+        config: The settings, with numbers in place of 0 for those that follow from the number of agents.
 
     Args:
         config: The settings.
@@ -55,15 +66,17 @@ class Trainer:
         vecenv: Any = None,
         policy: Policy | None = None,
     ) -> None:
-        settings = config.train
-        self.config, self.run_dir, self.loggers = config, Path(run_dir), loggers
+        self.run_dir, self.loggers = Path(run_dir), loggers
         if not self.run_dir.is_dir():  # said now, not after hours of training
             raise APIUsageError(f"Trainer: run_dir must be a folder that exists, got {run_dir}; make it first")
-        self.device = pick_device(settings.device)
+        self.device = pick_device(config.train.device)
         self.agent_steps, self.updates, self.uptime_s = 0, 0, 0.0
         self.vecenv = build_vecenv(config) if vecenv is None else vecenv
         try:
             self.policy = build_policy(config, self.vecenv) if policy is None else policy.to(self.device)
+            recurrent = bool(self.policy.initial_state(1))
+            settings = fit_to_agents(config.train, self.vecenv.num_agents, recurrent)
+            self.config = dataclasses.replace(config, train=settings)
             self.num_threads = pick_num_threads(settings, self.policy)
             self.optimizer = build_optimizer(settings, self.policy)
             self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, settings.minibatch_size, self.device)

@@ -72,6 +72,25 @@ def test_another_platform_is_refused_in_a_sentence(tmp_path):
     assert "pufferlib: expected Linux, got Darwin; use the image" in " ".join(done.stderr.split())
 
 
+def assert_it_learns(tree):
+    """With the settings of the template, in a fifth of their steps: it goes to the door instead of to and fro."""
+    training = """if True:
+        from tempfile import mkdtemp
+        from pufferlib.train.config import load_config
+        from pufferlib.train.trainer import Trainer
+        trainer = Trainer(load_config("corridor", {"train.device": "cpu"}), mkdtemp())
+        lengths = []
+        while trainer.agent_steps < trainer.config.train.total_timesteps / 5:
+            lengths.append(trainer.step().get("environment/episode_length"))  # None where no episode was reported
+        reported = [length for length in lengths if length]
+        print(reported[0], reported[-1])
+        trainer.close()
+    """
+    first, last = map(float, run([sys.executable, "-S", "-c", training], tree).split())
+    assert first > 3 * last
+    assert last < 6  # 5 at best, from a random cell
+
+
 def test_the_page_adds_an_environment_that_works(tmp_path):
     tree = tmp_path / "tree"
     shutil.copytree(ROOT, tree, ignore=LEFT_OUT)
@@ -98,6 +117,8 @@ def test_the_page_adds_an_environment_that_works(tmp_path):
     assert "(64, 320, 3)" in shown
     assert "'corridor'" in shown
     assert "length: cells from one end to the other (an int from 2 to 1000; default 10)" in shown
+
+    assert_it_learns(tree)
 
     pytest_command = [sys.executable, "-S", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "corridor"]
     report = run([*pytest_command, "tests/unit/test_ocean.py", "tests/native/test_ocean_fuzz.py"], tree)

@@ -313,7 +313,9 @@ def test_train_leaves_everything_and_says_where(here: Path, capsys: pytest.Captu
 def test_train_takes_pictures_of_an_environment_in_python(here: Path) -> None:
     options = [option for option in TINY if "num-envs" not in option]
     assert main(["train", "pymultiagent", *options, "--vec.num-envs=16", "--env.pixels", "[12, 16]"]) == 0
-    assert "pixels = [12, 16]" in (only_run(here) / "config.toml").read_text()
+    settings = (only_run(here) / "config.toml").read_text()
+    assert "pixels = [12, 16]" in settings
+    assert "update_epochs = 1" in settings, "what was chosen where its own settings leave it open"
 
 
 def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

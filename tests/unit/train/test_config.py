@@ -66,9 +66,9 @@ def test_a_keyword_that_no_file_can_hold_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [
-        ("train.horizon", 0, "at least 1"),
-        ("train.minibatch_size", -64, "at least 1"),
-        ("train.update_epochs", 0, "at least 1"),
+        ("train.horizon", -1, "at least 0"),
+        ("train.minibatch_size", -64, "at least 0"),
+        ("train.update_epochs", -1, "at least 0"),
         ("train.num_threads", 0, "at least 1"),
         ("train.learning_rate", -0.1, "at least 0"),
         ("train.learning_rate", math.nan, "at least 0"),

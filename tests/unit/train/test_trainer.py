@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 import json
 import os
@@ -16,8 +17,8 @@ from torch.nn.utils import parameters_to_vector
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
-from pufferlib.train.build import build_policy, build_vecenv
-from pufferlib.train.config import load_config
+from pufferlib.train.build import build_policy, build_vecenv, fit_to_agents
+from pufferlib.train.config import TrainConfig, load_config
 from pufferlib.train.loggers import JsonlLogger
 from pufferlib.train.trainer import Trainer
 from pufferlib.wrappers import EpisodeStats
@@ -369,3 +370,32 @@ def test_the_first_weights_do_not_depend_on_the_number_of_threads():
         vecenv.close()
     assert torch.equal(weights[0], weights[1])
     assert torch.equal(weights[0], weights[2])
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_automatic_settings_fit_any_number_of_agents(recurrent):
+    for agents in (*range(1, 130), 1000, 1009, 4096):
+        settings = fit_to_agents(TrainConfig(), agents, recurrent)
+        batch_size = settings.horizon * agents
+        assert batch_size >= 1024
+        assert batch_size % settings.minibatch_size == 0
+        assert settings.minibatch_size <= 8192
+        assert settings.minibatch_size % settings.horizon == 0 or not recurrent
+        assert 1 <= settings.update_epochs <= 10
+
+
+@pytest.mark.parametrize(("agents", "expected"), [(1, (1024, 64, 10)), (8, (128, 64, 10)), (1024, (64, 4096, 1))])
+def test_the_fewer_agents_the_more_is_learned_from_each_step(agents, expected):
+    settings = fit_to_agents(TrainConfig(), agents, recurrent=False)
+    assert (settings.horizon, settings.minibatch_size, settings.update_epochs) == expected
+
+
+def test_settings_that_are_given_stay():
+    given = TrainConfig(horizon=10, minibatch_size=20)
+    assert fit_to_agents(given, 8, recurrent=False) == dataclasses.replace(given, update_epochs=1)
+
+
+def test_the_trainer_says_which_settings_it_chose(tmp_path, target_env):
+    trainer = Trainer(load_config("mine", {"train.device": "cpu"}), tmp_path, vecenv=vector.make(target_env))
+    assert (trainer.config.train.horizon, trainer.rollout.horizon) == (128, 128)
+    trainer.close()
