@@ -1,79 +1,80 @@
-"""Training speed: agent-steps per second of PPO, and how they split into acting and learning.
+"""How long PPO takes for one step of one agent, acting and learning, beside its peers.
 
-python benchmarks/train.py                      breakout with its own settings
-python benchmarks/train.py pong --seconds 30 --set train.num_threads=1
+    python benchmarks/train.py                       # ours, and the matrix products alone as a limit
+    python benchmarks/train.py --peer-python PATH    # and PufferLib 3.0.0, Stable-Baselines3; see requirements.txt
+    python benchmarks/train.py --only LSTM           # some rows
+    python benchmarks/train.py --quick               # to see that it works
+
+Network, agents, horizon, minibatch and epochs are the same for all contestants of a row. All have one thread of the
+CPU, and they take turns, as in engine.py. Also writes benchmarks/results/train.json.
 """
 
 import argparse
-import statistics
+import functools
+import os
 import sys
-import tempfile
-import time
-import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import torch
-
-from pufferlib.train.config import Config, load_config
-from pufferlib.train.trainer import Trainer
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from report import machine, write
+from engine import PUFFER, Measure, measure
+from report import LIMIT, OURS, RESULTS, Row, machine, write
+from sides import Side
+from trainers import settings
 
-WARM_UP = 3  # updates
+SCRIPT = str(Path(__file__).with_name("trainers.py"))
+SB3 = "Stable-Baselines3"
+PRODUCTS = "its matrix products alone"
+GOALS = {"MLP": 1.5, "LSTM": 1.05}  # times as fast as PufferLib 3.0.0
 
 
-def measure(config: Config, seconds: float) -> dict[str, Any]:
-    """Train for ``seconds`` after a warm-up; medians over the updates, and CPU time over all of them."""
-    with tempfile.TemporaryDirectory() as folder:
-        trainer = Trainer(config, Path(folder))
-        try:
-            for _ in range(WARM_UP):
-                trainer.step()
-            updates = []
-            cpu, start = time.process_time(), time.perf_counter()
-            while time.perf_counter() - start < seconds:
-                updates.append(trainer.step())
-            cpu = time.process_time() - cpu
-        finally:
-            trainer.close()
-    steps = trainer.rollout.batch_size
-    return {
-        "steps_per_s": statistics.median(update["sps"] for update in updates),
-        "steps_per_s_best": max(update["sps"] for update in updates),
-        "collect_us_per_step": 1e6 * statistics.median(u["performance/collect_s"] for u in updates) / steps,
-        "learn_us_per_step": 1e6 * statistics.median(u["performance/learn_s"] for u in updates) / steps,
-        "cpu_us_per_step": 1e6 * cpu / (steps * len(updates)),
-        "updates": len(updates),
-        "steps_per_update": steps,
-        "parameters": sum(parameter.numel() for parameter in trainer.policy.parameters()),
-        "threads": torch.get_num_threads(),
-        "device": str(trainer.device),
-    }
+def rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """Every row, and how its contestants are measured."""
+    for network in GOALS:
+        overrides = {"policy.recurrent": network == "LSTM"}
+        calls: dict[str, Measure] = {
+            OURS: functools.partial(us.ask, "ours", "breakout", overrides, seconds),
+            LIMIT: functools.partial(us.ask, "products", "breakout", overrides, seconds / 4),
+        }
+        yield Row(f"breakout with its own settings, {network}", "us", limit=PRODUCTS), calls
+    for env, frameskip in (("breakout", 4), ("pong", 8)):
+        for network, least in GOALS.items():
+            same = settings(env, frameskip, network == "LSTM")
+            calls = {OURS: functools.partial(us.ask, "ours", env, same, seconds)}
+            if peer:
+                calls[PUFFER] = functools.partial(peer.ask, "puffer", env, frameskip, network == "LSTM", seconds)
+            calls[LIMIT] = functools.partial(us.ask, "products", env, same, seconds / 4)
+            yield Row(f"{env}, 1024 agents, {network}", "us", ratios={PUFFER: least}, limit=PRODUCTS), calls
+    calls = {OURS: functools.partial(us.ask, "ours_cartpole", seconds)}
+    if peer:
+        calls[SB3] = functools.partial(peer.ask, "sb3_cartpole", seconds)
+    yield Row("CartPole-v1, 8 environments, one process", "us", ratios={SB3: 1.5}), calls
 
 
 def main() -> None:
-    """Measure, print a table, write JSON."""
+    """Parse the command line, measure, print the table and write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("env", nargs="?", default="breakout")
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--json", type=Path, help="file to write the figures to")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as in the TOML files")
+    parser.add_argument("--peer-python", help="interpreter of an environment that has PufferLib 3.0.0")
+    parser.add_argument("--minutes", type=float, default=4, help="for all rows together, about")
+    parser.add_argument("--rounds", type=int, default=7, help="of a row, at most")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of one measurement")
+    parser.add_argument("--json", type=Path, default=RESULTS / "train.json", help="file to write the figures to")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
+    parser.add_argument("--quick", action="store_true", help="two short rounds: only to see that it works")
     options = parser.parse_args()
-    settings = dict(setting.split("=", 1) for setting in options.set)
-    overrides = {key: tomllib.loads(f"value = {value}")["value"] for key, value in settings.items()}
-    figures = {
-        "env": options.env,
-        "settings": overrides,
-        **measure(load_config(options.env, overrides), options.seconds),
-        "machine": {**machine(), "torch": torch.__version__},
-    }
-    for name, value in figures.items():
-        print(f"{name:22} {value:,.2f}" if isinstance(value, float) else f"{name:22} {value}")
-    if options.json:
-        write(options.json, figures)
+    rounds, seconds = (2, 0.01) if options.quick else (options.rounds, options.seconds)
+    before = machine()
+    us, peer = Side(sys.executable, SCRIPT), Side(options.peer_python, SCRIPT) if options.peer_python else None
+    try:
+        done = measure(rows(us, peer, seconds), options.only, rounds, options.minutes)
+    finally:
+        for side in (us, peer):
+            if side:
+                side.close()
+    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
+    kept = {"minutes": options.minutes, "rounds": rounds, "seconds": seconds}
+    write(options.json, {"machine": before, "settings": kept, "rows": [row.as_dict() for row in done]})
 
 
 if __name__ == "__main__":

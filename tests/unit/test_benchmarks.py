@@ -42,6 +42,16 @@ def test_a_binding_is_measured_beside_its_bare_environment(tmp_path):
     assert stepped["measured_ratios"].keys() > {"bare environments, one process", "AsyncVectorEnv", "limit"}
 
 
+def test_training_is_measured_beside_the_products_alone(tmp_path):
+    results = tmp_path / "train.json"
+    command = [sys.executable, FOLDER / "train.py", "--quick", "--only", "own settings, MLP", "--json", results]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(results.read_text())["rows"]
+    assert row["what"] in done.stdout
+    assert row["medians"].keys() == {"ours", "limit"}, done.stderr
+
+
 def test_environments_in_c_are_measured_with_one_thread_and_two(tmp_path, monkeypatch):
     results = tmp_path / "ocean.json"
     command = [sys.executable, FOLDER / "ocean.py", "squared", "rware", "--quick", "--json", results]

@@ -1,0 +1,158 @@
+"""What benchmarks/train.py measures, on one side: microseconds of PPO per step of one agent, acting and learning.
+
+Run by sides.py with our Python, and with one that has PufferLib 3.0.0 and Stable-Baselines3.
+"""
+
+import functools
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+
+import sides
+
+THREADS = 1  # several wait for one another: a busy machine would be measured instead
+
+
+def settings(env: str, frameskip: int, recurrent: bool) -> dict[str, Any]:
+    """Ours, where they are to be those of the peer."""
+    return {
+        "env.num_envs": 1024,
+        "env.frameskip": frameskip,
+        "policy.hidden_size": 128,
+        "policy.num_layers": 1,
+        "policy.recurrent": recurrent,
+        "train.horizon": 64,
+        "train.minibatch_size": 16_384,
+        "train.update_epochs": 1,
+        "train.num_threads": THREADS,
+        "train.act_threads": THREADS,
+    }
+
+
+def ours(env: str, overrides: dict[str, Any], seconds: float) -> float:
+    """An environment in C, with its own settings but for ``overrides``."""
+    from pufferlib.train.config import load_config
+
+    with _trainer(load_config(env, {"train.device": "cpu", **overrides})) as trainer:
+        return _us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+
+
+def ours_cartpole(seconds: float) -> float:
+    """Eight CartPole-v1 of Gymnasium in this process."""
+    import pufferlib
+    from pufferlib.emulation import GymnasiumPufferEnv
+    from pufferlib.train.config import load_config
+
+    def make(buf: Any = None, seed: int = 0) -> Any:
+        return GymnasiumPufferEnv(pufferlib.EpisodeStats(gymnasium.make("CartPole-v1")), buf=buf, seed=seed)
+
+    envs = pufferlib.vector.make(make, num_envs=8, backend="Serial", autoreset="same_step")
+    same = {"policy.hidden_size": 64, "train.horizon": 128, "train.minibatch_size": 256, "train.update_epochs": 4}
+    config = load_config("CartPole-v1", {"train.device": "cpu", "train.num_threads": 1, **same})
+    with _trainer(config, envs) as trainer:
+        return _us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+
+
+def sb3_cartpole(seconds: float) -> float:
+    """The same with Stable-Baselines3."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_util import make_vec_env
+
+    torch.set_num_threads(1)
+    model = PPO("MlpPolicy", make_vec_env("CartPole-v1", 8), n_steps=128, batch_size=256, n_epochs=4, device="cpu")
+    update = functools.partial(model.learn, 8 * 128, reset_num_timesteps=False)
+    return _us_per_step(update, 8 * 128, seconds)
+
+
+def puffer(env: str, frameskip: int, recurrent: bool, seconds: float) -> float:
+    """PufferLib 3.0.0 with the settings that ``settings`` gives ours, and otherwise its own."""
+    import pufferlib.models
+    import pufferlib.vector
+    from pufferlib import pufferl
+    from pufferlib.ocean import environment
+
+    torch.set_num_threads(THREADS)
+    keywords = {"num_envs": 1024, "frameskip": frameskip}
+    creator, backend = environment.env_creator(f"puffer_{env}"), pufferlib.vector.Serial
+    vecenv = pufferlib.vector.make(creator, env_kwargs=keywords, num_envs=1, backend=backend)
+    policy = pufferlib.models.Default(vecenv.driver_env, hidden_size=128)
+    if recurrent:
+        policy = pufferlib.models.LSTMWrapper(vecenv.driver_env, policy, 128, 128)
+    sys.argv = ["puffer"]  # it reads its settings with the command line
+    own = pufferl.load_config(f"puffer_{env}")["train"]
+    same = {"device": "cpu", "use_rnn": recurrent, "bptt_horizon": 64, "minibatch_size": 16_384, "batch_size": "auto"}
+    same |= {"update_epochs": 1, "optimizer": "adam", "compile": False, "env": env, "precision": "float32"}
+    pufferl.PuffeRL.print_dashboard = lambda *args, **kwargs: None
+    trainer = pufferl.PuffeRL({**own, **same}, vecenv, policy)
+
+    def update() -> None:
+        trainer.evaluate()
+        trainer.train()
+
+    try:
+        return _us_per_step(update, 1024 * 64, seconds)
+    finally:
+        trainer.utilization.stop()
+        vecenv.close()
+
+
+def products(env: str, overrides: dict[str, Any], seconds: float) -> float:
+    """The matrix products alone of what ``ours`` does: one to act, three to learn from each step in each epoch."""
+    from pufferlib.train.config import load_config
+
+    config = load_config(env, {"train.device": "cpu", **overrides})
+    with _trainer(config) as trainer:
+        shapes = [tuple(weight.shape) for weight in trainer.policy.parameters() if weight.ndim == 2]
+        agents, threads = trainer.rollout.num_agents, trainer.num_threads
+    act = _product_us(shapes, agents, config.train.act_threads, seconds / 2)
+    learn = _product_us(shapes, config.train.minibatch_size, threads, seconds / 2)
+    return act + 3 * config.train.update_epochs * learn
+
+
+def _product_us(shapes: list[tuple[int, int]], rows: int, threads: int, seconds: float) -> float:
+    """Microseconds that the products of one row with all matrices take, among ``rows``."""
+    torch.set_num_threads(threads)
+    pairs = [(torch.ones(rows, inputs), torch.ones(inputs, outputs)) for outputs, inputs in shapes]
+    results = [torch.empty(rows, outputs) for outputs, _ in shapes]
+
+    def multiply() -> None:
+        for (left, right), result in zip(pairs, results, strict=True):
+            torch.mm(left, right, out=result)
+
+    return sides.us_per_call(multiply, seconds) / rows
+
+
+@contextmanager
+def _trainer(config: Any, vecenv: Any = None) -> Iterator[Any]:
+    """Our trainer in a folder of its own, closed at the end."""
+    from pufferlib.train.trainer import Trainer
+
+    with tempfile.TemporaryDirectory() as folder, closing(Trainer(config, folder, vecenv=vecenv)) as trainer:
+        yield trainer
+
+
+def _us_per_step(update: Callable[[], Any], steps: int, seconds: float) -> float:
+    """The median over the updates of ``seconds``, at least 2, after one that warms up."""
+    update()
+    times: list[float] = []
+    while sum(times) < seconds or len(times) < 2:
+        start = time.perf_counter()
+        update()
+        times.append(time.perf_counter() - start)
+    return 1e6 * statistics.median(times) / steps
+
+
+CASES = (ours, ours_cartpole, sb3_cartpole, puffer, products)
+
+if __name__ == "__main__":
+    sides.serve({case.__name__: case for case in CASES})
