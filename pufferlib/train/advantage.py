@@ -1,9 +1,11 @@
-"""How much better an action turned out than expected."""
+"""How much better an action turned out than expected, and in which unit that is counted."""
 
 import torch
 from torch import Tensor
 
-__all__ = ["generalized_advantage"]
+__all__ = ["fit_reward_scale", "generalized_advantage"]
+
+MOST_DEVIATION = 10.0  # of returns that are learned from as they are
 
 
 def generalized_advantage(
@@ -36,3 +38,21 @@ def generalized_advantage(
     for t in range(len(rewards) - 2, -1, -1):
         advantages[t].addcmul_(continues[t], advantages[t + 1])
     return advantages
+
+
+def fit_reward_scale(rewards: Tensor, episode_ends: Tensor, masks: Tensor, gamma: float) -> float:
+    """What rewards are multiplied by, so that no value loss drowns the policy's.
+
+    Args:
+        rewards: As the environments gave them in the first rollout, float32 ``(T, agents)``.
+        episode_ends: bool ``(T, agents)``; True where step t was the last of its episode.
+        masks: bool ``(T, agents)``; False where an agent was absent.
+        gamma: Discount per step.
+
+    Returns:
+        1, or where the discounted returns deviate by more than 10 what brings their deviation to 1.
+    """
+    nothing = rewards.new_zeros(len(rewards) + 1, *rewards.shape[1:])
+    returns = generalized_advantage(rewards, nothing, episode_ends, gamma, gae_lambda=1.0)[masks]
+    deviation = float(returns.std(correction=0)) if returns.numel() else 0.0
+    return 1 / deviation if deviation > MOST_DEVIATION else 1.0

@@ -112,7 +112,9 @@ class TrainConfig:
         max_grad_norm: Longest gradient that is applied unshortened.
         norm_adv: Give the advantages of each minibatch mean 0 and standard deviation 1.
         target_kl: Skip what is left of an update once the policy has moved this far; 0 is off.
-        reward_scale: Rewards are multiplied by this before learning; scores are not.
+        reward_scale: Rewards are multiplied by this before learning; scores are not. 0 is automatic: 1, or
+            less where the discounted returns of the first rollout deviate by more than 10 (their deviation is 1
+            then); with reward_clip always 1.
         reward_clip: Then limited to plus or minus this; 0 is off.
         checkpoint_interval: Updates between checkpoints; 0 keeps only the one at the end.
         exact_resume: Start new episodes at every checkpoint, so that a run resumed from one of every
@@ -141,7 +143,7 @@ class TrainConfig:
     max_grad_norm: float = 0.5
     norm_adv: bool = True
     target_kl: float = 0.0
-    reward_scale: float = 1.0
+    reward_scale: float = 0.0
     reward_clip: float = 0.0
     checkpoint_interval: int = 100
     exact_resume: bool = False

@@ -178,6 +178,10 @@ class Collector:
         config: ``gamma``, ``reward_scale`` and ``reward_clip`` are read.
         generator: Source of the actions' randomness, on the rollout's device.
 
+    Attributes:
+        episodes: Means over the episodes that ended.
+        reward_scale: What rewards are multiplied by; 1 at first where the settings say 0.
+
     Raises:
         APIUsageError: The environments reset in another mode, or in one that does not fit them.
     """
@@ -197,6 +201,7 @@ class Collector:
             )
         self._resets_next = vecenv.autoreset == "next_step"
         self.episodes = EpisodeMeans()
+        self.reward_scale = config.reward_scale or 1.0
         self._vecenv, self._policy, self._rollout, self._config = vecenv, policy, rollout, config
         self._generator, self._device = generator, generator.device
         self._everyone = np.arange(rollout.num_agents)
@@ -275,7 +280,7 @@ class Collector:
 
     def _scaled(self, rewards: npt.NDArray[np.float32]) -> Tensor:
         """The rewards as they are learned from, in a new tensor."""
-        scaled = torch.from_numpy(rewards).to(self._device) * self._config.reward_scale
+        scaled = torch.from_numpy(rewards).to(self._device) * self.reward_scale
         limit = self._config.reward_clip
         return scaled.clamp_(-limit, limit) if limit > 0 else scaled
 

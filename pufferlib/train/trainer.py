@@ -16,7 +16,7 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
-from pufferlib.train.advantage import generalized_advantage
+from pufferlib.train.advantage import fit_reward_scale, generalized_advantage
 from pufferlib.train.build import (
     build_optimizer,
     build_policy,
@@ -139,6 +139,8 @@ class Trainer:
                 f"{rollout.num_agents} agents in all {rollout.horizon} steps; nothing can be learned from that, "
                 "so set masks in the environment"
             )
+        if self.updates == 0 and not settings.reward_scale and not settings.reward_clip:
+            self._scale_rewards()
         advantages = generalized_advantage(
             rollout.rewards, rollout.values, rollout.episode_ends, settings.gamma, settings.gae_lambda
         )
@@ -175,6 +177,7 @@ class Trainer:
             "agent_steps": self.agent_steps,
             "updates": self.updates,
             "uptime_s": self.uptime_s,
+            "reward_scale": self.collector.reward_scale,
         }
         checkpoint.save(self.checkpoint_path, contents)
         if self.config.train.exact_resume:
@@ -197,6 +200,8 @@ class Trainer:
         self.generator.set_state(contents["generator"].cpu())
         self.agent_steps, self.updates = contents["agent_steps"], contents["updates"]
         self.uptime_s = contents["uptime_s"]
+        if not self.config.train.reward_scale:
+            self.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
         self._start_episodes()
 
     def close(self) -> None:
@@ -207,6 +212,13 @@ class Trainer:
 
     def _start_episodes(self) -> None:
         self.collector.reset(env_seed(self.config.train.seed, self.updates))
+
+    def _scale_rewards(self) -> None:
+        """Bring the rewards of the first rollout, and of all that follow, to a size that is learned from well."""
+        rollout = self.rollout
+        scale = fit_reward_scale(rollout.rewards, rollout.episode_ends, rollout.masks, self.config.train.gamma)
+        self.collector.reward_scale = scale
+        rollout.rewards *= scale
 
     def _anneal(self) -> float:
         """Set and return the learning rate of the next update."""

@@ -139,7 +139,7 @@ def test_what_is_not_understood_gets_a_sentence(
     [
         (["train", "squared", "--env.size", "1000"], "Squared: size must be an int from 2 to 256, got 1000"),
         (["train", "squared", "--train.device", "warp"], "train.device must be auto, cpu, cuda"),
-        (["train", "squared", "--train.horizon", "0"], "train.horizon must be at least 1, got 0"),
+        (["train", "squared", "--train.horizon", "-1"], "train.horizon must be at least 0, got -1"),
         (["train", "squared", "--env.size", "2026-11-21"], "size must be an int from 2 to 256, got '2026-11-21'"),
         (
             ["train", "squared", "--runs", "/proc/runs"],

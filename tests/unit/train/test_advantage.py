@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from pufferlib.train.advantage import generalized_advantage
+from pufferlib.train.advantage import fit_reward_scale, generalized_advantage
 
 
 def test_by_hand():
@@ -55,3 +55,13 @@ def test_inputs_are_left_alone():
     generalized_advantage(rewards, values, torch.zeros(2, 1, dtype=torch.bool), 0.9, 0.9)
     assert rewards.eq(1).all()
     assert values.eq(1).all()
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(1.0, 1.0), (-16.0, 1 / 16)])
+def test_returns_that_deviate_by_more_than_ten_are_brought_to_one(factor, expected):
+    # Returns of 1 + 0.5 * 2 = 2 and 2, and of 0 and 0, whose mean is 1 and whose deviation is 1; the last is absent.
+    rewards = factor * torch.tensor([[1.0, 0.0, 9.0], [2.0, 0.0, 9.0]])
+    masks = torch.tensor([[True, True, False]] * 2)
+    scale = fit_reward_scale(rewards, torch.zeros(2, 3, dtype=torch.bool), masks, gamma=0.5)
+    assert scale == pytest.approx(expected)
+    assert fit_reward_scale(rewards, masks, torch.zeros_like(masks), gamma=0.5) == 1.0

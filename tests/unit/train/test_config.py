@@ -78,7 +78,7 @@ def test_a_keyword_that_no_file_can_hold_is_refused(tmp_path):
         ("train.reward_scale", math.nan, "a number"),
         ("policy.num_layers", 0, "at least 1"),
         ("eval.episodes", 0, "at least 1"),
-        ("train.horizon", 10**20, "from 1 to 2147483647"),
+        ("train.horizon", 10**20, "from 0 to 2147483647"),
         ("train.total_timesteps", 10**20, "from 0 to 9223372036854775807"),
     ],
 )

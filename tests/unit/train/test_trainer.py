@@ -120,6 +120,49 @@ def test_a_resumed_run_repeats_the_uninterrupted_one(make_trainer, tmp_path):
     assert torch.equal(weights(resumed), weights(whole))
 
 
+class TestRewardsOfAnySize:
+    """Are learned from alike where their scale is automatic; it follows from the first rollout."""
+
+    AUTOMATIC = {"train.reward_scale": 0.0}  # noqa: RUF012
+
+    @pytest.fixture
+    def paid(self, target_env):
+        class Paid(target_env):
+            def step(self, actions):
+                outcome = super().step(actions)
+                self.rewards *= self.factor
+                return outcome
+
+        def make(factor):
+            env = Paid(8)
+            env.factor = factor
+            return env
+
+        return make
+
+    def test_the_size_changes_nothing(self, make_trainer, paid):
+        runs = [make_trainer(self.AUTOMATIC, env=paid(factor)) for factor in (1024, 4096)]
+        for run in runs:
+            run.train()
+        assert runs[0].collector.reward_scale == 4 * runs[1].collector.reward_scale < 1
+        assert torch.equal(weights(runs[0]), weights(runs[1]))
+
+    def test_a_resumed_run_keeps_it(self, make_trainer, paid):
+        whole = make_trainer(self.AUTOMATIC, env=paid(1024))
+        whole.train()
+        resumed = make_trainer({**self.AUTOMATIC, "train.total_timesteps": 4096}, env=paid(1))
+        resumed.restore(whole.checkpoint_path)
+        resumed.step()
+        assert resumed.collector.reward_scale == whole.collector.reward_scale
+
+    @pytest.mark.parametrize("given", [{"train.reward_scale": 1.0}, {**AUTOMATIC, "train.reward_clip": 1.0}])
+    def test_what_is_given_stays(self, make_trainer, paid, given):
+        trainer = make_trainer(given, env=paid(1024))
+        trainer.step()
+        assert trainer.collector.reward_scale == 1
+        trainer.close()
+
+
 def test_a_checkpoint_always_goes_on_in_the_same_way(make_trainer):
     make_trainer({"train.total_timesteps": 1024}).train()
     again = [make_trainer() for _ in range(2)]
