@@ -26,9 +26,11 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     apt-install base
 # The entrypoint gives user tank the uid and gid of whoever owns the mounted checkout.
 # Folders that Compose mounts volumes on exist and belong to tank, else the engine makes them root's.
+# Group 0 may write there too: OpenShift runs containers as any user of that group.
 RUN groupadd --gid 1000 tank \
     && useradd --uid 1000 --gid tank --create-home --shell /bin/bash tank \
-    && install --directory --owner=tank --group=tank /workspace /home/tank/.cache \
+    && install --directory --owner=tank --group=0 --mode=0775 /workspace /home/tank/.cache \
+    && chgrp 0 /home/tank && chmod g=u /home/tank \
     && python3 -m venv --without-pip /opt/venv
 # PYTHONSAFEPATH: the working folder is the checkout, and must not shadow the installed package.
 ENV PATH=/opt/venv/bin:$PATH \

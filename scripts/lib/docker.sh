@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # Which of the two ways is taken, and the Docker way: whether an engine can be used, and the compose command.
 
+# shellcheck source=lib/labels.sh
+. "$root/scripts/lib/labels.sh"
+
 # parse_way ARGUMENT...: sets `asked` to docker, local or nothing, and `arguments` to what follows these flags.
 parse_way() {
     asked=''
@@ -93,8 +96,11 @@ prepare_image() {
     device=$(sed -n '/^ *DEVICE: /{s///p;q;}' <<<"$config")
     [[ $device == cpu || $device == cuda ]] ||
         die 2 "TANK_DEVICE must be cpu or cuda, got $device; change it in the environment or in .env"
+    label_images
     if docker image inspect "$image" >/dev/null 2>&1; then
         step "bringing the image up to date" build_image "$1"
+        # What an edit has left without a name; only ours have this label.
+        docker image prune --force --filter label=tank.target >/dev/null 2>&1 || true
         return
     fi
     say "building the image $image, which takes $(forecast "$1") the first time"

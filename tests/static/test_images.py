@@ -314,7 +314,7 @@ def test_every_volume_has_a_folder_of_tanks_in_the_image() -> None:
     config = compose("compose.yaml")
     targets = {volume.split(":")[1] for service in config["services"].values() for volume in service["volumes"]}
     (install,) = (line for line in stages()["base"][1] if "install --directory" in line)
-    folders = re.search(r"install --directory --owner=tank --group=tank ((?:/\S+ ?)+)", install)
+    folders = re.search(r"install --directory --owner=tank --group=0 --mode=0775 ((?:/\S+ ?)+)", install)
     assert folders is not None
     assert targets == set(folders[1].split())
 

@@ -282,6 +282,19 @@ def test_the_first_build_says_before_how_long_it_takes_and_how_large_it_gets(
     assert disk in output.partition("the build")[0]
 
 
+def test_an_image_is_built_with_labels_that_tell_its_commit(sandbox: Sandbox) -> None:
+    sandbox.docker().fake("git", "echo 0123abc")
+    sandbox.run("tank", FAKE_BUILD='echo "built from $TANK_REVISION" >>"$FAKE_LOG"')
+    assert "built from 0123abc" in sandbox.calls()
+
+
+def test_images_that_an_edit_leaves_without_a_name_are_removed_and_no_others(sandbox: Sandbox) -> None:
+    sandbox.docker().run("tank")
+    assert [call for call in sandbox.calls() if "prune" in call] == [
+        "docker image prune --force --filter label=tank.target"
+    ]
+
+
 # Ends without a terminal: nothing is left running
 
 
