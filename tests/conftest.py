@@ -11,6 +11,13 @@ import pytest
 
 NIGHT = 20  # times as long may a test take that plays as long as a night allows
 
+# What depends on where and how pufferlib was installed. CI runs these in the image, in the dev container and outside;
+# all others would find the same in each place, and run in the image alone.
+PLACES = ("tests/image/", "tests/static/") + tuple(
+    f"tests/unit/test_{name}.py"
+    for name in ("doctor", "examples", "exports", "install", "ocean", "registry", "vector_make", "vector_processes")
+)
+
 # Last, so that it never hides an installed package.
 sys.path.append(str(Path(__file__).parents[1]))
 
@@ -43,6 +50,9 @@ def pytest_configure():
 
 
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if item.nodeid.startswith(PLACES):
+            item.add_marker(pytest.mark.place)
     if config.getoption("--nightly"):
         for item in items:
             if limit := item.get_closest_marker("timeout"):
