@@ -13,10 +13,8 @@ NIGHT = 20  # times as long may a test take that plays as long as a night allows
 
 # What depends on where and how pufferlib was installed. CI runs these in the image, in the dev container and outside;
 # all others would find the same in each place, and run in the image alone.
-PLACES = ("tests/image/", "tests/static/") + tuple(
-    f"tests/unit/test_{name}.py"
-    for name in ("doctor", "examples", "exports", "install", "ocean", "registry", "vector_make", "vector_processes")
-)
+UNIT_PLACES = ("doctor", "examples", "exports", "install", "ocean", "registry", "vector_make", "vector_processes")
+PLACES = ("tests/image/", "tests/static/", *(f"tests/unit/test_{name}.py" for name in UNIT_PLACES))
 
 # Last, so that it never hides an installed package.
 sys.path.append(str(Path(__file__).parents[1]))
