@@ -64,16 +64,17 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install strip
 
-FROM base AS device-cpu
+# Another TANK_DEVICE is answered with the name of a stage that there is not, hence these names.
+FROM base AS tank-device-one-of-cpu-cuda-is-cpu
 
 # What the host's driver brings into a container: graphics draws MuJoCo, video encodes. One that cannot run torch's CUDA
 # is refused when the container starts; otherwise torch would see no GPU, and training would run on the CPU.
-FROM base AS device-cuda
+FROM base AS tank-device-one-of-cpu-cuda-is-cuda
 ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics,video \
     NVIDIA_REQUIRE_CUDA=cuda>=13.0
 
-FROM device-${DEVICE} AS torch
+FROM tank-device-one-of-cpu-cuda-is-${DEVICE} AS torch
 ARG DEVICE
 ENV TANK_DEVICE=${DEVICE}
 # It stays in the images, for those that are built on them.

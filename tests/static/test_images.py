@@ -337,9 +337,10 @@ def test_the_build_goes_by_content_never_by_the_times_of_files() -> None:
 def test_an_old_driver_is_refused_by_the_cuda_image_alone() -> None:
     cuda = packages(ROOT / "docker/locks/torch-cuda.txt")
     major, minor = cuda["nvidia-cuda-runtime"].split(".")[:2]
-    assert f"NVIDIA_REQUIRE_CUDA=cuda>={major}.{minor}" in "".join(stages()["device-cuda"][1])
-    assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics,video" in "".join(stages()["device-cuda"][1])
-    others = [line for name, (_, lines) in stages().items() if name != "device-cuda" for line in lines]
+    (stage,) = (name for name in stages() if name.endswith("-is-cuda"))
+    assert f"NVIDIA_REQUIRE_CUDA=cuda>={major}.{minor}" in "".join(stages()[stage][1])
+    assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics,video" in "".join(stages()[stage][1])
+    others = [line for name, (_, lines) in stages().items() if name != stage for line in lines]
     assert not [line for line in others if "NVIDIA_" in line]
 
 
