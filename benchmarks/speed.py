@@ -1,6 +1,6 @@
 """The tables of docs/speed.md, from what the other benchmarks measured.
 
-    python benchmarks/engine.py && python benchmarks/bindings.py && python benchmarks/ocean.py
+    python benchmarks/engine.py     # and bindings.py, ocean.py, train.py
     python benchmarks/speed.py benchmarks/results/*.json    # keeps the medians; rows of other names stay as they are
     python benchmarks/speed.py --check                      # exit code 1 if the page is not what would be written
 
@@ -21,7 +21,7 @@ from report import LIMIT, OURS, Row, figure
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, KEPT = DOCS / "speed.md", DOCS / "speed"
-PARTS = ("engine", "bindings", "ocean")
+PARTS = ("engine", "bindings", "ocean", "train")
 
 
 def main() -> int:
@@ -57,7 +57,7 @@ def keep(path: Path) -> None:
 
 
 def timed_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cells of what engine.py and bindings.py measured: less is better."""
+    """Cells of what engine.py, bindings.py and train.py measured: less is better."""
     return [timed_row(row) for row in rows if OURS in row["figures"]]
 
 
@@ -94,9 +94,8 @@ def ocean_rows(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
     return cells
 
 
+TIMED = "| What | Goal | Ours | Others, and how many times ours | Limit | Reached |"
 HEADERS = {
-    "engine": "| What | Goal | Ours | Others, and how many times ours | Limit | Reached |",
-    "bindings": "| What | Goal | Ours | Others, and how many times ours | Limit | Reached |",
     "ocean": "| Environment | Agent-steps per second | PufferLib 3.0.0, millions | Two threads (two processes) |",
 }
 KEYS = {"ocean": ("what", "measured", "others", "threads")}
@@ -105,7 +104,7 @@ KEYS = {"ocean": ("what", "measured", "others", "threads")}
 def with_table(page: str, part: str, rows: list[dict[str, Any]]) -> str:
     """The page with today's table of one part."""
     keys = KEYS.get(part, ("what", "goal", "measured", "others", "limit", "reached"))
-    table = [HEADERS[part], "| --- " * len(keys) + "|"]
+    table = [HEADERS.get(part, TIMED), "| --- " * len(keys) + "|"]
     table += [f"| {' | '.join(row.get(key, '') for key in keys)} |" for row in rows]
     machines = sorted({f"{row['cpu']}, {row['cpus']} cores" for row in rows})
     text = "\n".join([f"Measured on {'; '.join(machines)}.", "", *table])

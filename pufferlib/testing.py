@@ -53,9 +53,16 @@ def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
     Raises:
         ContractError: The first thing that is wrong.
     """
+    if steps < 1:
+        raise APIUsageError(f"check_env: steps must be at least 1, got {steps}; take enough for episodes to end")
     if hasattr(env, "step") and not isinstance(env, type):
         _check_running(env, seed, steps)
         return
+    if not callable(env):
+        raise APIUsageError(
+            f"check_env: env must be an environment, or a class or function that makes one, got {env!r}; "
+            "of a name, pass pufferlib.env_creator(name)"
+        )
     made = env()
     try:
         _check_running(made, seed, steps)
@@ -73,6 +80,8 @@ def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
 def _check_running(env: Any, seed: int, steps: int) -> None:
     _check_spaces(env)
     _check_arrays(env)
+    if not _takes(env.reset, "seed") and not _takes(env.reset, "kwargs"):
+        raise _broken(env, "reset must take a seed", "define reset(self, seed=None)")
     first, second = (list(_play(env, seed, steps, mark)) for mark in MARKS)
     for index, (before, after) in enumerate(zip(first, second, strict=True)):
         for name in before:

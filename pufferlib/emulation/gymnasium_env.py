@@ -45,7 +45,7 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any],
         env_args: its positional arguments and
         env_kwargs: its keyword arguments.
         buf: Arrays to write into, with one row; None allocates new ones.
-        seed: Of the first ``reset``, when that is given none.
+        seed: Of the first ``reset``, when that is given none; None: no two environments play alike.
         max_length: The most items of a Sequence in an observation.
         max_nodes: The most nodes of a Graph,
         max_edges: and its most edges.
@@ -72,7 +72,7 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any],
         env_args: Sequence[Any] = (),
         env_kwargs: Mapping[str, Any] | None = None,
         buf: Mapping[str, Array] | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         max_length: int | None = None,
         max_nodes: int | None = None,
         max_edges: int | None = None,
@@ -91,7 +91,7 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any],
         self.emulated = self._layout.emulated
         self._prepare(self._layout, actions, ActionDecoder(f"{where}.step", actions), 1, is_shared=buf is not None)
         set_buffers(self, buf)
-        self._first_seed: int | None = seed
+        self._first_seed = seed
 
     @property
     def driver_env(self) -> "GymnasiumPufferEnv":

@@ -51,7 +51,7 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
         env_args: its positional arguments and
         env_kwargs: its keyword arguments.
         buf: Arrays to write into, with one row per possible agent; None allocates new ones.
-        seed: Of the first ``reset``, when that is given none.
+        seed: Of the first ``reset``, when that is given none; None: no two environments play alike.
         max_length: The most items of a Sequence in an observation.
         max_nodes: The most nodes of a Graph,
         max_edges: and its most edges.
@@ -76,7 +76,7 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
         env_args: Sequence[Any] = (),
         env_kwargs: Mapping[str, Any] | None = None,
         buf: Mapping[str, Array] | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         max_length: int | None = None,
         max_nodes: int | None = None,
         max_edges: int | None = None,
@@ -100,7 +100,7 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
         decoder = ActionDecoder(f"{where}.step", actions)
         self._prepare_agents(self._layout, actions, decoder, self.possible_agents, is_shared=buf is not None)
         set_buffers(self, buf)
-        self._first_seed: int | None = seed
+        self._first_seed = seed
 
     @property
     def num_agents(self) -> int:

@@ -311,7 +311,7 @@ def _nest(dotted: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")  # editors on Windows begin files with a mark
     except OSError as error:
         raise APIUsageError(f"{path}: cannot be read: {error.strerror}; expected a run's config.toml") from error
     except UnicodeDecodeError as error:

@@ -49,17 +49,29 @@ class EnvGroup:
     ) -> None:
         self._members: list[Member] = []
         progress = [0] if progress is None else progress
+        made: set[int] = set()
         try:
             for position, plan in enumerate(plans):
                 progress[0] = position
                 self._members.append(_member(plan, autoreset, memory))
                 autoreset = self._members[-1].autoreset
+                self._check_own(made)
         except BaseException as error:
             error.add_note(f"while building environment {plan.index}, seed {plan.seed}")
             self._close_quietly()
             raise
         self._loop = EnvLoop(self._members)
         self.autoreset: Autoreset = self._members[0].autoreset
+
+    def _check_own(self, made: set[int]) -> None:
+        """Raise if the last environment is, or wraps, one of those ``made`` before: they would step it in turns."""
+        env = getattr(self._members[-1].env, "unwrapped", self._members[-1].env)
+        if id(env) in made:
+            raise APIUsageError(
+                f"vector.make: each environment must be one of its own, got {env} in two of them; "
+                "give a class or function that makes it (env_creator), not one that is made already"
+            )
+        made.add(id(env))
 
     @property
     def envs(self) -> list[Any]:

@@ -1,5 +1,6 @@
 """``make``: start the backend that is asked for, or return the environment that batches by itself."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -67,7 +68,7 @@ def make(
         on_crash: "raise", or "restart": a worker that fails, dies or takes too long is replaced, with
             ``Serial`` an environment that raises. The episodes it had are truncated, and an info counts
             ``worker_restarts``.
-        **unknown: Refused: there are no others.
+        **unknown: Refused, with the nearest of those above.
 
     Returns:
         A ``VectorEnv``, or with the native backend the ``PufferEnv``.
@@ -88,7 +89,8 @@ def make(
     }
     kind = _backend(backend)
     for name in unknown:
-        raise UnknownNameError.of(WHERE, "keyword", name, options)
+        known = [each for each in inspect.signature(make).parameters if each != "unknown"]
+        raise UnknownNameError.of(WHERE, "keyword", name, known)
     if kind is PufferEnv:
         checked = checked_options(options)
         return _native(env_plans(env_creator_or_creators, env_args, env_kwargs, num_envs, seed), checked)

@@ -11,10 +11,12 @@ import sys
 import threading
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
 
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.messages import named
@@ -28,11 +30,36 @@ def pickle_by_value(value: object) -> bytes:
     """``value`` as bytes that ``pickle.loads`` restores in a worker.
 
     Functions, classes and modules that a worker could not import, as those of scripts and notebooks, are
-    sent by value.
+    sent by value, and so is what these have registered with Gymnasium.
 
     Raises:
         APIUsageError: Something in it cannot be sent.
     """
+    # What packages register by the name of an entry point, they register in a worker too, when they are imported.
+    specs = [spec for spec in gymnasium.registry.values() if callable(spec.entry_point)]
+    if specs:
+        with contextlib.suppress(APIUsageError):  # what cannot be sent may be what no worker needs
+            return _pickle(_Registered(value, specs))
+    return _pickle(value)
+
+
+class _Registered:
+    """A value whose recipient finds ``specs`` by ``gymnasium.make``."""
+
+    def __init__(self, value: object, specs: Sequence[EnvSpec]) -> None:
+        self._value, self._specs = value, specs
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _register_specs, (self._specs, self._value)
+
+
+def _register_specs(specs: Sequence[EnvSpec], value: object) -> object:
+    for spec in specs:
+        gymnasium.registry.setdefault(spec.id, spec)
+    return value
+
+
+def _pickle(value: object) -> bytes:
     data = io.BytesIO()
     with _registering, contextlib.ExitStack() as stack:
         sender = _Sender(data, stack)

@@ -243,6 +243,13 @@ class TestWhatNobodyBatches:
         shown = [env.reset()[0], env.step(0)[0], env.step(0)[0], env.reset()[0]]
         assert [observation.tolist() for observation in shown] == [[0], [1], [2], [0]]
 
+    def test_no_two_play_alike_unless_they_are_seeded(self):
+        def first(**seed):
+            return GymnasiumPufferEnv(gymnasium.make("CartPole-v1"), **seed).reset()[0].tolist()
+
+        assert first() != first()
+        assert first(seed=0) == first(seed=0)
+
     def test_wrappers_that_keep_observations(self):
         stack = FrameStackObservation(GymnasiumPufferEnv(Clock()), 3)
         late = DelayObservation(GymnasiumPufferEnv(Clock()), 2)

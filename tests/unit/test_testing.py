@@ -7,6 +7,7 @@ from gymnasium.spaces import Box, Discrete
 
 import pufferlib
 from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.errors import APIUsageError
 from pufferlib.testing import ContractError, check_env
 
 
@@ -273,3 +274,21 @@ def test_every_mode_that_an_environment_knows_is_played():
 def test_a_mode_that_is_not_kept_is_told(kind, message):
     with pytest.raises(ContractError, match=message):
         check_env(kind)
+
+
+class Unseeded(Modes):
+    def reset(self):
+        return super().reset()
+
+
+@pytest.mark.parametrize(
+    ("env", "options", "error", "message"),
+    [
+        ("breakout", {}, APIUsageError, "env must be an environment, or a class .*, got 'breakout'; of a name, pass"),
+        (Modes, {"steps": 0}, APIUsageError, "steps must be at least 1, got 0"),
+        (Unseeded, {}, ContractError, r"reset must take a seed; define reset\(self, seed=None\)"),
+    ],
+)
+def test_what_cannot_be_checked_is_told(env, options, error, message):
+    with pytest.raises(error, match=message):
+        check_env(env, **options)

@@ -110,6 +110,7 @@ def test_workers_and_batches(plan_of, kwargs, workers, batch):
         ({"on_crash": "resart"}, "unknown on_crash 'resart'; did you mean 'restart'"),
         ({"autoreset": "nextstep"}, "unknown autoreset 'nextstep'; did you mean 'next_step'"),
         ({"num_worker": 2}, "unknown keyword 'num_worker'; did you mean 'num_workers'"),
+        ({"num_env": 2}, "unknown keyword 'num_env'; did you mean 'num_envs'"),
         ({"env_args": 3}, r"env_args must be a list or tuple, got 3 for environment 0; try \[3\]"),
         ({"env_kwargs": [1]}, r"env_kwargs must be a dict, got \[1\] for environment 0; .*give lists of creators"),
         ({"env_args": [1, 1, None]}, "env_args must end before buf, got 3 arguments for environment 0, of which"),

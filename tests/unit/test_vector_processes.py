@@ -717,6 +717,23 @@ def test_too_few_files_are_told_with_the_limit():
             os.close(file)
 
 
+class Numbered(gymnasium.Env):
+    observation_space, action_space = gymnasium.spaces.Box(0, 9, (1,)), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+
+def test_what_a_script_registers_with_gymnasium_is_found_in_its_workers():
+    gymnasium.register("script/Numbered-v0", Numbered)
+    creator = functools.partial(gymnasium.make, "script/Numbered-v0")
+    try:
+        with contextlib.closing(make(functools.partial(GymnasiumPufferEnv, env_creator=creator))) as envs:
+            assert envs.reset()[0].shape == (2, 1)
+    finally:
+        del gymnasium.registry["script/Numbered-v0"]
+
+
 def test_workers_use_whatever_a_script_defines_and_leave_its_other_threads_alone():
     command = [sys.executable, "-m", "tests.script_with_everything", "Multiprocessing"]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60)

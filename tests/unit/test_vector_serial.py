@@ -602,6 +602,15 @@ def test_an_environment_whose_infos_are_no_list_is_told():
         vecenv.step([0, 0])
 
 
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_one_environment_in_several_places_is_refused(backend):
+    env = gymnasium.make("CartPole-v1")
+    with pytest.raises(
+        APIUsageError, match=r"must be one of its own, got <CartPoleEnv.*> in two of them; give a class"
+    ):
+        pufferlib.vector.make(GymnasiumPufferEnv, env_kwargs={"env": env}, num_envs=2, backend=backend, num_workers=1)
+
+
 def test_an_error_in_serial_says_where():
     class Broken(SamplePufferEnv):
         def step(self, actions):
