@@ -29,7 +29,9 @@ def lstm(cell: nn.LSTMCell, inputs: Tensor, h: Tensor, c: Tensor, starts: Tensor
         The outputs ``(steps, rows, hidden_size)``, and the memory after the last step ``(rows, hidden_size)``.
     """
     keep = inputs.new_ones(len(inputs), 1, 1) if starts is None else (~starts).unsqueeze(-1).to(inputs.dtype)
-    if inputs.device.type != "cpu":
+    tensors = inputs, h, c, *cell.parameters()
+    is_plain = all(tensor.device.type == "cpu" and tensor.dtype == torch.float32 for tensor in tensors)
+    if not is_plain or not cell.bias or torch.is_autocast_enabled("cpu"):
         return step_by_step(cell, inputs, h, c, keep)
     outputs, c = _LSTM.apply(  # type: ignore[no-untyped-call]
         inputs, cell.weight_ih, cell.weight_hh, cell.bias_ih + cell.bias_hh, h, c, keep
@@ -63,7 +65,7 @@ class _LSTM(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         """See ``lstm``; the gates' rows in the weights are in the order i, f, g, o."""
         outputs = h.new_empty(*inputs.shape[:2], h.shape[1])
-        ctx.steps = []
+        steps = []
         for x, kept, output in zip(inputs, keep, outputs, strict=True):
             h, c = h * kept, c * kept
             gates = torch.addmm(bias, x, weight_ih.t()).addmm_(h, weight_hh.t())
@@ -73,23 +75,23 @@ class _LSTM(torch.autograd.Function):
             _tanh_(g)
             after = torch.addcmul(f * c, i, g)
             shown = _tanh_(after.clone())
-            ctx.steps.append((h, c, gates, shown))
+            steps += [h, c, gates, shown]
             h, c = torch.mul(o, shown, out=output), after
-        ctx.save_for_backward(inputs, weight_ih, weight_hh, keep)
+        ctx.save_for_backward(inputs, weight_ih, weight_hh, keep, *steps)
         return outputs, c
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_outputs: Tensor, grad_c: Tensor) -> tuple[Tensor | None, ...]:
         """From the last step to the first; names that begin with ``d`` are gradients of the loss."""
-        inputs, weight_ih, weight_hh, keep = ctx.saved_tensors
+        inputs, weight_ih, weight_hh, keep, *steps = ctx.saved_tensors
         dinputs, dbias = torch.empty_like(inputs), weight_hh.new_zeros(len(weight_hh))
         dweight_ih, dweight_hh = torch.zeros_like(weight_ih), torch.zeros_like(weight_hh)
         dc, dh = grad_c.clone(), torch.zeros_like(grad_c)
         dgates = grad_c.new_empty(len(grad_c), len(weight_hh))
         di, df, dg, do = dgates.chunk(4, 1)
         for step in reversed(range(len(inputs))):
-            h, c, gates, shown = ctx.steps[step]
+            h, c, gates, shown = steps[4 * step : 4 * step + 4]
             i, f, g, o = gates.chunk(4, 1)
             dh += grad_outputs[step]
             dc += aten.tanh_backward(dh * o, shown)

@@ -82,10 +82,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not (isinstance(error, MemoryError) or "to allocate" in str(error)):  # torch has no class of its own for it
             raise
         wanted = str(error).partition("tried to allocate ")[2].partition(". ")[0]
-        complain(
-            f"puffer: the memory is too small{f' for {wanted} at once' if wanted else ''}; take fewer environments, or a "
-            "smaller policy.hidden_size"
-        )
+        size = f" for {wanted} at once" if wanted else ""
+        complain(f"puffer: the memory is too small{size}; take fewer environments, or a smaller policy.hidden_size")
         return 1
     except KeyboardInterrupt:
         note("stopped")

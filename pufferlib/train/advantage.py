@@ -5,7 +5,7 @@ from torch import Tensor
 
 __all__ = ["fit_reward_scale", "generalized_advantage"]
 
-MOST_DEVIATION = 10.0  # of returns that are learned from as they are
+MOST_DEVIATION = 2.0  # of returns that are learned from as they are
 
 
 def generalized_advantage(
@@ -41,16 +41,16 @@ def generalized_advantage(
 
 
 def fit_reward_scale(rewards: Tensor, episode_ends: Tensor, masks: Tensor, gamma: float) -> float:
-    """What rewards are multiplied by, so that no value loss drowns the policy's.
+    """Factor for the rewards with which no value loss drowns the policy's.
 
     Args:
-        rewards: As the environments gave them in the first rollout, float32 ``(T, agents)``.
+        rewards: Of the first rollout, float32 ``(T, agents)``.
         episode_ends: bool ``(T, agents)``; True where step t was the last of its episode.
         masks: bool ``(T, agents)``; False where an agent was absent.
         gamma: Discount per step.
 
     Returns:
-        1, or where the discounted returns deviate by more than 10 what brings their deviation to 1.
+        1, or where the discounted returns deviate by more than 2 what brings their deviation to 1.
     """
     nothing = rewards.new_zeros(len(rewards) + 1, *rewards.shape[1:])
     returns = generalized_advantage(rewards, nothing, episode_ends, gamma, gae_lambda=1.0)[masks]

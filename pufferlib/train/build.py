@@ -1,6 +1,7 @@
 """From settings to what they describe: environments, policy, optimizer, device."""
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -52,20 +53,29 @@ def fit_to_agents(config: TrainConfig, num_agents: int, recurrent: bool) -> Trai
 
     Many agents bring so many steps that each is best used once, in large minibatches, which are the fastest. The
     steps of a handful of agents are dear: they are used several times, in minibatches small enough that each update
-    takes at least 16 gradient steps.
+    takes about 16 gradient steps; with a memory about 4, of whole segments, since steps of a segment take their turns.
     """
     horizon = config.horizon or max(64, 1 << (1023 // num_agents).bit_length())
     batch_size = horizon * num_agents
-    part = horizon if recurrent else 1  # what a minibatch is made of
-    most = min(max(batch_size // 16, 64), 8192) // part
-    sizes = [parts * part for parts in range(1, max(most, 1) + 1) if batch_size // part % parts == 0]
+    if recurrent:
+        size = horizon * _divisor(num_agents, min(max(num_agents // 16, 2), 8192 // horizon))
+    else:
+        size = _divisor(batch_size, min(max(batch_size // 16, 64), 8192))
     epochs = 1 if config.minibatch_size else min(max(16_384 // batch_size, 1), 10)
     return dataclasses.replace(
         config,
         horizon=horizon,
-        minibatch_size=config.minibatch_size or sizes[-1],
+        minibatch_size=config.minibatch_size or size,
         update_epochs=config.update_epochs or epochs,
     )
+
+
+def _divisor(number: int, wanted: int) -> int:
+    """The divisor of ``number`` next below ``wanted``, or if that is less than a quarter of it, next above."""
+    small = [part for part in range(1, math.isqrt(number) + 1) if number % part == 0]
+    divisors = sorted({*small, *(number // part for part in small)})
+    below = max(part for part in divisors if part <= max(wanted, 1))
+    return below if 4 * below >= wanted else min(part for part in divisors if part > below)
 
 
 def pick_num_threads(config: TrainConfig, policy: Policy) -> int:

@@ -113,7 +113,7 @@ class TrainConfig:
         norm_adv: Give the advantages of each minibatch mean 0 and standard deviation 1.
         target_kl: Skip what is left of an update once the policy has moved this far; 0 is off.
         reward_scale: Rewards are multiplied by this before learning; scores are not. 0 is automatic: 1, or
-            less where the discounted returns of the first rollout deviate by more than 10 (their deviation is 1
+            less where the discounted returns of the first rollout deviate by more than 2 (their deviation is 1
             then); with reward_clip always 1.
         reward_clip: Then limited to plus or minus this; 0 is off.
         checkpoint_interval: Updates between checkpoints; 0 keeps only the one at the end.

@@ -197,12 +197,19 @@ class Trainer:
         contents = checkpoint.load(path, self.device)
         checkpoint.load_policy_weights(self.policy, contents, path)
         self.optimizer.load_state_dict(contents["optimizer"])
-        self.generator.set_state(contents["generator"].cpu())
+        self._restore_generator(contents["generator"].cpu())
         self.agent_steps, self.updates = contents["agent_steps"], contents["updates"]
         self.uptime_s = contents["uptime_s"]
         if not self.config.train.reward_scale:
             self.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
         self._start_episodes()
+
+    def _restore_generator(self, state: torch.Tensor) -> None:
+        """Go on with its random numbers; those of another kind of device are begun anew, as its state is another."""
+        if len(state) == len(self.generator.get_state()):
+            self.generator.set_state(state)
+        else:
+            self.generator.manual_seed(env_seed(self.config.train.seed, self.updates) % 2**63)
 
     def close(self) -> None:
         """Close the environments and the loggers."""

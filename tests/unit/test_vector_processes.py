@@ -735,8 +735,8 @@ def test_what_a_script_registers_with_gymnasium_is_found_in_its_workers():
 
 
 def test_workers_use_whatever_a_script_defines_and_leave_its_other_threads_alone():
-    command = [sys.executable, "-m", "tests.script_with_everything", "Multiprocessing"]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, Path(__file__).parents[1] / "script_with_everything.py", "Multiprocessing"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("everything works\n", "")
 
 

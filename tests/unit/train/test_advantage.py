@@ -58,7 +58,7 @@ def test_inputs_are_left_alone():
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(1.0, 1.0), (-16.0, 1 / 16)])
-def test_returns_that_deviate_by_more_than_ten_are_brought_to_one(factor, expected):
+def test_returns_that_deviate_by_more_than_two_are_brought_to_one(factor, expected):
     # Returns of 1 + 0.5 * 2 = 2 and 2, and of 0 and 0, whose mean is 1 and whose deviation is 1; the last is absent.
     rewards = factor * torch.tensor([[1.0, 0.0, 9.0], [2.0, 0.0, 9.0]])
     masks = torch.tensor([[True, True, False]] * 2)

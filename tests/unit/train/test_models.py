@@ -129,6 +129,19 @@ def test_a_segment_through_the_lstm_has_the_values_and_gradients_of_its_steps(st
         assert torch.allclose(ours, torchs, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_an_lstm_may_compute_in_another_precision(dtype):
+    torch.manual_seed(0)
+    cell = torch.nn.LSTMCell(6, 4)
+    inputs, h, c = torch.randn(3, 5, 6), torch.zeros(5, 4), torch.zeros(5, 4)
+    expected, _ = lstm(cell, inputs, h, c, None)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.allclose(lstm(cell, inputs, h, c, None)[0].float(), expected, atol=0.02)
+    outputs, _ = lstm(cell.to(dtype), inputs.to(dtype), h.to(dtype), c.to(dtype), None)
+    assert outputs.dtype == dtype
+    assert torch.allclose(outputs.float(), expected, atol=0.02)
+
+
 def test_learning_with_an_lstm_costs_each_step_the_same_however_many_there_are():
     """Indexing the inputs of a segment, for one, would have autograd fill an array of all steps at each of them."""
     policy = make_policy(Described(VECTOR, Discrete(3)), hidden_size=8, recurrent=True)

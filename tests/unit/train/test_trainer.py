@@ -17,6 +17,7 @@ from torch.nn.utils import parameters_to_vector
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.train import checkpoint
 from pufferlib.train.build import build_policy, build_vecenv, fit_to_agents
 from pufferlib.train.config import TrainConfig, load_config
 from pufferlib.train.loggers import JsonlLogger
@@ -161,6 +162,18 @@ class TestRewardsOfAnySize:
         trainer.step()
         assert trainer.collector.reward_scale == 1
         trainer.close()
+
+
+def test_a_run_goes_on_with_another_kind_of_device(make_trainer):
+    trainer = make_trainer({"train.total_timesteps": 1024})
+    trainer.train()
+    contents = checkpoint.load(trainer.checkpoint_path)
+    checkpoint.save(trainer.checkpoint_path, {**contents, "generator": torch.zeros(16, dtype=torch.uint8)})  # of CUDA
+    again = [make_trainer() for _ in range(2)]
+    for other in again:
+        other.restore(trainer.checkpoint_path)
+        other.step()
+    assert torch.equal(weights(again[0]), weights(again[1]))
 
 
 def test_a_checkpoint_always_goes_on_in_the_same_way(make_trainer):
@@ -422,7 +435,7 @@ def test_automatic_settings_fit_any_number_of_agents(recurrent):
         batch_size = settings.horizon * agents
         assert batch_size >= 1024
         assert batch_size % settings.minibatch_size == 0
-        assert settings.minibatch_size <= 8192
+        assert settings.minibatch_size <= 8192 or (recurrent and agents == 1009)  # a prime: all segments at once
         assert settings.minibatch_size % settings.horizon == 0 or not recurrent
         assert 1 <= settings.update_epochs <= 10
 
@@ -431,6 +444,11 @@ def test_automatic_settings_fit_any_number_of_agents(recurrent):
 def test_the_fewer_agents_the_more_is_learned_from_each_step(agents, expected):
     settings = fit_to_agents(TrainConfig(), agents, recurrent=False)
     assert (settings.horizon, settings.minibatch_size, settings.update_epochs) == expected
+
+
+@pytest.mark.parametrize(("horizon", "agents", "recurrent", "size"), [(127, 1, False, 127), (64, 101, True, 6464)])
+def test_sizes_without_a_fitting_divisor_are_learned_from_at_once(horizon, agents, recurrent, size):
+    assert fit_to_agents(TrainConfig(horizon=horizon), agents, recurrent).minibatch_size == size
 
 
 def test_settings_that_are_given_stay():
