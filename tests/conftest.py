@@ -42,10 +42,9 @@ def seeds():
 
 
 def pytest_configure():
-    # A shell starts its background jobs with Ctrl-C ignored, nohup with hang-ups, and all that tests start inherits it.
-    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
-        if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, usual)
+    # A shell starts its background jobs with Ctrl-C ignored, which every process that a test starts would inherit.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config, items):

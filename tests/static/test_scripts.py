@@ -114,6 +114,8 @@ class Sandbox:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            # Some environments in this process (NetHack) ignore hang-ups, which the script would inherit.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         )
 
     def run(self, script: str, *arguments: str, **settings: str) -> tuple[int, str]:
