@@ -26,7 +26,7 @@ from trainers import settings
 SCRIPT = str(Path(__file__).with_name("trainers.py"))
 SB3 = "Stable-Baselines3"
 PRODUCTS = "its matrix products alone"
-GOALS = {"MLP": 1.3, "LSTM": 1.1}  # times as fast as PufferLib 3.0.0: about a tenth less than was measured
+GOALS = {"MLP": 2.5, "LSTM": 1.3}  # times as fast as PufferLib 3.0.0
 
 
 def rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:
@@ -49,7 +49,7 @@ def rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dic
     calls = {OURS: functools.partial(us.ask, "ours_cartpole", seconds)}
     if peer:
         calls[SB3] = functools.partial(peer.ask, "sb3_cartpole", seconds)
-    yield Row("CartPole-v1, 8 environments, one process", "us", ratios={SB3: 1.3}), calls
+    yield Row("CartPole-v1, 8 environments, one process", "us", ratios={SB3: 3}), calls
 
 
 def main() -> None:

@@ -281,6 +281,15 @@ class Unseeded(Modes):
         return super().reset()
 
 
+class TakesAnything(Modes):
+    def reset(self, **anything):
+        return super().reset(**anything)
+
+
+def test_a_reset_that_takes_any_keyword_takes_a_seed():
+    check_env(TakesAnything)
+
+
 @pytest.mark.parametrize(
     ("env", "options", "error", "message"),
     [
