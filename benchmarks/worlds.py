@@ -68,7 +68,7 @@ def opened(num_envs: int, workers: int = 0, batch: int | None = None) -> Any:
 
 def bare() -> Any:
     """The package's own class, with the settings and maps that the binding gives it."""
-    from pufferlib.bindings.nmmo.game import make_game
+    from pufferlib.bindings.nmmo.env import make_game
 
     world = make_game("default").env
 

@@ -7,7 +7,7 @@ cdef extern from *:
     """
     const char *puffer_source_hash
 
-source_hash = puffer_source_hash.decode()  # see source_hash.py
+source_hash = puffer_source_hash.decode()  # see native/source_hash.py
 
 include "ocean/declarations.pxi"
 include "ocean/binding.pxi"
@@ -15,7 +15,7 @@ include "emulation/pack.pxi"
 include "emulation/unpack.pxi"
 include "emulation/step.pxi"
 include "emulation/agents.pxi"
-include "vector/processes/crew.pxi"
-include "vector/group.pxi"
+include "vector/multiprocessing/channel.pxi"
+include "vector/env_runner.pxi"
 include "vector/actions.pxi"
 include "native/shrink.pxi"

@@ -19,6 +19,7 @@ __all__ = [
     "InvalidAgentError",
     "PufferError",
     "UnknownNameError",
+    "UsageError",
     "WorkerError",
     "nearest",
 ]
@@ -70,6 +71,10 @@ class InvalidAgentError(PufferError, ValueError):
     Raised when a caller or the environment itself names an agent that is none of ``possible_agents`` of a
     ``PettingZooPufferEnv``, which the message lists.
     """
+
+
+class UsageError(APIUsageError):
+    """A command that was not understood; exit code 2."""
 
 
 class WorkerError(PufferError, RuntimeError):

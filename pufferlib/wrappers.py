@@ -15,7 +15,7 @@ from pettingzoo.utils import BaseParallelWrapper
 from pettingzoo.utils.conversions import aec_to_parallel
 
 from pufferlib.emulation.construct import two_values
-from pufferlib.emulation.old_api import GymToGymnasium, PettingZooTruncatedWrapper, converted
+from pufferlib.emulation.legacy_api import GymToGymnasium, PettingZooTruncatedWrapper, converted
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 

@@ -13,8 +13,16 @@ NIGHT = 20  # times as long may a test take that plays as long as a night allows
 
 # What depends on where and how pufferlib was installed. CI runs these in the image, in the dev container and outside;
 # all others would find the same in each place, and run in the image alone.
-UNIT_PLACES = ("doctor", "examples", "exports", "install", "ocean", "registry", "vector_make", "vector_processes")
-PLACES = ("tests/image/", "tests/static/", *(f"tests/unit/test_{name}.py" for name in UNIT_PLACES))
+PLACES = (
+    "tests/image/",
+    "tests/installation/",
+    "tests/static/",
+    "tests/docs/test_examples.py",
+    "tests/ocean/test_ocean.py",
+    "tests/registry/test_registry.py",
+    "tests/vector/test_make.py",
+    "tests/vector/test_multiprocessing.py",
+)
 
 # Last, so that it never hides an installed package.
 sys.path.append(str(Path(__file__).parents[1]))
@@ -79,7 +87,7 @@ def shared_load(nodeid):
     """What the test shares with others: the Ray cluster, which fills the machine too, or the packages of a binding."""
     if nodeid.startswith("tests/cluster/"):
         return "cluster"
-    for pattern in (r"tests/\w+/test_bindings\.py::.*\[(\w+)/", r"tests/unit/bindings/test_(\w+)\.py::"):
+    for pattern in (r"tests/\w+/test_bindings\.py::.*\[(\w+)/", r"tests/bindings/test_(\w+)\.py::"):
         if binding := re.match(pattern, nodeid):
             return f"binding {binding[1]}"
     return nodeid

@@ -5,12 +5,12 @@ import os
 
 import pytest
 
-from pufferlib.bindings._facts import all_facts
 from pufferlib.isolated import find_interpreter
+from pufferlib.registry.facts import all_facts
 
 __all__ = ["OWN_PROCESS", "missing_binding"]
 
-#: Bindings that may not share a process with others: tests/unit/bindings/test_NAME.py plays them in one of their own.
+#: Bindings that may not share a process with others: tests/bindings/test_NAME.py plays them in one of their own.
 OWN_PROCESS = {"microrts"} - {os.environ.get("TANK_OWN_PROCESS")}
 
 

@@ -19,7 +19,7 @@ https://doi.org/10.1613/jair.5699 (sticky actions, whole games).
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

@@ -35,8 +35,8 @@ Source: Brockman et al. 2016, https://arxiv.org/abs/1606.01540.
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
-from .._gymnasium import full_id
+from .._shared.creator import creator
+from .._shared.gymnasium import full_id
 
 __all__ = ["env_creator", "names"]
 

@@ -22,7 +22,7 @@ Source: Osband et al. 2020, https://arxiv.org/abs/1908.03568.
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

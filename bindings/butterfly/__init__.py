@@ -26,7 +26,7 @@ Source: Terry et al., "PettingZoo" (2021), https://doi.org/10.48550/arXiv.2009.1
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

@@ -28,8 +28,8 @@ Seeds decide everything. Sources: Barto, Sutton, Anderson 1983, https://doi.org/
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
-from .._gymnasium import full_id
+from .._shared.creator import creator
+from .._shared.gymnasium import full_id
 
 __all__ = ["env_creator", "names"]
 

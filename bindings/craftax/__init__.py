@@ -30,9 +30,9 @@ Source: Matthews et al. 2024, https://arxiv.org/abs/2402.16801
 from collections.abc import Callable
 from typing import Any
 
-from .._isolated import isolated_creator
-from .._jax import VARIABLES
-from .._options import check_counts
+from .._shared.isolated import isolated_creator
+from .._shared.jax import VARIABLES
+from .._shared.options import check_counts
 
 __all__ = ["env_creator", "names"]
 

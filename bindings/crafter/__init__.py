@@ -10,7 +10,7 @@ their own. Needs crafter (MIT) and numba, which ``puffer install crafter`` bring
 * Infos of a game: ``score``, the number of its 22 achievements; ``perf``, their share;
   ``achievements/NAME``, 1 or 0: their means are the success rates that papers report.
 * Options: ``size``, ``view``, ``area``, ``length``, ``channels_first``, ``render_size`` and ``render_mode``; see
-  ``make_game``.
+  ``make_env``.
 
 What is mended:
 
@@ -27,7 +27,7 @@ Source: Hafner 2021, https://arxiv.org/abs/2109.06780.
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

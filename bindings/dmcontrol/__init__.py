@@ -28,7 +28,7 @@ Source: Tassa et al. 2018, https://arxiv.org/abs/1801.00690.
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

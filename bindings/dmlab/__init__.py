@@ -18,7 +18,7 @@ https://arxiv.org/abs/1802.01561 (the levels and actions).
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 
@@ -47,4 +47,4 @@ def env_creator(name: str) -> Callable[..., Any]:
     Raises:
         UnknownNameError: No level has this name; the nearest ones are suggested.
     """
-    return creator(__name__, name, names(), adaptor="game:LabGame")
+    return creator(__name__, name, names(), adaptor="env:LabGame")

@@ -12,7 +12,7 @@ Needs griddly (MIT), whose metadata pip cannot follow: ``puffer install griddly`
 Worlds of several players (Foragers, Robot-Tag and those of strategy) have one agent each. In those of strategy an
 action begins with the column and row of who is to act.
 
-The options and their defaults are those of ``make_game``.
+The options and their defaults are those of ``make_env``.
 
 What was mended, and why:
 
@@ -29,7 +29,7 @@ Source: Bamford et al. 2020, https://arxiv.org/abs/2011.06363.
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

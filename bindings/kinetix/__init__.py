@@ -35,9 +35,9 @@ from typing import Any
 
 from pufferlib.errors import APIUsageError
 
-from .._isolated import isolated_creator
-from .._jax import VARIABLES
-from .._options import check_counts
+from .._shared.isolated import isolated_creator
+from .._shared.jax import VARIABLES
+from .._shared.options import check_counts
 
 __all__ = ["env_creator", "names"]
 

@@ -20,7 +20,7 @@ Source: Zheng et al., "MAgent" (2018), https://doi.org/10.48550/arXiv.1712.00600
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

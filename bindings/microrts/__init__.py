@@ -38,7 +38,7 @@ Games" (2013); Huang et al., "Gym-µRTS" (2021), https://doi.org/10.48550/arXiv.
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 
@@ -75,4 +75,4 @@ def env_creator(name: str) -> Callable[..., Any]:
     Raises:
         UnknownNameError: No map has this name; the nearest ones are suggested.
     """
-    return creator(__name__, name, names(), "game:Games")
+    return creator(__name__, name, names(), "env:Games")

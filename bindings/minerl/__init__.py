@@ -14,7 +14,7 @@ Source: Guss et al. 2019, https://arxiv.org/abs/1907.13440.
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

@@ -30,8 +30,8 @@ et al. 2019, https://arxiv.org/abs/1810.08272 (BabyAI).
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
-from .._gymnasium import full_id
+from .._shared.creator import creator
+from .._shared.gymnasium import full_id
 
 __all__ = ["env_creator", "names"]
 

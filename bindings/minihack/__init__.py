@@ -14,7 +14,7 @@ version, too: ``minihack/Room-5x5``.
 * Terminal: the goal is reached, or the hero died. Truncation: ``max_episode_steps``, which each world has its own of.
 * Infos, when an episode ends: ``success``, and those of the binding nethack.
 
-The options and their defaults are those of ``make_game``. What is mended in nle is mended here, and besides:
+The options and their defaults are those of ``make_env``. What is mended in nle is mended here, and besides:
 
 * Worlds made with MiniGrid drew their levels without any seed; now from that of the game.
 * A choice of level seeds (``seeds``) was drawn from Python's own generator; now from that of the game.
@@ -35,7 +35,7 @@ Source: Samvelyan et al. 2021, https://arxiv.org/abs/2109.13202.
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

@@ -1,6 +1,6 @@
 """The network for NetHack, whose glyphs MiniHack shows too."""
 
-from .._nle import policy as shared
+from .._shared.nle import policy as shared
 
 __all__ = ["GlyphNet"]
 

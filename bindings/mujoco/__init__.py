@@ -33,8 +33,8 @@ https://arxiv.org/abs/2407.17032 (the robots, version 5).
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
-from .._gymnasium import full_id
+from .._shared.creator import creator
+from .._shared.gymnasium import full_id
 
 __all__ = ["env_creator", "names"]
 

@@ -17,7 +17,7 @@ without ``-v0``, and without ``NetHack`` too, in snake_case: ``nethack/score``, 
 * Infos, when an episode ends: ``points`` (the game's score), ``depth``, ``level`` (of experience), ``turns``,
   ``ascended``, ``success`` in tasks that have a goal, and those of ``EpisodeStats``.
 
-The options and their defaults are those of ``make_game``.
+The options and their defaults are those of ``make_env``.
 
 What was mended, and why:
 
@@ -45,7 +45,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

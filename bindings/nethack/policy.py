@@ -1,6 +1,6 @@
 """The network for NetHack, which the binding minihack uses too."""
 
-from .._nle import policy as shared
+from .._shared.nle import policy as shared
 
 __all__ = ["GlyphNet"]
 

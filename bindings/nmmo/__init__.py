@@ -33,7 +33,7 @@ Source: Suarez et al., "Neural MMO 2.0" (2023), https://doi.org/10.48550/arXiv.2
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

@@ -31,7 +31,7 @@ Source: Lanctot et al., "OpenSpiel" (2019), https://doi.org/10.48550/arXiv.1908.
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

@@ -21,7 +21,7 @@ What the agent sees, does and gets:
 * Infos at the end: squares, maps, events, badges, levels; ``perf`` is the share of the eight badges.
 
 The game starts when the console is switched on, or at ``state``, a file that PyBoy's
-``save_state`` wrote. The options and their defaults are those of ``game.PokemonRed``.
+``save_state`` wrote. The options and their defaults are those of ``env.PokemonRed``.
 
 The map of Kanto is the one of https://github.com/PWhiddy/PokemonRedExperiments, 436 squares wide
 and 444 high: towns and routes lie as the game itself joins them, Pallet Town at (64, 318). Inside
@@ -38,7 +38,7 @@ https://datacrystal.tcrf.net/wiki/Pokemon_Red_and_Blue/RAM_map.
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

@@ -4,8 +4,8 @@ import hashlib
 import os
 from pathlib import Path
 
-from pufferlib.commands import in_image
 from pufferlib.errors import APIUsageError
+from pufferlib.machine.commands import in_image
 
 __all__ = ["VARIABLE", "default_path", "find_rom"]
 

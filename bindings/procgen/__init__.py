@@ -33,7 +33,7 @@ Sources: Cobbe et al. 2020, https://arxiv.org/abs/1912.01588 (the games, and the
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 
@@ -55,4 +55,4 @@ def env_creator(name: str) -> Callable[..., Any]:
     Raises:
         UnknownNameError: No game has this name; the nearest ones are suggested.
     """
-    return creator(__name__, name, names(), adaptor="game:ProcgenGames")
+    return creator(__name__, name, names(), adaptor="env:ProcgenGames")

@@ -9,7 +9,7 @@ yours: ``python -m stable_retro.import FOLDER`` finds the known ones in a folder
 * Reward: that of the scenario, summed over the frames of a step.
 * Terminal: what the scenario says. Truncation: ``max_frames``.
 
-The options and their defaults are those of ``game.RetroGame``.
+The options and their defaults are those of ``env.RetroGame``.
 
 Fixed here: stable-retro opens a window unless told not to, and allows one emulator per process. Here the
 games of one process take turns: the state of one is saved, that of the next is loaded. With one ROM that
@@ -25,7 +25,7 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

@@ -32,7 +32,7 @@ Source: Ha 2020, https://github.com/hardmaru/slimevolleygym; the opponent: https
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

@@ -17,7 +17,7 @@ Source: Samvelyan et al. 2019, https://arxiv.org/abs/1902.04043.
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 
@@ -38,4 +38,4 @@ def env_creator(name: str) -> Callable[..., Any]:
     Raises:
         UnknownNameError: No map has this name; the nearest ones are suggested.
     """
-    return creator(__name__, name, names(), adaptor="game:Battle")
+    return creator(__name__, name, names(), adaptor="env:Battle")

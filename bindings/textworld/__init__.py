@@ -33,7 +33,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

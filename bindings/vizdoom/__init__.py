@@ -27,7 +27,7 @@ Source: Wydmuch et al. 2018, https://arxiv.org/abs/1809.03470.
 from collections.abc import Callable
 from typing import Any
 
-from .._creating import creator
+from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 

@@ -13,13 +13,12 @@ from collections.abc import Sequence
 
 import pufferlib
 from pufferlib.cli.console import complain, note, say, style
-from pufferlib.cli.errors import UsageError
-from pufferlib.commands import as_typed, way_to_install
-from pufferlib.errors import PufferError, UnknownNameError
+from pufferlib.errors import PufferError, UnknownNameError, UsageError
+from pufferlib.machine.commands import as_typed, way_to_install
 
 __all__ = ["main"]
 
-# Each verb is a module verb_<name> with ``run(argv) -> exit code``, imported only when it is called.
+# Each verb is a module of its name with ``run(argv) -> exit code``, imported only when it is called.
 VERBS = {
     "train": "train an agent, evaluate it, draw its learning curve and film it",
     "eval": "evaluate a trained agent, against random play",
@@ -113,7 +112,7 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     if verb not in VERBS:
         raise UnknownNameError.of("puffer", "verb", verb, VERBS)
-    module = importlib.import_module(f"pufferlib.cli.verb_{verb}")
+    module = importlib.import_module(f"pufferlib.cli.verbs.{verb}")
     code: int = module.run(arguments[1:])
     return code
 

@@ -5,9 +5,8 @@ import tomllib
 from argparse import ArgumentParser, Namespace
 from typing import Any, NoReturn
 
-from pufferlib.cli.errors import UsageError
-from pufferlib.commands import as_typed
-from pufferlib.errors import UnknownNameError
+from pufferlib.errors import UnknownNameError, UsageError
+from pufferlib.machine.commands import as_typed
 
 __all__ = ["ENV", "Parser", "split_env", "with_commands"]
 

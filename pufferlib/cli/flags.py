@@ -10,9 +10,8 @@ from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, Pri
 
 from pufferlib import ocean
 from pufferlib.cli.arguments import ENV, split_env, with_commands
-from pufferlib.cli.errors import UsageError
-from pufferlib.commands import as_typed
-from pufferlib.errors import UnknownNameError, nearest
+from pufferlib.errors import UnknownNameError, UsageError, nearest
+from pufferlib.machine.commands import as_typed
 from pufferlib.ocean.types import env_types
 from pufferlib.train.config import Config
 from pufferlib.train.suggestions import suggest

@@ -7,7 +7,7 @@ numpy, ``pufferlib.pytorch.nativize_tensor`` in torch.
 
 from pufferlib.emulation.gymnasium_env import GymnasiumPufferEnv
 from pufferlib.emulation.layout import Layout, Leaf, Limits, action_layout, observation_layout
-from pufferlib.emulation.old_api import GymToGymnasium, PettingZooTruncatedWrapper
+from pufferlib.emulation.legacy_api import GymToGymnasium, PettingZooTruncatedWrapper
 from pufferlib.emulation.pettingzoo_env import PettingZooPufferEnv
 
 __all__ = [

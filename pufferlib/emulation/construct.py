@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pufferlib.emulation.old_api import converted
+from pufferlib.emulation.legacy_api import converted
 from pufferlib.errors import APIUsageError
 
 __all__ = ["two_values", "wrapped_env"]

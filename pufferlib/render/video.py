@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
-from pufferlib.commands import way_to_install
 from pufferlib.errors import APIUsageError, BindingMissing
+from pufferlib.machine.commands import way_to_install
 
 if TYPE_CHECKING:
     from av.container import OutputContainer

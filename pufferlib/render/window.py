@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pufferlib.commands import way_to_install
 from pufferlib.errors import BindingMissing, PufferError
+from pufferlib.machine.commands import way_to_install
 from pufferlib.render.terminal import fitting
 from pufferlib.render.text import with_lines
 from pufferlib.render.video import Frame

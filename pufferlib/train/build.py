@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from pufferlib import registry, vector
-from pufferlib.cpus import usable_cpus
 from pufferlib.errors import APIUsageError
+from pufferlib.machine.cpus import usable_cpus
 from pufferlib.models import Policy, make_policy
 from pufferlib.train.config import Config, TrainConfig
 

@@ -233,7 +233,7 @@ def load_config(env_name: str, overrides: Mapping[str, Any] | None = None) -> Co
     """The settings for an environment: ``default.toml``, then its own file, then ``overrides``.
 
     Args:
-        env_name: "breakout" reads ``config/ocean/breakout.toml``, "atari/pong" ``bindings/atari/train.toml``;
+        env_name: "breakout" reads ``ocean/breakout/train.toml``, "atari/pong" ``bindings/atari/train.toml``;
             an environment without a file gets the defaults.
         overrides: Dotted keys, as ``{"train.learning_rate": 3e-4}``.
 
@@ -243,11 +243,12 @@ def load_config(env_name: str, overrides: Mapping[str, Any] | None = None) -> Co
     """
     env_name = env_name.removeprefix("puffer_")
     binding, _, game = env_name.partition("/")
-    folder = resources.files("pufferlib") / "config"
-    bindings = resources.files("pufferlib.bindings")
-    own = bindings / binding / "train.toml" if game else folder / "ocean" / f"{env_name}.toml"
-    files = [folder / "default.toml", *([own] if own.is_file() else [])]
-    sources = [(file.name, _parse(file.name, file.read_text("utf-8"))) for file in files]
+    home = resources.files("pufferlib.bindings") / binding if game else resources.files("pufferlib.ocean") / env_name
+    files = {
+        "default.toml": resources.files("pufferlib.train") / "default.toml",
+        f"{home.name}/train.toml": home / "train.toml",
+    }
+    sources = [(name, _parse(name, file.read_text("utf-8"))) for name, file in files.items() if file.is_file()]
     return _build(env_name, [*sources, ("overrides", _nest(overrides or {}))])
 
 

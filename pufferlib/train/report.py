@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pufferlib.commands import way_to_install
 from pufferlib.errors import APIUsageError, BindingMissing
+from pufferlib.machine.commands import way_to_install
 from pufferlib.train.episodes import SCORE
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ A backend of more than one module has a folder of its own: ``processes`` and ``r
 ``tuning``.
 """
 
-from pufferlib.cpus import usable_cpus
 from pufferlib.env import PufferEnv
-from pufferlib.vector.base import VectorEnv
-from pufferlib.vector.making import make
-from pufferlib.vector.processes import Multiprocessing
+from pufferlib.machine.cpus import usable_cpus
+from pufferlib.vector.factory import make
+from pufferlib.vector.multiprocessing import Multiprocessing
 from pufferlib.vector.ray import Ray
 from pufferlib.vector.serial import Serial
 from pufferlib.vector.tuning import EnvProfile, TunedConfig, autotune
+from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = [
     "EnvProfile",

@@ -9,7 +9,7 @@ import numpy as np
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.seeding import env_seed
-from pufferlib.vector.plan import AUTORESET_MODES, ON_CRASH, EnvPlan, VectorPlan
+from pufferlib.vector.specs import AUTORESET_MODES, ON_CRASH, EnvPlan, VectorPlan
 
 __all__ = ["Cores", "Count", "Creators", "EnvArgs", "EnvKwargs", "checked_options", "env_plans", "plan_of"]
 

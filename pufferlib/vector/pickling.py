@@ -19,7 +19,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.messages import named
+from pufferlib.vector.protocol import named
 
 __all__ = ["pickle_by_value"]
 

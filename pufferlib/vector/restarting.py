@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.seeding import env_seed
-from pufferlib.vector.group import EnvGroup, Memory
-from pufferlib.vector.messages import PHASES, RESET, STEP, Failed
-from pufferlib.vector.plan import Autoreset, EnvPlan
-from pufferlib.vector.processes.failures import envs_text, error_of
+from pufferlib.vector.env_runner import EnvGroup, Memory
+from pufferlib.vector.multiprocessing.failures import envs_text, error_of
+from pufferlib.vector.protocol import PHASES, RESET, STEP, Failed
 from pufferlib.vector.restarts import Restarts
+from pufferlib.vector.specs import Autoreset, EnvPlan
 
 __all__ = ["RestartingGroup"]
 

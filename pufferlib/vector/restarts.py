@@ -7,8 +7,8 @@ import numpy as np
 from pufferlib.buffers import Array, Buffers
 from pufferlib.env import Infos
 from pufferlib.errors import PufferError, WorkerError
-from pufferlib.vector.messages import FAILURE, STEP
-from pufferlib.vector.plan import Autoreset
+from pufferlib.vector.protocol import FAILURE, STEP
+from pufferlib.vector.specs import Autoreset
 
 __all__ = ["Ledger", "Restarts"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
-from pufferlib.vector.base import Batch, VectorEnv
-from pufferlib.vector.group import EnvGroup, env_rows
-from pufferlib.vector.plan import RowSpec, VectorPlan
+from pufferlib.vector.env_runner import EnvGroup, env_rows
 from pufferlib.vector.restarting import RestartingGroup
 from pufferlib.vector.restarts import Restarts
+from pufferlib.vector.specs import RowSpec, VectorPlan
+from pufferlib.vector.vector_env import Batch, VectorEnv
 
 __all__ = ["Serial"]
 

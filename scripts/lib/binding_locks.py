@@ -6,7 +6,7 @@ stale metadata of packages is corrected. The bindings of an isolated stack are r
 """
 
 import hashlib
-import importlib.util
+import importlib
 import json
 import re
 import sys
@@ -21,14 +21,11 @@ MARKERS = ("# The extras of the bindings, made by scripts/lock from bindings/*/b
 
 
 def load_facts() -> dict[str, Any]:
-    """Return the facts of every binding, by name, as bindings/_facts.py reads them."""
-    sys.path.insert(0, str(ROOT))  # it uses pufferlib.errors, which needs no installation
-    spec = importlib.util.spec_from_file_location("binding_facts", BINDINGS / "_facts.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look there
-    spec.loader.exec_module(module)
+    """Return the facts of every binding, by name, as pufferlib/registry/facts.py reads them."""
+    sys.path.insert(0, str(ROOT))  # this module needs no installation
+    all_facts = importlib.import_module("pufferlib.registry.facts").all_facts
     try:
-        facts: dict[str, Any] = module.all_facts(BINDINGS)
+        facts: dict[str, Any] = all_facts(BINDINGS)
     except ValueError as error:
         raise LockError(str(error)) from error
     return facts

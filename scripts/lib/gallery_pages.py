@@ -9,8 +9,8 @@ from gymnasium.spaces import Box, Discrete
 
 import pufferlib
 from pufferlib import ocean, registry
-from pufferlib.cli.keys import Hands, keys_for
 from pufferlib.ocean.types import env_types
+from pufferlib.play.keys import Hands, keys_for
 
 DOCS = ROOT / "docs"
 OCEAN, BINDINGS = DOCS / "ocean.md", DOCS / "gallery.md"
@@ -25,7 +25,7 @@ def ocean_names() -> list[str]:
 
 def binding_names() -> list[str]:
     """The bindings whose packages can be had."""
-    return [facts.name for facts in registry.facts().values() if not facts.unavailable]
+    return [facts.name for facts in registry.binding_facts().values() if not facts.unavailable]
 
 
 def write() -> None:
@@ -128,6 +128,6 @@ def _bindings_page() -> str:
     for name in binding_names():
         if not path_of(name).exists():
             continue
-        facts = registry.facts()[name]
+        facts = registry.binding_facts()[name]
         lines += [f"## {name}", "", _picture(name), "", f"`{name}/{facts.example}`: {facts.about}", ""]
     return "\n".join(lines)

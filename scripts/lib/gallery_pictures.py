@@ -41,7 +41,7 @@ def path_of(name: str) -> Path:
 def draw(name: str) -> str:
     """Draw the picture of ``name`` and say so; what cannot be played here keeps the one it has."""
     path = path_of(name)
-    facts = registry.facts().get(name)
+    facts = registry.binding_facts().get(name)
     try:
         frames = _frames(f"{name}/{facts.example}" if facts else name)
     except PufferError as error:

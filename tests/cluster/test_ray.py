@@ -17,11 +17,11 @@ import pytest
 import pufferlib
 import pufferlib.vector
 from pufferlib import ocean
-from pufferlib.bindings._facts import all_facts
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, WorkerError
+from pufferlib.registry.facts import all_facts
 from pufferlib.seeding import env_seed
-from pufferlib.vector.ray import pool as ray_pool
+from pufferlib.vector.ray import workers as ray_workers
 from pufferlib.vector.ray.cluster import cluster_cpus
 from tests.conformance.test_vector_backends import check
 
@@ -333,7 +333,7 @@ def test_an_actor_that_fails_again_and_again_is_given_up():
 
 
 def test_an_environment_that_takes_too_long(monkeypatch):
-    monkeypatch.setattr(ray_pool, "CLOSE_S", 0.5)
+    monkeypatch.setattr(ray_workers, "CLOSE_S", 0.5)
     vecenv = make([Scripted] * 2, 2, 2, env_kwargs=[{}, {"on_step": lambda: time.sleep(600)}], timeout_s=12)
     vecenv.reset()
     with pytest.raises(WorkerError, match=r"one step .* may take timeout_s=12 .*environment 1 \(worker 1"):
@@ -347,7 +347,7 @@ def test_more_workers_than_the_cluster_has_cpus():
 
 def test_a_cluster_whose_cpus_are_taken(monkeypatch):
     with make(num_envs=4, num_workers=4):
-        monkeypatch.setattr(ray_pool, "ROOM_S", 3.0)
+        monkeypatch.setattr(ray_workers, "ROOM_S", 3.0)
         with pytest.raises(APIUsageError) as caught:
             make(num_envs=4, num_workers=4, timeout_s=1)
     text = str(caught.value)
@@ -386,7 +386,7 @@ def test_auto_takes_the_cpus_of_the_cluster():
 
 
 def test_actors_use_whatever_a_script_defines():
-    command = [sys.executable, Path(__file__).parents[1] / "script_with_everything.py", "Ray"]
+    command = [sys.executable, Path(__file__).parents[1] / "vector" / "script_with_everything.py", "Ray"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout) == (0, "everything works\n"), done.stderr
 

@@ -16,7 +16,7 @@ import pytest
 
 import pufferlib
 import pufferlib.vector
-from pufferlib.bindings._facts import Facts, all_facts
+from pufferlib.registry.facts import Facts, all_facts
 from pufferlib.testing import ContractError, check_env
 from tests.conformance.checkers import check_by_others
 from tests.conformance.test_vector_backends import LAYOUTS, NUM_ENVS, OTHERS, Trajectory, first_difference, play

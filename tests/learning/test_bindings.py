@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pufferlib.bindings._facts import all_facts
+from pufferlib.registry.facts import all_facts
 from pufferlib.train import checkpoint
 from pufferlib.train.config import load_config
 from pufferlib.train.evaluate import evaluate

@@ -2,7 +2,7 @@
  * promise; the first that does not hold is named. Built with sanitizers. */
 #include <stdio.h>
 
-#include "moba/moba_render.h"
+#include "moba/render.h"
 #include "puffer_batch.h"
 
 #define CHECK(condition)                                                              \

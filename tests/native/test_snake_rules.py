@@ -1,4 +1,4 @@
-"""What becomes of positions of snake in one step; tests/unit/test_ocean_snake.py plays whole games."""
+"""What becomes of positions of snake in one step; tests/ocean/test_snake.py plays whole games."""
 
 import subprocess
 from pathlib import Path

@@ -1,2 +1,2 @@
-#include "bandit_render.h"
+#include "render.h"
 PUFFER_ENV(Bandit, bandit)

@@ -1,2 +1,2 @@
-#include "breakout_render.h"
+#include "render.h"
 PUFFER_ENV(Breakout, breakout, PUFFER_KEYS(breakout_keys))

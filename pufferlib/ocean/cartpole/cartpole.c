@@ -1,2 +1,2 @@
-#include "cartpole_render.h"
+#include "render.h"
 PUFFER_ENV(Cartpole, cartpole, PUFFER_KEYS(cartpole_keys))

@@ -1,2 +1,2 @@
-#include "enduro_render.h"
+#include "render.h"
 PUFFER_ENV(Enduro, enduro, PUFFER_KEYS(enduro_keys))

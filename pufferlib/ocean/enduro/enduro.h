@@ -39,8 +39,8 @@
 #ifndef ENDURO_H
 #define ENDURO_H
 
-#include "enduro_state.h"
-#include "enduro_traffic.h"
+#include "state.h"
+#include "traffic.h"
 
 static inline const char *enduro_spec(const Enduro *env, PufferSpec *spec) {
     *spec = (PufferSpec){

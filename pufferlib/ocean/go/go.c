@@ -1,2 +1,2 @@
-#include "go_render.h"
+#include "render.h"
 PUFFER_ENV(Go, go, PUFFER_KEYS(go_keys), .bytes = go_bytes, .area = go_area_of_action)

@@ -27,7 +27,7 @@
 #ifndef GO_H
 #define GO_H
 
-#include "go_board.h"
+#include "board.h"
 
 enum { GO_PASS = 0 };
 enum { GO_RANDOM, GO_EASY, GO_GREEDY };

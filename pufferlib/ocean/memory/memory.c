@@ -1,2 +1,2 @@
-#include "memory_render.h"
+#include "render.h"
 PUFFER_ENV(Memory, memory, PUFFER_KEYS(memory_keys))

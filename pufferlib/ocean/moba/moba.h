@@ -35,7 +35,7 @@
 #ifndef MOBA_H
 #define MOBA_H
 
-#include "moba_observe.h"
+#include "observe.h"
 
 static const char moba_about[] = "Five heroes with abilities, creeps, towers: fell the other side's ancient.";
 

@@ -1,2 +1,2 @@
-#include "multiagent_render.h"
+#include "render.h"
 PUFFER_ENV(Multiagent, multiagent, PUFFER_KEYS(multiagent_keys), .bytes = multiagent_bytes)

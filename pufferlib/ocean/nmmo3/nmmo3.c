@@ -1,2 +1,2 @@
-#include "nmmo3_render.h"
+#include "render.h"
 PUFFER_ENV(Nmmo3, nmmo3, PUFFER_KEYS(nmmo3_keys), .bytes = nmmo3_bytes)

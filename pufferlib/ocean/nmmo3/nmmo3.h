@@ -46,9 +46,9 @@
 #ifndef NMMO3_H
 #define NMMO3_H
 
-#include "nmmo3_npc.h"
-#include "nmmo3_observe.h"
-#include "nmmo3_terrain.h"
+#include "npc.h"
+#include "observe.h"
+#include "terrain.h"
 
 static const char nmmo3_about[] =
     "Neural MMO 3: fight, harvest, wear and trade on a big map with many others.";

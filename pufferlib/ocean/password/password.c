@@ -1,2 +1,2 @@
-#include "password_render.h"
+#include "render.h"
 PUFFER_ENV(Password, password, PUFFER_KEYS(password_keys))

@@ -1,2 +1,2 @@
-#include "pong_render.h"
+#include "render.h"
 PUFFER_ENV(Pong, pong, PUFFER_KEYS(pong_keys))

@@ -1,2 +1,2 @@
-#include "rware_render.h"
+#include "render.h"
 PUFFER_ENV(Rware, rware, PUFFER_KEYS(rware_keys))

@@ -1,2 +1,2 @@
-#include "snake_render.h"
+#include "render.h"
 PUFFER_ENV(Snake, snake, PUFFER_KEYS(snake_keys), .bytes = snake_bytes)

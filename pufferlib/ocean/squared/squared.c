@@ -1,2 +1,2 @@
-#include "squared_render.h"
+#include "render.h"
 PUFFER_ENV(Squared, squared, PUFFER_KEYS(squared_keys))

@@ -1,2 +1,2 @@
-#include "stochastic_render.h"
+#include "render.h"
 PUFFER_ENV(Stochastic, stochastic, PUFFER_KEYS(stochastic_keys))

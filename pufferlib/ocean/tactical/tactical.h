@@ -43,7 +43,7 @@
 #ifndef TACTICAL_H
 #define TACTICAL_H
 
-#include "tactical_opponent.h"
+#include "opponent.h"
 
 /* Where things lie in an observation; of the units the own one comes first. */
 enum {

@@ -1,2 +1,2 @@
-#include "trash_pickup_render.h"
+#include "render.h"
 PUFFER_ENV(TrashPickup, trash_pickup, PUFFER_KEYS(trash_pickup_keys), .bytes = trash_pickup_bytes)

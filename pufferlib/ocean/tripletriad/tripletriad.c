@@ -1,2 +1,2 @@
-#include "tripletriad_render.h"
+#include "render.h"
 PUFFER_ENV(TripleTriad, tripletriad, PUFFER_KEYS(tripletriad_keys))

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from pufferlib.buffers import Array, Buffers
 from pufferlib.env import Infos
-from pufferlib.vector.group import EnvGroup, env_rows
-from pufferlib.vector.messages import Failed, pickled
-from pufferlib.vector.plan import Autoreset, EnvDescription, EnvPlan, RowSpec
+from pufferlib.vector.env_runner import EnvGroup, env_rows
+from pufferlib.vector.protocol import Failed, pickled
+from pufferlib.vector.specs import Autoreset, EnvDescription, EnvPlan, RowSpec
 
 __all__ = ["Block", "Bytes", "EnvActor", "Outcome", "Ready", "actor_class"]
 

@@ -5,10 +5,10 @@ import numpy as np
 from pufferlib.buffers import Array, allocate
 from pufferlib.env import Infos
 from pufferlib.vector.arguments import Cores
-from pufferlib.vector.base import Batch, VectorEnv
-from pufferlib.vector.plan import VectorPlan
 from pufferlib.vector.ray.cluster import cluster_cpus
-from pufferlib.vector.ray.pool import ActorPool
+from pufferlib.vector.ray.workers import ActorPool
+from pufferlib.vector.specs import VectorPlan
+from pufferlib.vector.vector_env import Batch, VectorEnv
 
 __all__ = ["Ray"]
 

@@ -6,9 +6,9 @@ import os
 import socket
 from typing import Any
 
-from pufferlib.commands import way_to_install
-from pufferlib.cpus import usable_cpus
 from pufferlib.errors import APIUsageError, BindingMissing
+from pufferlib.machine.commands import way_to_install
+from pufferlib.machine.cpus import usable_cpus
 
 __all__ = ["cluster_cpus", "connect", "cpus_per_worker", "describe_room"]
 

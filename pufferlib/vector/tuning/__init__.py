@@ -4,7 +4,7 @@
 keeps it.
 """
 
-from pufferlib.vector.tuning.measuring import EnvProfile
-from pufferlib.vector.tuning.ranking import TunedConfig, autotune
+from pufferlib.vector.tuning.measure import EnvProfile
+from pufferlib.vector.tuning.search import TunedConfig, autotune
 
 __all__ = ["EnvProfile", "TunedConfig", "autotune"]

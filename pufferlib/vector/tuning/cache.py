@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 
 import pufferlib
-from pufferlib.cpus import usable_cpus
+from pufferlib.machine.cpus import usable_cpus
 
 __all__ = ["TuningCache", "cache_key"]
 

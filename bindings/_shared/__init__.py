@@ -1,0 +1,1 @@
+"""Shared by the bindings: creators, checks of options, adapters of older interfaces."""

@@ -1,0 +1,115 @@
+"""The part of ``env_creator`` that all bindings share: names, options, what is missing, emulation."""
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from pufferlib.buffers import Array
+from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.emulation.legacy_api import converted
+from pufferlib.errors import UnknownNameError
+from pufferlib.registry.facts import Facts, read_facts
+from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
+
+from .missing import explain_missing
+
+__all__ = ["creator", "facts_of"]
+
+
+def creator(
+    package: str, name: str, known: Iterable[str], adaptor: str = "env:make_env", options_of: tuple[str, ...] = ()
+) -> Callable[..., Any]:
+    """What ``env_creator(name)`` of a binding returns: a picklable ``(buf=None, seed=0, **options)``.
+
+    It imports the adaptor and calls its function as ``function(name, **options)``. What comes back, a
+    Gymnasium or PettingZoo environment, is put into ``EpisodeStats`` (unless it has that inside) and
+    emulated. A function that has the parameter ``buf`` gets ``buf`` and ``seed`` and returns the
+    finished environment.
+
+    Options are the keyword-only parameters of the function, and those with a default; any other raises
+    UnknownNameError. The function checks the values, and, if it has ``**options`` that no ``options_of``
+    explains, those names.
+
+    Args:
+        package: ``__name__`` of the binding.
+        name: The environment.
+        known: All names that the binding accepts.
+        adaptor: ``module:function`` in the binding; the module imports what is wrapped.
+        options_of: More functions or classes of that module, to which ``**options`` are passed on.
+
+    Raises:
+        UnknownNameError: ``name`` is none of ``known``; the nearest ones are suggested.
+    """
+    known = tuple(known)
+    if name not in known:
+        raise UnknownNameError.of(package, "environment", name, known)
+    return functools.partial(_create, package, adaptor, options_of, name)
+
+
+def _create(
+    package: str,
+    adaptor: str,
+    options_of: tuple[str, ...],
+    name: str,
+    buf: Mapping[str, Array] | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> Any:
+    facts = facts_of(package)
+    where = f"{facts.name}/{name}"
+    module_name, _, function_name = adaptor.partition(":")
+    with explain_missing(facts, where):
+        module = importlib.import_module(f"{package}.{module_name}")
+        function = getattr(module, function_name)
+        if options_of or not _takes_any(function):
+            _check_options(where, options, [function, *(getattr(module, other) for other in options_of)])
+        if "buf" in inspect.signature(function).parameters:
+            return function(name, buf=buf, seed=seed, **options)
+        env = function(name, **options)
+        try:
+            return _emulated(env, buf, seed)
+        except BaseException:
+            env.close()
+            raise
+
+
+@functools.cache
+def facts_of(package: str) -> Facts:
+    """The facts of the binding whose ``__name__`` is ``package``."""
+    file = importlib.import_module(package).__file__
+    assert file is not None, package
+    return read_facts(Path(file).with_name("binding.toml"))
+
+
+def _takes_any(function: Callable[..., Any]) -> bool:
+    return any(item.kind is item.VAR_KEYWORD for item in inspect.signature(function).parameters.values())
+
+
+def _check_options(where: str, options: Mapping[str, Any], functions: Iterable[Callable[..., Any]]) -> None:
+    parameters = [item for function in functions for item in inspect.signature(function).parameters.values()]
+    known = {item.name for item in parameters if item.kind is item.KEYWORD_ONLY or item.default is not item.empty}
+    known -= {"buf", "seed"}
+    for option in options.keys() - known:
+        raise UnknownNameError.of(where, "option", option, known)
+
+
+def _emulated(env: Any, buf: Mapping[str, Array] | None, seed: int) -> Any:
+    env = converted(env)
+    if isinstance(env, gymnasium.Env):
+        return GymnasiumPufferEnv(env=_with_stats(env, EpisodeStats), buf=buf, seed=seed)
+    return PettingZooPufferEnv(env=_with_stats(env, MultiagentEpisodeStats), buf=buf, seed=seed)
+
+
+def _with_stats(env: Any, stats: type) -> Any:
+    """``env``, in ``stats`` unless one of its wrappers is that already."""
+    layer = env
+    while layer is not None:
+        if isinstance(layer, stats):
+            return env
+        layer = vars(layer).get("env")
+    return stats(env)

@@ -1,0 +1,75 @@
+"""The part of ``env_creator`` that bindings share whose packages live in a stack of their own."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pufferlib.buffers import BufferSource
+from pufferlib.errors import BindingMissing, UnknownNameError
+from pufferlib.isolated import IsolatedEnv, find_interpreter, stack_folders
+
+from .creator import facts_of
+from .missing import way_to_install
+from .options import check_render_mode
+
+__all__ = ["isolated_creator"]
+
+
+def isolated_creator(
+    package: str,
+    name: str,
+    known: Iterable[str],
+    arguments: Callable[..., dict[str, Any]],
+    adaptor: str = "env:make",
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Callable[..., IsolatedEnv]:
+    """What ``env_creator(name)`` returns: a picklable ``(buf=None, seed=0, timeout_s=..., **options)``.
+
+    Args:
+        package: ``__name__`` of the binding.
+        name: The environment.
+        known: All names that the binding accepts.
+        arguments: A function of the binding, ``(where, **options)``, whose keyword-only parameters are the
+            options. It checks their values and returns what the adaptor gets beside ``name`` and ``seed``.
+        adaptor: ``module:function`` in the binding, called in the stack; returns a ``PufferEnv``.
+        variables: Of the environment of the stack's process, where this one has none of the name.
+
+    Raises:
+        UnknownNameError: ``name`` is none of ``known``; the nearest ones are suggested.
+    """
+    known = tuple(known)
+    if name not in known:
+        raise UnknownNameError.of(package, "environment", name, known)
+    return functools.partial(_create, package, adaptor, arguments, dict(variables), name)
+
+
+def _create(
+    package: str,
+    adaptor: str,
+    arguments: Callable[..., dict[str, Any]],
+    variables: Mapping[str, str],
+    name: str,
+    buf: BufferSource = None,
+    seed: int = 0,
+    timeout_s: float | None = 600.0,
+    render_mode: str | None = None,
+    **options: Any,
+) -> IsolatedEnv:
+    facts = facts_of(package)
+    where = f"{facts.name}/{name}"
+    parameters = inspect.signature(arguments).parameters.values()
+    known = {item.name for item in parameters if item.kind is item.KEYWORD_ONLY} | {"timeout_s", "render_mode"}
+    for option in options.keys() - known:
+        raise UnknownNameError.of(where, "option", option, known)
+    check_render_mode(where, render_mode)
+    checked = arguments(where, **options) | {"name": name, "seed": seed, "render_mode": render_mode}
+    python = find_interpreter(facts.isolated)
+    if python is None:
+        folders = " or ".join(map(str, stack_folders(facts.isolated)))
+        raise BindingMissing(
+            f"{where}: needs the packages of {facts.title} in {folders}, where nothing is; "
+            + way_to_install(facts, where)
+        )
+    return IsolatedEnv(where, python, f"{package}.{adaptor}", checked, buf, timeout_s, variables)

@@ -1,0 +1,115 @@
+"""Games of nle with seeds that hold, ends that tell the truth, and pictures."""
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Dict
+from nle import nethack
+from nle.env import NLE
+
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.render.text import draw_terminal
+
+from ..options import check_render_mode
+from .symbols import prefer_own_symbols
+
+__all__ = ["Info", "Mended", "Observation", "check_keys", "mended"]
+
+Info = dict[str, Any]
+Observation = dict[str, npt.NDArray[Any]]
+
+MAX_SEED = 1 << 62
+
+
+@functools.cache
+def mended(task: type[NLE], by: type["Mended"] | None = None) -> type["Mended"]:
+    """The class ``task`` of nle, mended, ``by`` a class that mends more, if given."""
+    return type(task.__name__, (by or Mended, task), {})
+
+
+class Mended(NLE):  # type: ignore[misc]  # nle has no types
+    """What all tasks of nle share; a class that has it before a task's class plays that task."""
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}
+    #: Keys of what is drawn.
+    screen = ("tty_chars", "tty_colors", "tty_cursor")
+    observation_space: Dict
+    last_observation: Sequence[npt.NDArray[Any]]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        prefer_own_symbols(Path(self.nethack.dlpath))
+
+    def show(self, keys: tuple[str, ...]) -> None:
+        """Let observations consist of ``keys``."""
+        self._original_observation_keys = keys
+        self.observation_space = Dict({key: self.observation_space[key] for key in keys})
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
+        """Start a game. The arrays of the observation are overwritten by the next step."""
+        gymnasium.Env.reset(self, seed=seed)
+        self.seed_game(*self.np_random.integers(MAX_SEED, size=2).tolist())
+        observation, _ = super().reset()
+        return observation, {}
+
+    def seed_game(self, core: int, display: int) -> None:
+        """Seed the two streams of the next game: what happens, and what is merely shown."""
+        # Of the class, because the Challenge forbids its own object to. False: NetHack must not reseed itself.
+        nethack.Nethack.set_initial_seeds(self.nethack, core, display, False)
+
+    def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, Info]:
+        """Press a key. The arrays of the observation are overwritten by the next step."""
+        before = list(self.last_observation)
+        for index in (self._blstats_index, self._internal_index):  # all that rewards compare
+            before[index] = before[index].copy()
+        observation, is_over = self.nethack.step(self.actions[action])
+        if not self._allow_all_modes or observation[self._program_state_index][0] == 1:  # 1: the game is over
+            observation, is_over = self._perform_known_steps(observation, is_over)
+        self._steps += 1
+        self.last_observation = observation
+        status = self.StepStatus(is_over or self._is_episode_end(observation))
+        terminated = status != self.StepStatus.RUNNING
+        truncated = not terminated and self._check_abort(observation)
+        outcome = self.StepStatus.ABORTED if truncated else status
+        reward = float(self._reward_fn(before, action, observation, outcome))
+        info = self._summary(before if is_over else observation, outcome) if terminated or truncated else {}
+        return self._get_observation(observation), reward, terminated, truncated, info
+
+    def render(self) -> npt.NDArray[np.uint8] | str | None:
+        """The terminal: uint8 ``(480, 960, 3)``, or text with colours; None without a ``render_mode``."""
+        if self.render_mode is None:
+            return None
+        chars, colors, cursor = (self.last_observation[self._observation_keys.index(key)] for key in self.screen)
+        if self.render_mode == "ansi":
+            text: str = nethack.tty_render(chars, colors, cursor)
+            return text
+        return draw_terminal(chars, colors, tuple(cursor))
+
+    def _summary(self, observation: Sequence[npt.NDArray[Any]], outcome: Any) -> Info:
+        """How far a game came; when it is over, its numbers are those of the moment before."""
+        numbers = observation[self._blstats_index]
+        goal = getattr(self.StepStatus, "TASK_SUCCESSFUL", None)
+        return {
+            **({} if goal is None else {"success": outcome == goal}),
+            "points": int(numbers[nethack.NLE_BL_SCORE]),
+            "depth": int(numbers[nethack.NLE_BL_DEPTH]),
+            "level": int(numbers[nethack.NLE_BL_XP]),
+            "turns": int(numbers[nethack.NLE_BL_TIME]),
+            "ascended": self.nethack.how_done() == nethack.ASCENDED,
+        }
+
+
+def check_keys(where: str, keys: Sequence[str], known: Any, render_mode: str | None) -> tuple[str, ...]:
+    """``keys`` of an observation as a tuple, if they and ``render_mode`` make sense."""
+    if isinstance(keys, str) or not keys or len(set(keys)) != len(keys):
+        raise APIUsageError(f"{where}: observation_keys must be a list of different names, got {keys!r}")
+    for key in keys:
+        if key not in known:
+            raise UnknownNameError.of(where, "observation key", key, known)
+    check_render_mode(where, render_mode, "ansi")
+    return tuple(keys)

@@ -1,0 +1,129 @@
+"""PettingZoo's Butterfly games in parallel form, with small pictures and without windows."""
+
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+from pettingzoo import AECEnv
+from pettingzoo.butterfly.cooperative_pong import cooperative_pong as _pong
+from pettingzoo.butterfly.knights_archers_zombies import knights_archers_zombies as _zombies
+from pettingzoo.butterfly.pistonball import pistonball as _pistonball
+from pettingzoo.utils import BaseParallelWrapper
+from pettingzoo.utils.conversions import aec_to_parallel
+
+from pufferlib.spaces import Space
+
+from .._shared.options import check_counts, check_render_mode
+
+__all__ = [
+    "Quiet",
+    "SmallPictures",
+    "cooperative_pong",
+    "knights_archers_zombies",
+    "make_env",
+    "pistonball",
+]
+
+PerAgent = dict[Any, Any]
+
+# What takes the options of each game.
+cooperative_pong = _pong.CooperativePong
+knights_archers_zombies = _zombies.raw_env
+pistonball = _pistonball.raw_env
+
+_GAMES: dict[str, type[AECEnv[Any, Any, Any]]] = {
+    "cooperative_pong_v6": _pong.raw_env,
+    "knights_archers_zombies_v11": _zombies.raw_env,
+    "pistonball_v6": _pistonball.raw_env,
+}
+
+
+def make_env(
+    name: str, *, size: int | None = 84, stack: int = 4, render_mode: str | None = None, **options: Any
+) -> BaseParallelWrapper[Any, Any, Any]:
+    """The game ``name``; ``options`` are its own.
+
+    Raises:
+        APIUsageError: ``size``, ``stack`` or ``render_mode`` is of the wrong type or out of its range.
+    """
+    where = f"butterfly/{name}"
+    check_counts(where, stack=stack, size=1 if size is None else size)
+    check_render_mode(where, render_mode)
+    # Always in this mode: in others cooperative_pong does not draw what its agents see.
+    env: Any = Quiet(aec_to_parallel(_GAMES[name](render_mode="rgb_array", **options)), render_mode)
+    is_picture = len(env.observation_space(env.possible_agents[0]).shape) == 3
+    return SmallPictures(env, size, stack) if is_picture and size is not None else env
+
+
+class Quiet(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
+    """Renders only if that was asked for, and leaves pygame alone when it is closed.
+
+    Args:
+        env: Of pettingzoo.
+        render_mode: None or "rgb_array".
+    """
+
+    def __init__(self, env: Any, render_mode: str | None) -> None:
+        super().__init__(env)
+        self.metadata = {**env.metadata, "render_modes": ["rgb_array"]}
+        self.render_mode = render_mode
+        #: After how many steps the next zombie comes, which the game does not set back.
+        self._clock = getattr(env.unwrapped, "zombie_spawn_interval", None)
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
+        """Start a game that does not depend on those before."""
+        if self._clock is not None:
+            self._clock.reset()
+        return self.env.reset(seed=seed, options=options)  # type: ignore[no-any-return]
+
+    def render(self) -> npt.NDArray[np.uint8] | None:
+        """The picture, uint8 ``(height, width, 3)``; None without a ``render_mode``."""
+        picture: npt.NDArray[np.uint8] | None = self.env.render() if self.render_mode == "rgb_array" else None
+        return picture
+
+    def close(self) -> None:
+        """Nothing: the game has no window, and ``pygame.quit`` would end those of others too."""
+
+
+class SmallPictures(BaseParallelWrapper):  # type: ignore[misc]
+    """The last few pictures that each agent saw, small and grey.
+
+    Args:
+        env: Its observations are uint8 pictures ``(height, width, 3)``.
+        size: Height and width of the small ones, in pixels.
+        stack: How many of them an observation has, oldest first.
+    """
+
+    def __init__(self, env: Any, size: int, stack: int) -> None:
+        super().__init__(env)
+        self._space = Box(0, 255, (stack, size, size), np.uint8)
+        self._frames = {agent: np.zeros(self._space.shape, np.uint8) for agent in self.possible_agents}
+
+    def observation_space(self, agent: Any) -> Space:
+        """What every agent sees."""
+        return self._space
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
+        """Start a game. The observations are overwritten by the next step."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        for agent, picture in observations.items():
+            self._frames[agent][:] = self._small(picture)
+        return {agent: self._frames[agent] for agent in observations}, infos
+
+    def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
+        """Act with every agent. The observations are overwritten by the next step."""
+        observations, *rest = self.env.step(actions)
+        rewards, terminations, truncations, infos = rest
+        for agent, picture in observations.items():
+            frames = self._frames[agent]
+            frames[:-1] = frames[1:]
+            frames[-1] = self._small(picture)
+        shown = {agent: self._frames[agent] for agent in observations}
+        return shown, rewards, terminations, truncations, infos
+
+    def _small(self, picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        grey = cv2.cvtColor(np.ascontiguousarray(picture), cv2.COLOR_RGB2GRAY)
+        small = cv2.resize(grey, self._space.shape[:0:-1], interpolation=cv2.INTER_AREA)
+        return small.astype(np.uint8, copy=False)

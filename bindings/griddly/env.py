@@ -1,0 +1,209 @@
+"""Griddly's worlds for one player or several, without a segmentation fault."""
+
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+from pettingzoo import ParallelEnv
+
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.spaces import Space
+
+from .._shared.gym_alias import gym_is_gymnasium
+from .._shared.options import check_counts, check_render_mode
+from .vulkan import check_vulkan
+
+with gym_is_gymnasium():  # it registers its worlds there
+    from griddly import GymWrapper, gd
+
+__all__ = ["make_env"]
+
+OBSERVERS = {
+    "vector": gd.ObserverType.VECTOR,
+    "sprite_2d": gd.ObserverType.SPRITE_2D,
+    "block_2d": gd.ObserverType.BLOCK_2D,
+    "isometric": gd.ObserverType.ISOMETRIC,
+}
+METADATA: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 10}
+MAX_SEED = 1 << 31
+Picture = npt.NDArray[np.uint8]
+Info = dict[str, Any]
+
+
+def make_env(
+    name: str,
+    *,
+    level: int = 0,
+    max_steps: int | None = None,
+    observer: str = "vector",
+    render_mode: str | None = None,
+) -> gymnasium.Env[Any, Any] | ParallelEnv:
+    """The world ``name``, one of the binding's names.
+
+    Args:
+        name: An official id.
+        level: Which of the world's levels; each has from 1 to 10.
+        max_steps: The step after which an episode is cut off; None is never.
+        observer: How it is seen: "vector", or as a picture: "sprite_2d", "block_2d" or "isometric".
+        render_mode: None, or "rgb_array" for a picture of the whole level.
+
+    Raises:
+        UnknownNameError: An observer that does not exist.
+        BindingMissing: The observer needs Vulkan, and there is no device for it.
+        APIUsageError: A value of the wrong kind.
+    """
+    where = f"griddly/{name}"
+    check_counts(where, 0, level=level)
+    if max_steps is not None:
+        check_counts(where, max_steps=max_steps)
+    if observer not in OBSERVERS:
+        raise UnknownNameError.of(where, "observer", observer, OBSERVERS)
+    check_render_mode(where, render_mode)
+    if observer != "vector":
+        check_vulkan(where, f"observer={observer!r}")
+    world = World(where, gymnasium.registry[name].kwargs["yaml_file"], level, max_steps, observer, render_mode)
+    return Solo(world) if world.num_players == 1 else Team(world)
+
+
+class World:
+    """What one player and several have in common.
+
+    Args:
+        where: For messages.
+        file: The world's description.
+        level: Which of its levels.
+        max_steps: The step after which an episode is cut off.
+        observer: How players see it.
+        render_mode: None or "rgb_array".
+    """
+
+    def __init__(
+        self, where: str, file: str, level: int, max_steps: int | None, observer: str, render_mode: str | None
+    ) -> None:
+        self.render_mode = render_mode
+        self._max_steps = max_steps
+        self._steps = 0
+        self.griddly: Any = GymWrapper(
+            yaml_file=file,
+            level=0,  # without one the engine prints that it takes the first
+            player_observer_type=OBSERVERS[observer],
+            global_observer_type=gd.ObserverType.VECTOR,
+        )
+        if level >= self.griddly.level_count:
+            raise APIUsageError(f"{where}: level must be from 0 to {self.griddly.level_count - 1}, got {level}")
+        self.griddly.reset(level_id=level)  # its spaces depend on the level
+        self.num_players: int = self.griddly.player_count
+        one = self.num_players == 1
+        self.observation_space: Box = self.griddly.observation_space if one else self.griddly.observation_space[0]
+        self.action_space: Space = self.griddly.action_space if one else self.griddly.action_space[0]
+
+    def reset(self, stream: np.random.Generator) -> Any:
+        """Start the level, seeded from ``stream``; what is seen, a list where there are several players."""
+        self.griddly.game.seed(int(stream.integers(MAX_SEED)))
+        self._steps = 0
+        return self.griddly.reset()
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool]:
+        """Act; what is seen, the reward or rewards, and the ends."""
+        observation, reward, terminated, _ = self.griddly.step(action)
+        self._steps += 1
+        truncated = not terminated and self._steps == self._max_steps
+        return observation, reward, terminated, truncated
+
+    def picture(self) -> Picture | None:
+        """The level: uint8 ``(10 * rows, 10 * columns, 3)``; None without a ``render_mode``."""
+        if self.render_mode is None:
+            return None
+        return np.ascontiguousarray(self.griddly.render(mode="rgb_array", observer="global"))
+
+    def close(self) -> None:
+        """Free the engine; closing twice is fine."""
+        self.griddly = None
+
+
+class Solo(gymnasium.Env[npt.NDArray[Any], Any]):
+    """A world of one player."""
+
+    metadata = METADATA
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.render_mode = world.render_mode
+        self.observation_space = world.observation_space
+        self.action_space = world.action_space
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[npt.NDArray[np.uint8], Info]:
+        """Start the level. The observation is overwritten by the next step."""
+        super().reset(seed=seed)
+        return self._world.reset(self.np_random), {}
+
+    def step(self, action: Any) -> tuple[npt.NDArray[np.uint8], float, bool, bool, Info]:
+        """Act once. The observation is overwritten by the next step."""
+        observation, reward, terminated, truncated = self._world.step(action)
+        return observation, float(reward), terminated, truncated, {}
+
+    def render(self) -> Picture | None:
+        """The level: uint8 ``(10 * rows, 10 * columns, 3)``; None without a ``render_mode``."""
+        return self._world.picture()
+
+    def close(self) -> None:
+        """Free the engine."""
+        self._world.close()
+
+
+class Team(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
+    """A world of several players, who play until it ends for all."""
+
+    metadata: ClassVar[dict[str, Any]] = {**METADATA, "name": "griddly"}
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.render_mode = world.render_mode
+        self.possible_agents = [f"player_{index}" for index in range(world.num_players)]
+        self.agents: list[str] = []
+        self._stream = np.random.default_rng()
+
+    def observation_space(self, agent: str) -> Box:
+        """What each player sees."""
+        return self._world.observation_space
+
+    def action_space(self, agent: str) -> Space:
+        """What each player does."""
+        return self._world.action_space
+
+    def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[dict[str, Any], dict[str, Info]]:
+        """Start the level. Observations are overwritten by the next step."""
+        if seed is not None:
+            self._stream = np.random.default_rng(seed)
+        self.agents = list(self.possible_agents)
+        observations = self._world.reset(self._stream)
+        return self._by_agent(observations), {agent: {} for agent in self.agents}
+
+    def step(
+        self, actions: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Info]]:
+        """Act once. Observations are overwritten by the next step."""
+        everyone = self.possible_agents
+        observations, rewards, terminated, truncated = self._world.step([actions[agent] for agent in everyone])
+        if terminated or truncated:
+            self.agents = []
+        return (
+            self._by_agent(observations),
+            {agent: float(reward) for agent, reward in zip(everyone, rewards, strict=True)},
+            dict.fromkeys(everyone, terminated),
+            dict.fromkeys(everyone, truncated),
+            {agent: {} for agent in everyone},
+        )
+
+    def render(self) -> Picture | None:
+        """The level: uint8 ``(10 * rows, 10 * columns, 3)``; None without a ``render_mode``."""
+        return self._world.picture()
+
+    def close(self) -> None:
+        """Free the engine."""
+        self._world.close()
+
+    def _by_agent(self, observations: Any) -> dict[str, Any]:
+        return dict(zip(self.possible_agents, observations, strict=True))

@@ -1,0 +1,73 @@
+"""Kinetix as a batch on JAX. Imported by the host of the stack only."""
+
+from typing import Any
+
+from .._shared.jax.batch import Game, JaxBatch  # first: importing kinetix compiles programs, which it says how to keep
+
+# isort: split
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from kinetix.environment import ActionType, EnvParams, ObservationType, make_kinetix_env, static_env_params_from_size
+from kinetix.environment.ued.ued import make_reset_fn_sample_kinetix_level
+from kinetix.render.renderer_pixels import make_render_pixels
+from kinetix.util.saving import load_from_json_file
+
+from pufferlib.spaces import Space
+
+__all__ = ["make"]
+
+
+def make(
+    name: str, num_envs: int, seed: int, render_mode: str | None, action: str, max_timesteps: int, dense_reward: float
+) -> JaxBatch:
+    """The batch that ``pufferlib.bindings.kinetix`` describes."""
+    size, _, level = name.removeprefix("random-").partition("/")
+    if level:
+        start, static, _ = load_from_json_file(f"{name}.json")
+        params = EnvParams(max_timesteps=max_timesteps, dense_reward_scale=dense_reward)
+        static = static.replace(frame_skip=static_env_params_from_size(size).frame_skip)
+    else:
+        params = EnvParams(max_timesteps=max_timesteps, dense_reward_scale=dense_reward)
+        static = static_env_params_from_size(size)
+        start = None
+    env = make_kinetix_env(
+        ActionType[action.upper()], ObservationType.SYMBOLIC_FLAT, None, params, static, auto_reset=False
+    )
+    sample = make_reset_fn_sample_kinetix_level(params, static)
+
+    def reset(key: Any) -> tuple[Any, Any]:
+        observation, state = env.reset(key, params, start if level else sample(key))
+        return _finite(observation), state
+
+    def step(key: Any, state: Any, action: Any) -> tuple[Any, ...]:
+        observation, state, reward, done, info = env.step(key, state, action, params)
+        return _finite(observation), state, jnp.nan_to_num(reward), done, {"perf": info["GoalR"]}
+
+    def truncated(state: Any) -> Any:
+        return state.timestep >= params.max_timesteps
+
+    shape = env.observation_space(params).shape
+    space = Box(-np.inf, np.inf, shape, np.float32)
+    draw = make_render_pixels(params, static.replace(downscale=1))
+    game = Game(space, _action_space(env, params, action), reset, step, truncated, lambda state: _upright(draw(state)))
+    return JaxBatch(game, num_envs, seed, render_mode)
+
+
+def _action_space(env: Any, params: Any, action: str) -> Space:
+    space = env.action_space(params)
+    if action == "discrete":
+        return Discrete(int(space.n))
+    if action == "multi_discrete":
+        return MultiDiscrete(np.asarray(space.number_of_dims_per_distribution))
+    return Box(-1.0, 1.0, space.shape, np.float32)
+
+
+def _finite(observation: Any) -> Any:
+    """A state whose physics came apart ends its episode; what it looks like must not reach a network."""
+    return jnp.nan_to_num(observation, posinf=0.0, neginf=0.0)
+
+
+def _upright(pixels: Any) -> Any:
+    """The renderer's first axis is x, and its second one y, upwards."""
+    return pixels.transpose(1, 0, 2)[::-1]

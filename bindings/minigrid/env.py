@@ -1,0 +1,146 @@
+"""MiniGrid's worlds, as training wants to see them."""
+
+import string
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Dict, Text
+from gymnasium.utils import RecordConstructorArgs
+
+from pufferlib.errors import APIUsageError
+
+from .._shared.gymnasium import quiet_pygame, registered
+from .._shared.options import check_counts, check_switches
+
+with quiet_pygame():
+    from minigrid.core.constants import COLOR_TO_IDX, OBJECT_TO_IDX, STATE_TO_IDX
+    from minigrid.envs.babyai.core import roomgrid_level
+    from minigrid.wrappers import FullyObsWrapper, RGBImgObsWrapper, RGBImgPartialObsWrapper
+
+vars(roomgrid_level).update(print=lambda *_: None)  # BabyAI tells on stdout of every world that it drew in vain
+
+__all__ = ["Seen", "make_env"]
+
+Env = gymnasium.Env[Any, Any]
+
+VIEWS = ("partial", "full", "rgb", "rgb_partial")
+HIGHEST = max(*OBJECT_TO_IDX.values(), *COLOR_TO_IDX.values(), *STATE_TO_IDX.values())
+MISSION = Text(384, min_length=0, charset=string.ascii_letters + string.digits + " ,.'-")
+
+
+def make_env(
+    name: str,
+    *,
+    view: str = "partial",
+    tile_size: int = 8,
+    direction: bool = True,
+    mission: bool = False,
+    max_steps: int | None = None,
+    render_mode: str | None = None,
+    **options: Any,
+) -> Env:
+    """The world ``name``; ``options`` are those of its class.
+
+    Args:
+        name: An id of ``pufferlib.bindings.minigrid.names()``.
+        view: What the image shows: "partial", the cells in front of the agent; "full", all cells;
+            "rgb_partial" and "rgb", pictures of these.
+        tile_size: Pixels of a cell in such a picture.
+        direction: Show where the agent looks.
+        mission: Show the mission, as text.
+        max_steps: The length at which an episode is cut off; None is the world's own.
+        render_mode: None or "rgb_array".
+        options: ``agent_view_size``, ``see_through_walls`` and the others of the world's class.
+
+    Raises:
+        UnknownNameError: The world has no such option.
+        APIUsageError: A value is of the wrong type or out of its range.
+    """
+    where = f"minigrid/{name}"
+    if view not in VIEWS:
+        raise APIUsageError(f"{where}: view must be one of {', '.join(VIEWS)}, got {view!r}")
+    check_switches(where, direction=direction, mission=mission)
+    check_counts(where, tile_size=tile_size)
+    if max_steps is not None:
+        check_counts(where, max_steps=max_steps)
+        options["max_steps"] = max_steps
+    env = registered(where, name, options, render_mode)
+    is_picture = view.startswith("rgb")
+    if view == "full":
+        env = AllCells(env)
+    elif is_picture:
+        env = (Picture if view == "rgb" else PartialPicture)(env, tile_size)
+    return Seen(env, direction, mission, is_picture)
+
+
+class AllCells(FullyObsWrapper, RecordConstructorArgs):  # type: ignore[misc]  # minigrid has no types
+    """MiniGrid's view of all cells, which a spec can make again."""
+
+    def __init__(self, env: Env) -> None:
+        RecordConstructorArgs.__init__(self)
+        FullyObsWrapper.__init__(self, env)
+
+
+class Picture(RGBImgObsWrapper, RecordConstructorArgs):  # type: ignore[misc]
+    """MiniGrid's picture of all cells, which a spec can make again."""
+
+    def __init__(self, env: Env, tile_size: int) -> None:
+        RecordConstructorArgs.__init__(self, tile_size=tile_size)
+        RGBImgObsWrapper.__init__(self, env, tile_size)
+
+
+class PartialPicture(RGBImgPartialObsWrapper, RecordConstructorArgs):  # type: ignore[misc]
+    """MiniGrid's picture of what the agent sees, which a spec can make again."""
+
+    def __init__(self, env: Env, tile_size: int) -> None:
+        RecordConstructorArgs.__init__(self, tile_size=tile_size)
+        RGBImgPartialObsWrapper.__init__(self, env, tile_size)
+
+
+class Seen(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """Shows the image, and the direction and the mission if they are asked for.
+
+    The space says what there can be: cells are three small numbers, not bytes of a picture, and the
+    mission is a Text.
+    """
+
+    def __init__(self, env: Env, direction: bool, mission: bool, is_picture: bool) -> None:
+        RecordConstructorArgs.__init__(self, direction=direction, mission=mission, is_picture=is_picture)
+        super().__init__(env)
+        space = env.observation_space
+        assert isinstance(space, Dict)
+        image = space["image"]
+        assert isinstance(image, Box)
+        if not is_picture:
+            image = Box(0, HIGHEST, image.shape, np.uint8)
+        fields: dict[str, Any] = {"direction": space["direction"], "image": image, "mission": MISSION}
+        shown = {"direction": direction, "image": True, "mission": mission}
+        self._hidden = tuple(field for field in fields if not shown[field])
+        self._is_image = not direction and not mission
+        self.observation_space = Dict({field: fields[field] for field in fields if shown[field]})
+        if self._is_image:
+            self.observation_space = image
+
+    def get_action_meanings(self) -> list[str]:
+        """The name of each action: "left", "forward", "pickup"."""
+        world: Any = self.unwrapped
+        return [action.name for action in world.actions]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return self._seen(observation), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Act once."""
+        outcome = self.env.step(action)
+        return self._seen(outcome[0]), *outcome[1:]
+
+    def _seen(self, observation: dict[str, Any]) -> Any:
+        """What is to be shown of a dict that was made for this step."""
+        if self._is_image:
+            return observation["image"]
+        for field in self._hidden:
+            del observation[field]
+        return observation

@@ -1,0 +1,108 @@
+"""NetHack's tasks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from nle import nethack
+from nle.env import NLE, tasks
+
+from pufferlib.errors import APIUsageError, UnknownNameError
+
+from .._shared.nle.env import Info, Mended, Observation, check_keys, mended
+from .._shared.options import check_counts, check_numbers, check_switches
+
+__all__ = ["make_env"]
+
+DEFAULT_KEYS = ("glyphs", "blstats", "message")
+PENALTY_MODES = ("constant", "exp", "square", "linear", "always")
+CHALLENGE_STEPS = 50_000
+# What the parts of a character may be; NetHack mends combinations that it does not know.
+ROLES = ["arc", "bar", "cav", "hea", "kni", "mon", "pri", "ran", "rog", "sam", "tou", "val", "wiz"]
+TRAITS = ["hum", "elf", "dwa", "gno", "orc", "mal", "fem", "law", "neu", "cha"]
+
+
+def make_env(
+    name: str,
+    *,
+    observation_keys: Sequence[str] = DEFAULT_KEYS,
+    character: str | None = None,
+    max_episode_steps: int | None = None,
+    penalty_mode: str | None = None,
+    penalty_step: float | None = None,
+    penalty_time: float | None = None,
+    no_progress_timeout: int | None = None,
+    spawn_monsters: bool = True,
+    allow_all_yn_questions: bool | None = None,
+    allow_all_modes: bool | None = None,
+    render_mode: str | None = None,
+) -> gymnasium.Env[Observation, np.int64]:
+    """The task ``name``, one of the binding's names; None leaves an option as the task has it.
+
+    Args:
+        name: An official id.
+        observation_keys: What is seen: keys of nle.
+        character: "mon-hum-neu-mal" (role, race, alignment, gender), in part, or "@" for a random
+            one, as in the Challenge.
+        max_episode_steps: The step after which a game is cut off: 5,000, in the Challenge 50,000.
+        penalty_mode: How steps in which no time passes are punished: "constant", "exp", "square",
+            "linear" or "always".
+        penalty_step: For each such step, -0.01; in the Challenge 0.
+        penalty_time: For each turn that passes, 0.
+        no_progress_timeout: Only in the Challenge: steps without a turn that cut it off, 10,000.
+        spawn_monsters: Whether new monsters appear over time.
+        allow_all_yn_questions: Show the agent every yes-or-no question. The tasks answer most.
+        allow_all_modes: Show the agent menus and --More--. The tasks click them away.
+        render_mode: None, "rgb_array" (the terminal, uint8 ``(480, 960, 3)``) or "ansi".
+
+    Raises:
+        UnknownNameError: An observation key or a penalty mode that does not exist.
+        APIUsageError: A value of the wrong kind, or an option that the task does not have.
+    """
+    where = f"nethack/{name}"
+    task = name.removesuffix("-v0")
+    is_challenge = task == "NetHackChallenge"
+    if max_episode_steps is None and is_challenge:
+        max_episode_steps = CHALLENGE_STEPS
+    counts = _given(max_episode_steps=max_episode_steps, no_progress_timeout=no_progress_timeout)
+    penalties = _given(penalty_step=penalty_step, penalty_time=penalty_time)
+    switches = _given(allow_all_yn_questions=allow_all_yn_questions, allow_all_modes=allow_all_modes)
+    check_counts(where, **counts)
+    check_numbers(where, **penalties)
+    check_switches(where, spawn_monsters=spawn_monsters, **switches)
+    named = _given(penalty_mode=penalty_mode, character=character)
+    given = {**counts, **penalties, **switches, **named, "spawn_monsters": spawn_monsters}
+    _check_options(where, given, has_penalty=task != "NetHack", is_challenge=is_challenge)
+    keys = check_keys(where, observation_keys, nethack.OBSERVATION_DESC, render_mode)
+    drawn = [key for key in Mended.screen if render_mode and key not in keys]
+    env = mended(NLE if task == "NetHack" else getattr(tasks, task))(
+        observation_keys=(*keys, *drawn), render_mode=render_mode, fix_moon_phase=True, **given
+    )
+    env.show(keys)
+    return env
+
+
+def _given(**options: Any) -> Info:
+    return {option: value for option, value in options.items() if value is not None}
+
+
+def _check_options(where: str, given: Info, has_penalty: bool, is_challenge: bool) -> None:
+    for option in given:
+        if option.startswith("penalty") and not has_penalty:
+            raise APIUsageError(f"{where}: has no penalty, got {option}={given[option]!r}; use NetHackScore-v0")
+        if option == "no_progress_timeout" and not is_challenge:
+            raise APIUsageError(f"{where}: only NetHackChallenge-v0 has a {option}; use max_episode_steps")
+    if given.get("penalty_mode", "constant") not in PENALTY_MODES:
+        raise UnknownNameError.of(where, "penalty_mode", given["penalty_mode"], PENALTY_MODES)
+    _check_character(where, given.get("character", "@"))
+
+
+def _check_character(where: str, character: object) -> None:
+    """What NetHack cannot read it answers with a menu that nle would wait for without an end."""
+    parts = character.split("-") if isinstance(character, str) else [""]
+    if character != "@" and not (parts[0] in ROLES and set(parts[1:]) <= set(TRAITS)):
+        raise APIUsageError(
+            f"{where}: character must be '@' or like 'mon-hum-neu-mal', got {character!r}; "
+            f"roles: {' '.join(ROLES)}; then any of: {' '.join(TRAITS)}"
+        )

@@ -1,0 +1,175 @@
+"""Slime volleyball for one agent, or for two."""
+
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box, Discrete, MultiBinary
+from pettingzoo import ParallelEnv
+
+from .._shared.gym_alias import gym_is_gymnasium
+from .._shared.options import check_counts, check_render_mode, check_switches
+
+with gym_is_gymnasium(), np.printoptions():  # it changes how numpy prints
+    from slimevolleygym import slimevolley as package
+
+# Draw with OpenCV: the other way opens a window. Neither the game nor what is seen of it in numbers changes.
+package.setPixelObsMode()
+
+__all__ = ["make_env"]
+
+KINDS = {
+    "SlimeVolley-v0": package.SlimeVolleyEnv,
+    "SlimeVolleyPixel-v0": package.SlimeVolleyPixelEnv,
+    "SlimeVolleyNoFrameskip-v0": package.SlimeVolleyAtariEnv,
+    "SlimeVolleySurvivalNoFrameskip-v0": package.SlimeVolleySurvivalAtariEnv,
+}
+SIDES = ("right", "left")
+METADATA: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 30}
+Picture = npt.NDArray[np.uint8]
+Info = dict[str, Any]
+
+
+def make_env(
+    name: str, *, max_episode_steps: int = 3_000, self_play: bool = False, render_mode: str | None = None
+) -> gymnasium.Env[Any, Any] | ParallelEnv:
+    """The court ``name``, one of the binding's names.
+
+    Args:
+        name: An official id.
+        max_episode_steps: The step after which a game is cut off; 30 are a second.
+        self_play: Let a second agent play instead of the package's own.
+        render_mode: None, or "rgb_array" for pictures of ``(336, 672, 3)``.
+
+    Raises:
+        APIUsageError: A value of the wrong kind.
+    """
+    where = f"slimevolley/{name}"
+    check_counts(where, max_episode_steps=max_episode_steps)
+    check_switches(where, self_play=self_play)
+    check_render_mode(where, render_mode)
+    court = Court(KINDS[name](), max_episode_steps, render_mode)
+    return Duel(court) if self_play else Solo(court)
+
+
+class Court:
+    """What one agent and two have in common.
+
+    Args:
+        game: The package's environment.
+        max_episode_steps: The step after which a game is cut off.
+        render_mode: None or "rgb_array".
+    """
+
+    def __init__(self, game: Any, max_episode_steps: int, render_mode: str | None) -> None:
+        self.game = game
+        self.render_mode = render_mode
+        self.game.t_limit = self._max_steps = max_episode_steps
+        self.action_space: Discrete | MultiBinary = Discrete(6) if game.atari_mode else MultiBinary(3)
+        self.observation_space: Box = Box(-np.inf, np.inf, (12,), np.float32)
+        if game.from_pixels:
+            self.observation_space = Box(0, 255, (package.PIXEL_HEIGHT, package.PIXEL_WIDTH, 3), np.uint8)
+
+    def reset(self, stream: np.random.Generator) -> npt.NDArray[Any]:
+        """Start a game that draws from ``stream``; what the agent on the right sees."""
+        self.game.game.np_random = stream
+        self.game.policy.reset()
+        return self.converted(self.game.reset())
+
+    def step(self, *actions: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], float, bool, bool]:
+        """Act, on the right and perhaps on the left; what both see, the reward on the right, and the ends."""
+        observation, reward, done, info = self.game.step(*actions)
+        terminated = min(self.game.game.agent_left.life, self.game.game.agent_right.life) <= 0
+        other = self.converted(info["otherObs"])
+        return self.converted(observation), other, float(reward), terminated, done and not terminated
+
+    def converted(self, observation: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """``observation`` in the dtype of its space."""
+        return observation.astype(self.observation_space.dtype)
+
+    def picture(self) -> Picture | None:
+        """The court: uint8 ``(336, 672, 3)``; None without a ``render_mode``."""
+        return self.game.game.display(None) if self.render_mode else None
+
+
+class Solo(gymnasium.Env[npt.NDArray[Any], Any]):
+    """One agent, on the right."""
+
+    metadata = METADATA
+
+    def __init__(self, court: Court) -> None:
+        self._court = court
+        self.render_mode = court.render_mode
+        self.observation_space = court.observation_space
+        self.action_space = court.action_space
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[npt.NDArray[Any], Info]:
+        """Start a game."""
+        super().reset(seed=seed)
+        return self._court.reset(self.np_random), {}
+
+    def step(self, action: Any) -> tuple[npt.NDArray[Any], float, bool, bool, Info]:
+        """Act for a thirtieth of a second."""
+        observation, _, reward, terminated, truncated = self._court.step(action)
+        return observation, reward, terminated, truncated, {}
+
+    def render(self) -> Picture | None:
+        """The court: uint8 ``(336, 672, 3)``; None without a ``render_mode``."""
+        return self._court.picture()
+
+
+class Duel(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
+    """Two agents, each of which sees the court as if it stood on the right."""
+
+    metadata: ClassVar[dict[str, Any]] = {**METADATA, "name": "slimevolley"}
+
+    def __init__(self, court: Court) -> None:
+        self._court = court
+        self.render_mode = court.render_mode
+        self.possible_agents = list(SIDES)
+        self.agents: list[str] = []
+        self._stream = np.random.default_rng()
+
+    def observation_space(self, agent: str) -> Box:
+        """What each agent sees."""
+        return self._court.observation_space
+
+    def action_space(self, agent: str) -> Discrete | MultiBinary:
+        """What each agent does."""
+        return self._court.action_space
+
+    def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[dict[str, Any], dict[str, Info]]:
+        """Start a game, which looks the same from both sides but for the ball."""
+        if seed is not None:
+            self._stream = np.random.default_rng(seed)
+        right = self._court.reset(self._stream)
+        left = np.flip(right, 1).copy() if right.ndim == 3 else self._court.converted(self._left())
+        self.agents = list(SIDES)
+        return {"right": right, "left": left}, {side: {} for side in SIDES}
+
+    def step(
+        self, actions: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Info]]:
+        """Act for a thirtieth of a second."""
+        right, left, reward, terminated, truncated = self._court.step(actions["right"], actions["left"])
+        if terminated or truncated:
+            self.agents = []
+        return (
+            {"right": right, "left": left},
+            {"right": reward, "left": -reward},
+            dict.fromkeys(SIDES, terminated),
+            dict.fromkeys(SIDES, truncated),
+            {side: {} for side in SIDES},
+        )
+
+    def render(self) -> Picture | None:
+        """The court: uint8 ``(336, 672, 3)``; None without a ``render_mode``."""
+        return self._court.picture()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _left(self) -> npt.NDArray[np.float64]:
+        observation: npt.NDArray[np.float64] = self._court.game.game.agent_left.getObservation()
+        return observation

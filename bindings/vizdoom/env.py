@@ -1,0 +1,157 @@
+"""One scenario of ViZDoom as a Gymnasium environment that leaves no traces."""
+
+import contextlib
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import cv2
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+import vizdoom
+import vizdoom.gymnasium_wrapper  # registers the scenarios
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+
+from .._shared.options import check_counts, check_render_mode
+from .leash import leashed
+
+__all__ = ["Doom", "make_env"]
+
+Observation = dict[str, npt.NDArray[Any]]
+Info = dict[str, Any]
+
+_RESOLUTIONS = ((120, 160), (240, 320), (480, 640))
+_AMOUNT = 10.0  # of a button that has one: degrees to turn, or the distance to go
+_VARIABLES_SCALE = np.float32(1 / 100)  # health, armour and ammunition are percent
+_MUTED = dict.fromkeys(("audio", "automap", "depth", "labels", "notifications"), False)
+
+
+def make_env(name: str, **options: Any) -> "Doom":
+    """The scenario ``name``, an id of ViZDoom.
+
+    Raises:
+        APIUsageError: An option is of the wrong type or out of its range.
+    """
+    return Doom(name, **options)
+
+
+class Doom(gymnasium.Env[Observation, Any]):
+    """A scenario, seen as its last pictures and its numbers.
+
+    Args:
+        name: An id of ViZDoom.
+        frame_skip: Frames per step, 35 of which make a second; the buttons stay pressed.
+        height: Of the pictures, in pixels,
+        width: and their width.
+        stack: Pictures in an observation.
+        render_mode: None or "rgb_array".
+
+    Raises:
+        APIUsageError: An option is of the wrong type or out of its range.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        frame_skip: int = 4,
+        height: int = 72,
+        width: int = 128,
+        stack: int = 1,
+        render_mode: str | None = None,
+    ) -> None:
+        where = f"vizdoom/{name}"
+        check_counts(where, frame_skip=frame_skip, height=height, width=width, stack=stack)
+        check_render_mode(where, render_mode)
+        drawn = next(((h, w) for h, w in _RESOLUTIONS if h >= height and w >= width), _RESOLUTIONS[-1])
+        buffers = {f"{buffer}_buffer_enabled": on for buffer, on in _MUTED.items()}
+        made: Any = gymnasium.make(
+            name,
+            disable_env_checker=True,
+            frame_skip=frame_skip,
+            render_mode=render_mode,
+            screen_resolution=f"RES_{drawn[1]}X{drawn[0]}",
+            **buffers,
+        )
+        self._doom = made.unwrapped
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": 35 / frame_skip}
+        self.render_mode = render_mode
+        self._size = (width, height)
+        self._screens = np.zeros((3 * stack, height, width), np.uint8)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        spaces: dict[str, Any] = {"screen": Box(0, 255, self._screens.shape, np.uint8)}
+        self._variables = np.zeros(self._doom.num_game_variables, np.float32)
+        if self._variables.size:
+            spaces["gamevariables"] = Box(-np.inf, np.inf, self._variables.shape, np.float32)
+        self.observation_space: Dict[Any] = Dict(spaces)  # type: ignore[assignment]  # as gymnasium types it
+        self._amounts: int = self._doom.num_delta_buttons
+        self.action_space = _action_space(self._doom.action_space)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
+        """Start an episode. The screens of the observation are overwritten by the next step."""
+        super().reset(seed=seed)
+        with self._starting():
+            seen, _ = self._doom.reset(seed=seed)
+        self._see(seen)
+        self._screens[:-3] = np.tile(self._screens[-3:], (len(self._screens) // 3 - 1, 1, 1))
+        return self._observation(), {}
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
+        """Act for ``frame_skip`` frames. The screens of the observation are overwritten by the next step."""
+        seen, reward, over, truncated, _ = self._doom.step(self._pressed(action))
+        if not over:
+            self._screens[:-3] = self._screens[3:]
+            self._see(seen)
+        return self._observation(), float(reward), over and not truncated, truncated, {}
+
+    def render(self) -> npt.NDArray[np.uint8] | None:
+        """The screen, uint8 ``(height, width, 3)`` as the engine drew it; None without a ``render_mode``."""
+        picture: npt.NDArray[np.uint8] | None = self._doom.render() if self.render_mode else None
+        return picture
+
+    def close(self) -> None:
+        """End the engine, and remove what it wrote."""
+        self._doom.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _starting(self) -> contextlib.AbstractContextManager[None]:
+        """The engine writes into the folder in which it starts, and it starts with the first episode."""
+        if self._folder is not None:
+            return contextlib.nullcontext()
+        self._folder = tempfile.TemporaryDirectory(prefix="pufferlib-vizdoom-", ignore_cleanup_errors=True)
+        self._doom.game.set_vizdoom_path(leashed(Path(vizdoom.__file__).with_name("vizdoom"), Path(self._folder.name)))
+        return contextlib.chdir(self._folder.name)
+
+    def _see(self, seen: Observation) -> None:
+        small = cv2.resize(seen["screen"], self._size, interpolation=cv2.INTER_AREA)
+        self._screens[-3:] = small.transpose(2, 0, 1)
+        if self._variables.size:
+            np.multiply(seen["gamevariables"], _VARIABLES_SCALE, out=self._variables)
+
+    def _observation(self) -> Observation:
+        if self._variables.size:
+            return {"screen": self._screens, "gamevariables": self._variables.copy()}
+        return {"screen": self._screens}
+
+    def _pressed(self, action: Any) -> Any:
+        """``action`` as ViZDoom takes it."""
+        if not self._amounts:
+            return action
+        buttons, amounts = action[: -self._amounts], action[-self._amounts :]
+        is_one = isinstance(self._doom.action_space["binary"], Discrete)
+        return {
+            "binary": buttons[0] if is_one else buttons.astype(np.int8),
+            "continuous": _AMOUNT * (amounts - 1).astype(np.float32),
+        }
+
+
+def _action_space(space: Any) -> Any:
+    """``space``; if it has amounts beside buttons, each of these in three steps."""
+    if not isinstance(space, Dict):
+        return space
+    buttons: Any = space["binary"]
+    counts = [int(buttons.n)] if isinstance(buttons, Discrete) else [2] * int(buttons.n)
+    amounts: Any = space["continuous"]
+    return MultiDiscrete([*counts, *[3] * amounts.shape[0]])

@@ -1,0 +1,1 @@
+"""Verbs of ``puffer``, one module each: they parse and print."""

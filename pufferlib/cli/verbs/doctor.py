@@ -1,0 +1,42 @@
+"""``puffer doctor``: what this machine has, and what to do where something is missing."""
+
+import dataclasses
+import json
+import textwrap
+from pathlib import Path
+
+from pufferlib.cli.arguments import Parser
+from pufferlib.cli.console import say, style
+from pufferlib.installation import doctor
+
+__all__ = ["run"]
+
+MARKS = {"ok": ("✓", "good"), "absent": ("–", "muted"), "advice": ("!", "warning"), "problem": ("✗", "bad")}
+WIDTH = 100
+INDENT = 22
+
+
+def run(argv: list[str]) -> int:
+    """Print the findings; exit code 0 if the package can be used here."""
+    parser = Parser("puffer doctor", description="Look at this machine.")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder that runs are kept in")
+    options = parser.parse(argv)
+    findings = doctor.examine(options.runs)
+    usable = doctor.usable(findings)
+    if options.json:
+        say(json.dumps({"usable": usable, "findings": [dataclasses.asdict(f) for f in findings]}, indent=2))
+    else:
+        for finding in findings:
+            _print(finding)
+        say()
+        say(style("ready", "good") if usable else style("not usable yet: see the lines marked ✗", "bad"))
+    return 0 if usable else 1
+
+
+def _print(finding: doctor.Finding) -> None:
+    mark, colour = MARKS[finding.level]
+    lines = textwrap.wrap(finding.value, WIDTH - INDENT, break_long_words=False, break_on_hyphens=False)
+    say(f"{style(mark, colour)} {finding.name:<{INDENT - 3}} " + f"\n{'':{INDENT}}".join(lines or [""]))
+    if finding.advice:
+        say(f"{'':{INDENT}}{style('→ ' + finding.advice, colour)}")

@@ -1,0 +1,127 @@
+"""``puffer list``: the environments, and what each one needs."""
+
+import json
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from pufferlib import ocean, registry
+from pufferlib.cli.arguments import Parser
+from pufferlib.cli.console import say, style
+from pufferlib.errors import UnknownNameError
+from pufferlib.installation.install import state
+from pufferlib.machine.commands import as_typed, in_image
+
+__all__ = ["run"]
+
+PROG = "puffer list"
+OCEAN = "ocean"
+WIDTH = 100
+MOST = 6  # names of a binding that a screen shows unless they are asked for
+
+
+def run(argv: list[str]) -> int:
+    """Print the names that ``pufferlib.make`` knows, or every binding."""
+    parser = Parser(PROG, description="List the environments.")
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help=f"{OCEAN} or a binding; default: all")
+    parser.add_argument("--all", action="store_true", help="the bindings: what is installed, and how to get the others")
+    parser.add_argument("--json", action="store_true", help="print a JSON list of objects")
+    options = parser.parse(argv)
+    known = (OCEAN, *registry.binding_facts())
+    sources = options.sources or known
+    for source in sources:
+        if source not in known:
+            raise UnknownNameError.of(PROG, "binding", source, known)
+    if options.all:
+        found = [_binding(facts) for facts in registry.binding_facts().values() if facts.name in sources]
+        say(json.dumps(found, indent=2)) if options.json else _print_bindings(found)
+        return 0
+    entries = [entry for entry in map(_entry, registry.list_envs()) if entry["source"] in sources]
+    if options.json:
+        say(json.dumps(entries, indent=2))
+    else:
+        _print(sources, entries, whole=bool(options.sources) or not sys.stdout.isatty())
+    return 0
+
+
+def _entry(name: str) -> dict[str, Any]:
+    binding = name.partition("/")[0] if "/" in name else None
+    about = ocean.about(name) if binding is None else ""
+    return {"name": name, "source": binding or OCEAN, "about": about}
+
+
+def _print(sources: Sequence[str], entries: Sequence[dict[str, Any]], whole: bool) -> None:
+    """Print the names of each source, all of them or those that a screen has room for."""
+    for source in sources:
+        found = [entry for entry in entries if entry["source"] == source]
+        if source == OCEAN:
+            _print_ocean(found)
+        else:
+            _print_names(registry.binding_facts()[source], [entry["name"] for entry in found], whole)
+        say()
+    example = "breakout" if OCEAN in sources else entries[0]["name"]
+    say(f"Train one: {style(as_typed(f'puffer train {example}'), 'accent')}")
+
+
+def _print_ocean(entries: Sequence[dict[str, Any]]) -> None:
+    width = max(len(entry["name"]) for entry in entries) + 2
+    say(style(f"{OCEAN}, in C but for {' and '.join(ocean.python_names())}: {len(entries)}", "bold"))
+    for entry in entries:
+        say(f"  {style(entry['name'].ljust(width), 'accent')}{entry['about']}")
+
+
+def _print_names(facts: Any, names: Sequence[str], whole: bool) -> None:
+    say(style(f"{facts.name}, {_way(facts)}: {len(names)}", "bold"))
+    shown = names if whole or len(names) <= MOST else names[:MOST]
+    say(textwrap.fill(" ".join(shown), WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
+    if len(shown) < len(names):
+        say(style(f"  and {len(names) - len(shown)} more: {as_typed(PROG)} {facts.name}", "muted"))
+
+
+def _way(facts: Any) -> str:
+    """How its environments are had."""
+    if facts.unavailable:
+        return f"with what you provide ({as_typed('puffer list --all')})"
+    return state(facts) or f"with {_install(facts)}"
+
+
+def _install(facts: Any) -> str:
+    """The command that brings it: nothing is installed into an image."""
+    return f"docker compose run --rm {facts.image}" if in_image() else as_typed(facts.command)
+
+
+def _binding(facts: Any) -> dict[str, Any]:
+    return {
+        "name": facts.name,
+        "title": facts.title,
+        "about": facts.about,
+        "licence": facts.licence,
+        "homepage": facts.homepage,
+        "environments": len(registry.names(facts.name)),
+        "state": state(facts),
+        "install": "" if facts.unavailable else _install(facts),
+        "unavailable": facts.unavailable,
+    }
+
+
+def _print_bindings(found: list[dict[str, Any]]) -> None:
+    width = max((len(entry["name"]) for entry in found), default=0) + 2
+    for entry in (entry for entry in found if not entry["unavailable"]):
+        mark = style("✓", "good") if entry["state"] else " "
+        say(f"{mark} {style(entry['name'].ljust(width), 'accent')}{_sentence(entry, width)}")
+        say(f"{'':{width + 2}}{style(entry['state'] or entry['install'], 'muted')}")
+    if unavailable := [entry for entry in found if entry["unavailable"]]:
+        say(style("\nOn no package index; these work once you provide what they say:", "bold"))
+    for entry in unavailable:
+        text = f"{_sentence(entry, width)}\n{_wrapped(entry['unavailable'], width)}"
+        say(f"  {style(entry['name'].ljust(width), 'accent')}{text}")
+
+
+def _sentence(entry: dict[str, Any], width: int) -> str:
+    return _wrapped(f"{entry['title']}, {entry['environments']} environments: {entry['about']}", width).lstrip()
+
+
+def _wrapped(text: str, width: int) -> str:
+    indent = " " * (width + 2)
+    return textwrap.fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)

@@ -1,0 +1,72 @@
+"""``puffer play``: a person plays an environment, or watches an agent play it, in a window or in the terminal."""
+
+import importlib.util
+from pathlib import Path
+
+from pufferlib import registry
+from pufferlib.cli.arguments import Parser, split_env
+from pufferlib.cli.console import say
+from pufferlib.errors import UnknownNameError, UsageError
+from pufferlib.machine.commands import way_to_install
+from pufferlib.play.session import Game, Viewer, play
+from pufferlib.render.screen import Screen, is_terminal
+from pufferlib.render.window import Window, has_display
+from pufferlib.train.config import Config
+from pufferlib.train.runs import RUNS, find_run
+
+__all__ = ["run"]
+
+PROG = "puffer play"
+ABOUT = """Play an environment by keyboard. Its keys are shown; R begins another episode, Q ends. Keywords of the
+environment are flags: puffer play squared --env.size 7. Other agents of the game act at random, or by --checkpoint.
+To watch a trained agent play instead: puffer play --watch RUN."""
+
+
+def run(argv: list[str]) -> int:
+    """Let a person play the environment that ``argv`` names, or watch the run that it names."""
+    keywords, argv = split_env(PROG, argv)
+    parser = Parser(PROG, description=ABOUT)
+    parser.add_argument("env", nargs="?", help="a name of puffer list: breakout, atari/pong")
+    parser.add_argument("--watch", metavar="RUN", help="watch the agent of this run or checkpoint play")
+    parser.add_argument("--terminal", action="store_true", help="in the terminal, even where windows can be opened")
+    parser.add_argument("--fps", type=float, help="steps per second; by default the environment's own")
+    parser.add_argument("--seed", type=int, default=0, help="of the environment and of the others (default: 0)")
+    parser.add_argument("--agent", type=int, default=0, help="which agent of the game is yours (default: 0)")
+    parser.add_argument("--checkpoint", metavar="RUN", help="a run or checkpoint that plays the other agents")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="where to look for it (default: runs)")
+    options = parser.parse(argv)
+    if options.fps is not None and not 0.1 <= options.fps <= 1000:
+        raise UsageError(f"{PROG}: --fps must be from 0.1 to 1000, got {options.fps:g}")
+    if options.watch and options.checkpoint:
+        raise UsageError(f"{PROG}: --watch lets one run play all agents; leave out --checkpoint")
+    if not options.env and not options.watch:
+        raise UsageError(f"{PROG}: name an environment first, for example: puffer play breakout; puffer list shows all")
+    in_window = not options.terminal and has_display() and importlib.util.find_spec("pygame") is not None
+    if not in_window and not is_terminal():
+        raise UsageError(
+            f"{PROG}: there is neither a display nor a terminal to play in; run it in a terminal, or where DISPLAY "
+            f"or WAYLAND_DISPLAY is set and pygame is installed ({way_to_install('render')})"
+        )
+    target = options.watch or options.checkpoint
+    files = find_run(PROG, target, options.runs) if target else None
+    name = _name_of(options.env) if options.env or not files else Config.load(files.config).env_name
+    game = Game(name, keywords, options.seed, options.agent, files, watched=bool(options.watch))
+    try:
+        viewer: Viewer = Window(f"puffer play {name}", "play with --terminal") if in_window else Screen()
+        try:
+            play(game, viewer, options.fps or game.fps)
+        finally:
+            viewer.close()
+    finally:
+        game.close()
+    say(game.sentence())
+    return 0
+
+
+def _name_of(env: str) -> str:
+    """The environment that a person means by ``env``."""
+    try:
+        registry.env_creator(env)
+    except UnknownNameError:
+        raise registry.unknown_env(PROG, env) from None
+    return env if env in registry.list_envs() else env.removeprefix("puffer_")

@@ -1,0 +1,191 @@
+"""``puffer train``: the whole way from an environment's name to an agent, its score, curve and film."""
+
+import contextlib
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pufferlib
+from pufferlib import registry
+from pufferlib.cli.arguments import Parser
+from pufferlib.cli.console import note, say, style
+from pufferlib.errors import PufferError, UnknownNameError, UsageError
+from pufferlib.machine.commands import as_typed
+from pufferlib.machine.cpus import usable_cpus
+from pufferlib.train.config import Config, load_config
+from pufferlib.train.resume import check_changes, is_finished
+from pufferlib.train.runs import RUNS, Run, find_run, new_run
+from pufferlib.train.text import counted, short
+
+if TYPE_CHECKING:
+    from pufferlib.train.trainer import Trainer
+
+__all__ = ["run"]
+
+PROG = "puffer train"
+ABOUT = """Train an agent, evaluate it, draw its learning curve and film it.
+
+  --resume RUN     go on with a run: its folder, a checkpoint, or an environment's name for its latest; it may become
+                   longer (--train.total-timesteps) and be judged otherwise, but keeps what it learns from
+  --runs FOLDER    keep the run in a new folder there (default: runs)"""
+
+
+def run(argv: list[str]) -> int:
+    """Train as ``argv`` says: an environment first, then flags."""
+    from pufferlib.cli.flags import parse_config
+
+    name, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
+    parser = Parser(PROG, add_help=False)
+    parser.add_argument("--resume")
+    parser.add_argument("--runs", type=Path, default=RUNS)
+    options, flags = parser.parse_known_args(argv)
+    resumed = find_run(PROG, options.resume, options.runs) if options.resume else None
+    wants_help = "--help" in flags or "-h" in flags
+    config = parse_config(PROG, _base(name, resumed, wants_help), flags, ABOUT, parser.flags)
+    if resumed:
+        check_changes(PROG, Config.load(resumed.config), config)
+        if is_finished(config, resumed):
+            return _nothing_left(config, resumed)
+        return _train(config, resumed, resumed.checkpoint)
+    with new_run(options.runs, config.env_name) as started:
+        return _train(config, started, None)
+
+
+def _base(name: str, resumed: Run | None, wants_help: bool) -> Config:
+    """The settings that the flags change: of the run that goes on, or of the environment's file."""
+    if resumed:
+        base = Config.load(resumed.config)
+        if name and name != base.env_name:
+            raise UsageError(f"{PROG}: {resumed.folder} is a run of {base.env_name}, not of {name}; leave out {name}")
+        return base
+    if not name and wants_help:
+        return load_config("ENV")
+    if not name:
+        raise UsageError(
+            f"{PROG}: name an environment first, for example: {as_typed('puffer train breakout')}; "
+            f"{as_typed('puffer list')} shows all"
+        )
+    try:
+        registry.env_creator(name)  # knows short names too
+    except UnknownNameError:
+        raise registry.unknown_env(PROG, name) from None
+    return load_config(name)
+
+
+def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
+    from rich.console import Console
+
+    from pufferlib.train.build import pick_device
+    from pufferlib.train.dashboard import progress_logger
+    from pufferlib.train.loggers import JsonlLogger
+    from pufferlib.train.trainer import Trainer
+
+    device = pick_device(config.train.device)
+    say(f"{style(config.env_name, 'bold')} on {describe_device(device)}")
+    with contextlib.closing(Trainer(config, files.folder)) as trainer:
+        if checkpoint:
+            trainer.restore(checkpoint)
+        trainer.config.save(files.config)  # not before: flags that do not fit the checkpoint must not stay in the run
+        say(f"the run is kept in {files.folder}")
+        title = f"{config.env_name}, seed {config.train.seed}"
+        trainer.loggers = [JsonlLogger(files.metrics), progress_logger(Console(), title, device.type)]
+        try:
+            trainer.train()
+        except KeyboardInterrupt:
+            _stopped(files)
+            return 130
+        except SystemExit:  # SIGTERM, or the window of an environment was closed
+            _stopped(files)
+            raise
+    try:
+        _finish(config, files, trainer)
+    except KeyboardInterrupt:
+        note(f"stopped before the evaluation ended; the agent is kept: {as_typed(f'puffer eval {files.argument}')}")
+        return 130
+    except PufferError:
+        note(f"the agent was trained, but not evaluated; it is kept: {as_typed(f'puffer eval {files.argument}')}")
+        raise
+    return 0
+
+
+def _nothing_left(config: Config, files: Run) -> int:
+    total = config.train.total_timesteps
+    train_on = as_typed(f"puffer train --resume {files.argument} --train.total-timesteps {2 * total}")
+    evaluate = as_typed(f"puffer eval {files.argument}")
+    say(
+        f"{files.folder}: nothing is left to train, its {total} steps are done; to train on: {train_on}; "
+        f"to evaluate it again: {evaluate}"
+    )
+    return 0
+
+
+def _stopped(files: Run) -> None:
+    if files.checkpoint.exists():
+        go_on = as_typed(f"puffer train --resume {files.argument}")
+        note(f"stopped; the checkpoint is {files.checkpoint}; to go on: {go_on}")
+    else:
+        note("stopped before the first checkpoint")
+
+
+def _finish(config: Config, files: Run, trainer: "Trainer") -> None:
+    """Evaluate, film and report; then say where everything is."""
+    from pufferlib.cli.verbs.eval import judge
+    from pufferlib.train.report import last_score, plot_learning_curve, read_metrics, write_summary
+
+    say(f"playing {counted(config.eval.episodes, 'episode')} with it, and as many at random ...")
+    verdict = judge(config, trainer.policy, files.video)
+    metrics = read_metrics(files.metrics)
+    score, random_score = verdict.agent.score_mean, verdict.random.score_mean
+    outcome = f"evaluated {verdict.way}: {short(score)} (random play {short(random_score)})"
+    title = f"{config.env_name}, seed {config.train.seed}; {outcome}"
+    plot_learning_curve(files.curve, metrics, title, random_score)
+    write_summary(files.summary, {**_circumstances(config, trainer), **verdict.figures()})
+    say(verdict.sentence())
+    if verdict.greedy and (last := last_score(metrics)) is not None:
+        say(f"while it trained, with sampled actions, the score came to {short(last)}")
+    say(f"\n{style(str(files.folder), 'bold')}")
+    for path, about in _contents(files, verdict.film.about() if verdict.film else ""):
+        if path.exists():
+            say(f"  {style(f'{path.name:<20}', 'accent')}{about}")
+    say(f"\nPlay again: {style(as_typed(f'puffer eval {files.argument}'), 'accent')}")
+    if files.video.exists():
+        say(f"Watch it:   {style(as_typed(f'puffer play --watch {files.argument}'), 'accent')}")
+
+
+def _circumstances(config: Config, trainer: "Trainer") -> dict[str, Any]:
+    """What was trained, for how long, and on what."""
+    import torch
+
+    return {
+        "env_name": config.env_name,
+        "seed": config.train.seed,
+        "agent_steps": trainer.agent_steps,
+        "updates": trainer.updates,
+        "train_s": round(trainer.uptime_s, 3),
+        "steps_per_s": round(trainer.agent_steps / trainer.uptime_s) if trainer.uptime_s else None,
+        "device": describe_device(trainer.device),
+        "cores": usable_cpus(),
+        "pufferlib": pufferlib.__version__,
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+    }
+
+
+def _contents(files: Run, film: str) -> list[tuple[Path, str]]:
+    return [
+        (files.config, "all settings of this run"),
+        (files.metrics, "the figures of each update, one JSON object per line"),
+        (files.curve, "the learning curve"),
+        (files.checkpoint, "the agent; --resume goes on from here"),
+        (files.video, film),
+        (files.summary, "the result"),
+    ]
+
+
+def describe_device(device: Any) -> str:
+    """The torch device in words: "the CPU, 2 cores", "the GPU, NVIDIA H200"."""
+    if device.type == "cuda":
+        import torch
+
+        return f"the GPU, {torch.cuda.get_device_name(device)}"
+    return f"the CPU, {counted(usable_cpus(), 'core')}" if device.type == "cpu" else f"device {device}"

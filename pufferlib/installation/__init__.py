@@ -1,0 +1,1 @@
+"""This installation: extras and their pins, ``puffer install`` and ``puffer doctor``."""

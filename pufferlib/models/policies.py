@@ -1,0 +1,340 @@
+"""Policies: networks that turn observations into action distributions and value estimates."""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pufferlib.env import PufferEnv
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.models.distributions import Gaussian, action_distribution
+from pufferlib.models.encoders import Features
+from pufferlib.models.recurrent import lstm
+from pufferlib.pytorch import NativeDtype, flattened_tensor_size, nativize_dtype, nativize_tensor
+
+__all__ = ["Default", "LSTMWrapper", "MixedCNN", "NatureCNN", "Policy", "State", "layer_init", "make_policy"]
+
+State = dict[str, Tensor]
+Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
+
+FORBIDDEN = -1e9  # a logit: probability 0, and where everything is forbidden all are alike
+
+
+class Policy(nn.Module):
+    """What the trainer asks of a network. Subclasses define ``encode_observations``.
+
+    Args:
+        env: The environment that describes one agent's spaces.
+        hidden_size: Width of what ``encode_observations`` returns.
+
+    Attributes:
+        distribution: How ``params`` become actions (``pufferlib.models.distributions``).
+        is_continuous: Whether the actions are real numbers.
+    """
+
+    def __init__(self, env: PufferEnv, hidden_size: int) -> None:
+        super().__init__()
+        self.hidden_size = hidden_size
+        self.distribution = action_distribution(env.single_action_space)
+        self.is_continuous = isinstance(self.distribution, Gaussian)
+        self._mask_structure = _mask_structure(env, self.distribution.num_params)
+        self._mask_elements: slice | None = None if env.emulated else env.action_mask
+        outputs = self.distribution.num_params // (2 if self.is_continuous else 1)
+        # One matrix for both heads: the network is small, and every call has a price.
+        self.decoder = layer_init(nn.Linear(hidden_size, outputs + 1), std=1.0)
+        with torch.no_grad():
+            self.decoder.weight[:-1] *= 0.01  # the first policy is close to uniform
+        if self.is_continuous:
+            self.log_std = nn.Parameter(torch.zeros(outputs))
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """``(rows, *observation shape)`` in the dtype of the space to ``(rows, hidden_size)``."""
+        raise NotImplementedError(f"{type(self).__name__}: define encode_observations(observations)")
+
+    def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """``(..., hidden_size)`` to distribution params ``(..., num_params)`` and values ``(...)``."""
+        outputs = self.decoder(hidden)
+        params, values = outputs[..., :-1], outputs[..., -1]
+        if self.is_continuous:
+            params = torch.cat([params, self.log_std.expand_as(params)], -1)
+        return params, values
+
+    def action_mask(self, observations: Tensor) -> Tensor | None:
+        """Which values of each action part may be chosen: ``(rows, num_params)``; None where all may.
+
+        By default what the elements ``env.action_mask`` of the observation say; in an emulated one the field
+        ``action_mask``, if it has one of that size.
+        """
+        if self._mask_elements is not None:
+            return observations.flatten(1)[:, self._mask_elements]
+        if self._mask_structure is None:
+            return None
+        mask: Tensor = nativize_tensor(observations, self._mask_structure)["action_mask"]
+        return mask.flatten(1)
+
+    def _allowed(self, params: Tensor, observations: Tensor) -> Tensor:
+        """``params`` with the logits of what may not be chosen so low that it never is.
+
+        Source: Huang and Ontanon, "A Closer Look at Invalid Action Masking" (2022).
+        """
+        mask = self.action_mask(observations)
+        return params if mask is None else params.masked_fill(mask.view(params.shape) == 0, FORBIDDEN)
+
+    def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
+        """The memory of agents at the start of an episode, one row each; empty without memory."""
+        return {}
+
+    def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
+        """One step: params and values of ``(rows, ...)`` observations; ``state`` is updated in place."""
+        params, values = self.decode_actions(self.encode_observations(observations))
+        return self._allowed(params, observations), values
+
+    def forward(
+        self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Whole segments, with gradients.
+
+        Args:
+            observations: ``(steps, rows, *shape)``.
+            state: The memory before the first step, ``(rows, ...)`` each.
+            episode_starts: ``(steps, rows)`` bool; where it is True the memory starts anew.
+
+        Returns:
+            params ``(steps, rows, num_params)`` and values ``(steps, rows)``.
+        """
+        rows = observations.flatten(0, 1)
+        params, values = self.decode_actions(self.encode_observations(rows).view(*observations.shape[:2], -1))
+        return self._allowed(params, rows), values
+
+
+def _mask_structure(env: PufferEnv, num_params: int) -> NativeDtype | None:
+    """The layout of an observation that has a field ``action_mask`` for ``num_params`` logits."""
+    structure = nativize_dtype(env.emulated) if env.emulated else None
+    if not isinstance(structure, dict) or "action_mask" not in structure:
+        return None
+    return structure if flattened_tensor_size(structure["action_mask"]) == num_params else None
+
+
+class Default(Policy):
+    """A multilayer perceptron for any observation: arrays, and the structures of emulated environments.
+
+    Args:
+        env: The environment that describes one agent's spaces.
+        hidden_size: Width of every layer.
+        num_layers: Number of hidden layers.
+    """
+
+    def __init__(self, env: PufferEnv, hidden_size: int = 128, num_layers: int = 2) -> None:
+        super().__init__(env, hidden_size)
+        self.features = Features(env)
+        sizes = [self.features.size, *[hidden_size] * num_layers]
+        layers: list[nn.Module] = []
+        for inputs, outputs in itertools.pairwise(sizes):
+            layers += [layer_init(nn.Linear(inputs, outputs)), nn.ReLU(inplace=True)]
+        self.encoder = nn.Sequential(*layers)
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """See ``Policy``."""
+        hidden: Tensor = self.encoder(self.features(observations))
+        return hidden
+
+
+class NatureCNN(Policy):
+    """The network of "Human-level control through deep reinforcement learning" (Mnih et al., 2015).
+
+    Args:
+        env: Its observations are images ``(channels, height, width)`` of uint8, 36 px or more.
+        hidden_size: Width of the layer after the convolutions.
+    """
+
+    def __init__(self, env: PufferEnv, hidden_size: int = 512) -> None:
+        super().__init__(env, hidden_size)
+        space = env.single_observation_space
+        if len(space.shape) != 3 or space.dtype != np.uint8:
+            raise APIUsageError(
+                f"NatureCNN: observations must be uint8 images (channels, height, width), got {space}; "
+                "use policy.name = 'Default'"
+            )
+        self.convolutions, flat = _nature_convolutions(space.shape)
+        self.encoder = nn.Sequential(layer_init(nn.Linear(flat, hidden_size)), nn.ReLU(inplace=True))
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """See ``Policy``."""
+        hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations)))
+        return hidden
+
+
+class MixedCNN(Policy):
+    """``NatureCNN`` for a picture among other things: these join it after the convolutions.
+
+    Args:
+        env: Its observations are a Dict or Tuple; exactly one field is a uint8 image ``(channels, height, width)``.
+        hidden_size: Width of what the picture becomes, and of the layer that joins all.
+    """
+
+    def __init__(self, env: PufferEnv, hidden_size: int = 512) -> None:
+        super().__init__(env, hidden_size)
+        structure = nativize_dtype(env.emulated) if env.emulated else None
+        fields = structure if isinstance(structure, dict) else {}
+        images = {name: leaf[1] for name, leaf in fields.items() if not isinstance(leaf, dict) and _is_image(leaf)}
+        if structure is None or len(images) != 1:
+            raise APIUsageError(
+                "MixedCNN: observations must be a Dict or Tuple with one uint8 image (channels, height, width), got "
+                f"{len(images)} images in {structure or env.single_observation_space}; use policy.name = 'Default'"
+            )
+        self._structure = structure
+        ((self._image, shape),) = images.items()
+        self.convolutions, flat = _nature_convolutions(shape)
+        self.picture = nn.Sequential(layer_init(nn.Linear(flat, hidden_size)), nn.ReLU(inplace=True))
+        self.others = Features(env, leave_out=self._image) if len(fields) > 1 else None
+        width = hidden_size + (self.others.size if self.others else 0)
+        self.encoder = nn.Sequential(layer_init(nn.Linear(width, hidden_size)), nn.ReLU(inplace=True))
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """See ``Policy``."""
+        images = nativize_tensor(observations, self._structure)[self._image]
+        parts = [self.picture(self.convolutions(_scaled_images(images)))]
+        if self.others is not None:
+            parts.append(self.others(observations))
+        hidden: Tensor = self.encoder(torch.cat(parts, -1))
+        return hidden
+
+
+def _is_image(leaf: tuple[torch.dtype, tuple[int, ...], int, int]) -> bool:
+    return leaf[0] == torch.uint8 and len(leaf[1]) == 3
+
+
+def _nature_convolutions(shape: tuple[int, ...]) -> tuple[nn.Sequential, int]:
+    """The convolutions of Mnih et al. (2015) for images of ``shape``, and how many floats they make of one."""
+    convolutions = nn.Sequential(
+        layer_init(nn.Conv2d(shape[0], 32, 8, stride=4)),
+        nn.ReLU(inplace=True),
+        layer_init(nn.Conv2d(32, 64, 4, stride=2)),
+        nn.ReLU(inplace=True),
+        layer_init(nn.Conv2d(64, 64, 3, stride=1)),
+        nn.ReLU(inplace=True),
+        nn.Flatten(),
+    )
+    # Channels last is the layout that the convolutions work in: a fifth faster on a CPU, more on a GPU.
+    convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch forgot it
+    return convolutions, convolutions(torch.zeros(1, *shape)).shape[1]
+
+
+def _scaled_images(images: Tensor) -> Tensor:
+    return images.to(torch.float32, memory_format=torch.channels_last) * (1 / 255)
+
+
+class LSTMWrapper(Policy):
+    """A policy with an LSTM between its encoder and its decoder.
+
+    Args:
+        env: The environment that describes one agent's spaces.
+        policy: Encodes observations to ``input_size``, decodes actions from ``hidden_size``.
+        input_size: Width of the LSTM's input.
+        hidden_size: Width of the LSTM's memory.
+    """
+
+    def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
+        if policy.hidden_size != input_size or policy.hidden_size != hidden_size:
+            raise APIUsageError(
+                f"LSTMWrapper: the policy's hidden_size {policy.hidden_size} must equal input_size and hidden_size, "
+                f"got input_size={input_size}, hidden_size={hidden_size}"
+            )
+        super().__init__(env, hidden_size)
+        del self.decoder  # the wrapped policy decodes
+        if self.is_continuous:
+            del self.log_std
+        self.policy = policy
+        self.cell = nn.LSTMCell(input_size, hidden_size)
+        for weight in (self.cell.weight_ih, self.cell.weight_hh):
+            nn.init.orthogonal_(weight)
+        for bias in (self.cell.bias_ih, self.cell.bias_hh):
+            nn.init.zeros_(bias)
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """See ``Policy``."""
+        return self.policy.encode_observations(observations)
+
+    def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """See ``Policy``."""
+        return self.policy.decode_actions(hidden)
+
+    def action_mask(self, observations: Tensor) -> Tensor | None:
+        """See ``Policy``."""
+        return self.policy.action_mask(observations)
+
+    def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
+        """Zeros: ``lstm_h`` and ``lstm_c``, float32 ``(num_agents, hidden_size)``."""
+        return {name: torch.zeros(num_agents, self.hidden_size, device=device) for name in ("lstm_h", "lstm_c")}
+
+    def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
+        """See ``Policy``; without ``state`` every row is at the start of an episode."""
+        if state is None:
+            state = self.initial_state(len(observations), observations.device)
+        hidden = self.encode_observations(observations).unsqueeze(0)
+        outputs, state["lstm_c"] = lstm(self.cell, hidden, state["lstm_h"], state["lstm_c"], None)
+        state["lstm_h"] = outputs[0]
+        params, values = self.decode_actions(state["lstm_h"])
+        return self._allowed(params, observations), values
+
+    def forward(
+        self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """See ``Policy``: the memory passes from step to step, and restarts where an episode does."""
+        steps, rows = observations.shape[:2]
+        state = self.initial_state(rows, observations.device) if state is None else state
+        inputs = self.encode_observations(observations.flatten(0, 1)).view(steps, rows, -1)
+        outputs, _ = lstm(self.cell, inputs, state["lstm_h"], state["lstm_c"], episode_starts)
+        params, values = self.decode_actions(outputs)
+        return self._allowed(params, observations.flatten(0, 1)), values
+
+
+def make_policy(
+    env: PufferEnv,
+    name: str = "Default",
+    hidden_size: int = 128,
+    num_layers: int = 2,
+    recurrent: bool = False,
+    more: ModuleType | None = None,
+) -> Policy:
+    """The policy called ``name`` for the spaces of ``env``, with an LSTM if ``recurrent``.
+
+    Args:
+        env: The environment that describes one agent's spaces.
+        name: A policy of this module, or one that ``more`` exports.
+        hidden_size: Width of the hidden layers.
+        num_layers: Hidden layers of "Default".
+        recurrent: Put an LSTM between the encoder and the decoder.
+        more: The policies of a binding: classes that take ``(env, hidden_size)``, listed in ``__all__``.
+
+    Raises:
+        UnknownNameError: There is no such policy.
+        APIUsageError: The policy cannot read the environment's observations.
+    """
+    policies: dict[str, Callable[[], Policy]] = {
+        "Default": lambda: Default(env, hidden_size, num_layers),
+        "NatureCNN": lambda: NatureCNN(env, hidden_size),
+        "MixedCNN": lambda: MixedCNN(env, hidden_size),
+        **{own: functools.partial(getattr(more, own), env, hidden_size) for own in getattr(more, "__all__", ())},
+    }
+    if name not in policies:
+        raise UnknownNameError.of("make_policy", "policy", name, policies)
+    policy = policies[name]()
+    return LSTMWrapper(env, policy, hidden_size, hidden_size) if recurrent else policy
+
+
+def layer_init(layer: Layer, std: float = math.sqrt(2), bias_const: float = 0.0) -> Layer:
+    """Give ``layer`` orthogonal weights with gain ``std`` and constant biases; returns it.
+
+    Source: Andrychowicz et al., "What Matters In On-Policy Reinforcement Learning?" (2021).
+    """
+    nn.init.orthogonal_(layer.weight, std)
+    if layer.bias is not None:
+        nn.init.constant_(layer.bias, bias_const)
+    return layer

@@ -1,0 +1,25 @@
+"""Which sources the compiled module was made of: CMake runs this file and compiles its output into ``_native``."""
+
+import hashlib
+import sys
+from pathlib import Path
+
+__all__ = ["source_hash"]
+
+_SUFFIXES = {".c", ".h", ".in", ".pxd", ".pxi", ".pyx"}
+
+
+def source_hash(package: Path) -> str:
+    """SHA-256 over the names and bytes of all C and Cython sources in the folder of pufferlib, as 64 digits.
+
+    ``pufferlib._native.source_hash`` is what it was when that module was compiled.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(path for path in package.rglob("*") if path.suffix in _SUFFIXES):
+        digest.update(f"{path.relative_to(package).as_posix()} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(f'const char puffer_source_hash[] = "{source_hash(Path(__file__).parents[1])}";\n')

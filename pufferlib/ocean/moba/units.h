@@ -1,0 +1,266 @@
+/* Moba, the units: who there is, where everybody stands, and who is near.
+ *
+ * A unit is an id: heroes 1 to 10, towers, neutrals, creeps; 0 is nobody. A cell holds one unit at most.
+ * `grid` tells who stands in a cell. `boards` tell of each side, as bits, which cells it holds; so looking
+ * for the nearest enemy reads two words of each of a few rows and touches no unit but those that are there.
+ */
+#ifndef MOBA_UNITS_H
+#define MOBA_UNITS_H
+
+#include "map.h"
+
+/* For what happens rarely or from many places: the code stays small. */
+#define MOBA_APART static __attribute__((noinline))
+
+enum { MOBA_RADIANT, MOBA_DIRE, MOBA_NEUTRAL, MOBA_SHIELDED, MOBA_BOARDS };
+enum { MOBA_BOARD_WORDS = MOBA_PADDED / 32 + 2 };
+
+enum { MOBA_HEROES = 2 * MOBA_ROLES, MOBA_TOWERS = 2 * MOBA_SIDE_TOWERS };
+enum { MOBA_CAMP_SIZE = 4, MOBA_NEUTRALS = MOBA_CAMPS * MOBA_CAMP_SIZE };
+enum { MOBA_WAVE = 5, MOBA_LANE_CREEPS = 24 }; /* of one side in one lane at most */
+enum {
+    MOBA_FIRST_HERO = 1,
+    MOBA_FIRST_TOWER = MOBA_FIRST_HERO + MOBA_HEROES,
+    MOBA_FIRST_NEUTRAL = MOBA_FIRST_TOWER + MOBA_TOWERS,
+    MOBA_FIRST_CREEP = MOBA_FIRST_NEUTRAL + MOBA_NEUTRALS,
+    MOBA_UNITS = MOBA_FIRST_CREEP + 2 * MOBA_LANES * MOBA_LANE_CREEPS,
+};
+_Static_assert(MOBA_UNITS <= 256, "an id is a byte");
+
+typedef enum { MOBA_HERO, MOBA_CREEP, MOBA_WILD, MOBA_TOWER } MobaKind;
+typedef enum { MOBA_SUPPORT, MOBA_ASSASSIN, MOBA_BURST, MOBA_TANK, MOBA_CARRY } MobaRole;
+
+typedef struct {
+    int16_t hp, max_hp; /* hp 0: dead, and not on the map */
+    float hp_scale;     /* 255 / max_hp */
+    uint8_t x, y;
+    uint8_t kind, team;
+    uint8_t place;  /* a hero's role, a tower's number on its side, a neutral's camp, a creep's lane */
+    uint8_t target; /* whom a creep or neutral is after */
+    uint8_t attack_timer, stun, slow;
+    uint8_t patience; /* ticks in which a creep that could not get at its target looks only around itself */
+    uint8_t look[2];  /* its code in what radiant and dire observe */
+} MobaUnit;
+
+typedef struct {
+    float x, y; /* inside its cell */
+    int32_t xp; /* in sixtieths, so that five heroes can share exactly */
+    int16_t mana, max_mana, damage;
+    uint8_t level;
+    uint8_t cooldown[3];
+    uint8_t site;          /* where it is at home */
+    uint8_t haste;         /* ticks of double speed left */
+    int16_t goal_distance; /* to the enemy's ancient, cells */
+    bool was_hit;
+    bool felt_death, felt_xp, felt_distance, felt_tower; /* what the last step's reward was made of */
+    /* for the picture */
+    uint8_t cast, cast_age, cast_x, cast_y, attacked;
+} MobaHero;
+
+typedef struct {
+    PufferGame game;
+    /* parameters */
+    float agent_speed;
+    float reward_death, reward_xp, reward_distance, reward_siege, reward_tower, reward_win;
+    int32_t max_ticks;
+    bool script_opponents;
+    /* metrics */
+    float score, perf, level, towers, towers_lost, kills, deaths;
+    /* state */
+    int32_t tick;
+    int32_t agents;
+    int32_t winner;                 /* a team, -1 while both ancients stand */
+    int32_t first;                  /* the team that acts first in this tick */
+    bool scripted[2];               /* whose heroes play by themselves */
+    uint32_t awake;                 /* bit i: camp i */
+    uint32_t creeps[2][MOBA_LANES]; /* bit i: creep i of the side in the lane lives */
+    int32_t fallen[2], hero_kills[2];
+    MobaHero heroes[MOBA_HEROES];
+    MobaUnit units[MOBA_UNITS];
+    uint32_t boards[MOBA_BOARDS][MOBA_PADDED][MOBA_BOARD_WORDS];
+    uint8_t grid[MOBA_SIZE * MOBA_SIZE]; /* in tiles of 8 x 8: who stands together lies together in memory */
+} Moba;
+
+/* ---- Ids ------------------------------------------------------------------------------------------ */
+
+static inline int32_t moba_hero_id(int32_t team, int32_t role) {
+    return MOBA_FIRST_HERO + team * MOBA_ROLES + role;
+}
+
+static inline int32_t moba_tower_id(int32_t team, int32_t number) {
+    return MOBA_FIRST_TOWER + team * MOBA_SIDE_TOWERS + number;
+}
+
+static inline int32_t moba_neutral_id(int32_t camp, int32_t number) {
+    return MOBA_FIRST_NEUTRAL + camp * MOBA_CAMP_SIZE + number;
+}
+
+static inline int32_t moba_creep_id(int32_t team, int32_t lane, int32_t number) {
+    return MOBA_FIRST_CREEP + (team * MOBA_LANES + lane) * MOBA_LANE_CREEPS + number;
+}
+
+static inline bool moba_is_hero(int32_t id) {
+    return id < MOBA_FIRST_TOWER;
+}
+
+static inline MobaHero *moba_hero(Moba *env, int32_t id) {
+    return &env->heroes[id - MOBA_FIRST_HERO];
+}
+
+/* What an observation calls a unit: friends have low numbers, foes high ones, with room between the numbers
+ * for networks that read them as amounts. 0 is free ground, 15 a wall. */
+static inline uint8_t moba_code(MobaKind kind, int32_t team, int32_t role, int32_t viewer) {
+    if (kind == MOBA_WILD) return 135;
+    const int32_t side = team == viewer ? 0 : 120;
+    return (uint8_t)(side + (kind == MOBA_CREEP ? 30 : kind == MOBA_TOWER ? 45 : 60 + 15 * role));
+}
+
+/* ---- Places --------------------------------------------------------------------------------------- */
+
+static inline int32_t moba_cell(int32_t x, int32_t y) {
+    return y >> 3 << 10 | x >> 3 << 6 | (y & 7) << 3 | (x & 7);
+}
+
+static inline bool moba_is_free(const Moba *env, int32_t x, int32_t y) {
+    return moba_terrain[y][x] != MOBA_FOREST && env->grid[moba_cell(x, y)] == 0;
+}
+
+static inline void moba_flip(Moba *env, int32_t board, int32_t x, int32_t y) {
+    const uint32_t column = (uint32_t)(x + MOBA_PAD);
+    env->boards[board][y + MOBA_PAD][column >> 5] ^= (uint32_t)1 << (column & 31);
+}
+
+static inline void moba_enter(Moba *env, int32_t id, int32_t board, int32_t x, int32_t y) {
+    env->units[id].x = (uint8_t)x;
+    env->units[id].y = (uint8_t)y;
+    env->grid[moba_cell(x, y)] = (uint8_t)id;
+    moba_flip(env, board, x, y);
+}
+
+static inline void moba_leave(Moba *env, int32_t id, int32_t board) {
+    const MobaUnit *unit = &env->units[id];
+    env->grid[moba_cell(unit->x, unit->y)] = 0;
+    moba_flip(env, board, unit->x, unit->y);
+}
+
+/* To a free cell. A hero's exact place is the caller's matter. */
+static inline void moba_move(Moba *env, int32_t id, int32_t x, int32_t y) {
+    const int32_t board = env->units[id].team;
+    moba_leave(env, id, board);
+    moba_enter(env, id, board, x, y);
+}
+
+/* The free cell nearest to this one, within 6; mirrored for dire. False if there is none. */
+MOBA_APART bool moba_find_free(const Moba *env, int32_t team, int32_t x, int32_t y, MobaCell *found) {
+    const int32_t reach = 6;
+    int32_t nearest = INT32_MAX;
+    for (int32_t i = -reach; i <= reach; i++) {
+        for (int32_t j = -reach; j <= reach; j++) {
+            const int32_t u = x + (team == 0 ? j : i), v = y + (team == 0 ? i : j);
+            if (u < 0 || v < 0 || u >= MOBA_SIZE || v >= MOBA_SIZE || i * i + j * j >= nearest) continue;
+            if (!moba_is_free(env, u, v)) continue;
+            nearest = i * i + j * j;
+            *found = (MobaCell){(uint8_t)u, (uint8_t)v};
+        }
+    }
+    return nearest < INT32_MAX;
+}
+
+static inline int32_t moba_distance(const MobaUnit *a, const MobaUnit *b) { /* in steps, slanting ones too */
+    const int32_t dx = a->x > b->x ? a->x - b->x : b->x - a->x;
+    const int32_t dy = a->y > b->y ? a->y - b->y : b->y - a->y;
+    return dx > dy ? dx : dy;
+}
+
+/* ---- Who is near ----------------------------------------------------------------------------------- */
+
+typedef const uint32_t (*MobaBoard)[MOBA_BOARD_WORDS];
+
+/* The cells that a board holds in row y, from column x on: bit i is column x + i. */
+static inline uint32_t moba_row(MobaBoard board, int32_t x, int32_t y) {
+    const uint32_t *row = board[y + MOBA_PAD], column = (uint32_t)(x + MOBA_PAD);
+    const uint64_t words = row[column >> 5] | (uint64_t)row[(column >> 5) + 1] << 32;
+    return (uint32_t)(words >> (column & 31));
+}
+
+/* The nearest unit on either board within `reach` columns and rows that `wanted` agrees to; the lower id of
+ * two at the same distance. 0 if there is none. */
+PUFFER_INLINE int32_t moba_nearest(const Moba *env, MobaBoard one, MobaBoard other, int32_t x, int32_t y,
+                                   int32_t reach, bool (*wanted)(const MobaUnit *unit)) {
+    int32_t best = INT32_MAX; /* distance squared, and the id */
+    for (int32_t i = 0; i <= 2 * reach; i++) {
+        const int32_t dy = i & 1 ? (i + 1) / 2 : -(i / 2); /* from the middle outwards */
+        if (dy * dy > best >> 8) break;
+        uint32_t bits = moba_row(one, x - reach, y + dy) | moba_row(other, x - reach, y + dy);
+        for (bits &= (2u << (2 * reach)) - 1; bits != 0; bits &= bits - 1) {
+            const int32_t dx = __builtin_ctz(bits) - reach, id = env->grid[moba_cell(x + dx, y + dy)];
+            const int32_t key = (dx * dx + dy * dy) << 8 | id;
+            if (key < best && (wanted == NULL || wanted(&env->units[id]))) best = key;
+        }
+    }
+    return best == INT32_MAX ? 0 : best & 255;
+}
+
+enum { MOBA_MAX_NEAR = 121 }; /* a reach of 5 */
+
+/* All units on either board within `reach` columns and rows. Returns how many. */
+MOBA_APART int32_t moba_collect(const Moba *env, MobaBoard one, MobaBoard other, int32_t x, int32_t y,
+                                int32_t reach, uint8_t ids[MOBA_MAX_NEAR]) {
+    int32_t count = 0;
+    for (int32_t dy = -reach; dy <= reach; dy++) {
+        uint32_t bits = moba_row(one, x - reach, y + dy) | moba_row(other, x - reach, y + dy);
+        for (bits &= (2u << (2 * reach)) - 1; bits != 0; bits &= bits - 1) {
+            ids[count++] = env->grid[moba_cell(x + __builtin_ctz(bits) - reach, y + dy)];
+        }
+    }
+    return count;
+}
+
+static inline bool moba_is_hero_or_tower(const MobaUnit *unit) {
+    return unit->kind == MOBA_HERO || unit->kind == MOBA_TOWER;
+}
+
+/* ---- Small moves ----------------------------------------------------------------------------------- */
+
+/* The first direction with a free cell among this one and those up to 90 degrees beside it; -1 if there is
+ * none. Radiant tries its right side first, dire the left one. */
+MOBA_APART int32_t moba_free_direction(const Moba *env, int32_t team, int32_t x, int32_t y,
+                                       int32_t direction) {
+    static const int8_t turns[5] = {0, 1, -1, 2, -2};
+    for (int32_t i = 0; i < 5; i++) {
+        const int32_t d = (direction + (team == MOBA_RADIANT ? turns[i] : -turns[i])) & 7;
+        if (moba_is_free(env, x + moba_dx[d], y + moba_dy[d])) return d;
+    }
+    return -1;
+}
+
+/* The direction that leads nearest to (dx, dy), one of which is not 0. */
+static inline int32_t moba_direction(int32_t dx, int32_t dy) {
+    static const uint8_t directions[3][3] = {{7, 0, 1}, {6, 0, 2}, {5, 4, 3}};
+    return directions[(dy > 0) - (dy < 0) + 1][(dx > 0) - (dx < 0) + 1];
+}
+
+/* Put a hero into the middle of a free cell. */
+static inline void moba_put_hero(Moba *env, int32_t id, int32_t x, int32_t y) {
+    MobaHero *hero = moba_hero(env, id);
+    moba_move(env, id, x, y);
+    hero->x = (float)x + 0.5f;
+    hero->y = (float)y + 0.5f;
+}
+
+/* Drag a unit up to `cells` straight towards (x, y), as far as the way is free, and not onto that cell. */
+MOBA_APART void moba_drag(Moba *env, int32_t id, int32_t x, int32_t y, int32_t cells) {
+    MobaUnit *unit = &env->units[id];
+    for (; cells > 0 && (unit->x != x || unit->y != y); cells--) {
+        const int32_t d = moba_direction(x - unit->x, y - unit->y);
+        const int32_t u = unit->x + moba_dx[d], v = unit->y + moba_dy[d];
+        if (!moba_is_free(env, u, v)) return;
+        if (moba_is_hero(id)) {
+            moba_put_hero(env, id, u, v);
+        } else {
+            moba_move(env, id, u, v);
+        }
+    }
+}
+
+#endif

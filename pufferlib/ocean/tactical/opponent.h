@@ -1,0 +1,105 @@
+/* Tactical's scripted player. It deals as much damage as it can in each turn: it walks, with the swift rabbit
+ * if need be, to the nearest place from where the wind arrow hits, or else the explosive arrow, or else the
+ * flying arrow, and shoots until its points are spent; what is left of them roots the other. Where nothing
+ * hits, it comes as near as it can. So it takes every kill that damage in this order allows. */
+#ifndef TACTICAL_OPPONENT_H
+#define TACTICAL_OPPONENT_H
+
+#include "rules.h"
+
+static inline bool tactical_can(const Tactical *env, int32_t action) {
+    return env->options.others >> (action - TACTICAL_FLY) & 1;
+}
+
+/* Walk to the nearest of `goals`; TACTICAL_END if none can be reached. */
+static inline int32_t tactical_go(const Tactical *env, const TacticalBoard *goals) {
+    const TacticalBoard reached = tactical_both(env->options.moves, goals), free = tactical_free(env);
+    if (!tactical_any(&reached)) return TACTICAL_END;
+    const int32_t place = tactical_nearest(env->units[env->actor].place, &reached, &free, NULL);
+    return TACTICAL_MOVE + tactical_cell(place);
+}
+
+/* Whether the swift rabbit brings one of `goals` into reach and leaves enough for a wind arrow. */
+static inline bool tactical_should_hurry(const Tactical *env, const TacticalBoard *goals) {
+    const TacticalUnit *unit = &env->units[env->actor];
+    const int32_t cost = tactical_spells[TACTICAL_SWIFT].cost + tactical_spells[TACTICAL_WINDY].cost;
+    if (!tactical_can(env, TACTICAL_RABBIT) || unit->ap < cost) return false;
+    const TacticalBoard free = tactical_free(env);
+    TacticalBoard moves = tactical_flooded(tactical_only(unit->place), &free, unit->mp + TACTICAL_HASTE);
+    moves = tactical_both(moves, goals);
+    return tactical_any(&moves);
+}
+
+/* The wind arrow, or the way to it; TACTICAL_END if there is none. */
+static inline int32_t tactical_seek_line(const Tactical *env, int32_t target, const TacticalBoard *seen) {
+    if (tactical_can(env, TACTICAL_WIND)) return TACTICAL_WIND;
+    const TacticalBoard lines = tactical_both(tactical_lines[target], seen);
+    const int32_t move = tactical_go(env, &lines);
+    if (move != TACTICAL_END) return move;
+    return tactical_should_hurry(env, &lines) ? TACTICAL_RABBIT : TACTICAL_END;
+}
+
+/* The explosive arrow to a place where it hurts the other alone, or the way to it. */
+static inline int32_t tactical_seek_sight(const Tactical *env, int32_t target, const TacticalBoard *seen) {
+    const TacticalBoard *own_blast = &tactical_near[env->units[env->actor].place][TACTICAL_BLAST];
+    const TacticalBoard *their_blast = &tactical_near[target][TACTICAL_BLAST];
+    TacticalBoard places = tactical_both(env->options.blasts, their_blast);
+    places = tactical_without(places, own_blast);
+    if (tactical_any(&places)) return TACTICAL_EXPLODE + tactical_cell(tactical_nth(&places, 0));
+    places = tactical_both(tactical_near[target][tactical_spells[TACTICAL_EXPLOSIVE].range], seen);
+    places = tactical_without(places, their_blast);
+    return tactical_go(env, &places);
+}
+
+/* The place in reach from where the way to the other is shortest. */
+static inline int32_t tactical_come_near(const Tactical *env, int32_t target) {
+    const int32_t own = env->units[env->actor].place;
+    TacticalBoard places = env->options.moves;
+    tactical_add(&places, own);
+    const int32_t place = tactical_nearest(target, &places, &tactical_map(env)->ground, NULL);
+    return place == own ? TACTICAL_END : TACTICAL_MOVE + tactical_cell(place);
+}
+
+static inline int32_t tactical_choose(const Tactical *env) {
+    const int32_t ap = env->units[env->actor].ap, target = tactical_target(env, env->actor);
+    const TacticalBoard *seen = &tactical_map(env)->seen[target];
+    int32_t action = TACTICAL_END;
+    if (ap >= tactical_spells[TACTICAL_WINDY].cost) {
+        action = tactical_seek_line(env, target, seen);
+        if (action == TACTICAL_END) action = tactical_seek_sight(env, target, seen);
+    }
+    if (action == TACTICAL_END && ap >= tactical_spells[TACTICAL_FLYING].cost) {
+        if (tactical_can(env, TACTICAL_FLY)) return TACTICAL_FLY;
+        action = tactical_go(env, &tactical_near[target][tactical_spells[TACTICAL_FLYING].range]);
+        if (action == TACTICAL_END) action = tactical_come_near(env, target);
+    }
+    return action == TACTICAL_END && tactical_can(env, TACTICAL_ROOT) ? TACTICAL_ROOT : action;
+}
+
+/* Any legal action, each as likely as the others. */
+static inline int32_t tactical_choose_any(Tactical *env) {
+    const TacticalOptions *options = &env->options;
+    const int32_t moves = tactical_count(&options->moves), blasts = tactical_count(&options->blasts);
+    const int32_t others = __builtin_popcount(options->others);
+    int32_t choice = puffer_random_below(&env->game.rng, 1 + moves + blasts + others);
+    if (choice < moves) return TACTICAL_MOVE + tactical_cell(tactical_nth(&options->moves, choice));
+    choice -= moves;
+    if (choice < blasts) return TACTICAL_EXPLODE + tactical_cell(tactical_nth(&options->blasts, choice));
+    choice -= blasts;
+    for (int32_t i = 0; i < TACTICAL_ACTIONS - TACTICAL_FLY; i++) {
+        if (options->others >> i & 1 && choice-- == 0) return TACTICAL_FLY + i;
+    }
+    return TACTICAL_END;
+}
+
+/* Play a whole turn. With less than full strength, some of its actions are any. */
+static inline void tactical_play_turn(Tactical *env) {
+    const int32_t own = env->actor;
+    const int32_t wisdom = (int32_t)(env->strength * 65536);
+    while (env->actor == own && !tactical_is_over(env)) {
+        const bool wise = puffer_random_below(&env->game.rng, 65536) < wisdom;
+        tactical_act(env, wise ? tactical_choose(env) : tactical_choose_any(env));
+    }
+}
+
+#endif

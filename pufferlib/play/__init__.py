@@ -1,0 +1,1 @@
+"""Interactive play: a person or agents in an environment, whatever shows it."""

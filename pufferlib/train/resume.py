@@ -1,0 +1,76 @@
+"""What ``puffer train --resume`` may change of a run, and whether anything is left to train."""
+
+import dataclasses
+import json
+import shlex
+from typing import Any
+
+from pufferlib.errors import UsageError
+from pufferlib.machine.commands import as_typed
+from pufferlib.train.config import Config
+from pufferlib.train.runs import Run
+
+__all__ = ["check_changes", "is_finished"]
+
+# Where and how a run is computed, and how it is judged: what may change without making another run of it.
+FREE = {
+    "train.device", "train.num_threads", "train.act_threads", "train.checkpoint_interval",
+    "vec.num_workers", "vec.overwork", "vec.timeout_s", "vec.on_crash",
+    "env.num_threads", "env.render_mode",
+}  # fmt: skip
+LENGTH = "train.total_timesteps"
+
+
+def check_changes(where: str, before: Config, now: Config) -> None:
+    """Raise unless a run with the settings ``before`` can go on with those of ``now``.
+
+    It may become longer. What is learned from what may not change, because the curve and the summary of a run, and
+    its config.toml, speak of all of its steps.
+
+    Raises:
+        UsageError: Names the flags that a new run needs.
+    """
+    if now.train.total_timesteps < before.train.total_timesteps:
+        raise UsageError(
+            f"{where}: a run may become longer, not shorter; it was begun with {before.train.total_timesteps} steps, "
+            f"got --train.total-timesteps {now.train.total_timesteps}"
+        )
+    old, new = _flat(before), _flat(now)
+    changed = [name for name, value in new.items() if value != old.get(name) and not _is_free(name)]
+    if changed:
+        flags = [_flag(name, new[name]) for name in changed]
+        got = " and ".join(
+            f"{flag} ({'begun with ' + str(old[name]) if old.get(name) is not None else 'begun without it'})"
+            for flag, name in zip(flags, changed, strict=True)
+        )
+        raise UsageError(
+            f"{where}: a run goes on with the settings that it was begun with, got {got}; leave that out, or begin a "
+            f"new run: {as_typed(f'puffer train {now.env_name}')} {' '.join(flags)}"
+        )
+
+
+def is_finished(config: Config, files: Run) -> bool:
+    """Whether all steps are done, and their result is in the run."""
+    from pufferlib.train import checkpoint
+
+    steps = checkpoint.load(files.checkpoint)["agent_steps"]
+    try:
+        reported = json.loads(files.summary.read_text("utf-8"))["agent_steps"]
+    except (OSError, ValueError, LookupError):
+        return False
+    return bool(steps == reported and steps >= config.train.total_timesteps)
+
+
+def _flat(config: Config) -> dict[str, Any]:
+    """``{"train.seed": 42, ...}`` of all sections."""
+    sections = dataclasses.asdict(config)
+    del sections["env_name"]
+    return {f"{section}.{key}": value for section, values in sections.items() for key, value in values.items()}
+
+
+def _is_free(name: str) -> bool:
+    return name in FREE or name == LENGTH or name.startswith("eval.")
+
+
+def _flag(name: str, value: Any) -> str:
+    return f"--{name.replace('_', '-')} {shlex.quote(str(value))}"

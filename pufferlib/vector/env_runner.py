@@ -1,0 +1,229 @@
+"""The environments of one process: built once, each on its rows, and stepped one after the other.
+
+Serial has them in the caller's process, Multiprocessing one group in each worker; this is the one
+place where environments are built, reset and stepped. The loop itself is compiled (group.pxi).
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pufferlib._native import EmulatedMember, EnvLoop, Member, NativeMember
+from pufferlib.buffers import Buffers, HasBuffers, slice_rows
+from pufferlib.env import Infos, PufferEnv
+from pufferlib.errors import APIUsageError
+from pufferlib.spaces import light
+from pufferlib.vector.specs import Autoreset, EnvDescription, EnvPlan, RowSpec
+
+__all__ = ["EnvGroup", "Memory", "build_env", "env_rows", "names_keyword", "own_autoreset"]
+
+Memory = Callable[[RowSpec, int], Buffers]
+
+
+_HOW_TO_WRAP = (
+    "wrap a Gymnasium environment as functools.partial(pufferlib.emulation.GymnasiumPufferEnv, "
+    "env_creator=...), a PettingZoo one with PettingZooPufferEnv"
+)
+
+
+class EnvGroup:
+    """Environments on neighbouring rows.
+
+    Args:
+        plans: The environments to build.
+        autoreset: What follows a finished episode; None takes what suits the environments.
+        memory: Called while an environment is being built, as soon as its spaces are known, with
+            its spec and index; returns its rows. So the size of the batch follows from the first
+            environment itself, and none is built only to be asked.
+        progress: ``progress[0]`` is set to the position of the environment that is being built.
+    """
+
+    def __init__(
+        self,
+        plans: Sequence[EnvPlan],
+        autoreset: Autoreset | None,
+        memory: Memory,
+        progress: "list[int] | memoryview[int] | None" = None,
+    ) -> None:
+        self._members: list[Member] = []
+        progress = [0] if progress is None else progress
+        made: set[int] = set()
+        try:
+            for position, plan in enumerate(plans):
+                progress[0] = position
+                self._members.append(_member(plan, autoreset, memory))
+                autoreset = self._members[-1].autoreset
+                self._check_own(made)
+        except BaseException as error:
+            error.add_note(f"while building environment {plan.index}, seed {plan.seed}")
+            self._close_quietly()
+            raise
+        self._loop = EnvLoop(self._members)
+        self.autoreset: Autoreset = self._members[0].autoreset
+
+    def _check_own(self, made: set[int]) -> None:
+        """Raise if the last environment is, or wraps, one of those ``made`` before: they would step it in turns."""
+        env = getattr(self._members[-1].env, "unwrapped", self._members[-1].env)
+        if id(env) in made:
+            raise APIUsageError(
+                f"vector.make: each environment must be one of its own, got {env} in two of them; "
+                "give a class or function that makes it (env_creator), not one that is made already"
+            )
+        made.add(id(env))
+
+    @property
+    def envs(self) -> list[Any]:
+        """The environments."""
+        return [member.env for member in self._members]
+
+    def describe(self) -> EnvDescription:
+        """What the first environment, and so each of them, is like."""
+        env: Any = self._members[0].env
+        space = env.single_observation_space
+        dtype = env.obs_dtype if env.emulated else np.dtype(space.dtype)
+        return EnvDescription(
+            single_observation_space=light(space),
+            single_action_space=env.single_action_space,
+            num_agents=int(env.num_agents),
+            emulated=env.emulated,
+            action_mask=None if env.emulated else env.action_mask,
+            obs_dtype=dtype,
+            autoreset=self.autoreset,
+            metadata=dict(getattr(env, "metadata", None) or {}),
+        )
+
+    def track(self, progress: "memoryview[int]") -> None:
+        """From now on, note in ``progress[0]``, a uint32, which environment is being worked on."""
+        self._loop.track(progress)
+
+    def reset(self, seeds: Sequence[int | None]) -> Infos:
+        """Start new episodes everywhere, with one seed per environment."""
+        try:
+            return self._loop.reset(seeds)
+        except BaseException as error:
+            position, member = self._loop.current
+            error.add_note(f"while resetting environment {member.plan.index} with seed {seeds[position]}")
+            raise
+
+    def step(self) -> Infos:
+        """Act in every environment with the actions that stand in its rows."""
+        try:
+            return self._loop.step()
+        except BaseException as error:
+            _, member = self._loop.current
+            actions = member.buffers["actions"].tolist()
+            error.add_note(f"while stepping environment {member.plan.index} with actions {actions}")
+            raise
+
+    def close(self) -> None:
+        """Close every environment, then raise the first error that came of it."""
+        errors = self._close_quietly()
+        if errors:
+            raise errors[0]
+
+    def _close_quietly(self) -> list[Exception]:
+        errors = []
+        for member in self._members:
+            try:
+                member.env.close()
+            except Exception as error:
+                error.add_note(f"while closing environment {member.plan.index}")
+                errors.append(error)
+        self._members.clear()
+        return errors
+
+
+def own_autoreset(env: PufferEnv, asked: Autoreset | None) -> Any:
+    """What a native environment does when an episode ends.
+
+    Raises:
+        APIUsageError: Another mode was asked for.
+    """
+    if asked not in (None, env.autoreset):
+        raise APIUsageError(
+            f"vector.make: autoreset must be {env.autoreset!r}, which {type(env).__name__} does by itself, "
+            f"got {asked!r}; leave it out, or let the environment take autoreset as a keyword"
+        )
+    return env.autoreset
+
+
+def build_env(plan: EnvPlan, buf: Any, autoreset: Autoreset | None) -> Any:
+    """Call the creator of ``plan`` with ``buf``, and with ``seed`` and ``autoreset`` if it names them.
+
+    Raises:
+        APIUsageError: The creator takes no ``buf``, the arguments fill it, or something else than a PufferEnv is made.
+    """
+    named, any_keyword, filled = _keywords(plan.creator, len(plan.args))
+    if "buf" in filled:
+        raise APIUsageError(
+            f"vector.make: env_args must end before buf, got {len(plan.args)} arguments for environment {plan.index}, "
+            "of which one falls on it; give those that come after it in env_kwargs"
+        )
+    kwargs = dict(plan.kwargs)
+    if "seed" in named:
+        kwargs.setdefault("seed", plan.seed)
+    if "autoreset" in named and autoreset is not None:
+        kwargs.setdefault("autoreset", autoreset)
+    if "buf" not in named and not any_keyword:
+        raise _no_buf(plan)
+    try:
+        env = plan.creator(*plan.args, buf=buf, **kwargs)
+    except TypeError as error:
+        if "keyword argument 'buf'" in str(error):
+            raise _no_buf(plan) from error
+        raise
+    if not isinstance(env, PufferEnv) and not getattr(env, "emulated", False):
+        raise APIUsageError(
+            f"vector.make: environment {plan.index} must be a PufferEnv, got {type(env).__name__}; {_HOW_TO_WRAP}"
+        )
+    return env
+
+
+def _member(plan: EnvPlan, autoreset: Autoreset | None, memory: Memory) -> Member:
+    adopted: list[Buffers] = []
+
+    def rows(env: HasBuffers) -> Buffers:
+        adopted.append(memory(RowSpec.of(env), plan.index))
+        return adopted[-1]
+
+    env = build_env(plan, rows, autoreset)
+    if not adopted:
+        raise APIUsageError(
+            f"vector.make: environment {plan.index} ({type(env).__name__}) ignores the arrays it is given; "
+            "take buf=None and pass it on: super().__init__(buf)"
+        )
+    if isinstance(env, PufferEnv) and not env.emulated:
+        return NativeMember(env, plan, adopted[-1], own_autoreset(env, autoreset))
+    return EmulatedMember(env, plan, adopted[-1], autoreset or "next_step")
+
+
+def env_rows(buffers: Buffers, num_agents: int, position: int) -> Buffers:
+    """The rows of the environment at ``position`` of those that share ``buffers``."""
+    return slice_rows(buffers, position * num_agents, (position + 1) * num_agents)
+
+
+def names_keyword(plan: EnvPlan, name: str) -> bool:
+    """Whether the creator of ``plan`` has a keyword ``name`` of its own."""
+    return name in _keywords(plan.creator, len(plan.args))[0]
+
+
+def _keywords(creator: Callable[..., Any], num_args: int) -> tuple[set[str], bool, set[str]]:
+    """Names that can be passed by keyword, whether any other is accepted too, and names that ``num_args`` fill."""
+    try:
+        parameters = list(inspect.signature(creator).parameters.values())
+    except (TypeError, ValueError):  # written in C: it will say what it does not take
+        return set(), True, set()
+    by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    filled = {p.name for p in by_place[:num_args]}
+    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)} - filled
+    return named, any(p.kind is p.VAR_KEYWORD for p in parameters), filled
+
+
+def _no_buf(plan: EnvPlan) -> APIUsageError:
+    name = getattr(plan.creator, "__name__", None) or repr(plan.creator)
+    return APIUsageError(
+        f"vector.make: the creator of environment {plan.index} must take buf and hand it to the PufferEnv it makes, "
+        f"got {name}, which does not; {_HOW_TO_WRAP}"
+    )

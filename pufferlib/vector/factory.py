@@ -1,0 +1,140 @@
+"""``make``: start the backend that is asked for, or return the environment that batches by itself."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from pufferlib.env import PufferEnv
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.vector.arguments import WHERE, Count, Creators, EnvArgs, EnvKwargs, checked_options, env_plans
+from pufferlib.vector.env_runner import build_env, names_keyword, own_autoreset
+from pufferlib.vector.multiprocessing import Multiprocessing
+from pufferlib.vector.ray import Ray
+from pufferlib.vector.serial import Serial
+from pufferlib.vector.specs import Autoreset, EnvPlan, OnCrash
+from pufferlib.vector.vector_env import VectorEnv
+
+__all__ = ["make"]
+
+BACKENDS: dict[str, type[PufferEnv | VectorEnv]] = {
+    "Serial": Serial,
+    "Multiprocessing": Multiprocessing,
+    "Ray": Ray,
+    "PufferEnv": PufferEnv,
+    "native": PufferEnv,
+}
+
+
+def make(
+    env_creator_or_creators: Creators,
+    env_args: EnvArgs = None,
+    env_kwargs: EnvKwargs = None,
+    backend: str | type[Any] = PufferEnv,
+    num_envs: int = 1,
+    seed: int = 0,
+    *,
+    num_workers: Count = None,
+    batch_size: Count = None,
+    zero_copy: bool = True,
+    overwork: bool = False,
+    autoreset: Autoreset | None = None,
+    timeout_s: float | None = 120.0,
+    on_crash: OnCrash = "raise",
+    **unknown: Any,
+) -> Any:
+    """Run environments side by side, behind the interface of one.
+
+    Args:
+        env_creator_or_creators: A class or function that makes an environment and takes ``buf``
+            (and ``seed``, if it likes), or a list with one for each environment.
+        env_args: Positional arguments of the creator; with a list of creators a list of such lists.
+        env_kwargs: Keyword arguments of the creator; with a list of creators a list of such dicts.
+        backend: ``Serial``, ``Multiprocessing``, ``Ray`` or ``PufferEnv``, or its name. ``PufferEnv`` (or
+            "native") returns the environment itself, which batches in native code.
+        num_envs: Environments. With the native backend 1: give the environment its own ``num_envs``.
+        seed: Any int. Environment i gets ``env_seed(seed, i)``, on every backend.
+        num_workers: Processes, "auto" (or None) for as many as there are usable cores. ``Serial`` has none,
+            whatever is said here.
+        batch_size: Environments that one ``recv`` returns, by default all; "auto" for half of them, so that
+            the others work meanwhile.
+        zero_copy: True: a batch is the next block of neighbouring rows. False: a batch is whoever is first,
+            copied together.
+        overwork: Allow more workers than usable cores.
+        autoreset: "next_step" (default of emulated environments), "same_step" or "disabled"; native
+            environments that take the keyword get it, others have their own.
+        timeout_s: Longest that building, resetting or stepping one environment may take in a worker before
+            ``WorkerError``; None: for ever. Nothing can stop what runs in this process: ``Serial`` and the
+            native backend wait for ever.
+        on_crash: "raise", or "restart": a worker that fails, dies or takes too long is replaced, with
+            ``Serial`` an environment that raises. The episodes it had are truncated, and an info counts
+            ``worker_restarts``.
+        **unknown: Refused, with the nearest of those above.
+
+    Returns:
+        A ``VectorEnv``, or with the native backend the ``PufferEnv``.
+
+    Raises:
+        APIUsageError: An argument is wrong, or an environment breaks the contract.
+        UnknownNameError: A backend or keyword does not exist; the nearest one is suggested.
+        WorkerError: An environment failed while it was made in a worker.
+    """
+    options = {
+        "num_workers": num_workers,
+        "batch_size": batch_size,
+        "zero_copy": zero_copy,
+        "overwork": overwork,
+        "autoreset": autoreset,
+        "timeout_s": timeout_s,
+        "on_crash": on_crash,
+    }
+    kind = _backend(backend)
+    for name in unknown:
+        known = [each for each in inspect.signature(make).parameters if each != "unknown"]
+        raise UnknownNameError.of(WHERE, "keyword", name, known)
+    if kind is PufferEnv:
+        checked = checked_options(options)
+        return _native(env_plans(env_creator_or_creators, env_args, env_kwargs, num_envs, seed), checked)
+    return kind(env_creator_or_creators, env_args, env_kwargs, num_envs, seed=seed, **options)
+
+
+def _backend(backend: object) -> type[Any]:
+    if isinstance(backend, str) and backend in BACKENDS:
+        return BACKENDS[backend]
+    if any(backend is known for known in BACKENDS.values()):
+        return backend  # type: ignore[return-value]
+    raise UnknownNameError.of(WHERE, "backend", getattr(backend, "__name__", backend), BACKENDS)
+
+
+def _native(envs: tuple[EnvPlan, ...], options: Mapping[str, Any]) -> PufferEnv:
+    for name in ("num_workers", "batch_size"):
+        if options[name] not in (None, "auto", 1):
+            raise APIUsageError(
+                f"{WHERE}: {name} must be left out with the native backend, which is one environment in this process, "
+                f"got {name}={options[name]}; choose backend=pufferlib.vector.Multiprocessing, or another"
+            )
+    if options["on_crash"] != "raise":
+        raise APIUsageError(
+            f"{WHERE}: on_crash must be 'raise' with the native backend, which returns the environment itself, "
+            f"got {options['on_crash']!r}; choose backend=pufferlib.vector.Multiprocessing, or Serial"
+        )
+    if len(envs) != 1:
+        raise APIUsageError(
+            f"{WHERE}: num_envs must be 1 with the native backend, which is the default, got num_envs={len(envs)}; "
+            f"{_how_to_have(len(envs), envs[0])}"
+        )
+    env = build_env(envs[0], None, options["autoreset"])
+    if not isinstance(env, PufferEnv) or env.emulated:
+        raise APIUsageError(
+            f"{WHERE}: the native backend needs a PufferEnv that batches by itself, got {type(env).__name__}; "
+            "choose backend=pufferlib.vector.Serial or Multiprocessing"
+        )
+    own_autoreset(env, options["autoreset"])
+    return env
+
+
+def _how_to_have(num_envs: int, env: EnvPlan) -> str:
+    """What to do for several environments, of which ``env`` is the first."""
+    backends = 'choose backend="Serial" or "Multiprocessing"'
+    if not names_keyword(env, "num_envs"):
+        return backends
+    return f'give the environment its own, env_kwargs={{"num_envs": {num_envs}}}, or {backends}'

@@ -1,0 +1,79 @@
+"""Anonymous memory that a parent and its workers share: the arrays of the batch and their signals.
+
+It has no name in the file system, does not count against the size of /dev/shm, and disappears with
+the last process that maps it.
+"""
+
+import mmap
+import os
+from multiprocessing import reduction
+from multiprocessing.connection import Connection
+
+import numpy as np
+
+from pufferlib._native import crew_bytes
+from pufferlib.buffers import Array, Buffers
+from pufferlib.vector.specs import Layout, RowSpec
+
+__all__ = ["SharedBatch"]
+
+_LINE = 64  # bytes of a cache line: what two processes write never shares one
+
+
+class SharedBatch:
+    """One block of shared memory, laid out for a batch.
+
+    Args:
+        spec: What one environment needs.
+        num_envs: Environments in the batch.
+        num_workers: Processes that share it.
+        fd: File of a block that another process made; None makes one, which only this user may open.
+
+    Attributes:
+        buffers: The arrays of all rows.
+        seeds: int64 ``(num_envs,)``: seed of the next reset of each environment, -1 for none.
+        memory: The whole block; it begins with the signals of the workers.
+    """
+
+    def __init__(self, spec: RowSpec, num_envs: int, num_workers: int, fd: int | None = None) -> None:
+        arrays: Layout = {**spec.layout(num_envs), "seeds": ((num_envs,), np.dtype(np.int64))}
+        offset = crew_bytes(num_workers)
+        size = offset + sum(_bytes(shape, dtype) for shape, dtype in arrays.values())
+        self._fd = os.memfd_create("pufferlib") if fd is None else fd
+        try:
+            if fd is None:
+                os.fchmod(self._fd, 0o600)
+                os.ftruncate(self._fd, size)
+            self.memory = mmap.mmap(self._fd, size)
+        except BaseException:
+            self.close_fd()
+            raise
+        self.buffers: Buffers = {}
+        for name, (shape, dtype) in arrays.items():
+            self.buffers[name] = np.ndarray(shape, dtype, self.memory, offset)
+            offset += _bytes(shape, dtype)
+        self.seeds: Array = self.buffers.pop("seeds")
+        if fd is None:
+            self.buffers["masks"][:] = True
+
+    def send(self, conn: Connection, pid: int) -> None:
+        """Hand the memory to the process ``pid`` at the other end of ``conn``."""
+        reduction.send_handle(conn, self._fd, pid)
+
+    @classmethod
+    def receive(cls, conn: Connection, spec: RowSpec, num_envs: int, num_workers: int) -> "SharedBatch":
+        """Map the memory that ``send`` hands over."""
+        batch = cls(spec, num_envs, num_workers, reduction.recv_handle(conn))
+        batch.close_fd()
+        return batch
+
+    def close_fd(self) -> None:
+        """Close the file; the memory stays mapped while anything refers to it."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _bytes(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> int:
+    size = int(np.prod(shape)) * dtype.itemsize
+    return -(-size // _LINE) * _LINE

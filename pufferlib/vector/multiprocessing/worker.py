@@ -1,0 +1,225 @@
+"""What runs in a worker process: build the environments, then obey the commands of the parent.
+
+Imports no torch, so that a worker takes a few MiB and starts in milliseconds.
+"""
+
+import contextlib
+import faulthandler
+import fcntl
+import gc
+import multiprocessing
+import os
+import pickle
+import random
+import select
+import signal
+import sys
+from multiprocessing.connection import Connection
+
+import numpy as np
+
+from pufferlib._native import Desk, progress_at
+from pufferlib.buffers import Buffers
+from pufferlib.env import Infos
+from pufferlib.errors import APIUsageError
+from pufferlib.vector.env_runner import EnvGroup, env_rows
+from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
+from pufferlib.vector.protocol import (
+    CLOSE,
+    FAILURE,
+    NEWS,
+    PHASES,
+    RESET,
+    Failed,
+    NeedMemory,
+    News,
+    Ready,
+    Setup,
+    pickled,
+)
+from pufferlib.vector.specs import EnvPlan, RowSpec
+
+__all__ = ["STACK_SIGNAL", "main"]
+
+STACK_SIGNAL = signal.SIGUSR1  # asks a worker where it is, whatever it is doing
+LOOK_S = 1.0  # how often an idle worker looks whether its parent still lives
+
+
+def main(conn: Connection, stacks: Connection) -> None:
+    """Serve the parent until it says so, or is gone.
+
+    Args:
+        conn: The parent is at the other end, and closes it when the worker is to end.
+        stacks: Takes the Python stack as text when the process crashes or is asked for it.
+    """
+    gc.freeze()  # else the first collection would copy every page that is shared with the process server
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    os.set_blocking(stacks.fileno(), False)
+    faulthandler.enable(stacks.fileno())
+    faulthandler.register(STACK_SIGNAL, stacks.fileno())
+    parent = _Parent()
+    try:
+        setup: Setup = pickle.loads(conn.recv_bytes())
+        worker = _Worker(conn, setup)
+        if worker.build() and worker.serve(parent):
+            worker.close()
+    except (EOFError, ConnectionError):
+        pass  # the parent is gone, and nobody is left to tell
+    finally:
+        conn.close()
+
+
+class _Parent:
+    """The process that this one ends with, even in the middle of a step.
+
+    Only the parent holds the other end of its sentinel, a pipe; when it is gone the pipe raises
+    SIGIO, which ends a process. (PR_SET_PDEATHSIG would watch the process server instead, which
+    lives as long as its workers.) A copy of the parent, made by ``os.fork``, holds that end too, so
+    an idle worker also looks at the parent itself.
+    """
+
+    def __init__(self) -> None:
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        assert parent.pid is not None
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
+        flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
+        self._signs = select.poll()
+        self._signs.register(parent.sentinel, select.POLLIN)
+        with contextlib.suppress(OSError):  # an old kernel, or a sandbox that forbids it
+            self._signs.register(os.pidfd_open(parent.pid), select.POLLIN)
+
+    def is_gone(self) -> bool:
+        return bool(self._signs.poll(0))
+
+
+class _Worker:
+    """One worker's environments, and its end of what it shares with the parent."""
+
+    def __init__(self, conn: Connection, setup: Setup) -> None:
+        self._conn, self._setup = conn, setup
+        self._memory: SharedBatch | None = None
+        self._spec = setup.spec
+        self._first = setup.worker * setup.num_envs // setup.num_workers
+        self._group: EnvGroup | None = None
+        self._is_new = setup.last_command != 0
+        self._stands_still = False
+
+    def build(self) -> bool:
+        """Make the environments; False if that failed and was reported."""
+        setup = self._setup
+        os.environ.clear()
+        os.environ.update(setup.environ)
+        sys.path[:] = setup.sys_path
+        progress = [0]
+        if self._spec is not None:
+            self._map(self._spec)
+        try:
+            os.chdir(setup.folder)
+            plans: tuple[EnvPlan, ...] = pickle.loads(setup.envs)
+            # The server that all workers are forked from has numpy, whose own generator would repeat itself in each.
+            np.random.seed(plans[0].seed)
+            random.seed(plans[0].seed)
+            self._group = EnvGroup(plans, setup.autoreset, self._rows, progress)
+            self._group.track(self._progress())
+            self._conn.send_bytes(pickled(Ready(self._group.describe())))
+        except BaseException as error:
+            self._conn.send(Failed.of("build", progress[0], error))
+            return False
+        return True
+
+    def _rows(self, spec: RowSpec, index: int) -> Buffers:
+        if self._spec is None:
+            self._conn.send_bytes(pickled(NeedMemory(spec)))
+            self._map(spec)
+        assert self._spec is not None
+        assert self._memory is not None
+        self._spec.check_same(spec, index)
+        self._progress()[0] = index - self._first
+        return env_rows(self._memory.buffers, spec.num_agents, index)
+
+    def _map(self, spec: RowSpec) -> None:
+        self._spec = spec
+        self._memory = SharedBatch.receive(self._conn, spec, self._setup.num_envs, self._setup.num_workers)
+
+    def _progress(self) -> "memoryview[int]":
+        """Where the parent looks for the environment that this worker is in."""
+        assert self._memory is not None
+        return memoryview(self._memory.memory)[progress_at(self._setup.worker) :][:4].cast("I")
+
+    def serve(self, parent: _Parent) -> bool:
+        """Obey commands until the parent ends them; False if an environment failed and that was reported."""
+        assert self._memory is not None
+        setup = self._setup
+        desk = Desk(self._memory.memory, setup.num_workers, setup.worker, setup.fits, setup.last_command)
+        while True:
+            operation = desk.wait(LOOK_S)
+            if not operation:
+                if parent.is_gone() or self._conn.poll():  # it never sends anything now, but closes its end
+                    return True
+                continue
+            if operation == CLOSE:
+                return True
+            try:
+                infos = self._act(operation)
+                is_first, self._is_new = self._is_new, False
+                # Now, since some cannot be pickled. The parent waits to hear of a worker that replaces another.
+                news = _news(infos) if infos or is_first else None
+            except BaseException as error:
+                report = Failed.of(PHASES[operation], self._progress()[0], error)
+                desk.finish(FAILURE)
+                self._conn.send(report)
+                return False
+            if news is None:
+                desk.finish(0)
+            else:
+                desk.finish(NEWS)
+                self._conn.send_bytes(news)
+
+    def close(self) -> None:
+        """Close the environments."""
+        assert self._group is not None
+        try:
+            self._group.close()
+        except BaseException as error:
+            self._conn.send(Failed.of("close", 0, error))
+
+    def _act(self, operation: int) -> Infos:
+        assert self._group is not None
+        assert self._memory is not None
+        if operation == RESET:
+            self._stands_still = False
+            seeds = self._memory.seeds[self._first : self._first + len(self._group.envs)].tolist()
+            return self._group.reset([None if seed < 0 else seed for seed in seeds])
+        if self._stands_still and self._group.autoreset == "next_step":
+            return self._act(RESET)
+        if self._is_new or self._stands_still:  # the episodes ended with another process
+            self._stand_still()
+            return []
+        return self._group.step()
+
+    def _stand_still(self) -> None:
+        """Leave the rows as those of episodes that are over."""
+        assert self._memory is not None
+        assert self._spec is not None
+        self._stands_still = True
+        agents = self._spec.num_agents * len(self._group.envs if self._group else ())
+        first = self._first * self._spec.num_agents
+        for name in ("rewards", "terminals", "truncations", "masks"):
+            self._memory.buffers[name][first : first + agents] = 0
+
+
+def _news(infos: Infos) -> bytes:
+    """The message that brings ``infos``.
+
+    Raises:
+        APIUsageError: They cannot be pickled.
+    """
+    try:
+        return pickled(News(infos))
+    except Exception as error:
+        raise APIUsageError(
+            f"infos must be things that can be pickled, got {infos!r:.200} from this worker's environments ({error}); "
+            "give numbers, strings and arrays, or use backend=Serial"
+        ) from error

@@ -1,0 +1,175 @@
+"""``autotune``: find out how an environment runs fastest on this machine."""
+
+import inspect
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pufferlib.errors import APIUsageError
+from pufferlib.machine.cpus import usable_cpus
+from pufferlib.vector.factory import make
+from pufferlib.vector.tuning.cache import TuningCache, cache_key
+from pufferlib.vector.tuning.candidates import Kwargs, candidates
+from pufferlib.vector.tuning.measure import EnvProfile, Progress, Trial, profile_env, run_trials
+
+__all__ = ["TunedConfig", "autotune"]
+
+WHERE = "vector.autotune"
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class TunedConfig:
+    """One way to run the environment: ``vector.make(env_creator, **config.kwargs)``.
+
+    Attributes:
+        kwargs: For ``vector.make``; the ``env_args`` and ``env_kwargs`` of ``autotune`` are among them.
+        steps_per_second: Agent-steps, the median of the rounds; 0 if it was skipped.
+        spread: Difference between the best and the worst round, as a share of the median.
+        skipped: Why it was not measured; "" if it was.
+        profile: What one environment is like.
+    """
+
+    kwargs: Kwargs
+    steps_per_second: float
+    spread: float
+    skipped: str
+    profile: EnvProfile
+
+
+def autotune(
+    env_creator: Callable[..., Any],
+    batch_size: int,
+    max_envs: int = 194,
+    model_forward_s: float = 0.0,
+    max_env_ram_gb: float = 32,
+    max_batch_vram_gb: float = 0.05,
+    time_per_test: float = 5,
+    *,
+    env_args: Sequence[Any] | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    refresh: bool = False,
+    progress: Progress | None = None,
+) -> list[TunedConfig]:
+    """Measure the valid ways to run an environment on this machine, and rank them.
+
+    First one environment is measured alone. Then Serial, Multiprocessing (all workers; contiguous
+    blocks; first finished; several numbers of workers), and the native backend if the environment
+    has it, take turns. The result is kept in ``pufferlib/autotune`` of the user's cache folder, per
+    machine, environment and arguments, unless the creator is a lambda or a local function: those
+    have no name to know them by.
+
+    Args:
+        env_creator: As for ``vector.make``; one for all environments.
+        batch_size: Environments in one batch: what the policy is given at once.
+        max_envs: Environments to run at the most.
+        model_forward_s: Seconds that the policy takes per batch.
+        max_env_ram_gb: Memory, in GiB, that environments may take together.
+        max_batch_vram_gb: Memory, in GiB, that the observations of one batch may take.
+        time_per_test: Seconds to measure the environment alone, and each configuration.
+        env_args: As for ``vector.make``, the same for all environments.
+        env_kwargs: As for ``vector.make``, the same for all environments.
+        refresh: Measure again even if there are earlier results.
+        progress: Called now and then with the share that is done, 0 to 1, and what comes next.
+
+    Returns:
+        The configurations: the fastest first, those that were skipped last.
+
+    Raises:
+        APIUsageError: An argument is wrong, or the environment breaks the contract.
+    """
+    _check(env_creator, batch_size, max_envs, model_forward_s, time_per_test)
+    limits = (batch_size, max_envs, model_forward_s, max_env_ram_gb, max_batch_vram_gb, time_per_test)
+    cache = TuningCache(cache_key(env_creator, env_args, env_kwargs, limits))
+    complete = partial(_complete, env_args, env_kwargs)
+    configs = [] if refresh else _restored(cache.read())
+    if not configs:
+        tell = progress or (lambda share, text: None)
+        tell(0.0, "one environment alone")
+        profile = profile_env(partial(make, env_creator, **complete({"backend": "Serial"})), time_per_test)
+        _check_batch(profile, batch_size, max_batch_vram_gb)
+        games, has_threads = _native_options(env_creator, env_kwargs) if profile.is_native else (0, False)
+        plans = candidates(batch_size, max_envs, usable_cpus(), games, has_threads)
+        trials = [Trial(partial(make, env_creator, **complete(plan)), _num_envs(plan, games)) for plan in plans]
+        ram_bytes = max(1, profile.ram_bytes), int(max_env_ram_gb * GIB)
+        run_trials(trials, time_per_test, model_forward_s, *ram_bytes, tell)
+        configs = [_config(plan, trial, profile) for plan, trial in zip(plans, trials, strict=True)]
+        configs.sort(key=lambda config: -config.steps_per_second)
+        cache.write([asdict(config) for config in configs])
+    return [replace(config, kwargs=complete(config.kwargs)) for config in configs]
+
+
+def _check(env_creator: object, batch_size: Any, max_envs: Any, model_forward_s: float, seconds: float) -> None:
+    if not callable(env_creator):
+        raise APIUsageError(
+            f"{WHERE}: env_creator must be one class or function for all environments, got {env_creator!r}; "
+            "tune one kind of environment at a time"
+        )
+    for name, value, least in (("batch_size", batch_size, 1), ("max_envs", max_envs, batch_size)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise APIUsageError(f"{WHERE}: {name} must be an int, got {value!r}; it counts environments")
+        if value < least:
+            raise APIUsageError(
+                f"{WHERE}: {name} must be at least {least}, got {value}; "
+                "a batch has at least one environment, and max_envs at least one batch"
+            )
+    if not model_forward_s >= 0 or not seconds > 0:
+        raise APIUsageError(
+            f"{WHERE}: expected model_forward_s >= 0 and time_per_test > 0, both in seconds, "
+            f"got {model_forward_s!r} and {seconds!r}; leave them out for 0 and 5"
+        )
+
+
+def _check_batch(profile: EnvProfile, batch_size: int, max_gib: float) -> None:
+    fitting = int(max_gib * GIB / profile.observation_bytes)
+    if batch_size > fitting:
+        raise APIUsageError(
+            f"{WHERE}: the observations of one batch may take max_batch_vram_gb={max_gib}, "
+            f"got {batch_size * profile.observation_bytes / GIB:.3g} GiB with batch_size={batch_size}; "
+            + (f"try batch_size={fitting}, or raise the limit" if fitting else "raise the limit")
+        )
+
+
+def _native_options(creator: Callable[..., Any], env_kwargs: Mapping[str, Any] | None) -> tuple[int, bool]:
+    """How many games a native environment has of itself, 0 if that is fixed; and whether it takes threads."""
+    try:
+        parameters = inspect.signature(creator).parameters
+    except (TypeError, ValueError):
+        return 0, False
+    if "num_envs" not in parameters:
+        return 0, False
+    default = parameters["num_envs"].default
+    games = (env_kwargs or {}).get("num_envs", default if isinstance(default, int) else 1)
+    return games, "num_threads" in parameters
+
+
+def _num_envs(plan: Kwargs, games: int) -> int:
+    """Environments of a configuration, also where one native environment stands for many."""
+    inside: int = plan["env_kwargs"]["num_envs"] // games if plan["backend"] == "native" else plan["num_envs"]
+    return inside
+
+
+def _complete(env_args: Sequence[Any] | None, env_kwargs: Mapping[str, Any] | None, plan: Kwargs) -> Kwargs:
+    """``plan`` with what all environments are to be given."""
+    own = {**(env_kwargs or {}), **plan.get("env_kwargs", {})}
+    given = {"env_args": list(env_args or ()), "env_kwargs": own}
+    return {**plan, **{name: value for name, value in given.items() if value}}
+
+
+def _config(plan: Kwargs, trial: Trial, profile: EnvProfile) -> TunedConfig:
+    if trial.skipped:
+        return TunedConfig(plan, 0.0, 0.0, trial.skipped, profile)
+    median = statistics.median(trial.rates)
+    return TunedConfig(plan, median, (max(trial.rates) - min(trial.rates)) / median, "", profile)
+
+
+def _restored(rows: list[dict[str, Any]]) -> list[TunedConfig]:
+    """Earlier results; none if they are not what this version would write."""
+    try:
+        return [TunedConfig(**{**row, "profile": EnvProfile(**row["profile"])}) for row in rows]
+    except (TypeError, LookupError):
+        return []

@@ -1,0 +1,119 @@
+"""The dm_control binding: names, observations against the raw suite, ends, pictures, options."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pufferlib
+from pufferlib.bindings import dmcontrol
+from pufferlib.errors import APIUsageError, UnknownNameError
+from tests.needs import missing_binding
+
+if reason := missing_binding("dmcontrol"):
+    pytest.skip(reason, allow_module_level=True)
+
+from pufferlib.bindings.dmcontrol import env as binding  # only with dm_control
+
+suite: Any = binding.suite
+
+
+def test_names_are_the_tasks_of_the_suite() -> None:
+    assert dmcontrol.names() == tuple(sorted("-".join(task) for task in suite.ALL_TASKS))
+
+
+def test_play_is_that_of_the_raw_suite() -> None:
+    raw = suite.load("reacher", "easy", task_kwargs={"random": np.random.RandomState(7)})
+    env = binding.make_env("reacher-easy")
+    expected = raw.reset().observation
+    observation, _ = env.reset(seed=7)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        assert observation.dtype == np.float32
+        assert np.array_equal(observation, np.concatenate(list(expected.values())).astype(np.float32))
+        action = rng.uniform(-1, 1, 2).astype(np.float32)
+        moment = raw.step(action)
+        expected = moment.observation
+        observation, reward, terminated, truncated, _ = env.step(action)
+        assert reward == moment.reward
+        assert not terminated
+        assert not truncated
+
+
+def test_an_episode_is_cut_off_after_1000_steps() -> None:
+    env = binding.make_env("cartpole-balance")
+    env.reset(seed=1)
+    ends = [env.step(np.zeros(1, np.float32))[2:4] for _ in range(1000)]
+    assert ends == [(False, False)] * 999 + [(False, True)]
+
+
+@pytest.mark.skipif(binding._BACKEND == "disabled", reason="neither EGL nor OSMesa is here")
+def test_pixels_are_the_picture_channels_first() -> None:
+    env = binding.make_env("cartpole-balance", pixels=True, size=32)
+    picture, _ = env.reset(seed=1)
+    assert env.observation_space.contains(picture)
+    assert picture.shape == (3, 32, 32)
+    assert picture.std() > 1
+    env.close()
+
+
+def test_without_opengl_numbers_work_and_pictures_name_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binding, "_BACKEND", "disabled")
+    env: Any = pufferlib.make("dmcontrol/cartpole-balance")
+    env.reset(seed=0)
+    assert env.metadata["render_modes"] == []
+    env.close()
+    for name, options in (
+        ("cartpole-balance", {"pixels": True}),
+        ("cartpole-balance", {"render_mode": "rgb_array"}),
+        ("quadruped-escape", {}),
+    ):
+        with pytest.raises(pufferlib.BindingMissing, match=r"needs EGL or OSMesa .* apt-get install libegl1"):
+            pufferlib.make(f"dmcontrol/{name}", **options)
+
+
+def test_the_choice_of_the_user_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUJOCO_GL", "osmesa")
+    with binding._drawing_without_a_window() as backend:
+        assert backend == os.environ["MUJOCO_GL"] == "osmesa"
+    assert os.environ["MUJOCO_GL"] == "osmesa"
+    monkeypatch.delenv("MUJOCO_GL")
+    with binding._drawing_without_a_window() as backend:
+        assert os.environ["MUJOCO_GL"] == backend
+    assert "MUJOCO_GL" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"pixels": 1}, "pixels must be True or False, got 1"),
+        ({"size": 0}, "size must be an int >= 1, got 0"),
+        ({"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
+    ],
+)
+def test_a_bad_option_is_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(APIUsageError, match=f"dmcontrol/walker-run: {message}"):
+        pufferlib.make("dmcontrol/walker-run", **options)
+
+
+def test_an_unknown_task_or_option_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'cheetah-run'"):
+        dmcontrol.env_creator("cheetah-runs")
+    with pytest.raises(UnknownNameError, match="did you mean 'pixels'"):
+        pufferlib.make("dmcontrol/walker-run", pixel=True)
+
+
+@pytest.mark.parametrize(
+    ("backend", "advice"), [("glfw", "where there is no display unset MUJOCO_GL"), ("off", "; unset it, or ask for no")]
+)
+def test_who_cannot_draw_gets_advice(backend: str, advice: str) -> None:
+    without = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    code = "import pufferlib; pufferlib.make('dmcontrol/cartpole-balance', render_mode='rgb_array')"
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=without | {"MUJOCO_GL": backend})
+    assert done.returncode == 1
+    assert "BindingMissing: dmcontrol/cartpole-balance" in done.stderr
+    assert advice in done.stderr

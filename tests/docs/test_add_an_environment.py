@@ -1,0 +1,126 @@
+"""docs/add-an-environment.md, followed word for word in a copy of the repository."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "add-an-environment.md"
+LEFT_OUT = shutil.ignore_patterns(".*", "build", "dist", "runs", "results", "docker", "__pycache__", "*.so")
+TOOLS = ("cmake", "ninja", "Cython")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not PAGE.exists(), reason="not in a checkout of the repository"),
+    pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc"),
+    pytest.mark.skipif(
+        any(importlib.util.find_spec(tool) is None for tool in TOOLS),
+        reason=f"needs {', '.join(TOOLS)}: pip install -e '.[dev]' in a checkout",
+    ),
+]
+
+
+def blocks(language):
+    """The code blocks of the page in this language."""
+    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+def run(command, tree, path=""):
+    """Runs in ``tree`` without ``site``: its .pth files would import the installed package instead."""
+    packages = [entry for entry in sys.path if entry.endswith("-packages")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tree), *packages]), "PATH": f"{path}:{os.environ['PATH']}"}
+    done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+def build(tree, tmp_path):
+    """The commands that pip runs, without touching the installed package."""
+    import cmake
+    import ninja
+
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    cython = tools / "cython"
+    cython.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -m cython "$@"\n')
+    cython.chmod(0o755)
+    path = f"{tools}:{cmake.CMAKE_BIN_DIR}:{ninja.BIN_DIR}"
+    out = tmp_path / "out"
+    # Not optimised, which takes a fraction of the time.
+    options = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", f"-DPython_EXECUTABLE={sys.executable}"]
+    run(["cmake", "-S", tree, "-B", out, *options], tree, path)
+    run(["cmake", "--build", out], tree, path)
+    run(["cmake", "--install", out, "--prefix", tree], tree, path)
+
+
+def test_another_platform_is_refused_in_a_sentence(tmp_path):
+    import cmake
+    import ninja
+
+    machine = ["-DCMAKE_SYSTEM_NAME=Darwin", "-DCMAKE_SYSTEM_PROCESSOR=arm64"]
+    tools = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={Path(ninja.BIN_DIR) / 'ninja'}"]
+    command = [Path(cmake.CMAKE_BIN_DIR) / "cmake", "-S", ROOT, "-B", tmp_path, *tools, *machine]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "pufferlib: expected Linux, got Darwin; use the image" in " ".join(done.stderr.split())
+
+
+def assert_it_learns(tree):
+    """With the settings of the template, in a fifth of their steps: it goes to the door instead of to and fro."""
+    training = """if True:
+        from tempfile import mkdtemp
+        from pufferlib.train.config import load_config
+        from pufferlib.train.trainer import Trainer
+        trainer = Trainer(load_config("corridor", {"train.device": "cpu"}), mkdtemp())
+        lengths = []
+        while trainer.agent_steps < trainer.config.train.total_timesteps / 5:
+            lengths.append(trainer.step().get("environment/episode_length"))  # None where no episode was reported
+        reported = [length for length in lengths if length]
+        print(reported[0], reported[-1])
+        trainer.close()
+    """
+    first, last = map(float, run([sys.executable, "-S", "-c", training], tree).split())
+    assert first > 3 * last
+    assert last < 6  # 5 at best, from a random cell
+
+
+def test_the_page_adds_an_environment_that_works(tmp_path):
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT, tree, ignore=LEFT_OUT)
+    shutil.copytree(ROOT / "bindings", tree / "pufferlib" / "bindings", ignore=LEFT_OUT, dirs_exist_ok=True)
+    before = {file for file in tree.rglob("*") if file.is_file()}
+    copy, install, *_ = blocks("sh")
+    assert install.startswith("pip install")
+
+    run(["bash", "-euc", copy], tree)
+    added = {str(file.relative_to(tree)) for file in tree.rglob("*") if file.is_file() and file not in before}
+    assert added == {
+        "pufferlib/ocean/corridor/corridor.h",
+        "pufferlib/ocean/corridor/corridor.c",
+        "pufferlib/ocean/corridor/train.toml",
+    }
+    build(tree, tmp_path)
+
+    (example,) = blocks("python")
+    check = (
+        f"{example}\nfrom pufferlib import ocean\nassert pufferlib.__file__.startswith({str(tree)!r})\n"
+        "print(observations[:, 0], picture.shape, ocean.names(), ocean.Corridor.__doc__)"
+    )
+    shown = run([sys.executable, "-S", "-c", check], tree)
+    assert "(64, 320, 3)" in shown
+    assert "'corridor'" in shown
+    assert "length: cells from one end to the other (an int from 2 to 1000; default 10)" in shown
+
+    assert_it_learns(tree)
+
+    pytest_command = [sys.executable, "-S", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "corridor"]
+    report = run([*pytest_command, "tests/ocean/test_ocean.py", "tests/native/test_ocean_fuzz.py"], tree)
+    assert re.search(r"\d\d passed", report), report
+    assert "no recording of corridor" in report

@@ -1,0 +1,282 @@
+"""The findings of the doctor, on machines made of files and of canned command output."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pufferlib.installation import doctor, extras
+from pufferlib.installation.doctor import GIB, Finding
+from pufferlib.installation.extras import Requirement
+
+MEMINFO = "MemTotal: {total} kB\nMemFree: 1 kB\nMemAvailable: {free} kB\n"
+
+
+def machine(root: Path, files: dict[str, str]) -> Path:
+    """A root folder with a meminfo of 16 GiB, 8 of them free, and ``files``."""
+    meminfo = MEMINFO.format(total=16 * GIB // 1024, free=8 * GIB // 1024)
+    for name, text in {"proc/meminfo": meminfo, **files}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]]) -> None:
+    """Commands give the answer whose key they contain; only those commands are installed."""
+
+    def run(*command: str, timeout_s: float = 0) -> tuple[int, str]:
+        line = " ".join(command)
+        return next((found for key, found in answers.items() if key in line), (127, f"{command[0]}: absent"))
+
+    programs = {key.split()[0] for key in answers}
+    monkeypatch.setattr(doctor, "_run", run)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: f"/usr/bin/{name}" if name in programs else None)
+
+
+@pytest.mark.parametrize(
+    ("files", "limit"),
+    [
+        ({}, None),
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.max": f"{4 * GIB}\n"}, 4 * GIB),
+        ({"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/memory.max": "max\n"}, None),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "sys/fs/cgroup/a/memory.max": f"{6 * GIB}\n",
+                "sys/fs/cgroup/a/b/memory.max": f"{5 * GIB}\n",
+            },
+            5 * GIB,
+        ),
+        # Version 1: a container sees its own limit at the root, and a path that exists only on the host.
+        (
+            {
+                "proc/self/cgroup": "5:memory:/docker/abc\n",
+                "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{3 * GIB}\n",
+            },
+            3 * GIB,
+        ),
+        (
+            {"proc/self/cgroup": "5:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{2**63 - 4096}\n"},
+            None,
+        ),
+        ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": f"{64 * GIB}\n"}, None),
+    ],
+)
+def test_memory_and_its_limit(tmp_path: Path, files: dict[str, str], limit: int | None) -> None:
+    finding = doctor.memory(machine(tmp_path, files))
+    assert finding.level == "ok"
+    assert finding.value.startswith("8.0 GiB free of 16.0 GiB")
+    assert finding.data["limit_bytes"] == limit
+    assert ("limited to" in finding.value) == (limit is not None)
+
+
+def test_little_memory_gets_advice(tmp_path: Path) -> None:
+    files = {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": f"{GIB}\n"}
+    finding = doctor.memory(machine(tmp_path, files))
+    assert finding.level == "advice"
+    assert "raise the container's limit" in finding.advice
+
+
+def test_cores_tell_a_quota_from_an_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(doctor.os, "sched_getaffinity", lambda _: set(range(4)))
+    monkeypatch.setattr(doctor, "usable_cpus", lambda: 2)
+    assert doctor.cores().value == "2 usable of 8 (affinity allows 4, a container quota fewer)"
+    monkeypatch.setattr(doctor, "usable_cpus", lambda: 4)
+    assert doctor.cores().value == "4 usable of 8 (affinity allows 4)"
+
+
+def test_missing_shared_memory_gets_advice(tmp_path: Path) -> None:
+    assert doctor.shared_memory(tmp_path).level == "advice"
+    (tmp_path / "dev/shm").mkdir(parents=True)
+    assert doctor.shared_memory(tmp_path).data["total_bytes"] > 0
+
+
+@pytest.mark.parametrize(("free", "level"), [(10 * GIB, "ok"), (GIB // 2, "advice")])
+def test_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, level: str) -> None:
+    usage = doctor.shutil.disk_usage(tmp_path)._replace(free=free)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: usage)
+    finding = doctor.disk(tmp_path / "not" / "yet")
+    assert finding.level == level
+    assert finding.data == {"free_bytes": free, "folder": str(tmp_path)}
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_a_problem() -> None:
+    finding = doctor.disk(Path("/proc/runs"))  # nobody can write there, root included
+    assert finding.level == "problem"
+    assert "--runs" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("answers", "value", "advice"),
+    [
+        ({}, "not installed", "scripts/docker-engine"),
+        ({"docker version": (1, "permission denied while trying to connect")}, "not to you", "usermod -aG docker"),
+        ({"docker version": (1, "Cannot connect to the Docker daemon")}, "no engine answers", "systemctl start"),
+        ({"docker version": (124, "docker did not answer within 10 s")}, "no engine answers", "systemctl start"),
+        ({"docker version": (0, "26.1.5"), "docker compose": (1, "not a docker command")}, "missing", "compose"),
+        ({"docker version": (0, "26.1.5"), "docker compose": (0, "2.26.1")}, "2.26.1", ""),
+    ],
+)
+def test_docker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]], value: str, advice: str
+) -> None:
+    answer(monkeypatch, answers)
+    last = doctor.docker(tmp_path)[-1]
+    assert value in last.value
+    assert advice in last.advice
+    assert bool(advice) == bool(last.advice)
+
+
+def test_a_container_needs_no_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, {})
+    (tmp_path / ".dockerenv").touch()
+    assert doctor.docker(tmp_path) == [Finding("docker", "not needed: this is a container")]
+
+
+CARD = (0, "NVIDIA H200, 570.86.15, 143771 MiB")
+
+
+@pytest.mark.parametrize(
+    ("answers", "value", "level"),
+    [
+        ({}, "none found", "ok"),
+        ({"nvidia-smi": (9, "NVIDIA-SMI has failed")}, "none found", "ok"),
+        ({"nvidia-smi": CARD, "import torch": (1, "ModuleNotFoundError")}, "torch is not installed", "advice"),
+        ({"nvidia-smi": CARD, "import torch": (0, "- False 0.0 0.0")}, "built for CPUs", "advice"),
+        ({"nvidia-smi": CARD, "import torch": (0, "13.0 False 0.0 0.0")}, "cannot use it", "advice"),
+        (
+            {"nvidia-smi": CARD, "import torch": (0, "13.0 True 9.0 7.5")},
+            "1 x NVIDIA H200, driver 570.86.15; torch uses it with CUDA 13.0",
+            "ok",
+        ),
+    ],
+)
+def test_gpu(monkeypatch: pytest.MonkeyPatch, answers: dict[str, tuple[int, str]], value: str, level: str) -> None:
+    answer(monkeypatch, answers)
+    finding = doctor.gpu()
+    assert value in finding.value
+    assert finding.level == level
+    assert bool(finding.advice) == (level != "ok")
+
+
+@pytest.mark.parametrize(
+    ("driver", "cuda", "advice"),
+    [
+        ("570.86.15", "13.0 False 0.0 0.0", "CUDA 13.0 needs driver 580 or newer: update it, with Docker on the host"),
+        ("580.65.06", "13.0 False 0.0 0.0", "whether CUDA_VISIBLE_DEVICES hides the GPU"),
+        ("570.86.15", "12.8 False 0.0 0.0", "whether CUDA_VISIBLE_DEVICES hides the GPU"),
+        ("580.65.06", "13.0 True 7.0 7.5", "its compute capability is 7, and torch's code for CUDA 13.0 begins at 7.5"),
+    ],
+)
+def test_a_gpu_that_torch_cannot_use_is_told_why(
+    monkeypatch: pytest.MonkeyPatch, driver: str, cuda: str, advice: str
+) -> None:
+    answer(monkeypatch, {"nvidia-smi": (0, f"Tesla V100, {driver}, 32768 MiB"), "import torch": (0, cuda)})
+    finding = doctor.gpu()
+    assert finding.level == "advice"
+    assert advice in finding.advice
+    assert finding.data["usable"] is False
+
+
+def test_torch_is_asked_for_the_card_and_for_the_oldest_that_it_has_code_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cuda = SimpleNamespace(
+        is_available=lambda: True,
+        get_device_capability=lambda: (9, 0),
+        get_arch_list=lambda: ["sm_120", "sm_75", "sm_90a", "compute_120"],
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, version=SimpleNamespace(cuda="13.0")))
+    exec(doctor._CUDA_PROBE, {})
+    monkeypatch.setattr(doctor, "_python", lambda code: (0, capsys.readouterr().out.strip()))
+    assert doctor._torch_cuda() == ("13.0", True, 9.0, 7.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [
+        ("numpy<3,>=1.26", Requirement("numpy", (), "", "", "numpy<3,>=1.26")),
+        ('torch==2.13.0; extra == "train"', Requirement("torch", (), "2.13.0", "train", "torch==2.13.0")),
+        (
+            "pufferlib[atari,test] ; extra == 'dev'",
+            Requirement("pufferlib", ("atari", "test"), "", "dev", "pufferlib[atari,test]"),
+        ),
+    ],
+)
+def test_requirements(text: str, parsed: Requirement) -> None:
+    assert Requirement.parse(text) == parsed
+
+
+def extra(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], import_error: str = "") -> Finding:
+    """The finding for an extra that wants wing==1.2 and tail, with these ``versions`` installed."""
+    monkeypatch.setattr(extras, "version_of", lambda name: versions.get(name, ""))
+    monkeypatch.setattr(doctor, "_import_error", lambda *_: import_error)
+    wanted = [Requirement.parse("wing==1.2"), Requirement.parse("tail")]
+    monkeypatch.setattr(extras, "required", lambda _: wanted)
+    return doctor.extra("fly", {"wing": "wing"})
+
+
+def test_extras(monkeypatch: pytest.MonkeyPatch) -> None:
+    complete = extra(monkeypatch, {"wing": "1.2+cpu", "tail": "9"})
+    assert (complete.level, complete.value, complete.advice) == ("ok", "wing 1.2+cpu, tail 9", "")
+    missing = extra(monkeypatch, {"wing": "1.2"})
+    assert (missing.level, missing.value, missing.advice) == ("absent", "not installed: tail", "puffer install fly")
+    moved = extra(monkeypatch, {"wing": "1.3", "tail": "9"})
+    assert moved.level == "advice"
+    assert moved.advice == "tested with wing 1.2: puffer install fly"
+    broken = extra(monkeypatch, {"wing": "1.2", "tail": "9"}, "ImportError: libGL.so.1")
+    assert (broken.level, broken.value) == ("advice", "ImportError: libGL.so.1")
+    assert broken.advice == "pip install --force-reinstall wing==1.2 tail"  # never pufferlib itself
+
+
+def test_what_is_not_installed_is_one_line_and_developers_tools_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "version_of", lambda name: "" if name in ("ray", "pyboy", "uv", "pytest") else "1")
+    monkeypatch.setattr(doctor, "in_image", lambda: False)
+    monkeypatch.setattr(doctor, "_import_error", lambda *_: "")
+    found = {finding.name: finding for finding in doctor.packages()}
+    assert found["extras"].level == "absent"
+    assert found["extras"].value == "2 not installed: ray, pokemon-red"
+    assert found["extras"].advice.startswith("puffer install NAME brings one")
+    assert found["extras"].data == {"ray": {"versions": {"ray": ""}}, "pokemon-red": {"versions": {"pyboy": ""}}}
+    assert {"extra [train]", "extra [atari]"} <= found.keys()
+    assert not found.keys() & {f"extra [{name}]" for name in ("ray", "pokemon-red", "test", "lint", "lock", "dev")}
+    monkeypatch.setattr(doctor, "in_image", lambda: True)
+    assert doctor.packages()[-1].advice == "the images tank and tank-full have more"
+
+
+def test_imports_are_tried_in_another_process() -> None:
+    assert doctor._import_error("json", "pufferlib._native") == ""
+    assert "No module named 'absent_module'" in doctor._import_error("absent_module")
+    assert doctor._import_error("os; os.abort()").startswith("import ended with exit code")
+
+
+def test_commands_that_fail_to_start_or_to_end() -> None:
+    assert doctor._run("/absent/program")[0] == 127
+    code, output = doctor._run(sys.executable, "-c", "import time; time.sleep(9)", timeout_s=0.05)
+    assert code == 124
+    assert "did not answer" in output
+
+
+def test_this_machine_is_usable(tmp_path: Path) -> None:
+    findings = doctor.examine(tmp_path)
+    assert doctor.usable(findings), [finding for finding in findings if finding.level == "problem"]
+    names = [finding.name for finding in findings]
+    assert len(names) == len(set(names))
+    assert {"python", "cores", "memory", "docker", "GPU", "numpy", "extra [train]"} <= set(names)
+    assert all(finding.advice for finding in findings if finding.level != "ok")
+
+
+def test_a_problem_makes_it_unusable() -> None:
+    assert doctor.usable([Finding("a", "b", "advice", "c")])
+    assert not doctor.usable([Finding("a", "b", "problem", "c")])
+
+
+def test_extras_of_nothing_but_extras_are_no_finding() -> None:
+    findings = doctor.packages()
+    assert all(finding.value for finding in findings)
+    names = {finding.name for finding in findings}
+    assert "extra [train]" in names
+    assert "extra [common]" not in names

@@ -1,0 +1,43 @@
+"""The usable cores: affinity, and the quota of control groups of both versions."""
+
+import os
+
+import pytest
+
+from pufferlib.machine.cpus import usable_cpus
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A machine with 8 cores whose control groups are files that the test writes."""
+
+    def build(membership, files):
+        files = {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
+        for name, text in {"proc/self/cgroup": membership, **files}.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+        return usable_cpus(tmp_path)
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    return build
+
+
+@pytest.mark.parametrize(
+    ("membership", "files", "expected"),
+    [
+        ("0::/\n", {}, 8),
+        ("0::/\n", {"cpu.max": "max 100000\n"}, 8),
+        ("0::/\n", {"cpu.max": "250000 100000\n"}, 2),
+        ("0::/\n", {"cpu.max": "50000 100000\n"}, 1),
+        ("0::/\n", {"cpu.max": "3200000 100000\n"}, 8),
+        ("0::/a/b\n", {"a/cpu.max": "300000 100000\n", "a/b/cpu.max": "max 100000\n"}, 3),
+        ("4:cpu,cpuacct:/a\n", {"cpu/a/cpu.cfs_quota_us": "400000\n", "cpu/a/cpu.cfs_period_us": "100000\n"}, 4),
+        ("4:cpu:/\n3:memory:/\n", {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8),
+    ],
+)
+def test_quota(machine, membership, files, expected):
+    assert machine(membership, files) == expected
+
+
+def test_without_control_groups(tmp_path):
+    assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))

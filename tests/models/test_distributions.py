@@ -1,0 +1,104 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
+from torch.distributions import Categorical as TorchCategorical
+from torch.distributions import Normal
+
+from pufferlib.errors import APIUsageError
+from pufferlib.models.distributions import action_distribution
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+SPACES = [
+    Discrete(4),
+    Discrete(3, start=-1),
+    MultiDiscrete([2, 5]),
+    MultiDiscrete([[2, 3], [4, 5]]),
+    Box(-2, 2, (3,), np.float32),
+    Box(-2, 2, (), np.float32),
+    Box(-1, 1, (2, 2), np.float64),
+    Box(-100, 100, (2,), np.int8),
+    Box(np.array([[3], [-2]]), np.array([[9], [2**15]]), dtype=np.int64),
+]
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_samples_fit_the_space_with_any_leading_shape(space):
+    distribution = action_distribution(space)
+    params = torch.randn(5, 6, distribution.num_params, generator=generator())
+    for actions in (distribution.sample(params, generator()), distribution.mode(params)):
+        assert actions.shape == (5, 6, *space.shape)
+        assert actions.dtype == distribution.dtype
+        env_actions = distribution.to_env(actions[0])
+        assert env_actions.dtype == (space.dtype if isinstance(space, Box) else np.int32)
+        for action in env_actions:
+            sample = np.asarray(action, space.dtype)
+            assert space.contains(int(sample) if isinstance(space, Discrete) else sample)
+        assert distribution.log_prob(params, actions).shape == (5, 6)
+    assert distribution.entropy(params).shape == (5, 6)
+
+
+def test_categorical_agrees_with_torch():
+    distribution = action_distribution(MultiDiscrete([2, 5]))
+    params = torch.randn(100, 7, generator=generator())
+    actions = distribution.sample(params, generator())
+    parts = [TorchCategorical(logits=params[:, :2]), TorchCategorical(logits=params[:, 2:])]
+    expected = parts[0].log_prob(actions[:, 0]) + parts[1].log_prob(actions[:, 1])
+    assert torch.allclose(distribution.log_prob(params, actions), expected, atol=1e-6)
+    assert torch.allclose(distribution.entropy(params), parts[0].entropy() + parts[1].entropy(), atol=1e-6)
+
+
+def test_gaussian_agrees_with_torch():
+    distribution = action_distribution(Box(-1, 1, (3,), np.float32))
+    params = torch.randn(100, 6, generator=generator())
+    actions = distribution.sample(params, generator())
+    normal = Normal(params[:, :3], params[:, 3:].exp())
+    assert torch.allclose(distribution.log_prob(params, actions), normal.log_prob(actions).sum(-1), atol=1e-4)
+    assert torch.allclose(distribution.entropy(params), normal.entropy().sum(-1), atol=1e-5)
+
+
+def test_categorical_samples_with_the_right_frequencies():
+    logits = torch.tensor([0.1, 0.2, 0.7]).log().repeat(200_000, 1)
+    actions = action_distribution(Discrete(3)).sample(logits, generator())
+    frequencies = torch.bincount(actions, minlength=3) / len(actions)
+    assert frequencies.tolist() == pytest.approx([0.1, 0.2, 0.7], abs=0.005)
+
+
+def test_gaussian_samples_with_the_right_moments():
+    params = torch.tensor([1.0, math.log(0.5)]).repeat(200_000, 1)
+    actions = action_distribution(Box(-1, 1, (1,), np.float32)).sample(params, generator())
+    assert actions.mean().item() == pytest.approx(1.0, abs=0.01)
+    assert actions.std().item() == pytest.approx(0.5, abs=0.01)
+
+
+def test_environments_get_bounded_actions_and_offsets():
+    gaussian = action_distribution(Box(-1, 1, (1,), np.float32))
+    assert gaussian.to_env(torch.tensor([[-3.0], [0.5]])).tolist() == [[-1.0], [0.5]]
+    discrete = action_distribution(Discrete(3, start=5))
+    assert discrete.to_env(torch.tensor([0, 2])).tolist() == [5, 7]
+
+
+def test_the_same_generator_gives_the_same_actions():
+    distribution = action_distribution(Discrete(5))
+    params = torch.zeros(50, 5)
+    assert torch.equal(distribution.sample(params, generator(3)), distribution.sample(params, generator(3)))
+    assert not torch.equal(distribution.sample(params, generator(3)), distribution.sample(params, generator(4)))
+
+
+@pytest.mark.parametrize(
+    ("space", "todo"),
+    [
+        (MultiBinary(3), "wrap it with pufferlib.emulation"),
+        (Box(-(2**63), 2**63 - 1, (2,), np.int64), f"65536 values altogether, got {2**65} in .*; give it smaller"),
+    ],
+    ids=str,
+)
+def test_other_spaces_are_refused(space, todo):
+    with pytest.raises(APIUsageError, match=f"action_distribution: .*{todo}"):
+        action_distribution(space)

@@ -1,0 +1,113 @@
+import math
+import pickle
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Text, Tuple
+
+from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.models.encoders import Features
+
+
+class Described:
+    """What a policy reads of an environment."""
+
+    def __init__(self, space, emulated=False):
+        self.single_observation_space, self.emulated = space, emulated
+
+
+class Shows(gymnasium.Env):
+    """Its only observation is ``value``."""
+
+    action_space = Discrete(2)
+
+    def __init__(self, space, value):
+        self.observation_space, self.value = space, value
+
+    def reset(self, seed=None, options=None):
+        return self.value, {}
+
+
+def native(space, *rows):
+    return Features(Described(space))(torch.from_numpy(np.array(rows, space.dtype))).tolist()
+
+
+def emulated(space, value):
+    """The features of ``value``, which are the same where the environment is in a worker."""
+    env = GymnasiumPufferEnv(Shows(space, value))
+    observation, _ = env.reset()
+    rows = torch.from_numpy(np.array(observation)[None])
+    description = Described(env.single_observation_space, pickle.loads(pickle.dumps(env.emulated)))
+    assert torch.equal(Features(description)(rows), Features(env)(rows))
+    return Features(env)(rows)[0].tolist()
+
+
+def test_real_numbers_and_booleans_stay():
+    assert native(Box(-9, 9, (2,), np.float64), [-7.5, 3.0]) == [[-7.5, 3.0]]
+    assert native(Box(0, 1, (2, 1), np.bool_), [[True], [False]]) == [[1.0, 0.0]]
+    assert native(Box(0, 1, (2,), np.uint8), [0, 1]) == [[0.0, 1.0]]
+
+
+def test_integers_of_few_values_are_labels():
+    # a float for each value but the lowest, -1: the 0s, the 1s, the 2s
+    assert native(Box(-1, 2, (2,), np.int8), [-1, 0], [1, 2]) == [[0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 1]]
+    assert native(Box(0, 31, (1,), np.int64), [31]) == [[0.0] * 30 + [1.0]]
+
+
+def test_labels_that_would_take_too_much_room_are_amounts():
+    assert Features(Described(Box(0, 2, (32, 32), np.uint8))).size == 2048
+    assert native(Box(0, 2, (1025,), np.uint8), [2] * 1025) == [[1.0] * 1025]
+    assert native(Box(0, 32, (2,), np.uint8), [16, 32]) == [[0.5, 1.0]]
+
+
+def test_a_single_integer_is_a_label_up_to_thousands_of_values():
+    features = emulated(Discrete(500, start=3), 4)
+    assert features == [1.0] + [0.0] * 498
+    assert emulated(Discrete(10_000), 5_000) == [pytest.approx(5_000 / 9_999)]
+
+
+def test_many_values_are_scaled_by_their_space():
+    assert native(Box(0, 255, (2, 2), np.uint8), [[0, 51], [102, 255]]) == [pytest.approx([0.0, 0.2, 0.4, 1.0])]
+    assert native(Box(-400, 200, (2,), np.int16), [-400, 200]) == [[-1.0, 0.5]]
+
+
+def test_integers_without_bounds_become_logarithms():
+    space = Box(np.iinfo(np.int64).min, np.iinfo(np.int64).max, (3,), np.int64)
+    expected = [-math.log(3), 0.0, math.log(1 + 2**40)]
+    assert native(space, [-2, 0, 2**40]) == [pytest.approx(expected)]
+
+
+def test_every_leaf_of_a_structure_is_encoded_by_its_own_space():
+    space = Dict(
+        {
+            "image": Box(0, 255, (2,), np.uint8),
+            "number": Box(-1, 1, (1,), np.float32),
+            "cells": Box(0, 2, (2,), np.uint8),
+            "state": Tuple([Discrete(3, start=5), MultiBinary(2)]),
+            "gold": Box(0, 2**31 - 1, (), np.int32),
+            "none": Box(0, 9, (0, 2), np.int16),
+        }
+    )
+    value = {
+        "image": np.array([51, 255], np.uint8),
+        "number": np.array([-0.5], np.float32),
+        "cells": np.array([1, 2], np.uint8),
+        "state": (7, np.array([1, 0], np.int8)),
+        "gold": np.array(19, np.int32),
+        "none": np.zeros((0, 2), np.int16),
+    }
+    # by key: cells, gold, image, none, number, state
+    expected = [1, 0, 0, 1, math.log(20), 0.2, 1.0, -0.5, 0, 1, 1, 0]
+    assert emulated(space, value) == pytest.approx(expected)
+
+
+def test_leaves_of_one_dtype_keep_their_own_bounds():
+    space = Tuple([Discrete(3), Box(0, 1000, (2,), np.int32)])
+    assert emulated(space, (2, np.array([500, 0], np.int32))) == [0.0, 1.0, 0.5, 0.0]
+    assert emulated(MultiDiscrete([3, 2]), np.array([2, 1])) == [0.0, 1.0, 1.0, 0.0]
+
+
+def test_texts_are_a_length_and_codes():
+    assert emulated(Text(4, charset="ab"), "ab") == pytest.approx([0, 1, 0, 0, 97 / 98, 1.0, 0.0, 0.0])

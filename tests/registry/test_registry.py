@@ -1,0 +1,161 @@
+"""Names to environments: what make, env_creator and list_envs accept, and what they say of the rest."""
+
+import pickle
+import subprocess
+import sys
+import types
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+import pufferlib
+from pufferlib import registry
+from pufferlib.bindings import atari
+from pufferlib.registry.facts import all_facts
+
+
+def test_list_envs_names_ocean_first_then_the_bindings() -> None:
+    names = pufferlib.list_envs()
+    assert {"breakout", "pong", "squared", "atari/pong", "atari/space_invaders"} <= set(names)
+    plain = [name for name in names if "/" not in name]
+    bound = [name for name in names if "/" in name]
+    assert names == sorted(plain) + sorted(bound)
+    assert len(names) == len(set(names))
+
+
+def test_make_makes_an_ocean_environment() -> None:
+    env = pufferlib.make("squared", num_envs=3, seed=1)
+    assert isinstance(env, pufferlib.PufferEnv)
+    assert env.num_agents == 3
+    env.close()
+
+
+def test_make_makes_an_environment_of_a_binding() -> None:
+    env = pufferlib.make("atari/pong", stack=2)
+    assert env.single_observation_space.shape == (2, 84, 84)
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["squared", "puffer_squared"])
+def test_ocean_names_may_carry_the_prefix(name: str) -> None:
+    env = pufferlib.env_creator(name)(num_envs=2)
+    assert env.num_agents == 2
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["squared", "atari/breakout"])
+def test_creators_survive_pickling(name: str) -> None:
+    creator = pufferlib.env_creator(name)
+    env, copy = creator(), pickle.loads(pickle.dumps(creator))()
+    assert type(copy) is type(env)
+    assert copy.single_observation_space == env.single_observation_space
+    env.close()
+    copy.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("breakou", "breakout"),
+        ("Pong", "pong"),
+        ("puffer_squard", "squared"),
+        ("atari/spaceinvaders", "atari/space_invaders"),
+        ("atary/pong", "atari/pong"),
+        ("PongNoFrameskip-v4", "atari/pong"),
+        ("ALE/SpaceInvaders-v5", "atari/space_invaders"),
+        ("Breakout-ramDeterministic-v4", "atari/breakout"),
+        ("HalfCheetah-v4", "mujoco/HalfCheetah-v5"),
+        ("CartPole-v0", "classic/CartPole-v1"),
+        ("procgen:bigfish", "procgen/bigfish"),
+    ],
+)
+def test_an_unknown_name_gets_the_nearest(name: str, suggestion: str) -> None:
+    with pytest.raises(pufferlib.UnknownNameError, match=f"unknown environment '{name}'.*'{suggestion}'"):
+        pufferlib.make(name)
+
+
+@pytest.mark.parametrize("name", ["", "/", "atari/", "atari", "qqqqqq", "qqqqqq/pong", "puffer_puffer_pong"])
+def test_a_name_that_is_no_environment_is_refused(name: str) -> None:
+    with pytest.raises(pufferlib.UnknownNameError, match=r"pufferlib\.env_creator: unknown environment"):
+        pufferlib.env_creator(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nethack/qqqqqq", r"; known: nethack/\S+, nethack/[^/]+, nethack/"),
+        ("nethack", "nethack has 9 of them, for example nethack/NetHackScore-v0; puffer list nethack shows all"),
+        ("atari/", "atari has 104 of them, for example atari/breakout"),
+    ],
+)
+def test_whoever_names_a_binding_is_shown_its_environments(name: str, message: str) -> None:
+    with pytest.raises(pufferlib.UnknownNameError, match=message):
+        pufferlib.make(name)
+
+
+def test_the_message_stays_short_when_nothing_is_near() -> None:
+    with pytest.raises(pufferlib.UnknownNameError) as error:
+        pufferlib.make("qqqqqq")
+    assert len(str(error.value)) < 300
+
+
+def test_ocean_names_load_no_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(registry, "_binding", loaded.append)
+    assert callable(pufferlib.env_creator("squared"))
+    assert loaded == []
+
+
+def test_listing_loads_no_package_behind_a_binding() -> None:
+    code = "import sys, pufferlib; pufferlib.list_envs(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    behind = {module for facts in all_facts().values() for module in facts.modules} - {"gymnasium", "pettingzoo"}
+    assert {"torch", "pygame", "cv2", *behind} & {*done.stdout.split()} == set()
+
+
+def test_every_module_of_the_package_is_a_binding() -> None:
+    files = {path.stem for path in Path(atari.__file__).parent.parent.iterdir() if not path.stem.startswith("_")}
+    assert set(registry._bindings()) == files
+
+
+@pytest.mark.parametrize("binding", registry._bindings())
+def test_a_binding_offers_names_and_creators(binding: str) -> None:
+    module = registry._binding(binding)
+    assert binding in all_facts(), "every binding has a binding.toml"
+    names = module.names()
+    assert isinstance(names, tuple)
+    assert list(names) == sorted(set(names))
+    assert callable(module.env_creator(names[0]))
+    facts = all_facts()[binding]
+    assert {facts.example, *facts.conformance} <= set(names)
+    with pytest.raises(pufferlib.UnknownNameError):
+        module.env_creator("qqqqqq")
+    assert module.__doc__
+
+
+def test_a_policy_of_the_binding_comes_before_those_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="the train extra is not installed")
+    from pufferlib.models import Default, make_policy
+
+    class Wide(Default):
+        pass
+
+    module = types.ModuleType("pufferlib.bindings.atari.policy")
+    vars(module).update(__all__=["Default", "Wide"], Default=Wide, Wide=Wide)
+    module.__spec__ = ModuleSpec(module.__name__, None)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    found = registry.policies("atari/pong")
+    assert found is module
+    env = pufferlib.make("squared")
+    for name in found.__all__:
+        policy = make_policy(env, name, hidden_size=32, more=found)
+        assert type(policy) is Wide
+        assert policy.hidden_size == 32
+        assert isinstance(policy, torch.nn.Module)
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["squared", "atari/pong", "qqqqqq/pong"])
+def test_an_environment_without_a_policy_of_its_own_has_none(name: str) -> None:
+    assert registry.policies(name) is None

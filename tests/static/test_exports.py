@@ -1,0 +1,125 @@
+"""The public names, and what importing them costs."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from inspect import ismodule
+from pathlib import Path
+
+import pytest
+
+import pufferlib
+
+# What users may import from pufferlib itself. A name is only added here, never taken away.
+PUBLIC = {
+    "APIUsageError",
+    "BindingMissing",
+    "ClipAction",
+    "EpisodeStats",
+    "GymToGymnasium",
+    "InvalidAgentError",
+    "MeanOverAgents",
+    "MultiagentEpisodeStats",
+    "PettingZooTruncatedWrapper",
+    "PufferEnv",
+    "PufferError",
+    "ResizeObservation",
+    "UnknownNameError",
+    "WorkerError",
+    "__version__",
+    "env_creator",
+    "list_envs",
+    "make",
+    "set_buffers",
+}
+
+
+def modules_of(package):
+    """Dotted names of all modules of a package, found by their files."""
+    root = Path(importlib.import_module(package).__file__).parent
+    for path in root.rglob("*.py"):
+        inside = path.relative_to(root).with_suffix("").parts
+        if inside[-1] != "__main__":
+            yield ".".join((package, *(name for name in inside if name != "__init__")))
+
+
+MODULES = sorted({*modules_of("pufferlib"), *modules_of("pufferlib.bindings")})
+# These import what they wrap, which need not be installed, and takes long to import.
+ADAPTORS = [name for name in MODULES if name.startswith("pufferlib.bindings.") and name.count(".") > 2]
+
+
+def loaded_by(statement):
+    """Names of the modules that a fresh interpreter has after ``statement``."""
+    code = f"{statement}\nimport sys\nprint(*sys.modules)"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_public_names():
+    assert set(pufferlib.__all__) == PUBLIC
+    assert set(pufferlib.__all__) - {"__version__"} == set(pufferlib._HOME)
+    assert set(dir(pufferlib)) == PUBLIC | pufferlib._MODULES
+
+
+@pytest.mark.parametrize("name", sorted(pufferlib._HOME))
+def test_names_come_from_their_home(name):
+    home = importlib.import_module(f"pufferlib.{pufferlib._HOME[name]}")
+    assert getattr(pufferlib, name) is getattr(home, name)
+    assert name in home.__all__
+
+
+def test_unknown_names():
+    with pytest.raises(AttributeError, match="module 'pufferlib' has no attribute 'Puffer'"):
+        pufferlib.Puffer  # noqa: B018
+
+
+@pytest.mark.parametrize("name", sorted({*MODULES} - {*ADAPTORS}))
+def test_every_exported_name_exists(name):
+    module = importlib.import_module(name)
+    exported = getattr(module, "__all__", None)
+    if exported is None:
+        public = [name for name, value in vars(module).items() if name[0] != "_" and not ismodule(value)]
+        assert not public, f"{name} has no __all__ for {public}"
+        return
+    assert sorted(set(exported)) == sorted(exported)
+    for export in exported:
+        assert getattr(module, export, None) is not None, f"{name}.__all__ has {export}"
+
+
+@pytest.mark.parametrize("name", ADAPTORS)
+def test_every_exported_name_of_an_adaptor_is_defined(name):
+    binding, *inside = name.removeprefix("pufferlib.bindings.").split(".")
+    folder = Path(importlib.import_module(f"pufferlib.bindings.{binding}").__file__).parent
+    file = folder.joinpath(*inside)
+    body = ast.parse((file / "__init__.py" if file.is_dir() else file.with_suffix(".py")).read_text()).body
+    assigned = {node.targets[0].id: node.value for node in body if isinstance(node, ast.Assign)}
+    defined = {*assigned, *(node.name for node in body if hasattr(node, "name"))}
+    exported = (
+        ast.literal_eval(assigned["__all__"]) if defined else []
+    )
+    assert exported == sorted(set(exported))
+    assert set(exported) <= defined
+
+
+def test_import_loads_nothing_else():
+    loaded = loaded_by("import pufferlib")
+    assert {name for name in loaded if name.startswith("pufferlib")} == {"pufferlib"}
+    assert not loaded & {"numpy", "torch", "gymnasium", "pettingzoo"}
+
+
+@pytest.mark.parametrize("module", ["vector", "emulation", "wrappers", "ocean", "registry", "testing"])
+def test_environments_and_workers_load_no_torch(module):
+    assert "torch" not in loaded_by(f"import pufferlib.{module}")
+
+
+def test_import_leaves_no_trace(tmp_path):
+    code = (
+        "import signal, warnings\n"
+        "before = signal.getsignal(signal.SIGINT), list(warnings.filters)\n"
+        "import pufferlib, pufferlib.emulation, pufferlib.vector\n"
+        "assert before[0] is signal.getsignal(signal.SIGINT)\n"
+        "assert not [f for f in warnings.filters if f not in before[1] and 'pufferlib' in str(f)]\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(tmp_path.iterdir()) == []

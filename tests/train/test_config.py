@@ -1,0 +1,131 @@
+import dataclasses
+import datetime
+import math
+import re
+import tomllib
+from importlib import resources
+
+import pytest
+
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.train.config import Config, EvalConfig, TrainConfig, load_config
+
+
+def test_own_file_overrides_defaults_and_flags_override_both():
+    config = load_config("breakout", {"train.total_timesteps": 5, "env.num_envs": 3})
+    assert config.env_name == "breakout"
+    assert config.env["num_envs"] == 3
+    assert config.train.total_timesteps == 5
+    assert load_config("breakout").env["num_envs"] == 512
+    assert load_config("puffer_breakout") == load_config("breakout")
+
+
+def test_a_binding_has_one_file_for_all_its_games():
+    config = load_config("atari/pong")
+    assert config.env_name == "atari/pong"
+    assert config.policy.name == "NatureCNN"
+    assert load_config("atari/breakout").policy == config.policy
+
+
+def test_an_environment_without_a_file_gets_the_defaults():
+    config = load_config("nothing/known")
+    assert config.train == TrainConfig()
+    assert config.eval == EvalConfig()
+
+
+def test_default_toml_says_what_the_dataclasses_say():
+    text = (resources.files("pufferlib.train") / "default.toml").read_text()
+    defaults = dataclasses.asdict(Config("x"))
+    for section, values in tomllib.loads(text).items():
+        for key, value in values.items():
+            assert defaults[section][key] == value, f"{section}.{key}"
+
+
+def test_saved_settings_come_back_equal(tmp_path):
+    config = load_config(
+        "breakout", {"train.learning_rate": 1e-05, "env.words": ['say "hi"\n', "ü"], "env.deep": {"a": 1.5}}
+    )
+    config.save(tmp_path / "config.toml")
+    assert Config.load(tmp_path / "config.toml") == config
+
+
+def test_settings_that_json_writes_otherwise_than_toml_come_back_equal(tmp_path):
+    env = {"env.word": "\x7f \U0001f421 é", "env.a key": 1, "env.list": [{"b": [-math.inf]}]}
+    overrides = {"train.max_grad_norm": math.inf, **env}
+    config = load_config("breakout", overrides)
+    config.save(tmp_path / "config.toml")
+    assert Config.load(tmp_path / "config.toml") == config
+
+
+def test_a_keyword_that_no_file_can_hold_is_refused(tmp_path):
+    config = load_config("breakout", {"env.day": datetime.date(2026, 11, 21)})
+    with pytest.raises(APIUsageError, match=r"env\.day must be a string, a number, .* got datetime\.date"):
+        config.save(tmp_path / "config.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("train.horizon", -1, "at least 0"),
+        ("train.minibatch_size", -64, "at least 0"),
+        ("train.update_epochs", -1, "at least 0"),
+        ("train.num_threads", 0, "at least 1"),
+        ("train.learning_rate", -0.1, "at least 0"),
+        ("train.learning_rate", math.nan, "at least 0"),
+        ("train.gamma", 1.5, "from 0 to 1"),
+        ("train.adam_beta1", 1.0, "from 0 to 0.999999"),
+        ("train.seed", 2**70, "from 0 to 9223372036854775807"),
+        ("train.reward_scale", math.nan, "a number"),
+        ("policy.num_layers", 0, "at least 1"),
+        ("eval.episodes", 0, "at least 1"),
+        ("train.horizon", 10**20, "from 0 to 2147483647"),
+        ("train.total_timesteps", 10**20, "from 0 to 9223372036854775807"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(name, value, allowed):
+    with pytest.raises(APIUsageError, match=re.escape(f"{name} must be {allowed}")):
+        load_config("breakout", {name: value})
+
+
+def test_an_int_will_do_for_a_float_and_none_unsets():
+    config = load_config("breakout", {"train.learning_rate": 1, "vec.num_workers": None})
+    assert isinstance(config.train.learning_rate, float)
+    assert config.vec.num_workers is None
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error", "message"),
+    [
+        ({"train.lerning_rate": 1.0}, UnknownNameError, "did you mean 'learning_rate'"),
+        ({"train.lr": 1.0}, UnknownNameError, r"\[train\]: unknown key 'lr'; did you mean 'learning_rate'"),
+        ({"train.hidden_size": 1}, UnknownNameError, "did you mean 'policy.hidden_size'"),
+        ({"trian.seed": 1}, UnknownNameError, "did you mean 'train'"),
+        ({"train.seed": 1.5}, APIUsageError, r"train\.seed must be int, got 1\.5 \(float\)"),
+        ({"train.seed": True}, APIUsageError, r"train\.seed must be int, got True \(bool\)"),
+        ({"vec.num_workers": "two"}, APIUsageError, "must be int or unset, got 'two'"),
+        ({"seed": 1}, APIUsageError, "a key must be section.name, got 'seed'"),
+    ],
+)
+def test_wrong_keys_and_types_are_refused(overrides, error, message):
+    with pytest.raises(error, match=message):
+        load_config("breakout", overrides)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("env_name = ", "is not valid TOML"),
+        ("[train]\nseed = 1\n", "env_name must be a string, got None"),
+        ('env_name = "a"\ntrain = 3\n', "train must be a table of settings, got 3"),
+        ('env_name = "é"\n', r"config\.toml: is not valid TOML: 'utf-8' codec can't decode .*; save it as UTF-8"),
+    ],
+)
+def test_wrong_files_are_refused(tmp_path, text, message):
+    (tmp_path / "config.toml").write_text(text, "latin-1")
+    with pytest.raises(APIUsageError, match=message):
+        Config.load(tmp_path / "config.toml")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(APIUsageError, match=r"nowhere\.toml: cannot be read"):
+        Config.load(tmp_path / "nowhere.toml")

@@ -1,0 +1,316 @@
+"""Every argument of vector.make: the call forms, what "auto" chooses, and the sentence for each mistake."""
+
+import functools
+import inspect
+import pickle
+
+import gymnasium
+import numpy as np
+import pytest
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.buffers import allocate
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.vector import factory
+from pufferlib.vector.arguments import Cores
+from pufferlib.vector.env_runner import EnvGroup
+from pufferlib.vector.specs import VectorPlan
+
+
+class Env(pufferlib.PufferEnv):
+    """One agent; observes how often it has acted."""
+
+    def __init__(self, num_envs=1, size=1, buf=None):
+        self.single_observation_space = gymnasium.spaces.Box(low=0, high=1e6, shape=(size,))
+        self.single_action_space = gymnasium.spaces.Discrete(3)
+        self.num_agents = num_envs
+        super().__init__(buf)
+
+    def reset(self, seed=None):
+        self.observations[:] = 0
+        return self.observations, []
+
+    def step(self, actions):
+        self.observations += 1
+        return self.observations, self.rewards, self.terminals, self.truncations, []
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def plan_of(monkeypatch):
+    """The plan that a call of make with Multiprocessing leads to, on a machine with four cores."""
+
+    class Planned(Exception):  # noqa: N818 - not an error
+        pass
+
+    class Recorder(pufferlib.vector.Multiprocessing):
+        _cores = Cores(lambda: 4, "usable cores")
+
+        def _start(self, plan):
+            raise Planned(plan)
+
+    monkeypatch.setitem(factory.BACKENDS, "Recorder", Recorder)
+
+    def call(**kwargs) -> VectorPlan:
+        with pytest.raises(Planned) as caught:
+            pufferlib.vector.make(Env, backend="Recorder", **kwargs)
+        return caught.value.args[0]
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "workers", "batch"),
+    [
+        ({"num_envs": 8}, 4, 8),
+        ({"num_envs": 6}, 3, 6),
+        ({"num_envs": 7}, 1, 7),
+        ({"num_envs": 1}, 1, 1),
+        ({"num_envs": 8, "num_workers": 2}, 2, 8),
+        ({"num_envs": 8, "num_workers": "auto", "batch_size": "auto"}, 4, 4),
+        ({"num_envs": 8, "num_workers": 2, "batch_size": "auto"}, 2, 4),
+        ({"num_envs": 8, "num_workers": 1, "batch_size": "auto"}, 1, 8),
+        ({"num_envs": 6, "batch_size": "auto"}, 3, 2),
+        ({"num_envs": 6, "batch_size": "auto", "zero_copy": False}, 3, 2),
+        ({"num_envs": 1, "batch_size": "auto"}, 1, 1),
+        ({"num_envs": 6, "batch_size": 3}, 2, 3),
+        ({"num_envs": 6, "batch_size": 4, "zero_copy": False}, 3, 4),
+        ({"num_envs": 16, "num_workers": 16, "overwork": True, "batch_size": 4}, 16, 4),
+        ({"num_envs": np.int64(4), "num_workers": np.int64(2)}, 2, 4),
+        ({"num_envs": 400, "num_workers": np.uint8(2), "batch_size": np.uint8(200)}, 2, 200),
+    ],
+)
+def test_workers_and_batches(plan_of, kwargs, workers, batch):
+    plan = plan_of(**kwargs)
+    assert (plan.num_workers, plan.batch_size, len(plan.envs)) == (workers, batch, kwargs["num_envs"])
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"num_envs": 0}, "num_envs must be at least 1, got 0"),
+        ({"num_envs": -3}, "num_envs must be at least 1, got -3"),
+        ({"num_envs": 2.0}, "num_envs must be an int, got 2.0"),
+        ({"num_envs": True}, "num_envs must be an int, got True"),
+        ({"seed": "7"}, "seed must be an int, got '7'"),
+        ({"num_workers": 0}, "num_workers must be at least 1, got 0"),
+        ({"num_workers": 1.5}, 'num_workers must be an int or "auto", got 1.5'),
+        ({"batch_size": "half"}, "batch_size must be an int or \"auto\", got 'half'"),
+        ({"num_envs": 4, "batch_size": 8}, "batch_size must be at most num_envs, got batch_size=8, num_envs=4"),
+        ({"num_envs": 4, "batch_size": 3}, "must be a multiple of .*; try batch_size=2 or 4"),
+        ({"zero_copy": 1}, "zero_copy must be True or False, got 1"),
+        ({"overwork": "yes"}, "overwork must be True or False, got 'yes'"),
+        ({"timeout_s": 0}, "timeout_s must be a number of seconds above 0, or None, got 0"),
+        ({"timeout_s": True}, "timeout_s must be a number of seconds above 0, or None, got True"),
+        ({"timeout_s": float("inf")}, "timeout_s must be a number of seconds above 0, or None, got inf"),
+        ({"on_crash": "resart"}, "unknown on_crash 'resart'; did you mean 'restart'"),
+        ({"autoreset": "nextstep"}, "unknown autoreset 'nextstep'; did you mean 'next_step'"),
+        ({"num_worker": 2}, "unknown keyword 'num_worker'; did you mean 'num_workers'"),
+        ({"num_env": 2}, "unknown keyword 'num_env'; did you mean 'num_envs'"),
+        ({"env_args": 3}, r"env_args must be a list or tuple, got 3 for environment 0; try \[3\]"),
+        ({"env_kwargs": [1]}, r"env_kwargs must be a dict, got \[1\] for environment 0; .*give lists of creators"),
+        ({"env_args": [1, 1, None]}, "env_args must end before buf, got 3 arguments for environment 0, of which"),
+        ({"env_kwargs": {"buf": None}}, "env_kwargs must not contain buf"),
+        ({"autoreset": "next_step"}, "autoreset must be 'same_step', which Env does by itself, got 'next_step'"),
+    ],
+)
+def test_wrong_arguments(backend, kwargs, message):
+    with pytest.raises(APIUsageError, match=message):
+        pufferlib.vector.make(Env, backend=backend, **{"num_envs": 2, "overwork": True, **kwargs})
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        (
+            {"num_envs": 10, "num_workers": 4},
+            "num_envs must be a multiple of num_workers, got num_envs=10, num_workers=4; try 8 or 12.",
+        ),
+        ({"num_envs": 2, "num_workers": 3}, "got num_envs=2, num_workers=3; try 3."),
+        (
+            {"num_envs": 8, "num_workers": 4, "batch_size": 3},
+            "batch_size must be a multiple of num_envs/num_workers=2, "
+            "got batch_size=3, num_envs=8, num_workers=4; try batch_size=2 or 4.",
+        ),
+        (
+            {"num_envs": 6, "num_workers": 6, "batch_size": 4},
+            "num_envs must be a multiple of batch_size for contiguous batches, got num_envs=6, batch_size=4; "
+            "try batch_size=3 or 6, or Multiprocessing with zero_copy=False.",
+        ),
+    ],
+)
+def test_sizes_that_do_not_fit(kwargs, message):
+    with pytest.raises(APIUsageError) as caught:
+        pufferlib.vector.make(Env, backend="Multiprocessing", overwork=True, **kwargs)
+    assert str(caught.value).endswith(message)
+
+
+def test_more_workers_than_cores():
+    cores = pufferlib.vector.usable_cpus()
+    with pytest.raises(
+        APIUsageError, match=rf"at most the {cores} usable cores, got num_workers={cores + 1}; .*overwork"
+    ):
+        pufferlib.vector.make(Env, num_envs=cores + 1, num_workers=cores + 1, backend="Multiprocessing")
+
+
+@pytest.mark.parametrize(
+    ("creators", "kwargs", "message"),
+    [
+        ([Env, Env], {"num_envs": 3}, "env_creators must have one entry per environment, got 2 entries and num_envs=3"),
+        ([Env, Env], {"num_envs": 2, "env_args": [[1]]}, "env_args must have one entry per environment, got 1 entries"),
+        ([Env, Env], {"num_envs": 2, "env_kwargs": {"size": 1}}, "env_kwargs must be a list with one entry per"),
+        ([Env, 3], {"num_envs": 2}, "an env_creator must be a class or function, got 3 for environment 1"),
+        ([], {"num_envs": 1}, "env_creators must have one entry per environment, got 0 entries"),
+        ("pong", {}, r"must be a class or function, got 'pong' .*; pass pufferlib.env_creator\('pong'\)"),
+        (Env(), {}, "an env_creator must be a class or function, .*; pass the class itself, not an instance"),
+    ],
+)
+def test_wrong_creators(creators, kwargs, message):
+    with pytest.raises(APIUsageError, match=message):
+        pufferlib.vector.make(creators, backend="Serial", **kwargs)
+
+
+@pytest.mark.parametrize("backend", ["Serail", "Native", int, None, 3, Env])
+def test_unknown_backend(backend):
+    with pytest.raises(UnknownNameError, match=r"vector.make: unknown backend .*(did you mean|known: Multiprocessing)"):
+        pufferlib.vector.make(Env, backend=backend)
+
+
+def test_native_takes_one_environment_and_says_how_to_have_more():
+    with pytest.raises(
+        APIUsageError, match=r'num_envs must be 1 .* got num_envs=4; give .*env_kwargs=\{"num_envs": 4\}, or choose'
+    ):
+        pufferlib.vector.make(Env, num_envs=4)
+    for creator in (
+        env_that_ignores_buf,
+        lambda **kwargs: Env(**kwargs),
+        functools.partial(pufferlib.emulation.GymnasiumPufferEnv, env_creator=Env),
+    ):
+        with pytest.raises(APIUsageError, match=r'got num_envs=4; choose backend="Serial" or "Multiprocessing"$'):
+            pufferlib.vector.make(creator, num_envs=4)
+
+
+def test_an_editor_sees_every_option_of_make_and_of_the_backends():
+    of_make = inspect.signature(pufferlib.vector.make).parameters
+    for backend in (pufferlib.vector.Serial, pufferlib.vector.Multiprocessing, pufferlib.vector.Ray):
+        own = inspect.signature(backend).parameters
+        assert [*own][:4] == ["env_creators", "env_args", "env_kwargs", "num_envs"]
+        assert own["env_creators"].annotation == of_make["env_creator_or_creators"].annotation
+        for name in [*own][1:]:
+            assert (own[name].default, own[name].annotation) == (of_make[name].default, of_make[name].annotation)
+        assert of_make.keys() - own.keys() == {"env_creator_or_creators", "backend", "unknown"}
+
+
+def test_a_backend_is_also_made_by_calling_it():
+    with pufferlib.vector.Serial([Env, Env], [[1], [1]], [{}, {}], 2, batch_size=1) as envs:
+        assert envs.agents_per_batch == 1
+        assert envs.reset()[0].tolist() == [[0]]
+    with pytest.raises(APIUsageError, match="num_envs must be at least 1, got 0"):
+        pufferlib.vector.Multiprocessing(Env, num_envs=0)
+
+
+@pytest.mark.parametrize("option", ["num_workers", "batch_size"])
+def test_native_has_no_workers_and_no_part_batches(option):
+    for value in (None, 1, "auto"):
+        assert pufferlib.vector.make(Env, **{option: value}).num_agents == 1
+    with pytest.raises(APIUsageError, match=f"{option} must be left out with the native backend, .* got {option}=2; "):
+        pufferlib.vector.make(Env, **{option: 2})
+
+
+def test_the_native_backend_replaces_nothing():
+    with pytest.raises(APIUsageError, match=r"on_crash must be 'raise' with the native backend, .* got 'restart'"):
+        pufferlib.vector.make(Env, on_crash="restart")
+
+
+def test_native_keeps_its_own_autoreset():
+    assert pufferlib.vector.make(Env, autoreset="same_step").autoreset == "same_step"
+    with pytest.raises(APIUsageError, match="autoreset must be 'same_step', which Env does by itself, got 'disabled'"):
+        pufferlib.vector.make(Env, autoreset="disabled")
+
+
+def test_native_needs_a_puffer_env():
+    wrapped = functools.partial(
+        pufferlib.emulation.GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"]
+    )
+    with pytest.raises(APIUsageError, match=r"native backend needs a PufferEnv .*, got GymnasiumPufferEnv; choose"):
+        pufferlib.vector.make(wrapped)
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+@pytest.mark.parametrize(
+    "creator", [lambda: gymnasium.make("CartPole-v1"), functools.partial(gymnasium.make, "CartPole-v1")]
+)
+def test_unwrapped_environments_are_told_how(backend, creator):
+    with pytest.raises(APIUsageError, match=r"must take buf .*wrap a Gymnasium environment as .*GymnasiumPufferEnv"):
+        pufferlib.vector.make(creator, backend=backend)
+
+
+def gymnasium_env_that_takes_buf(buf):
+    return gymnasium.make("CartPole-v1")
+
+
+def env_that_ignores_buf(buf):
+    return Env()
+
+
+def env_of_other_size(buf, size):
+    return Env(size=size, buf=buf)
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+@pytest.mark.parametrize(
+    ("creators", "env_args", "message"),
+    [
+        ([gymnasium_env_that_takes_buf], None, "environment 0 must be a PufferEnv, got TimeLimit; wrap"),
+        (
+            [env_that_ignores_buf],
+            None,
+            r"environment 0 \(Env\) ignores the arrays it is given; .*super\(\).__init__\(buf\)",
+        ),
+    ],
+)
+def test_environments_that_break_the_contract(backend, creators, env_args, message):
+    with pytest.raises(APIUsageError, match=message):
+        pufferlib.vector.make(creators, env_args, num_envs=len(creators), backend=backend)
+
+
+@pytest.mark.parametrize("options", [{"backend": "Serial"}, {"backend": "Multiprocessing", "num_workers": 2}])
+def test_environments_that_differ(options):
+    kwargs = [{"size": 1}, {"size": 2}]
+    with pytest.raises(APIUsageError, match=r"must have the observation_space of environment 0, Box.*in environment 1"):
+        pufferlib.vector.make([env_of_other_size] * 2, env_kwargs=kwargs, num_envs=2, overwork=True, **options)
+    with pytest.raises(APIUsageError, match="must have the num_agents of environment 0, 1, got 3 in environment 1"):
+        pufferlib.vector.make([Env] * 2, [[1], [3]], num_envs=2, overwork=True, **options)
+
+
+def test_what_workers_and_their_parent_say_of_large_spaces_is_short(plan_of):
+    def memory(spec, index):
+        assert len(pickle.dumps(spec)) < 4000
+        return allocate(spec.observation_space, spec.action_space, spec.num_agents)
+
+    plan = plan_of(env_kwargs={"size": 1 << 18})
+    description = EnvGroup(plan.envs, None, memory).describe()
+    assert len(pickle.dumps(description)) < 4000
+    assert description.single_observation_space == Env(size=1 << 18).single_observation_space
+
+
+def test_seed_is_passed_to_creators_that_name_it():
+    def without(buf=None):
+        return Env(buf=buf)
+
+    def with_seed(seed, buf=None):
+        env = Env(buf=buf)
+        env.given = seed
+        return env
+
+    pufferlib.vector.make(without, backend="Serial").close()
+    env = pufferlib.vector.make(with_seed, backend="Serial", seed=3).envs[0]
+    assert env.given == pufferlib.seeding.env_seed(3, 0)
+    env = pufferlib.vector.make(with_seed, backend="Serial", seed=3, env_kwargs={"seed": 11}).envs[0]
+    assert env.given == 11
+    env = pufferlib.vector.make(with_seed, backend="Serial", seed=3, env_args=[7]).envs[0]
+    assert env.given == 7

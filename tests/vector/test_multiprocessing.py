@@ -1,0 +1,816 @@
+"""Multiprocessing: the examples of the vectorization page, life and death of the workers."""
+
+import contextlib
+import enum
+import functools
+import gc
+import importlib
+import importlib.util
+import multiprocessing
+import os
+import pickle
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+import types
+from importlib.util import spec_from_file_location
+from multiprocessing import forkserver, reduction
+from pathlib import Path
+
+import cloudpickle
+import gymnasium
+import numpy as np
+import pytest
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.errors import APIUsageError, BindingMissing, WorkerError
+from pufferlib.seeding import env_seed
+from pufferlib.vector.multiprocessing.process import forget_server
+from pufferlib.vector.pickling import pickle_by_value
+from pufferlib.vector.specs import EnvPlan
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
+
+
+class SamplePufferEnv(pufferlib.PufferEnv):
+    def __init__(self, foo=0, bar=1, buf=None, seed=0):
+        self.single_observation_space = gymnasium.spaces.Box(low=-1, high=1, shape=(1,))
+        self.single_action_space = gymnasium.spaces.Discrete(2)
+        self.num_agents = 2
+        super().__init__(buf)
+        self.foo, self.bar, self.seed = foo, bar, seed
+
+    def reset(self, seed=0):
+        self.observations[:] = self.observation_space.sample()
+        return self.observations, []
+
+    def step(self, action):
+        self.observations[:] = self.observation_space.sample()
+        infos = [{"info": "list of dictionaries"}]
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def close(self):
+        pass
+
+
+class Scripted(pufferlib.PufferEnv):
+    """Does what the dict of functions says, before it resets, steps or closes."""
+
+    def __init__(self, buf=None, seed=0, on_build=None, on_reset=None, on_step=None, on_close=None):
+        if on_build:
+            on_build()
+        self.single_observation_space = gymnasium.spaces.Box(low=-1e6, high=1e6, shape=(1,))
+        self.single_action_space = gymnasium.spaces.Discrete(5)
+        self.num_agents = 1
+        super().__init__(buf)
+        self.on_reset, self.on_step, self.on_close = on_reset, on_step, on_close
+
+    def reset(self, seed=None):
+        if self.on_reset:
+            self.on_reset()
+        self.observations[:] = 0
+        return self.observations, []
+
+    def step(self, actions):
+        infos = (self.on_step() if self.on_step else None) or []
+        self.observations += 1
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def close(self):
+        if self.on_close:
+            self.on_close()
+
+
+def make(creator, num_envs=2, num_workers=2, **kwargs):
+    return pufferlib.vector.make(
+        creator, num_envs=num_envs, num_workers=num_workers, backend="Multiprocessing", overwork=True, **kwargs
+    )
+
+
+def faulty(timeout_s=120.0, **kwargs):
+    """Two environments in two workers, of which the last does what ``kwargs`` say."""
+    return make([Scripted, Scripted], env_kwargs=[{}, kwargs], seed=5, timeout_s=timeout_s)
+
+
+def live_and_die(**kwargs):
+    vecenv = faulty(**kwargs)
+    vecenv.reset()
+    vecenv.step([1, 3])
+
+
+def test_example_async_api():
+    vecenv = pufferlib.vector.make(
+        SamplePufferEnv,
+        num_envs=2,
+        num_workers=2,
+        batch_size=1,
+        backend=pufferlib.vector.Multiprocessing,
+        overwork=True,  # for machines with one core
+    )
+
+    # Async reset
+    vecenv.async_reset()
+    o, r, d, t, i, env_ids, masks = vecenv.recv()
+
+    # Async step
+    actions = vecenv.action_space.sample()
+    vecenv.send(actions)
+
+    # Get results when ready
+    o, r, d, t, i, env_ids, masks = vecenv.recv()
+    assert o.shape == (2, 1)
+    assert r.dtype == np.float32
+    assert d.dtype == t.dtype == masks.dtype == bool
+    assert env_ids.tolist() == [2, 3]
+    assert i == []
+    vecenv.close()
+
+
+@pytest.mark.parametrize("zero_copy", [True, False])
+def test_example_pool(zero_copy):
+    with make(SamplePufferEnv, num_envs=8, num_workers=4, batch_size=4, zero_copy=zero_copy) as vecenv:
+        vecenv.async_reset()
+        for _ in range(20):
+            *_, env_ids, masks = vecenv.recv()
+            assert len(set(env_ids.tolist())) == vecenv.agents_per_batch == 8
+            assert masks.all()
+            vecenv.send(vecenv.action_space.sample())
+
+
+def test_the_driver_describes_the_environments():
+    with make(SamplePufferEnv) as vecenv:
+        driver = vecenv.driver_env
+        assert driver.num_agents == 2
+        assert driver.observation_space.shape == (2, 1)
+        assert driver.action_space.shape == (2,)
+        assert driver.emulated is False
+        assert driver.action_mask is None
+        assert driver.autoreset == vecenv.autoreset == "same_step"
+        assert (vecenv.num_envs, vecenv.num_agents, vecenv.agents_per_batch) == (2, 4, 4)
+
+
+class Masked(SamplePufferEnv):
+    """Its observations are nothing but the mask of legal actions."""
+
+    action_mask = slice(0, 2)
+
+    def __init__(self, buf=None):
+        self.single_observation_space = gymnasium.spaces.Box(low=0, high=1, shape=(2,))
+        self.single_action_space = gymnasium.spaces.Discrete(2)
+        self.num_agents = 2
+        pufferlib.PufferEnv.__init__(self, buf)
+
+
+def test_the_driver_says_where_legal_actions_are_marked():
+    with make(Masked) as vecenv:
+        assert vecenv.driver_env.action_mask == slice(0, 2)
+
+
+def test_the_driver_of_emulated_environments_knows_their_dtypes():
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])
+    with make(creator) as vecenv:
+        ours = creator()
+        assert vecenv.driver_env.emulated == vecenv.emulated == ours.emulated
+        assert vecenv.driver_env.obs_dtype == ours.obs_dtype
+        assert vecenv.driver_env.metadata["render_fps"] == 50
+        assert vecenv.autoreset == "next_step"
+
+
+def test_each_environment_is_built_once(tmp_path):
+    def creator(buf=None, seed=0):
+        (tmp_path / f"{seed}-{os.getpid()}-{time.monotonic_ns()}").touch()
+        return Scripted(buf=buf)
+
+    make(creator, num_envs=4, seed=9).close()
+    built = [int(path.name.split("-")[0]) for path in tmp_path.iterdir()]
+    assert sorted(built) == sorted(env_seed(9, index) for index in range(4))
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_close_closes_every_environment_once(backend, tmp_path):
+    def on_close():
+        (tmp_path / str(time.monotonic_ns())).touch()
+
+    vecenv = pufferlib.vector.make(Scripted, env_kwargs={"on_close": on_close}, num_envs=3, backend=backend)
+    vecenv.reset()
+    vecenv.close()
+    vecenv.close()
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_infos_arrive_in_the_order_of_the_environments():
+    def speak(name):
+        return lambda: [{"name": name}, {}, {"size": "x" * 300_000}]
+
+    kwargs = [{"on_step": speak(name)} for name in "abcd"]
+    with make([Scripted] * 4, num_envs=4, env_kwargs=kwargs) as vecenv:
+        assert vecenv.reset()[1] == []
+        for _ in range(3):
+            infos = vecenv.step([0] * 4)[4]
+            assert [info["name"] for info in infos if "name" in info] == list("abcd")
+            assert len(infos) == 8
+
+
+def test_an_environment_that_prints_a_lot():
+    def shout():
+        print("x" * 100_000)
+        print("y" * 100_000, file=sys.stderr)
+
+    with make(Scripted, env_kwargs={"on_step": shout}) as vecenv:
+        vecenv.reset()
+        for _ in range(20):
+            observations, *_ = vecenv.step([0, 0])
+        assert observations.tolist() == [[20], [20]]
+
+
+class Event(enum.Enum):
+    GOAL = 1
+
+
+class Played:
+    count = 0
+
+
+class Board(gymnasium.spaces.Box):
+    pass
+
+
+class Handle:
+    pass
+
+
+class TwoPart(Exception):  # noqa: N818
+    def __init__(self, one, two):
+        super().__init__(one)
+
+
+def test_infos_may_hold_what_the_caller_defines():
+    vecenv = faulty(on_step=lambda: [{"event": Event.GOAL, "played": Played()}])
+    Played.count = 7  # stays as it is
+    vecenv.reset()
+    (info,) = vecenv.step([0, 0])[4]
+    assert info["event"] is Event.GOAL
+    assert (type(info["played"]), Played.count) == (Played, 7)
+    vecenv.close()
+
+
+def test_each_worker_has_global_generators_of_its_own():
+    def draws(seed):
+        def draw():
+            return [{"numpy": np.random.rand(), "python": random.random()}]
+
+        vecenv = make(Scripted, env_kwargs={"on_step": draw}, seed=seed)
+        vecenv.reset()
+        infos = vecenv.step([0, 0])[4]
+        vecenv.close()
+        return [value for info in infos for value in info.values()]
+
+    assert draws(5) == draws(5)
+    assert len({*draws(5), *draws(6)}) == 8
+
+
+def test_a_space_may_be_of_a_class_that_the_caller_defines():
+    class Player(Scripted):
+        def __init__(self, buf=None):
+            super().__init__()
+            del self.observation_space, self.action_space
+            self.single_observation_space = Board(-1, 1, (1,))
+            pufferlib.PufferEnv.__init__(self, buf)
+
+    vecenv = make(Player)
+    assert type(vecenv.single_observation_space) is Board
+    vecenv.close()
+
+
+def test_infos_are_sent_as_bytes_whatever_multiprocessing_would_do():
+    def on_build():  # as torch does, whose tensors would then take files of the caller
+        reduction.ForkingPickler.register(Handle, lambda handle: (str, ("a handle",)))
+
+    vecenv = faulty(on_build=on_build, on_step=lambda: [{"tensor": Handle()}])
+    vecenv.reset()
+    assert isinstance(vecenv.step([0, 0])[4][0]["tensor"], Handle)
+    vecenv.close()
+
+
+@pytest.mark.parametrize("make", [threading.Lock, lambda: type("Local", (), {"__qualname__": "main.<locals>.Local"})()])
+def test_infos_that_cannot_be_pickled_are_reported(make):
+    vecenv = faulty(on_step=lambda: [{"odd": make()}])
+    vecenv.reset()
+    with pytest.raises(
+        WorkerError, match=r"(?s)infos must be things that can be pickled, got \[{'odd': .*, in step of environment 1 "
+    ):
+        vecenv.step([0, 0])
+
+
+def test_infos_that_cannot_be_restored_are_reported():
+    vecenv = faulty(on_step=lambda: [{"error": TwoPart(1, 2)}])
+    vecenv.reset()
+    with pytest.raises(
+        APIUsageError, match=r"infos and spaces must be things that this process can unpickle, got TypeE"
+    ):
+        vecenv.step([0, 0])
+    with pytest.raises(APIUsageError, match="the workers were ended by an earlier error"):
+        vecenv.recv()
+    vecenv = faulty(on_step=lambda: [{"error": TwoPart(1, 2)}])
+    vecenv.reset()
+    vecenv.send([0, 0])
+    time.sleep(0.1)
+    vecenv.close()
+
+
+@pytest.mark.parametrize("closer", ["signal handler", "thread"])
+def test_recv_says_that_somebody_closed_the_environments_meanwhile(closer):
+    vecenv = faulty(on_step=lambda: time.sleep(0.5))
+    vecenv.reset()
+    vecenv.send([0, 0])
+    before = signal.signal(signal.SIGALRM, lambda *_: vecenv.close())
+    timer = threading.Timer(0.2, vecenv.close)
+    if closer == "thread":
+        timer.start()
+    else:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(APIUsageError, match=r"Multiprocessing\.recv: the environments are closed; make new ones"):
+            vecenv.recv()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    if closer == "thread":
+        timer.join()
+    with pytest.raises(APIUsageError, match=r"Multiprocessing\.send: the environments are closed; make new ones"):
+        vecenv.send([0, 0])
+
+
+@pytest.mark.parametrize("zero_copy", [True, False])
+def test_recv_can_be_called_again_after_ctrl_c(monkeypatch, zero_copy):
+    kwargs = [{"on_step": lambda name=name: [{"name": name}]} for name in "abcd"]
+    options = {"num_envs": 4, "num_workers": 4, "batch_size": 2, "zero_copy": zero_copy}
+    with make([Scripted] * 4, env_kwargs=kwargs, **options) as vecenv:
+        vecenv.async_reset()
+        for _ in range(2):
+            vecenv.recv()
+            vecenv.send([0, 0])
+        hear, asked = vecenv._pool._hear, []
+
+        def interrupted(worker):
+            asked.append(worker)
+            if len(asked) == 2:
+                raise KeyboardInterrupt
+            hear(worker)
+
+        monkeypatch.setattr(vecenv._pool, "_hear", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            vecenv.recv()
+        *_, agent_ids, _ = vecenv.recv()
+        assert len(set(agent_ids)) == 2
+        assert not zero_copy or agent_ids.tolist() == asked[:2]
+        vecenv.send([0, 0])
+        assert vecenv.reset()[0].tolist() == [[0], [0]]
+
+
+def test_workers_see_today_s_environment_variables_and_folder(monkeypatch, tmp_path):
+    def tell():
+        return [{"variable": os.environ.get("TANK"), "folder": os.getcwd(), "torch": "torch" in sys.modules}]
+
+    for value in ("one", "two"):
+        monkeypatch.setenv("TANK", value)
+        monkeypatch.chdir(tmp_path)
+        with make(Scripted, env_kwargs={"on_step": tell}) as vecenv:
+            vecenv.reset()
+            assert vecenv.step([0, 0])[4] == [{"variable": value, "folder": str(tmp_path), "torch": False}] * 2
+
+
+def boom():
+    raise ValueError("boom")
+
+
+@pytest.mark.parametrize("phase", ["build", "reset", "step"])
+def test_an_environment_that_raises(phase):
+    with pytest.raises(WorkerError) as caught:
+        live_and_die(**{f"on_{phase}": boom})
+    text = str(caught.value)
+    assert text.startswith(f"vector.Multiprocessing: ValueError: boom, in {phase} of environment 1 (worker 1, ")
+    assert f"seed {env_seed(5, 1)}" in text
+    assert "Traceback (most recent call last):" in text
+    assert "in boom" in text
+    if phase == "step":
+        assert "last actions [3]" in text
+
+
+@pytest.mark.parametrize(
+    ("end", "cause"),
+    [
+        (lambda: os._exit(3), "exit code 3"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "signal SIGKILL"),
+        (lambda: os.kill(os.getpid(), signal.SIGSEGV), "signal SIGSEGV"),
+        (lambda: os.kill(os.getpid(), signal.SIGRTMIN + 1), f"signal {signal.SIGRTMIN + 1}"),  # one without a name
+    ],
+)
+@pytest.mark.parametrize("phase", ["build", "reset", "step"])
+def test_a_worker_that_dies(phase, end, cause):
+    with pytest.raises(WorkerError) as caught:
+        live_and_die(**{f"on_{phase}": end})
+    text = str(caught.value)
+    assert f"ended with {cause}, in {phase} of environment 1 (worker 1, seed {env_seed(5, 1)}" in text
+    if phase == "step":
+        assert "last actions [3]" in text
+
+
+def absent():
+    raise BindingMissing("game/one: needs the package game; run: puffer install game")
+
+
+def test_a_missing_package_is_told_in_one_sentence():
+    with pytest.raises(BindingMissing) as caught:
+        live_and_die(on_build=absent)
+    assert str(caught.value) == "game/one: needs the package game; run: puffer install game"
+    assert "in absent" in caught.value.__notes__[0]
+
+
+def test_sys_exit_in_an_environment_is_reported():
+    vecenv = faulty(on_step=lambda: sys.exit("enough"))
+    vecenv.reset()
+    with pytest.raises(WorkerError, match="SystemExit: enough, in step of environment 1"):
+        vecenv.step([0, 0])
+
+
+def test_a_worker_killed_between_two_steps():
+    vecenv = make(Scripted)
+    vecenv.reset()
+    os.kill(vecenv._pool.processes[0].process.pid, signal.SIGKILL)
+    with pytest.raises(WorkerError, match=r"worker 0 .* ended with signal SIGKILL"):
+        vecenv.step([0, 0])
+
+
+def test_after_a_failure_all_workers_have_ended():
+    vecenv = faulty(on_step=boom)
+    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    vecenv.reset()
+    with pytest.raises(WorkerError):
+        vecenv.step([0, 0])
+    assert not any(map(is_alive, pids))
+    for call in (vecenv.recv, vecenv.reset, lambda: vecenv.send([0, 0])):
+        with pytest.raises(APIUsageError, match="the workers were ended by an earlier error; make new environments"):
+            call()
+    vecenv.close()
+
+
+def test_a_failing_close_is_reported_and_leaves_nothing():
+    vecenv = faulty(on_close=boom)
+    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    with pytest.raises(WorkerError, match="ValueError: boom, in close of worker 1"):
+        vecenv.close()
+    assert not any(map(is_alive, pids))
+    vecenv.close()
+
+
+def test_a_worker_that_will_not_end_is_ended(monkeypatch):
+    module = sys.modules["pufferlib.vector.multiprocessing.shutdown"]
+    monkeypatch.setattr(module, "CLOSE_S", 0.2)
+    vecenv = faulty(on_close=lambda: time.sleep(60))
+    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    vecenv.close()
+    assert not any(map(is_alive, pids))
+
+
+def sleep_for_ever():
+    while True:
+        time.sleep(60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", ["build", "reset", "step"])
+def test_an_environment_that_takes_too_long(phase):
+    with pytest.raises(WorkerError) as caught:
+        live_and_die(timeout_s=6.0, **{f"on_{phase}": sleep_for_ever})
+    text = str(caught.value)
+    assert f"one {phase} of an environment may take timeout_s=6 seconds, got more in environment 1 " in text
+    assert f"(worker 1, seed {env_seed(5, 1)}" in text
+    assert "raise timeout_s" in text
+    assert "in sleep_for_ever" in text  # the stack
+    if phase == "step":
+        assert "last actions [3]" in text
+
+
+@pytest.mark.slow
+def test_each_environment_of_a_worker_has_the_whole_time():
+    options = {"num_envs": 20, "num_workers": 1, "timeout_s": 9.0}
+    with make(Scripted, env_kwargs={"on_step": lambda: time.sleep(0.5)}, **options) as vecenv:
+        vecenv.reset()
+        assert vecenv.step([0] * 20)[0].tolist() == [[1]] * 20  # 10 seconds
+
+
+def test_a_crash_in_native_code_shows_the_stack():
+    def on_step():
+        __import__("ctypes").string_at(0)
+
+    vecenv = faulty(on_step=on_step)
+    vecenv.reset()
+    with pytest.raises(WorkerError, match=r"(?s)ended with signal SIGSEGV, in step of environment 1 .*in on_step"):
+        vecenv.step([0, 0])
+
+
+def test_what_cannot_be_pickled_is_named_with_its_place():
+    lock, places = threading.Lock(), "what_cannot_be_pickled_is_named_with_its_place.<locals>"
+    with pytest.raises(APIUsageError, match=rf"cannot pickle '_thread.lock' object \(lock in test_{places}.<lambda>\)"):
+        make(Scripted, env_kwargs={"on_step": lambda: lock and None})
+
+    class Env(Scripted):
+        episodes = (i for i in range(3))
+
+    with pytest.raises(APIUsageError, match=rf"cannot pickle 'generator' object \(episodes in test_{places}.Env\)"):
+        make(Env)
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):  # gone before the file was opened, or while it was read
+        return False
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_twenty_cycles_leak_no_file_and_no_process():
+    make(Scripted).close()  # starts the process server
+    gc.collect()  # of earlier tests
+    before, maps = open_files(), count_maps()
+    for _ in range(20):
+        vecenv = make(Scripted)
+        pids = [worker.process.pid for worker in vecenv._pool.processes]
+        vecenv.reset()
+        vecenv.step([0, 0])
+        vecenv.close()
+        assert not any(map(is_alive, pids))
+    del vecenv
+    gc.collect()
+    assert open_files() == before
+    assert count_maps() == maps
+
+
+def count_maps():
+    with open("/proc/self/maps") as maps:
+        return sum("memfd:pufferlib" in line for line in maps)
+
+
+def test_arrays_outlive_the_environments():
+    vecenv = make(Scripted)
+    vecenv.reset()
+    observations = vecenv.step([0, 0])[0]
+    vecenv.close()
+    del vecenv
+    assert observations.tolist() == [[1.0], [1.0]]
+
+
+def test_an_idle_pool_costs_next_to_nothing():
+    def used():
+        ticks = 0
+        for pid in pids:
+            with open(f"/proc/{pid}/stat") as stat:
+                ticks += sum(map(int, stat.read().rpartition(")")[2].split()[11:13]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    with make(Scripted) as vecenv:
+        vecenv.reset()
+        vecenv.step([0, 0])
+        pids = [worker.process.pid for worker in vecenv._pool.processes]
+        before = used()
+        time.sleep(1)
+        assert used() - before < 0.1
+
+
+def test_a_collection_of_garbage_leaves_memory_shared():
+    def private_mib():
+        with open("/proc/self/smaps_rollup") as rollup:
+            return sum(int(line.split()[1]) for line in rollup if line.startswith("Private")) / 1024
+
+    def on_step():
+        before = private_mib()
+        gc.collect()
+        return [{"copied_mib": private_mib() - before}]
+
+    with make(Scripted, env_kwargs={"on_step": on_step}) as vecenv:
+        vecenv.reset()
+        assert all(info["copied_mib"] < 2 for info in vecenv.step([0, 0])[4])  # 6 without a freeze
+
+
+def run_script(text, **kwargs):
+    """A script without a main guard, as users write them, in a process of its own."""
+    path = kwargs.pop("path")
+    path.write_text(textwrap.dedent(SCRIPT) + textwrap.dedent(text))
+    return subprocess.Popen(
+        [sys.executable, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs
+    )
+
+
+SCRIPT = """
+    import os, sys, time
+    import gymnasium
+    import pufferlib, pufferlib.vector
+
+    print("main runs", flush=True)
+
+    class Env(pufferlib.PufferEnv):
+        def __init__(self, buf=None):
+            self.single_observation_space = gymnasium.spaces.Box(low=0, high=1, shape=(1,))
+            self.single_action_space = gymnasium.spaces.Discrete(2)
+            self.num_agents = 1
+            super().__init__(buf)
+
+        def reset(self, seed=None):
+            return self.observations, [{"pid": os.getpid()}]
+
+        def step(self, actions):
+            time.sleep(DELAY)
+            return self.observations, self.rewards, self.terminals, self.truncations, []
+
+        def close(self):
+            pass
+
+    DELAY = 0
+    def start():
+        vecenv = pufferlib.vector.make(Env, num_envs=2, num_workers=2, overwork=True, backend="Multiprocessing")
+        print(*(info["pid"] for info in vecenv.reset()[1]), flush=True)
+        return vecenv
+"""
+
+
+def read_pids(process):
+    assert process.stdout.readline() == "main runs\n"
+    return [int(pid) for pid in process.stdout.readline().split()]
+
+
+def wait_until_gone(pids, seconds=10):
+    deadline = time.monotonic() + seconds
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not any(map(is_alive, pids))
+
+
+def test_a_script_without_main_guard_that_forgets_to_close(tmp_path):
+    process = run_script("vecenv = start()\nvecenv.step([0, 0])\n", path=tmp_path / "script.py")
+    pids = read_pids(process)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, "", "")
+    assert len(pids) == 2
+    assert wait_until_gone(pids)
+
+
+@pytest.mark.parametrize("delay", [0, 0.5])
+def test_ctrl_c_ends_everything(tmp_path, delay):
+    text = f"DELAY = {delay}\nvecenv = start()\nwhile True:\n    vecenv.step([0, 0])\n"
+    process = run_script(text, path=tmp_path / "script.py", start_new_session=True)
+    pids = read_pids(process)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the script and all its workers
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert err.count("Traceback") == 1
+    assert err.rstrip().endswith("KeyboardInterrupt")
+    assert out == ""
+    assert wait_until_gone(pids)
+
+
+@pytest.mark.parametrize("doing", ["time.sleep(60)", "vecenv.step([0, 0])", "vecenv.send([0, 0]); time.sleep(60)"])
+def test_workers_end_with_a_parent_that_is_killed(tmp_path, doing):
+    text = f"DELAY = 100\nvecenv = start()\n{doing}\n"
+    process = run_script(text, path=tmp_path / "script.py")
+    pids = read_pids(process)
+    time.sleep(0.3)
+    process.kill()
+    process.wait()
+    assert wait_until_gone(pids)
+    process.communicate()
+
+
+def test_a_daemonic_process_is_told_that_it_may_have_no_workers(monkeypatch):
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)
+    with pytest.raises(
+        APIUsageError, match=r"got a daemonic one .*; start it with daemon=False, or use backend=Serial"
+    ):
+        pufferlib.vector.make(SamplePufferEnv, backend="Multiprocessing", num_workers=1)
+
+
+def test_too_few_files_are_told_with_the_limit():
+    before, held = resource.getrlimit(resource.RLIMIT_NOFILE), []
+    limit = max(map(int, os.listdir("/proc/self/fd"))) + 2
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+        with contextlib.suppress(OSError):  # until every number is taken
+            while True:
+                held.append(os.dup(0))
+        with pytest.raises(WorkerError, match=rf"worker 0 needs some more open files .*, {limit}; raise that limit"):
+            pufferlib.vector.make(SamplePufferEnv, backend="Multiprocessing", num_workers=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        for file in held:
+            os.close(file)
+
+
+class Numbered(gymnasium.Env):
+    observation_space, action_space = gymnasium.spaces.Box(0, 9, (1,)), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+
+def test_what_a_script_registers_with_gymnasium_is_found_in_its_workers():
+    gymnasium.register("script/Numbered-v0", Numbered)
+    creator = functools.partial(gymnasium.make, "script/Numbered-v0")
+    try:
+        with contextlib.closing(make(functools.partial(GymnasiumPufferEnv, env_creator=creator))) as envs:
+            assert envs.reset()[0].shape == (2, 1)
+    finally:
+        del gymnasium.registry["script/Numbered-v0"]
+
+
+def test_workers_use_whatever_a_script_defines_and_leave_its_other_threads_alone():
+    command = [sys.executable, Path(__file__).with_name("script_with_everything.py"), "Multiprocessing"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("everything works\n", "")
+
+
+def test_a_server_that_belongs_to_another_process_is_left_to_it():
+    make(Scripted).close()
+    forkserver._forkserver._forkserver_pid = 1  # as in a copy of a process that has one
+    make(Scripted).close()
+    assert forkserver._forkserver._forkserver_pid > 1
+
+
+def test_a_temporary_folder_with_a_name_too_long_for_sockets(monkeypatch, tmp_path):
+    config = multiprocessing.current_process()._config
+    monkeypatch.setitem(config, "tempdir", str(tmp_path / ("long" * 25)))
+    forget_server()
+    make(Scripted).close()
+    assert config["tempdir"].startswith("/tmp/pymp-")
+    config["tempdir"] = "/" + "long" * 25
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: os.listdir("/nowhere"))
+    with pytest.raises(APIUsageError) as caught:
+        make(Scripted)
+    assert "must have a name of at most 89 bytes, got /longlong" in str(caught.value)
+    assert "set TMPDIR to a shorter one" in str(caught.value)
+
+
+def load_by_place(monkeypatch, path, text):
+    path.write_text(text)
+    spec = spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, path.stem, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_module_loaded_by_its_place_may_import_others_like_it(monkeypatch, tmp_path):
+    one = load_by_place(monkeypatch, tmp_path / "one_file.py", "class Base: bonus = 1\ndef add(n): return n + 1")
+    text = "import one_file\nclass Env(one_file.Base):\n  def play(self): return one_file.add(self.bonus)"
+    two = load_by_place(monkeypatch, tmp_path / "two_file.py", text)
+    one.two_file = two  # as if it imported it
+    data = pickle_by_value([EnvPlan(0, two.Env, (), {}, 0)])
+    assert not cloudpickle.list_registry_pickle_by_value() & {"one_file", "two_file"}
+    for name in ("one_file", "two_file"):
+        monkeypatch.delitem(sys.modules, name)
+    assert pickle.loads(data)[0].creator().play() == 2
+
+
+@pytest.mark.parametrize("is_callers", [False, True])
+def test_only_the_caller_s_own_registrations_outlast_sending_by_value(monkeypatch, is_callers):
+    module = types.ModuleType("nowhere")
+    exec("def creator(buf=None): ...", module.__dict__)
+    monkeypatch.setitem(sys.modules, "nowhere", module)
+    if is_callers:
+        cloudpickle.register_pickle_by_value(module)
+    data = pickle_by_value([EnvPlan(0, module.creator, (), {}, 0)])
+    assert ("nowhere" in cloudpickle.list_registry_pickle_by_value()) == is_callers
+    if is_callers:
+        cloudpickle.unregister_pickle_by_value(module)
+    monkeypatch.delitem(sys.modules, "nowhere")
+    assert pickle.loads(data)[0].creator.__name__ == "creator"
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_a_package_that_is_installed_to_be_edited_is_sent_by_name(monkeypatch, tmp_path, is_installed):
+    (tmp_path / "edited.py").write_text("def creator(buf=None): ...")
+
+    class Finder:  # as setuptools installs it
+        __module__ = "__editable___edited_0_1_finder" if is_installed else "somewhere"
+
+        @classmethod
+        def find_spec(cls, name, path=None, target=None):
+            return spec_from_file_location(name, tmp_path / "edited.py") if name == "edited" else None
+
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
+    module = importlib.import_module("edited")
+    data = pickle_by_value([EnvPlan(0, module.creator, (), {}, 0)])
+    monkeypatch.delitem(sys.modules, "edited")
+    assert b"edited" in data
+    assert (b"_make_function" not in data) == is_installed

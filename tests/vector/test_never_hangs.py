@@ -1,0 +1,636 @@
+"""Whatever happens, a call returns or raises, and nothing is left behind."""
+
+import gc
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import cloudpickle
+import gymnasium
+import numpy as np
+import pytest
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.errors import APIUsageError, WorkerError
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
+
+BACKENDS = ["Serial", "Multiprocessing"]
+
+
+class Counter(pufferlib.PufferEnv):
+    """Observes how often it has acted."""
+
+    def __init__(self, buf=None, on_step=None):
+        self.single_observation_space = gymnasium.spaces.Box(low=0, high=1e6, shape=(1,))
+        self.single_action_space = gymnasium.spaces.Discrete(3)
+        self.num_agents = 1
+        self.on_step = on_step
+        super().__init__(buf)
+
+    def reset(self, seed=None):
+        self.observations[:] = 0
+        return self.observations, []
+
+    def step(self, actions):
+        infos = self.on_step() if self.on_step else []
+        self.observations += 1
+        return self.observations, self.rewards, self.terminals, self.truncations, infos or []
+
+    def close(self):
+        pass
+
+
+def make(backend="Multiprocessing", num_envs=2, **kwargs):
+    return pufferlib.vector.make(Counter, num_envs=num_envs, backend=backend, overwork=True, **kwargs)
+
+
+# Wrong calls
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("calls", [0, 3])
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ([0, 3], r"actions must be in the action space Discrete\(3\), got 3 in row 1"),
+        ([-1, 0], "got -1 in row 0"),
+        (np.array([0, 2**32], np.int64), "got 4294967296 in row 1"),
+        ([0.0, 1.0], "got dtype float64"),
+        ([0], r"got shape \(1,\)"),
+        ([[0], [0]], r"got shape \(2, 1\)"),
+        (None, r"got shape \(\)"),
+        (["0", "1"], "got dtype <U1"),
+    ],
+)
+def test_wrong_actions_are_refused_on_every_call(backend, calls, actions, message):
+    with make(backend) as vecenv:
+        vecenv.reset()
+        for _ in range(calls):
+            vecenv.step([2, 1])
+        for _ in range(2):
+            with pytest.raises(APIUsageError, match=message):
+                vecenv.step(actions)
+        assert vecenv.step([0, 1])[0].tolist() == [[calls + 1]] * 2  # a refused call changes nothing
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_calls_out_of_turn_are_refused(backend):
+    vecenv = make(backend)
+    with pytest.raises(APIUsageError, match="recv: the next call must be async_reset, got recv"):
+        vecenv.recv()
+    with pytest.raises(APIUsageError, match="send: the next call must be async_reset, got send"):
+        vecenv.step([0, 0])
+    vecenv.async_reset()
+    vecenv.async_reset()
+    vecenv.recv()
+    with pytest.raises(APIUsageError, match="recv: the next call must be send, got recv"):
+        vecenv.recv()
+    vecenv.send([0, 0])
+    with pytest.raises(APIUsageError, match="send: the next call must be recv, got send"):
+        vecenv.send([0, 0])
+    assert vecenv.recv()[0].tolist() == [[1], [1]]
+    vecenv.close()
+    vecenv.close()
+    for call in (vecenv.reset, vecenv.recv, vecenv.async_reset, lambda: vecenv.step([0, 0])):
+        with pytest.raises(APIUsageError, match="the environments are closed; make new ones"):
+            call()
+
+
+# Environments that misbehave
+
+
+def test_an_environment_that_leaks_file_descriptors_fails_alone():
+    def leak():
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        while True:
+            os.dup(0)
+
+    vecenv = make(env_kwargs={"on_step": leak})
+    vecenv.reset()
+    with pytest.raises(WorkerError, match=r"(?s)Too many open files, in step of environment 0 .*in leak"):
+        vecenv.step([0, 0])
+
+
+def test_a_thread_of_an_environment_does_not_keep_its_worker(monkeypatch):
+    def start_thread():
+        threading.Thread(target=time.sleep, args=(3600,)).start()
+
+    monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.shutdown"], "CLOSE_S", 0.5)
+    vecenv = make(env_kwargs={"on_step": start_thread})
+    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    vecenv.reset()
+    vecenv.step([0, 0])
+    vecenv.close()
+    assert wait_until_gone(pids)
+
+
+# Forks, signals, death: each in a script of its own
+
+SCRIPT = """
+import os, signal, sys, threading, time
+import gymnasium
+import pufferlib, pufferlib.vector, pufferlib.vector.multiprocessing.shutdown
+from pufferlib.errors import APIUsageError
+
+pufferlib.vector.multiprocessing.shutdown.CLOSE_S = 0.5
+
+class Env(pufferlib.PufferEnv):
+    def __init__(self, buf=None):
+        self.single_observation_space = gymnasium.spaces.Box(low=0, high=1e6, shape=(SIZE,))
+        self.single_action_space = gymnasium.spaces.Discrete(2)
+        self.num_agents = 1
+        self.wait("make")
+        super().__init__(buf)
+
+    def wait(self, phase):
+        if SLOW == phase:
+            time.sleep(3600)
+
+    def reset(self, seed=None):
+        self.wait("reset")
+        self.observations[:] = 0
+        return self.observations, []
+
+    def step(self, actions):
+        self.wait("step")
+        self.observations += 1
+        return self.observations, self.rewards, self.terminals, self.truncations, INFOS
+
+    def close(self):
+        self.wait("close")
+
+SLOW, SIZE, INFOS = None, 1, []
+def start(**kwargs):
+    return pufferlib.vector.make(Env, num_envs=2, num_workers=2, overwork=True, backend="Multiprocessing", **kwargs)
+def tell(*words):
+    print(*words, flush=True)
+"""
+
+
+def start_script(tmp_path, text, **kwargs):
+    """A script in a session of its own, which a test can end with all that it started."""
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT + textwrap.dedent(text))
+    command = [*kwargs.pop("prefix", []), sys.executable, str(path)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **kwargs
+    )
+
+
+def run_script(tmp_path, text, **kwargs):
+    """The output of a script that ends by itself, says nothing of errors and leaves nobody behind."""
+    process = start_script(tmp_path, text, **kwargs)
+    out, err = process.communicate(timeout=110)
+    assert process.returncode == 0, err
+    assert is_clean(err)
+    assert wait_until_gone(lambda: session_of(process.pid))
+    return out.splitlines()
+
+
+def is_clean(err):
+    """Whether there is no trace but of a Ctrl-C that fell into a finalizer, where Python can only ignore it."""
+    return err.count("Traceback") == err.count("Exception ignored in")
+
+
+def interrupt(process):
+    """Ctrl-C, as a terminal does it: to a script that is ready and all its workers; again if Python ignored it."""
+    os.killpg(process.pid, signal.SIGINT)
+    for _ in range(5):
+        if select.select([process.stdout], [], [], 15)[0]:
+            return
+        os.killpg(process.pid, signal.SIGINT)
+
+
+def stat_of(pid):
+    """Fields 3 to 6 of a process: state, parent, group, session; empty if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def session_of(leader):
+    """The living processes that a session leader has started, itself included."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [pid for pid in pids if (stat := stat_of(pid)) and stat[3] == str(leader) and stat[0] != "Z"]
+
+
+def wait_until_gone(pids, seconds=60):
+    """Whether all of ``pids``, or of what it returns, are gone in the end."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        current = pids() if callable(pids) else [pid for pid in pids if stat_of(pid)[:1] not in ([], ["Z"])]
+        if not current:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_forked_copy_leaves_the_workers_alone(tmp_path):
+    lines = run_script(
+        tmp_path,
+        """
+        vecenv = start()
+        vecenv.reset()
+        vecenv.step([0, 0])
+        child = os.fork()
+        if child == 0:
+            for call in (lambda: vecenv.step([0, 0]), vecenv.reset, vecenv.recv):
+                try:
+                    call()
+                except APIUsageError as error:
+                    tell(error)
+            vecenv.close()
+            own = start()
+            own.reset()
+            tell("own", own.step([0, 0])[0].ravel())
+            own.close()
+            sys.exit(0)  # with all that Python does at exit
+        tell("child", os.waitpid(child, 0)[1])
+        tell("parent", vecenv.step([0, 0])[0].ravel())
+        vecenv.close()
+        """,
+    )
+    text = "the environments belong to the process that this one was forked from; make new ones in this process"
+    assert lines == [
+        f"Multiprocessing.send: {text}",
+        f"Multiprocessing.async_reset: {text}",
+        f"Multiprocessing.recv: {text}",
+        "own [1. 1.]",
+        "child 0",
+        "parent [2. 2.]",
+    ]
+
+
+def test_idle_workers_end_with_a_killed_parent_that_has_a_living_copy(tmp_path):
+    process = start_script(
+        tmp_path,
+        """
+        vecenv = start()
+        vecenv.reset()
+        child = os.fork()
+        if child == 0:
+            time.sleep(3600)
+        tell(child, *(worker.process.pid for worker in vecenv._pool.processes))
+        time.sleep(3600)
+        """,
+    )
+    child, *workers = map(int, process.stdout.readline().split())
+    process.kill()
+    process.wait()
+    try:
+        assert wait_until_gone(workers)
+        assert stat_of(child)
+    finally:
+        os.kill(child, signal.SIGKILL)
+    process.communicate()
+
+
+@pytest.mark.parametrize("phase", ["make", "reset", "step", "close"])
+def test_ctrl_c_in_every_call(tmp_path, phase):
+    process = start_script(
+        tmp_path,
+        f"""
+        SLOW = "{phase}"
+        if SLOW == "close":
+            pufferlib.vector.multiprocessing.shutdown.CLOSE_S = 30.0
+        vecenv = None
+        try:
+            vecenv = start() if SLOW != "make" else (tell("ready"), start())
+            if SLOW != "make":
+                tell("ready")
+            vecenv.reset()
+            vecenv.step([0, 0])
+            vecenv.close()
+        except KeyboardInterrupt:
+            tell("interrupted")
+        if vecenv is not None:
+            vecenv.close()
+        tell("closed")
+        """,
+    )
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(1.0)  # mostly enough to be in the call; before it the outcome must be the same
+    interrupt(process)
+    out, err = process.communicate(timeout=100)
+    assert (out, process.returncode) == ("interrupted\nclosed\n", 0), err
+    assert is_clean(err)
+    assert wait_until_gone(lambda: session_of(process.pid))
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.3])
+def test_ctrl_c_while_the_first_worker_starts(tmp_path, delay):
+    process = start_script(
+        tmp_path,
+        """
+        tell("ready")
+        try:
+            vecenv = start()
+            vecenv.close()
+            time.sleep(100)
+        except KeyboardInterrupt:
+            tell("interrupted")
+        vecenv = start()
+        vecenv.reset()
+        tell(vecenv.step([0, 0])[0].ravel())
+        vecenv.close()
+        """,
+    )
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(delay)
+    interrupt(process)
+    out, err = process.communicate(timeout=100)
+    assert (out, process.returncode) == ("interrupted\n[1. 1.]\n", 0), err
+    assert is_clean(err)
+    assert wait_until_gone(lambda: session_of(process.pid))
+
+
+@pytest.mark.parametrize("layout", ["{}", "{'batch_size': 1, 'zero_copy': False}"])
+def test_ctrl_c_at_random_moments_spoils_nothing(tmp_path, layout):
+    lines = run_script(
+        tmp_path,
+        f"""
+        import random
+        chance = random.Random(4)
+        INFOS = [{{"large": "x" * 400_000}}]  # more than a pipe holds
+        vecenv = start(**{layout})
+
+        def interrupt(delay, caught):
+            while not caught.wait(delay):
+                os.kill(os.getpid(), signal.SIGINT)
+                delay = 5.0  # Python may have ignored it
+
+        for _ in range(60):
+            caught = threading.Event()
+            thread = threading.Thread(target=interrupt, args=(chance.uniform(0, 0.02), caught))
+            try:
+                thread.start()
+                vecenv.async_reset()
+                while True:
+                    *_, infos, agents, _ = vecenv.recv()
+                    assert all(info == INFOS[0] for info in infos)
+                    vecenv.send([0] * len(agents))
+            except KeyboardInterrupt:
+                caught.set()
+            thread.join()
+            assert not vecenv.reset()[0].any()
+            assert vecenv.step([0] * vecenv.agents_per_batch)[0].any() or vecenv.agents_per_batch == 1
+        vecenv.close()
+        tell("done")
+        """,
+    )
+    assert lines == ["done"]
+
+
+# Nothing is left behind
+
+
+def resources():
+    """File descriptors, threads, and mappings of shared memory of this process."""
+    gc.collect()
+    maps = Path("/proc/self/maps").read_text().count("memfd:pufferlib")
+    return len(os.listdir("/proc/self/fd")), threading.active_count(), maps
+
+
+def resident_mib():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def live(vecenv):
+    vecenv.reset()
+    vecenv.step([0] * vecenv.num_agents)
+    vecenv.close()
+
+
+def cycle(make_one, count):
+    """Make and close ``count`` times; nothing may grow."""
+    for _ in range(max(3, count // 100)):
+        live(make_one())
+    before, memory = resources(), resident_mib()
+    for _ in range(count):
+        live(make_one())
+    assert resources() == before
+    assert resident_mib() - memory < 8
+
+
+def test_sixty_cycles_of_processes_leave_nothing():
+    cycle(make, 60)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_ten_thousand_cycles_of_processes_leave_nothing():
+    cycle(make, 10_000)
+
+
+@pytest.mark.slow
+def test_ten_thousand_cycles_of_serial_leave_nothing():
+    cycle(lambda: make("Serial"), 10_000)
+
+
+@pytest.mark.slow
+def test_ten_thousand_cycles_of_a_native_environment_leave_nothing():
+    creator = pufferlib.env_creator("squared")
+    cycle(lambda: pufferlib.vector.make(creator, env_kwargs={"num_envs": 2}), 10_000)
+
+
+def test_failed_builds_leave_nothing():
+    def fail():
+        with pytest.raises(WorkerError):
+            pufferlib.vector.make(
+                Counter, env_kwargs={"on_step": None, "nonsense": 1}, num_envs=2, num_workers=2,
+                backend="Multiprocessing", overwork=True,
+            )  # fmt: skip
+
+    fail()
+    before = resources()
+    for _ in range(5):
+        fail()
+    assert resources() == before
+
+
+# What others can see and do
+
+
+def test_nobody_else_can_reach_the_workers(tmp_path):
+    lines = run_script(
+        tmp_path,
+        """
+        import socket
+        from multiprocessing import forkserver
+
+        def files():
+            links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+            return [os.stat(link) for link in links if os.path.islink(link) and "pufferlib" in os.readlink(link)]
+
+        os.umask(0)
+        vecenv = start()
+        for pid in (os.getpid(), *(worker.process.pid for worker in vecenv._pool.processes)):
+            with open(f"/proc/{pid}/maps") as maps:
+                assert "/dev/shm/" not in maps.read(), "the memory has a name"
+        assert files(), "the memory cannot be found"
+        assert all(file.st_mode & 0o177 == 0 for file in files()), "others may open the memory"
+        server = forkserver._forkserver._forkserver_address
+        for path in (server, os.path.dirname(server)):
+            assert os.stat(path).st_mode & 0o077 == 0, f"others may use {path}"
+        for worker in vecenv._pool.processes:
+            with socket.fromfd(worker.conn.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as end:
+                assert (end.getsockname(), end.getpeername()) == ("", ""), "the pipe has a name"
+        vecenv.close()
+        tell("private")
+        """,
+    )
+    assert lines == ["private"]
+
+
+def test_the_size_of_dev_shm_does_not_matter(tmp_path):
+    mount = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=1m tmpfs /dev/shm && exec "$@"', "sh"]
+    probe = subprocess.run([*mount, "true"], capture_output=True, text=True)
+    if probe.returncode:
+        pytest.skip(f"cannot mount a small /dev/shm here: {probe.stderr.strip()}")
+    lines = run_script(
+        tmp_path,
+        """
+        SIZE = 4_000_000  # 16 MB in each environment, twice
+        vecenv = start()
+        vecenv.reset()
+        tell(os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize, int(vecenv.step([0, 0])[0].sum()))
+        vecenv.close()
+        """,
+        prefix=mount,
+    )
+    assert lines == [f"{2**20} 8000000"]
+
+
+def test_what_others_asked_the_process_server_to_load_is_kept(tmp_path):
+    lines = run_script(
+        tmp_path,
+        """
+        import multiprocessing
+        multiprocessing.set_forkserver_preload(["this_is_not_there", "wave"])
+
+        class Env(Env):
+            def reset(self, seed=None):
+                return self.observations, [{"loaded": [name in sys.modules for name in ("wave", "chunk", "torch")]}]
+
+        vecenv = start()
+        tell(vecenv.reset()[1][0]["loaded"])
+        vecenv.close()
+        """,
+    )
+    assert lines == ["[True, False, False]"]
+
+
+def stop_in_the_middle_of_a_message(vecenv):
+    """Stop worker 0 when it has begun to send more than the pipe between us holds."""
+    handle = vecenv._pool.processes[0]
+    assert handle.conn.poll(60)
+    os.kill(handle.process.pid, signal.SIGSTOP)
+    while stat_of(handle.process.pid)[0] != "T":
+        time.sleep(0.01)
+
+
+LONG = {"on_step": lambda: [{"a": bytes(1 << 24)}]}
+
+
+def test_a_worker_stopped_in_the_middle_of_a_message_is_an_error():
+    vecenv = make(env_kwargs=LONG, timeout_s=6.0)
+    vecenv.reset()
+    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    vecenv.send([0, 0])
+    stop_in_the_middle_of_a_message(vecenv)
+    with pytest.raises(WorkerError, match=r"a message within timeout_s=6 seconds, .* in step of environment 0"):
+        vecenv.recv()
+    assert wait_until_gone(pids)
+
+
+def test_a_worker_stopped_in_the_middle_of_a_message_is_replaced():
+    with make(env_kwargs=LONG, on_crash="restart") as vecenv:
+        vecenv.reset()
+        vecenv._pool.processes[0].set_patience(0.5)  # of this worker alone, so that a slow machine fails no other
+        vecenv.send([0, 0])
+        stop_in_the_middle_of_a_message(vecenv)
+        *_, infos, _, _ = vecenv.recv()
+        (text,) = [info["worker_error"] for info in infos if "worker_error" in info]
+        assert "must go on with a message within timeout_s=120 seconds" in text
+        assert len(vecenv.step([0, 0])[4]) == 2
+
+
+def test_a_worker_stopped_in_the_middle_of_a_message_does_not_keep_close(monkeypatch):
+    monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.shutdown"], "CLOSE_S", 0.5)
+    vecenv = make(env_kwargs=LONG, timeout_s=None)
+    vecenv.reset()
+    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    vecenv.send([0, 0])
+    stop_in_the_middle_of_a_message(vecenv)
+    vecenv.close()
+    assert wait_until_gone(pids)
+
+
+def test_a_module_that_ends_the_process_server_is_an_error(tmp_path):
+    (tmp_path / "broken.py").write_text("import os; os._exit(1)")
+    lines = run_script(
+        tmp_path,
+        """
+        import multiprocessing, os
+        os.environ["PYTHONPATH"] = os.getcwd()
+        multiprocessing.set_forkserver_preload(["broken"])
+        try:
+            start()
+        except pufferlib.WorkerError as error:
+            tell(error)
+        """,
+        cwd=tmp_path,
+    )
+    assert "ended before it made one; see what it wrote to stderr" in lines[0]
+
+
+def test_what_is_no_text_in_the_search_path_does_no_harm(tmp_path):
+    lines = run_script(
+        tmp_path,
+        """
+        import pathlib
+        sys.path.append(pathlib.Path.cwd())
+        vecenv = start()
+        tell(vecenv.reset()[0].ravel(), sys.path[-1] == pathlib.Path.cwd())
+        vecenv.close()
+        """,
+    )
+    assert lines == ["[0. 0.] True"]
+
+
+def test_a_module_that_never_loads_is_an_error(tmp_path):
+    (tmp_path / "endless.py").write_text("import time; time.sleep(3600)")
+    lines = run_script(
+        tmp_path,
+        """
+        import multiprocessing, os
+        import pufferlib.vector.multiprocessing.process as launch
+        os.environ["PYTHONPATH"] = os.getcwd()  # where the server looks for modules
+        launch.SERVER_S = 1.0
+        multiprocessing.set_forkserver_preload(["endless"])
+        try:
+            start(timeout_s=0.5)
+        except pufferlib.WorkerError as error:
+            tell(error)
+        launch.SERVER_S = 60.0
+        multiprocessing.set_forkserver_preload([])
+        vecenv = start()
+        tell(vecenv.reset()[0].ravel())
+        vecenv.close()
+        """,
+        cwd=tmp_path,
+    )
+    assert "must answer within 1 seconds" in lines[0]
+    assert "asked to load endless (multiprocessing.set_forkserver_preload)" in lines[0]
+    assert lines[1] == "[0. 0.]"

@@ -1,0 +1,178 @@
+"""The parts of the Ray backend that need no Ray; tests/cluster has those that do."""
+
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import types
+
+import cloudpickle
+import gymnasium
+import numpy as np
+import pytest
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.errors import APIUsageError
+from pufferlib.machine import commands
+from pufferlib.vector.pickling import pickle_by_value
+from pufferlib.vector.protocol import Failed
+from pufferlib.vector.ray import cluster
+from pufferlib.vector.ray.actor import Block, EnvActor, actor_class
+from pufferlib.vector.specs import EnvPlan
+
+
+class Counter(pufferlib.PufferEnv):
+    """Two agents; an episode takes three steps."""
+
+    def __init__(self, buf=None):
+        self.single_observation_space = gymnasium.spaces.Box(low=0, high=9, shape=(3,), dtype=np.uint8)
+        self.single_action_space = gymnasium.spaces.Discrete(5)
+        self.num_agents = 2
+        super().__init__(buf)
+
+    def reset(self, seed=None):
+        self.observations[:] = 0
+        return self.observations, []
+
+    def step(self, actions):
+        self.observations += 1
+        self.rewards[:] = actions
+        self.terminals[:] = self.observations[:, 0] == 3
+        if self.terminals.all():
+            self.final_observations[:] = self.observations
+            self.observations[:] = 0
+            return self.observations, self.rewards, self.terminals, self.truncations, [{"n": 1}]
+        return self.observations, self.rewards, self.terminals, self.truncations, []
+
+    def close(self):
+        pass
+
+
+def actor_of(num_envs):
+    actor = EnvActor()
+    plans = tuple(EnvPlan(i, Counter, (), {}, i) for i in range(num_envs))
+    ready = pickle.loads(actor.build(pickle_by_value((plans, None, None))))
+    return actor, Block(ready.spec, num_envs)
+
+
+def test_without_ray_the_command_that_installs_it_is_named(monkeypatch):
+    monkeypatch.setattr(commands, "in_image", lambda: False)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(pufferlib.BindingMissing, match="needs Ray; run: puffer install ray, or use the image tank"):
+        pufferlib.vector.make(Counter, num_envs=2, num_workers=2, backend=pufferlib.vector.Ray)
+
+
+def test_ray_is_loaded_only_when_it_is_used():
+    code = "import sys, pufferlib.vector; pufferlib.vector.Ray; print('ray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("num_envs", [1, 64])
+def test_a_step_ships_one_array_whatever_the_number_of_environments(num_envs):
+    actor, block = actor_of(num_envs)
+    sizes = []
+    for outcome in (actor.reset(np.zeros(num_envs, np.int64)), actor.step(np.ones(2 * num_envs, np.int32))):
+        arrays = []
+        rest = pickle.dumps(outcome, protocol=5, buffer_callback=arrays.append)
+        assert len(arrays) == 1
+        sizes.append(len(rest))
+    rows = block.arrays(outcome[0])
+    assert rows["observations"].shape == (2 * num_envs, 3)
+    assert (rows["rewards"] == 1).all()
+    assert max(sizes) < 500
+
+
+def test_last_observations_are_shipped_only_when_an_episode_ended():
+    actor, block = actor_of(2)
+    actor.reset(np.array([-1, 5]))
+    shipped = [actor.step(np.zeros(4, np.int32)) for _ in range(2)]
+    assert all("final_observations" not in block.arrays(memory) for memory, _ in shipped)
+    memory, infos = actor.step(np.zeros(4, np.int32))
+    assert (block.arrays(memory)["final_observations"] == 3).all()
+    assert block.arrays(memory)["terminals"].all()
+    assert pickle.loads(infos) == [{"n": 1}, {"n": 1}]
+
+
+def test_infos_of_the_caller_s_classes_are_shipped_by_name(monkeypatch):
+    script = types.ModuleType("script")
+    exec("class Event: ...", script.__dict__)
+    actor, _ = actor_of(1)
+    actor.reset(np.zeros(1, np.int64))
+    env = actor._group.envs[0]
+    step = env.step
+    env.step = lambda actions: (*step(actions)[:4], [{"event": script.Event()}])
+    _, infos = actor.step(np.zeros(2, np.int32))  # no module of this name is here
+    monkeypatch.setitem(sys.modules, "script", script)
+    assert type(pickle.loads(infos)[0]["event"]) is script.Event
+
+
+def test_a_failure_is_shipped_as_a_report():
+    actor, _ = actor_of(3)
+    actor.reset(np.zeros(3, np.int64))
+    for position in (1, 2):
+        actor._group.envs[position].observations = None
+    report = actor.step(np.zeros(6, np.int32))
+    assert isinstance(report, Failed)
+    assert (report.phase, report.position) == ("step", 1)
+
+
+@pytest.mark.parametrize(("place", "expected"), [(None, []), (0, [0]), (1, [1])])
+def test_an_actor_imports_from_its_caller_s_folder_where_the_caller_does(tmp_path, monkeypatch, place, expected):
+    folder, path = str(tmp_path), [entry for entry in sys.path if entry]
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", path if place is None else [*path[:place], "", *path[place:]])
+    code = f"""if True:
+        import pickle, sys
+        actor_class = pickle.load(sys.stdin.buffer)
+        assert "pufferlib" not in sys.modules
+        sys.path.insert(0, {folder!r})  # as Ray does
+        actor = actor_class().actor
+        places = [i for i, entry in enumerate(sys.path) if entry == {folder!r}]
+        print(type(actor).__name__, places)
+        """
+    data = cloudpickle.dumps(actor_class())
+    done = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, cwd="/")
+    assert (done.stdout.decode(), done.stderr) == (f"EnvActor {expected}\n", b"")
+
+
+@pytest.mark.parametrize("machine", ["the caller's", "another"])
+def test_a_machine_keeps_its_own_variables_unless_it_is_the_caller_s(tmp_path, monkeypatch, machine):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OURS", "ours")
+    monkeypatch.setenv("BOTH", "ours")
+    monkeypatch.setenv("RAY_OF", "ours")
+    kind = actor_class()
+    monkeypatch.setenv("BOTH", "theirs")
+    monkeypatch.setenv("RAY_OF", "theirs")
+    monkeypatch.delenv("OURS")
+    monkeypatch.chdir("/")
+    if machine == "another":
+        monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
+    kind()
+    expected = "ours" if machine == "the caller's" else "theirs"
+    assert [os.environ[name] for name in ("OURS", "BOTH", "RAY_OF")] == ["ours", expected, "theirs"]
+    assert os.getcwd() == str(tmp_path)
+
+
+def test_ray_s_sockets_are_where_their_names_are_short_enough(monkeypatch):
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    for folder, expected in (("/tmp", None), ("/" + "long" * 25, "/tmp/ray")):
+        monkeypatch.setenv("TMPDIR", folder)
+        assert cluster._temp_dir() == expected
+
+
+def test_an_address_at_which_nobody_answers(monkeypatch):
+    class Ray:
+        is_initialized = staticmethod(lambda: False)
+
+    monkeypatch.setitem(sys.modules, "ray", Ray)  # the real one would try for many minutes
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(APIUsageError) as caught:
+        pufferlib.vector.make(Counter, num_envs=2, num_workers=2, backend="Ray")
+    assert f"a Ray cluster must answer at RAY_ADDRESS={address}, got ConnectionRefusedError" in str(caught.value)
+    assert "or unset RAY_ADDRESS to use this machine alone" in str(caught.value)
