@@ -77,7 +77,7 @@ cdef class Rows:
         memset(self.at(TERMINALS), 0, self.num_rows)
         memset(self.at(TRUNCATIONS), 0, self.num_rows)
 
-    cdef void stand_still(self) noexcept:
+    cdef void show_ended(self) noexcept:
         """Show that nobody acts any more; the last observations stay."""
         self.clear_outcome()
         memset(self.at(MASKS), 0, self.num_rows)

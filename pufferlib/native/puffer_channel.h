@@ -1,77 +1,78 @@
 /* A parent process and its workers: commands out, completions back, through memory that they share.
  *
- * Each worker has a desk of two cache lines, one that only the parent writes and one that only the
+ * Each worker has a slot of two cache lines, one that only the parent writes and one that only the
  * worker writes. A command is one number, so that it appears at once: its serial number in the high
  * bits, what to do in the low ones. All workers add to one signal when they finish, and the parent
- * waits for that alone. Zeroed bytes are a crew with nothing to do.
+ * waits for that alone. Zeroed bytes are a channel with nothing to do.
  */
-#ifndef PUFFER_CREW_H
-#define PUFFER_CREW_H
+#ifndef PUFFER_CHANNEL_H
+#define PUFFER_CHANNEL_H
 
 #include "puffer_wait.h"
 
 enum { PUFFER_OPERATION_BITS = 2, PUFFER_OPERATION_MASK = 3 };
 
-typedef struct PufferDesk {
+typedef struct PufferSlot {
     PufferSignal command;                                   /* the last command; the parent writes it */
     _Alignas(PUFFER_CACHE_LINE) _Atomic uint32_t completed; /* the last command that is finished */
     _Atomic uint32_t outcome;                               /* what the worker has to say of it; 0: nothing */
     _Atomic uint32_t core;                                  /* where it was seen last, plus 1; 0: never */
     _Atomic uint32_t progress;                              /* which of its environments it is in */
-} PufferDesk;
+} PufferSlot;
 
-typedef struct PufferCrew {
+typedef struct PufferChannel {
     PufferSignal finished; /* how many commands the workers have finished together */
     _Alignas(PUFFER_CACHE_LINE) _Atomic uint32_t core; /* the parent's, plus 1; 0: of no concern */
-    PufferDesk desks[];
-} PufferCrew;
+    PufferSlot slots[];
+} PufferChannel;
 
-static inline uint32_t puffer_desk_read(_Atomic uint32_t *word) {
+static inline uint32_t puffer_slot_read(_Atomic uint32_t *word) {
     return atomic_load_explicit(word, memory_order_acquire);
 }
 
-static inline bool puffer_desk_is_idle(PufferDesk *desk) {
-    uint32_t command = atomic_load_explicit(&desk->command.value, memory_order_relaxed);
-    return puffer_desk_read(&desk->completed) == command;
+static inline bool puffer_slot_is_idle(PufferSlot *slot) {
+    uint32_t command = atomic_load_explicit(&slot->command.value, memory_order_relaxed);
+    return puffer_slot_read(&slot->completed) == command;
 }
 
 /* Give all of `workers` a command. All are told before any is woken, since waking up one takes long. */
-static inline void puffer_crew_command(PufferCrew *crew, const int32_t *workers, int32_t count,
-                                       uint32_t operation) {
+static inline void puffer_channel_command(PufferChannel *channel, const int32_t *workers, int32_t count,
+                                          uint32_t operation) {
     for (int32_t i = 0; i < count; i++) {
-        PufferSignal *command = &crew->desks[workers[i]].command;
+        PufferSignal *command = &channel->slots[workers[i]].command;
         uint32_t number = puffer_signal_read(command) >> PUFFER_OPERATION_BITS;
         atomic_store(&command->value, (number + 1) << PUFFER_OPERATION_BITS | operation);
     }
     for (int32_t i = 0; i < count; i++) {
-        PufferSignal *command = &crew->desks[workers[i]].command;
+        PufferSignal *command = &channel->slots[workers[i]].command;
         if (atomic_load(&command->sleepers) != 0) puffer_wake(command);
     }
 }
 
 /* Wait until at least `needed` of `workers` have finished, `timeout_ns` at most. */
-static inline PufferWait puffer_crew_wait(PufferCrew *crew, const int32_t *workers, int32_t count,
-                                          int32_t needed, PufferPatience *patience, int64_t timeout_ns) {
+static inline PufferWait puffer_channel_wait(PufferChannel *channel, const int32_t *workers, int32_t count,
+                                             int32_t needed, PufferWaitPolicy *policy, int64_t timeout_ns) {
     int64_t deadline = 0;
     for (;;) {
-        uint32_t last = puffer_signal_read(&crew->finished);
+        uint32_t last = puffer_signal_read(&channel->finished);
         int32_t idle = 0;
-        for (int32_t i = 0; i < count; i++) idle += puffer_desk_is_idle(&crew->desks[workers[i]]);
+        for (int32_t i = 0; i < count; i++) idle += puffer_slot_is_idle(&channel->slots[workers[i]]);
         if (idle >= needed) return PUFFER_CHANGED;
         int64_t now = puffer_now_ns();
         if (deadline == 0) deadline = now + timeout_ns;
         if (now >= deadline) return PUFFER_TIMED_OUT;
-        PufferWait outcome = puffer_signal_wait(&crew->finished, last, patience, deadline - now);
+        PufferWait outcome = puffer_signal_wait(&channel->finished, last, policy, deadline - now);
         if (outcome != PUFFER_CHANGED) return outcome;
     }
 }
 
 /* A worker's report: `command` is finished. Everything written before is seen by the parent. */
-static inline void puffer_crew_finish(PufferCrew *crew, int32_t worker, uint32_t command, uint32_t outcome) {
-    PufferDesk *desk = &crew->desks[worker];
-    atomic_store_explicit(&desk->outcome, outcome, memory_order_relaxed);
-    atomic_store_explicit(&desk->completed, command, memory_order_release);
-    puffer_signal_add(&crew->finished);
+static inline void puffer_channel_finish(PufferChannel *channel, int32_t worker, uint32_t command,
+                                         uint32_t outcome) {
+    PufferSlot *slot = &channel->slots[worker];
+    atomic_store_explicit(&slot->outcome, outcome, memory_order_relaxed);
+    atomic_store_explicit(&slot->completed, command, memory_order_release);
+    puffer_signal_add(&channel->finished);
 }
 
 #ifdef __linux__
@@ -84,29 +85,30 @@ static inline uint32_t puffer_core(void) {
 }
 
 /* Whether the parent or one of the first `num_workers` was seen on a core. */
-static inline bool puffer_crew_is_on(PufferCrew *crew, int32_t num_workers, uint32_t core) {
-    bool found = puffer_desk_read(&crew->core) == core;
-    for (int32_t i = 0; i < num_workers; i++) found |= puffer_desk_read(&crew->desks[i].core) == core;
+static inline bool puffer_channel_is_on(PufferChannel *channel, int32_t num_workers, uint32_t core) {
+    bool found = puffer_slot_read(&channel->core) == core;
+    for (int32_t i = 0; i < num_workers; i++) found |= puffer_slot_read(&channel->slots[i].core) == core;
     return found;
 }
 
 /* Leave a core that the parent or a worker of a lower number was seen on too, if there is one that nobody
  * was seen on. The scheduler may leave two busy processes on one core for seconds. The worker's affinity is
  * restored at once, so that it stays what the user made it, and the scheduler may move the worker on. */
-static inline bool puffer_crew_spread(PufferCrew *crew, int32_t worker, int32_t num_workers) {
+static inline bool puffer_channel_spread(PufferChannel *channel, int32_t worker, int32_t num_workers) {
     uint32_t core = puffer_core();
-    atomic_store_explicit(&crew->desks[worker].core, core, memory_order_relaxed);
-    if (core == 0 || !puffer_crew_is_on(crew, worker, core)) return false;
+    atomic_store_explicit(&channel->slots[worker].core, core, memory_order_relaxed);
+    if (core == 0 || !puffer_channel_is_on(channel, worker, core)) return false;
     unsigned long allowed[PUFFER_CORES / PUFFER_MASK_BITS] = {0}, only[PUFFER_CORES / PUFFER_MASK_BITS] = {0};
     long size = syscall(SYS_sched_getaffinity, 0, sizeof allowed, allowed);
     for (uint32_t target = 0; size > 0 && target < PUFFER_CORES; target++) {
         unsigned long bit = 1UL << target % PUFFER_MASK_BITS;
-        if (!(allowed[target / PUFFER_MASK_BITS] & bit) || puffer_crew_is_on(crew, num_workers, target + 1))
+        if (!(allowed[target / PUFFER_MASK_BITS] & bit) ||
+            puffer_channel_is_on(channel, num_workers, target + 1))
             continue;
         only[target / PUFFER_MASK_BITS] = bit;
         if (syscall(SYS_sched_setaffinity, 0, size, only) != 0) return false;
         syscall(SYS_sched_setaffinity, 0, size, allowed);
-        atomic_store_explicit(&crew->desks[worker].core, target + 1, memory_order_relaxed);
+        atomic_store_explicit(&channel->slots[worker].core, target + 1, memory_order_relaxed);
         return true;
     }
     return false;
@@ -116,23 +118,23 @@ static inline uint32_t puffer_core(void) {
     return 0;
 }
 
-static inline bool puffer_crew_spread(PufferCrew *crew, int32_t worker, int32_t num_workers) {
-    return (void)crew, (void)worker, (void)num_workers, false;
+static inline bool puffer_channel_spread(PufferChannel *channel, int32_t worker, int32_t num_workers) {
+    return (void)channel, (void)worker, (void)num_workers, false;
 }
 #endif
 
 /* Tell the workers where the parent is, so that they leave its core. */
-static inline void puffer_crew_settle(PufferCrew *crew) {
-    atomic_store_explicit(&crew->core, puffer_core(), memory_order_relaxed);
+static inline void puffer_channel_publish_core(PufferChannel *channel) {
+    atomic_store_explicit(&channel->core, puffer_core(), memory_order_relaxed);
 }
 
-/* Make the desk of a worker that is gone ready for the next one, which has nothing to do yet. */
-static inline void puffer_desk_clear(PufferDesk *desk) {
-    atomic_store(&desk->outcome, 0);
-    atomic_store(&desk->progress, 0);
-    atomic_store(&desk->core, 0);
-    atomic_store(&desk->command.sleepers, 0);
-    atomic_store(&desk->completed, atomic_load(&desk->command.value));
+/* Make the slot of a worker that is gone ready for the next one, which has nothing to do yet. */
+static inline void puffer_slot_clear(PufferSlot *slot) {
+    atomic_store(&slot->outcome, 0);
+    atomic_store(&slot->progress, 0);
+    atomic_store(&slot->core, 0);
+    atomic_store(&slot->command.sleepers, 0);
+    atomic_store(&slot->completed, atomic_load(&slot->command.value));
 }
 
 #endif

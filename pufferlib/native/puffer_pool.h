@@ -2,7 +2,7 @@
  *
  * A PufferTask is work that comes again and again, like the step of a batch: many items that do not
  * depend on one another. The caller works too. How many helpers it calls follows from how long an item
- * has taken so far, because a small step is done before a helper has heard of it. Each thread is dealt
+ * has taken so far, because a small step is done before a helper has seen it. Each thread is dealt
  * a share, the same one every time, so that its items stay in the cache of its core; whoever is done
  * takes from the shares of others. A share is a few chunks and a counter: whoever takes a number above
  * zero from it owns that chunk, and the job cannot end before it is done. So a helper that comes late
@@ -115,7 +115,7 @@ static inline bool puffer_take_chunk(PufferShare *share, const PufferJob *job, i
 
 /* The life of a helper, which ends with the process; it is given its share. */
 static void *puffer_help(void *own) {
-    PufferPatience patience = puffer_patience(true);
+    PufferWaitPolicy policy = puffer_wait_policy(true);
     PufferJob *job = &puffer_pool.job;
     const int32_t place = (int32_t)((PufferShare *)own - puffer_pool.shares);
     PufferSignal *call = &puffer_pool.calls[place];
@@ -123,7 +123,7 @@ static void *puffer_help(void *own) {
     for (;;) {
         uint32_t done = 0;
         int32_t begin, end;
-        puffer_signal_wait(call, last, &patience, PUFFER_FOREVER_NS);
+        puffer_signal_wait(call, last, &policy, PUFFER_FOREVER_NS);
         last = puffer_signal_read(call);
         puffer_leave_cpu(atomic_load_explicit(&job->cpu, memory_order_relaxed));
         int32_t count = atomic_load_explicit(&job->num_shares, memory_order_relaxed);
@@ -270,11 +270,11 @@ static void puffer_begin_job(PufferTask *task, int32_t begin, int32_t width) {
 
 /* Wait until the helpers have finished the chunks that they took, which they are most likely working on. */
 static void puffer_await_helpers(double chunk_ns) {
-    PufferPatience patience = puffer_patience(true);
+    PufferWaitPolicy policy = puffer_wait_policy(true);
     uint32_t left;
-    patience.spin_ns += (int64_t)(chunk_ns < PUFFER_LAST_NS ? chunk_ns : PUFFER_LAST_NS);
+    policy.spin_ns += (int64_t)(chunk_ns < PUFFER_LAST_NS ? chunk_ns : PUFFER_LAST_NS);
     while ((left = puffer_signal_read(&puffer_pool.unfinished)) != 0) {
-        puffer_signal_wait(&puffer_pool.unfinished, left, &patience, PUFFER_FOREVER_NS);
+        puffer_signal_wait(&puffer_pool.unfinished, left, &policy, PUFFER_FOREVER_NS);
     }
 }
 

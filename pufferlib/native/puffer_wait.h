@@ -36,12 +36,12 @@ typedef struct PufferSignal {
 } PufferSignal;
 
 /* How one waiter waits; its own memory, never shared. */
-typedef struct PufferPatience {
+typedef struct PufferWaitPolicy {
     int64_t spin_ns;     /* 0 when there are more waiters than cores */
     int64_t yield_ns;    /* lending the core, before the sleep */
     int64_t long_ns;     /* a wait that is expected to take longer than this begins with the sleep */
     int64_t expected_ns; /* a running mean of what waits have taken */
-} PufferPatience;
+} PufferWaitPolicy;
 
 typedef enum PufferWait {
     PUFFER_TIMED_OUT,
@@ -72,8 +72,8 @@ static inline void puffer_pause(void) {
 }
 
 /* `fits`: whether all participants have a core of their own. */
-static inline PufferPatience puffer_patience(bool fits) {
-    return (PufferPatience){
+static inline PufferWaitPolicy puffer_wait_policy(bool fits) {
+    return (PufferWaitPolicy){
         .spin_ns = fits ? PUFFER_SPIN_NS : 0,
         .yield_ns = PUFFER_YIELD_NS,
         .long_ns = PUFFER_LONG_WAIT_NS,
@@ -85,15 +85,15 @@ static inline PufferPatience puffer_patience(bool fits) {
  * Then the core that it lends may go to one of those until a time slice ends, and what the waiter waits for
  * does not bring it back, as it would bring back a sleeper. So it pays to sleep much earlier.
  */
-static inline void puffer_expect_others(PufferPatience *patience, bool are_there) {
-    patience->long_ns = are_there && patience->spin_ns == 0 ? PUFFER_YIELD_NS : PUFFER_LONG_WAIT_NS;
+static inline void puffer_expect_contention(PufferWaitPolicy *policy, bool are_there) {
+    policy->long_ns = are_there && policy->spin_ns == 0 ? PUFFER_YIELD_NS : PUFFER_LONG_WAIT_NS;
 }
 
 /* A wait took so long. Those far longer than usual count as twice a long one, so that one alone decides
  * nothing. */
-static inline void puffer_remember(PufferPatience *patience, int64_t ns) {
-    int64_t most = 2 * patience->long_ns;
-    patience->expected_ns += ((ns < most ? ns : most) - patience->expected_ns) / PUFFER_MEAN_OF;
+static inline void puffer_record_wait(PufferWaitPolicy *policy, int64_t ns) {
+    int64_t most = 2 * policy->long_ns;
+    policy->expected_ns += ((ns < most ? ns : most) - policy->expected_ns) / PUFFER_MEAN_OF;
 }
 
 static inline uint32_t puffer_signal_read(PufferSignal *signal) {
@@ -141,22 +141,23 @@ static inline void puffer_signal_subtract(PufferSignal *signal, uint32_t amount)
 }
 
 /* Wait until the number is no longer `last`, `timeout_ns` at most. */
-static inline PufferWait puffer_signal_wait(PufferSignal *signal, uint32_t last, PufferPatience *patience,
+static inline PufferWait puffer_signal_wait(PufferSignal *signal, uint32_t last, PufferWaitPolicy *policy,
                                             int64_t timeout_ns) {
-    if (puffer_signal_read(signal) != last) return puffer_remember(patience, 0), PUFFER_CHANGED;
+    if (puffer_signal_read(signal) != last) return puffer_record_wait(policy, 0), PUFFER_CHANGED;
     int64_t start = puffer_now_ns(), now = start;
-    while (now - start < patience->spin_ns) {
+    while (now - start < policy->spin_ns) {
         for (int i = 0; i < 16; i++) {
             if (puffer_signal_read(signal) != last)
-                return puffer_remember(patience, now - start), PUFFER_CHANGED;
+                return puffer_record_wait(policy, now - start), PUFFER_CHANGED;
             puffer_pause();
         }
         now = puffer_now_ns();
     }
-    while (patience->expected_ns < patience->long_ns && now - start < patience->yield_ns) {
+    while (policy->expected_ns < policy->long_ns && now - start < policy->yield_ns) {
         sched_yield();
         now = puffer_now_ns();
-        if (puffer_signal_read(signal) != last) return puffer_remember(patience, now - start), PUFFER_CHANGED;
+        if (puffer_signal_read(signal) != last)
+            return puffer_record_wait(policy, now - start), PUFFER_CHANGED;
     }
     PufferWait outcome = PUFFER_CHANGED;
     atomic_fetch_add(&signal->sleepers, 1);
@@ -166,7 +167,7 @@ static inline PufferWait puffer_signal_wait(PufferSignal *signal, uint32_t last,
         outcome = puffer_sleep(signal, last, timeout_ns - (now - start));
     }
     atomic_fetch_sub(&signal->sleepers, 1);
-    puffer_remember(patience, puffer_now_ns() - start);
+    puffer_record_wait(policy, puffer_now_ns() - start);
     if (puffer_signal_read(signal) != last) return PUFFER_CHANGED;
     return outcome == PUFFER_INTERRUPTED ? PUFFER_INTERRUPTED : PUFFER_TIMED_OUT;
 }

@@ -5,10 +5,10 @@ one command word per worker), ``Ray`` (actors, on many machines) and ``PufferEnv
 where the environment batches itself.
 ``autotune`` measures which of them is fastest for an environment on this machine.
 
-In this folder is what all backends have in common: ``arguments`` checks what is asked for and writes a ``plan``,
-``making`` chooses the backend, ``base`` is the interface, ``group`` builds and steps the environments of one
-process, ``messages`` are what workers and their parent say, ``restarts`` knows how to go on after a failure.
-A backend of more than one module has a folder of its own: ``processes`` and ``ray``. ``autotune`` is in
+All backends share the modules of this folder: ``arguments`` checks what is asked for and writes ``specs``,
+``factory`` chooses the backend, ``vector_env`` is the interface, ``env_runner`` builds and steps the environments
+of one process, ``protocol`` has the messages between workers and their parent, ``restarts`` replaces what failed.
+A backend of more than one module has a folder of its own: ``multiprocessing`` and ``ray``. ``autotune`` is in
 ``tuning``.
 """
 

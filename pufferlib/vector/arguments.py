@@ -9,9 +9,9 @@ import numpy as np
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.seeding import env_seed
-from pufferlib.vector.specs import AUTORESET_MODES, ON_CRASH, EnvPlan, VectorPlan
+from pufferlib.vector.specs import AUTORESET_MODES, ON_CRASH, EnvSpec, VectorSpec
 
-__all__ = ["Cores", "Count", "Creators", "EnvArgs", "EnvKwargs", "checked_options", "env_plans", "plan_of"]
+__all__ = ["Cores", "Count", "Creators", "EnvArgs", "EnvKwargs", "checked_options", "env_specs", "vector_spec"]
 
 WHERE = "vector.make"
 
@@ -29,7 +29,7 @@ class Cores:
     name: str
 
 
-def plan_of(
+def vector_spec(
     creators: Creators,
     env_args: EnvArgs,
     env_kwargs: EnvKwargs,
@@ -37,7 +37,7 @@ def plan_of(
     seed: int,
     options: Mapping[str, Any],
     cores: Cores | None,
-) -> VectorPlan:
+) -> VectorSpec:
     """What a backend is to run.
 
     Args:
@@ -53,9 +53,9 @@ def plan_of(
         APIUsageError: An argument is wrong.
     """
     options = checked_options(options)
-    envs = env_plans(creators, env_args, env_kwargs, num_envs, seed)
+    envs = env_specs(creators, env_args, env_kwargs, num_envs, seed)
     num_workers, batch_size = _sizes(cores, len(envs), options)
-    return VectorPlan(
+    return VectorSpec(
         envs=envs,
         batch_size=batch_size,
         num_workers=num_workers,
@@ -102,8 +102,8 @@ def _is_real(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
-def env_plans(creators: Any, args: Any, kwargs: Any, num_envs: int, seed: int) -> tuple[EnvPlan, ...]:
-    """One plan per environment, from one creator for all or lists with one entry for each.
+def env_specs(creators: Any, args: Any, kwargs: Any, num_envs: int, seed: int) -> tuple[EnvSpec, ...]:
+    """One spec per environment, from one creator for all or lists with one entry for each.
 
     Raises:
         APIUsageError: An argument is wrong.
@@ -122,7 +122,7 @@ def env_plans(creators: Any, args: Any, kwargs: Any, num_envs: int, seed: int) -
         creators = [creators] * num_envs
         args = [[] if args is None else args] * num_envs
         kwargs = [{} if kwargs is None else kwargs] * num_envs
-    plans = []
+    specs = []
     for index, (creator, arg, kwarg) in enumerate(zip(creators, args, kwargs, strict=True)):
         if not callable(creator):
             is_name = isinstance(creator, str)
@@ -143,8 +143,8 @@ def env_plans(creators: Any, args: Any, kwargs: Any, num_envs: int, seed: int) -
             raise APIUsageError(
                 f"{WHERE}: env_kwargs must not contain buf, got it for environment {index}; leave it out"
             )
-        plans.append(EnvPlan(index, creator, tuple(arg), kwarg, env_seed(seed, index)))
-    return tuple(plans)
+        specs.append(EnvSpec(index, creator, tuple(arg), kwarg, env_seed(seed, index)))
+    return tuple(specs)
 
 
 def _check_length(name: str, values: object, num_envs: int) -> None:

@@ -12,21 +12,21 @@ cdef tuple OUTCOME = ("observations", "rewards", "terminals", "truncations")
 cdef tuple OTHERS = ("masks", "final_observations")
 
 
-cdef class Member:
-    """One environment of a group.
+cdef class EnvSlot:
+    """One environment of a runner.
 
     Args:
         env: The environment.
-        plan: From which it was built.
+        spec: From which it was built.
         buffers: Its rows.
         autoreset: What follows a finished episode.
     """
 
-    cdef readonly object env, plan, autoreset
+    cdef readonly object env, spec, autoreset
     cdef readonly dict buffers
 
-    def __init__(self, env, plan, dict buffers, autoreset):
-        self.env, self.plan, self.buffers, self.autoreset = env, plan, buffers, autoreset
+    def __init__(self, env, spec, dict buffers, autoreset):
+        self.env, self.spec, self.buffers, self.autoreset = env, spec, buffers, autoreset
 
     cdef int begin(self, seed, list infos) except -1:
         """Start new episodes, and add what there is to say to ``infos``."""
@@ -37,7 +37,7 @@ cdef class Member:
         raise NotImplementedError
 
 
-cdef class NativeMember(Member):
+cdef class NativeSlot(EnvSlot):
     """A PufferEnv, which writes its rows and starts its next episodes itself."""
 
     cdef object actions
@@ -48,9 +48,9 @@ cdef class NativeMember(Member):
     cdef int real_bytes[2]  # of one of them; 0: these are integers
     cdef bint are_few  # observations
 
-    def __init__(self, env, plan, dict buffers, autoreset):
+    def __init__(self, env, spec, dict buffers, autoreset):
         cdef int place
-        Member.__init__(self, env, plan, buffers, autoreset)
+        EnvSlot.__init__(self, env, spec, buffers, autoreset)
         self.actions = buffers["actions"]
         self.arrays = tuple([buffers[name] for name in OUTCOME])
         for place in range(2):
@@ -61,13 +61,13 @@ cdef class NativeMember(Member):
         self.are_few = self.arrays[0].nbytes <= ALWAYS_LOOKED_AT
 
     cdef int begin(self, seed, list infos) except -1:
-        observations, news = reset_values(self.env, self.env.reset(seed=seed))
+        observations, env_infos = reset_values(self.env, self.env.reset(seed=seed))
         self.check_in_place(0, observations)
         self.check_others()
         for array in self.arrays[1:]:
             array[...] = 0
         self.look_for_nan(0)
-        return self.collect(news, infos)
+        return self.collect(env_infos, infos)
 
     cdef int act(self, list infos) except -1:
         cdef int place
@@ -98,12 +98,12 @@ cdef class NativeMember(Member):
             outcome = step_values(self.env, outcome)
         return <tuple>outcome
 
-    cdef int collect(self, news, list infos) except -1:
-        if not isinstance(news, list):
+    cdef int collect(self, env_infos, list infos) except -1:
+        if not isinstance(env_infos, list):
             raise APIUsageError(
-                f"{type(self.env).__name__}: infos must be a list of dicts, got {type(news).__name__}; return []"
+                f"{type(self.env).__name__}: infos must be a list of dicts, got {type(env_infos).__name__}; return []"
             )
-        for info in <list>news:
+        for info in <list>env_infos:
             if info:
                 infos.append(info)
         return 0
@@ -128,7 +128,7 @@ cdef class NativeMember(Member):
         return 0
 
 
-cdef class EmulatedMember(Member):
+cdef class EmulatedSlot(EnvSlot):
     """A Gymnasium or PettingZoo environment behind emulation; its next episodes are started here."""
 
     cdef Rows rows
@@ -136,8 +136,8 @@ cdef class EmulatedMember(Member):
     cdef object actions
     cdef bint per_agent, same_step, disabled
 
-    def __init__(self, env, plan, dict buffers, autoreset):
-        Member.__init__(self, env, plan, buffers, autoreset)
+    def __init__(self, env, spec, dict buffers, autoreset):
+        EnvSlot.__init__(self, env, spec, buffers, autoreset)
         self.per_agent = hasattr(env, "possible_agents")
         self.actions = buffers["actions"] if self.per_agent else buffers["actions"][0, ...]
         self.same_step, self.disabled = autoreset == "same_step", autoreset == "disabled"
@@ -148,19 +148,19 @@ cdef class EmulatedMember(Member):
             self.rows.adopt(name, buffers[name])
 
     cdef int begin(self, seed, list infos) except -1:
-        _, news = self.env.reset(seed=seed)
+        _, env_infos = self.env.reset(seed=seed)
         self.compiled = self.env if has_own_step(self.env) else None
-        return self.collect(news, infos)
+        return self.collect(env_infos, infos)
 
     cdef int act(self, list infos) except -1:
         if self.over():
             if not self.disabled:
                 return self.begin(None, infos)
-            self.rows.stand_still()
+            self.rows.show_ended()
             return 0
-        news = self.step()
-        if type(news) is not dict or PyDict_GET_SIZE(news):
-            self.collect(news, infos)
+        env_infos = self.step()
+        if type(env_infos) is not dict or PyDict_GET_SIZE(env_infos):
+            self.collect(env_infos, infos)
         if self.same_step and self.rows.keep_final() and self.over():
             self.begin_in_same_step(infos)
         return 0
@@ -208,13 +208,13 @@ cdef class EmulatedMember(Member):
         memcpy(self.rows.at(TRUNCATIONS), <const char *>truncations, count)
         return 0
 
-    cdef int collect(self, news, list infos) except -1:
-        if news and not isinstance(news, Mapping):
-            raise APIUsageError(f"emulation: the info must be a dict, got {news!r:.80} from {self.env}; return {{}}")
-        if self.per_agent and news:  # MeanOverAgents gives numbers
-            news = {key: info for key, info in news.items() if info or not isinstance(info, dict)}
-        if news:
-            infos.append(news)
+    cdef int collect(self, env_infos, list infos) except -1:
+        if env_infos and not isinstance(env_infos, Mapping):
+            raise APIUsageError(f"emulation: the info must be a dict, got {env_infos!r:.80} from {self.env}; return {{}}")
+        if self.per_agent and env_infos:  # MeanOverAgents gives numbers
+            env_infos = {key: info for key, info in env_infos.items() if info or not isinstance(info, dict)}
+        if env_infos:
+            infos.append(env_infos)
         return 0
 
 
@@ -240,24 +240,24 @@ cdef class EnvLoop:
     """Resets and steps environments one after the other.
 
     Args:
-        members: The environments.
+        slots: The environments.
     """
 
-    cdef tuple members  # so that it stays as it is while environments run
+    cdef tuple slots  # so that it stays as it is while environments run
     cdef Py_ssize_t position
     cdef Py_buffer word
     cdef uint32_t *progress
 
-    def __init__(self, list members):
-        self.members = tuple(members)
+    def __init__(self, list slots):
+        self.slots = tuple(slots)
 
     def __dealloc__(self):
         PyBuffer_Release(&self.word)
 
     @property
     def current(self):
-        """Position of the environment that is being worked on, or was when an error ended the loop; and its member."""
-        return self.position, self.members[self.position]
+        """Position of the environment that is being worked on, or was when an error ended the loop; and its slot."""
+        return self.position, self.slots[self.position]
 
     def track(self, progress):
         """From now on, note the position in ``progress`` too, the memory of a uint32."""
@@ -268,16 +268,16 @@ cdef class EnvLoop:
             raise APIUsageError(f"EnvLoop.track: expected memory of at least 4 bytes, got {self.word.len}")
         self.progress = <uint32_t *>self.word.buf
 
-    cdef inline Member at(self, Py_ssize_t position):
+    cdef inline EnvSlot at(self, Py_ssize_t position):
         self.position = position
         if self.progress is not NULL:
             self.progress[0] = <uint32_t>position
-        return <Member>self.members[position]
+        return <EnvSlot>self.slots[position]
 
     def reset(self, seeds):
         """Start new episodes everywhere, with one seed per environment. Returns the infos."""
         cdef list infos = []
-        for position, seed in zip(range(len(self.members)), seeds, strict=True):
+        for position, seed in zip(range(len(self.slots)), seeds, strict=True):
             self.at(position).begin(seed, infos)
         return infos
 
@@ -285,6 +285,6 @@ cdef class EnvLoop:
         """Act in every environment with the actions that stand in its rows. Returns the infos."""
         cdef list infos = []
         cdef Py_ssize_t position
-        for position in range(len(self.members)):
+        for position in range(len(self.slots)):
             self.at(position).act(infos)
         return infos

@@ -1,7 +1,7 @@
 """The environments of one process: built once, each on its rows, and stepped one after the other.
 
-Serial has them in the caller's process, Multiprocessing one group in each worker; this is the one
-place where environments are built, reset and stepped. The loop itself is compiled (group.pxi).
+Serial has them in the caller's process, Multiprocessing one runner in each worker; this is the one
+place where environments are built, reset and stepped. The loop itself is compiled (runner.pxi).
 """
 
 import inspect
@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from pufferlib._native import EmulatedMember, EnvLoop, Member, NativeMember
+from pufferlib._native import EmulatedSlot, EnvLoop, EnvSlot, NativeSlot
 from pufferlib.buffers import Buffers, HasBuffers, slice_rows
 from pufferlib.env import Infos, PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import light
-from pufferlib.vector.specs import Autoreset, EnvDescription, EnvPlan, RowSpec
+from pufferlib.vector.specs import Autoreset, EnvDescription, EnvSpec, RowSpec
 
-__all__ = ["EnvGroup", "Memory", "build_env", "env_rows", "names_keyword", "own_autoreset"]
+__all__ = ["EnvRunner", "Memory", "build_env", "env_rows", "names_keyword", "own_autoreset"]
 
 Memory = Callable[[RowSpec, int], Buffers]
 
@@ -28,44 +28,44 @@ _HOW_TO_WRAP = (
 )
 
 
-class EnvGroup:
+class EnvRunner:
     """Environments on neighbouring rows.
 
     Args:
-        plans: The environments to build.
+        specs: The environments to build.
         autoreset: What follows a finished episode; None takes what suits the environments.
         memory: Called while an environment is being built, as soon as its spaces are known, with
-            its spec and index; returns its rows. So the size of the batch follows from the first
+            its row_spec and index; returns its rows. So the size of the batch follows from the first
             environment itself, and none is built only to be asked.
         progress: ``progress[0]`` is set to the position of the environment that is being built.
     """
 
     def __init__(
         self,
-        plans: Sequence[EnvPlan],
+        specs: Sequence[EnvSpec],
         autoreset: Autoreset | None,
         memory: Memory,
         progress: "list[int] | memoryview[int] | None" = None,
     ) -> None:
-        self._members: list[Member] = []
+        self._slots: list[EnvSlot] = []
         progress = [0] if progress is None else progress
         made: set[int] = set()
         try:
-            for position, plan in enumerate(plans):
+            for position, spec in enumerate(specs):
                 progress[0] = position
-                self._members.append(_member(plan, autoreset, memory))
-                autoreset = self._members[-1].autoreset
+                self._slots.append(_make_slot(spec, autoreset, memory))
+                autoreset = self._slots[-1].autoreset
                 self._check_own(made)
         except BaseException as error:
-            error.add_note(f"while building environment {plan.index}, seed {plan.seed}")
+            error.add_note(f"while building environment {spec.index}, seed {spec.seed}")
             self._close_quietly()
             raise
-        self._loop = EnvLoop(self._members)
-        self.autoreset: Autoreset = self._members[0].autoreset
+        self._loop = EnvLoop(self._slots)
+        self.autoreset: Autoreset = self._slots[0].autoreset
 
     def _check_own(self, made: set[int]) -> None:
         """Raise if the last environment is, or wraps, one of those ``made`` before: they would step it in turns."""
-        env = getattr(self._members[-1].env, "unwrapped", self._members[-1].env)
+        env = getattr(self._slots[-1].env, "unwrapped", self._slots[-1].env)
         if id(env) in made:
             raise APIUsageError(
                 f"vector.make: each environment must be one of its own, got {env} in two of them; "
@@ -76,11 +76,11 @@ class EnvGroup:
     @property
     def envs(self) -> list[Any]:
         """The environments."""
-        return [member.env for member in self._members]
+        return [slot.env for slot in self._slots]
 
     def describe(self) -> EnvDescription:
         """What the first environment, and so each of them, is like."""
-        env: Any = self._members[0].env
+        env: Any = self._slots[0].env
         space = env.single_observation_space
         dtype = env.obs_dtype if env.emulated else np.dtype(space.dtype)
         return EnvDescription(
@@ -103,8 +103,8 @@ class EnvGroup:
         try:
             return self._loop.reset(seeds)
         except BaseException as error:
-            position, member = self._loop.current
-            error.add_note(f"while resetting environment {member.plan.index} with seed {seeds[position]}")
+            position, slot = self._loop.current
+            error.add_note(f"while resetting environment {slot.spec.index} with seed {seeds[position]}")
             raise
 
     def step(self) -> Infos:
@@ -112,9 +112,9 @@ class EnvGroup:
         try:
             return self._loop.step()
         except BaseException as error:
-            _, member = self._loop.current
-            actions = member.buffers["actions"].tolist()
-            error.add_note(f"while stepping environment {member.plan.index} with actions {actions}")
+            _, slot = self._loop.current
+            actions = slot.buffers["actions"].tolist()
+            error.add_note(f"while stepping environment {slot.spec.index} with actions {actions}")
             raise
 
     def close(self) -> None:
@@ -125,13 +125,13 @@ class EnvGroup:
 
     def _close_quietly(self) -> list[Exception]:
         errors = []
-        for member in self._members:
+        for slot in self._slots:
             try:
-                member.env.close()
+                slot.env.close()
             except Exception as error:
-                error.add_note(f"while closing environment {member.plan.index}")
+                error.add_note(f"while closing environment {slot.spec.index}")
                 errors.append(error)
-        self._members.clear()
+        self._slots.clear()
         return errors
 
 
@@ -149,54 +149,54 @@ def own_autoreset(env: PufferEnv, asked: Autoreset | None) -> Any:
     return env.autoreset
 
 
-def build_env(plan: EnvPlan, buf: Any, autoreset: Autoreset | None) -> Any:
-    """Call the creator of ``plan`` with ``buf``, and with ``seed`` and ``autoreset`` if it names them.
+def build_env(spec: EnvSpec, buf: Any, autoreset: Autoreset | None) -> Any:
+    """Call the creator of ``spec`` with ``buf``, and with ``seed`` and ``autoreset`` if it names them.
 
     Raises:
         APIUsageError: The creator takes no ``buf``, the arguments fill it, or something else than a PufferEnv is made.
     """
-    named, any_keyword, filled = _keywords(plan.creator, len(plan.args))
+    named, any_keyword, filled = _keywords(spec.creator, len(spec.args))
     if "buf" in filled:
         raise APIUsageError(
-            f"vector.make: env_args must end before buf, got {len(plan.args)} arguments for environment {plan.index}, "
+            f"vector.make: env_args must end before buf, got {len(spec.args)} arguments for environment {spec.index}, "
             "of which one falls on it; give those that come after it in env_kwargs"
         )
-    kwargs = dict(plan.kwargs)
+    kwargs = dict(spec.kwargs)
     if "seed" in named:
-        kwargs.setdefault("seed", plan.seed)
+        kwargs.setdefault("seed", spec.seed)
     if "autoreset" in named and autoreset is not None:
         kwargs.setdefault("autoreset", autoreset)
     if "buf" not in named and not any_keyword:
-        raise _no_buf(plan)
+        raise _no_buf(spec)
     try:
-        env = plan.creator(*plan.args, buf=buf, **kwargs)
+        env = spec.creator(*spec.args, buf=buf, **kwargs)
     except TypeError as error:
         if "keyword argument 'buf'" in str(error):
-            raise _no_buf(plan) from error
+            raise _no_buf(spec) from error
         raise
     if not isinstance(env, PufferEnv) and not getattr(env, "emulated", False):
         raise APIUsageError(
-            f"vector.make: environment {plan.index} must be a PufferEnv, got {type(env).__name__}; {_HOW_TO_WRAP}"
+            f"vector.make: environment {spec.index} must be a PufferEnv, got {type(env).__name__}; {_HOW_TO_WRAP}"
         )
     return env
 
 
-def _member(plan: EnvPlan, autoreset: Autoreset | None, memory: Memory) -> Member:
+def _make_slot(spec: EnvSpec, autoreset: Autoreset | None, memory: Memory) -> EnvSlot:
     adopted: list[Buffers] = []
 
     def rows(env: HasBuffers) -> Buffers:
-        adopted.append(memory(RowSpec.of(env), plan.index))
+        adopted.append(memory(RowSpec.of(env), spec.index))
         return adopted[-1]
 
-    env = build_env(plan, rows, autoreset)
+    env = build_env(spec, rows, autoreset)
     if not adopted:
         raise APIUsageError(
-            f"vector.make: environment {plan.index} ({type(env).__name__}) ignores the arrays it is given; "
+            f"vector.make: environment {spec.index} ({type(env).__name__}) ignores the arrays it is given; "
             "take buf=None and pass it on: super().__init__(buf)"
         )
     if isinstance(env, PufferEnv) and not env.emulated:
-        return NativeMember(env, plan, adopted[-1], own_autoreset(env, autoreset))
-    return EmulatedMember(env, plan, adopted[-1], autoreset or "next_step")
+        return NativeSlot(env, spec, adopted[-1], own_autoreset(env, autoreset))
+    return EmulatedSlot(env, spec, adopted[-1], autoreset or "next_step")
 
 
 def env_rows(buffers: Buffers, num_agents: int, position: int) -> Buffers:
@@ -204,9 +204,9 @@ def env_rows(buffers: Buffers, num_agents: int, position: int) -> Buffers:
     return slice_rows(buffers, position * num_agents, (position + 1) * num_agents)
 
 
-def names_keyword(plan: EnvPlan, name: str) -> bool:
-    """Whether the creator of ``plan`` has a keyword ``name`` of its own."""
-    return name in _keywords(plan.creator, len(plan.args))[0]
+def names_keyword(spec: EnvSpec, name: str) -> bool:
+    """Whether the creator of ``spec`` has a keyword ``name`` of its own."""
+    return name in _keywords(spec.creator, len(spec.args))[0]
 
 
 def _keywords(creator: Callable[..., Any], num_args: int) -> tuple[set[str], bool, set[str]]:
@@ -221,9 +221,9 @@ def _keywords(creator: Callable[..., Any], num_args: int) -> tuple[set[str], boo
     return named, any(p.kind is p.VAR_KEYWORD for p in parameters), filled
 
 
-def _no_buf(plan: EnvPlan) -> APIUsageError:
-    name = getattr(plan.creator, "__name__", None) or repr(plan.creator)
+def _no_buf(spec: EnvSpec) -> APIUsageError:
+    name = getattr(spec.creator, "__name__", None) or repr(spec.creator)
     return APIUsageError(
-        f"vector.make: the creator of environment {plan.index} must take buf and hand it to the PufferEnv it makes, "
+        f"vector.make: the creator of environment {spec.index} must take buf and hand it to the PufferEnv it makes, "
         f"got {name}, which does not; {_HOW_TO_WRAP}"
     )

@@ -6,12 +6,12 @@ from typing import Any
 
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.vector.arguments import WHERE, Count, Creators, EnvArgs, EnvKwargs, checked_options, env_plans
+from pufferlib.vector.arguments import WHERE, Count, Creators, EnvArgs, EnvKwargs, checked_options, env_specs
 from pufferlib.vector.env_runner import build_env, names_keyword, own_autoreset
 from pufferlib.vector.multiprocessing import Multiprocessing
 from pufferlib.vector.ray import Ray
 from pufferlib.vector.serial import Serial
-from pufferlib.vector.specs import Autoreset, EnvPlan, OnCrash
+from pufferlib.vector.specs import Autoreset, EnvSpec, OnCrash
 from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = ["make"]
@@ -93,7 +93,7 @@ def make(
         raise UnknownNameError.of(WHERE, "keyword", name, known)
     if kind is PufferEnv:
         checked = checked_options(options)
-        return _native(env_plans(env_creator_or_creators, env_args, env_kwargs, num_envs, seed), checked)
+        return _native(env_specs(env_creator_or_creators, env_args, env_kwargs, num_envs, seed), checked)
     return kind(env_creator_or_creators, env_args, env_kwargs, num_envs, seed=seed, **options)
 
 
@@ -105,7 +105,7 @@ def _backend(backend: object) -> type[Any]:
     raise UnknownNameError.of(WHERE, "backend", getattr(backend, "__name__", backend), BACKENDS)
 
 
-def _native(envs: tuple[EnvPlan, ...], options: Mapping[str, Any]) -> PufferEnv:
+def _native(envs: tuple[EnvSpec, ...], options: Mapping[str, Any]) -> PufferEnv:
     for name in ("num_workers", "batch_size"):
         if options[name] not in (None, "auto", 1):
             raise APIUsageError(
@@ -132,7 +132,7 @@ def _native(envs: tuple[EnvPlan, ...], options: Mapping[str, Any]) -> PufferEnv:
     return env
 
 
-def _how_to_have(num_envs: int, env: EnvPlan) -> str:
+def _how_to_have(num_envs: int, env: EnvSpec) -> str:
     """What to do for several environments, of which ``env`` is the first."""
     backends = 'choose backend="Serial" or "Multiprocessing"'
     if not names_keyword(env, "num_envs"):

@@ -17,13 +17,13 @@ from pufferlib.vector.specs import Autoreset, EnvDescription, RowSpec
 __all__ = [
     "CLOSE",
     "FAILURE",
-    "NEWS",
+    "INFOS",
     "PHASES",
     "RESET",
     "STEP",
     "Failed",
+    "InfosMessage",
     "NeedMemory",
-    "News",
     "Ready",
     "Setup",
     "named",
@@ -35,7 +35,7 @@ RESET, STEP, CLOSE = 1, 2, 3
 PHASES = {RESET: "reset", STEP: "step"}
 
 # Outcomes of a command: which message follows through the pipe. 0: none.
-NEWS, FAILURE = 1, 2
+INFOS, FAILURE = 1, 2
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Setup:
     """Parent to worker: what to build.
 
     Attributes:
-        spec: What one environment needs; None for the worker that is to find it out.
+        row_spec: What one environment needs; None for the worker that is to find it out.
         last_command: The last one that was not for this process; 0 unless it replaces another.
         fits: Whether each worker and the parent has a core of its own.
     """
@@ -51,9 +51,9 @@ class Setup:
     worker: int
     num_workers: int
     num_envs: int
-    envs: bytes  # tuple[EnvPlan, ...], pickled by cloudpickle
+    envs: bytes  # tuple[EnvSpec, ...], pickled by cloudpickle
     autoreset: Autoreset | None
-    spec: RowSpec | None
+    row_spec: RowSpec | None
     sys_path: list[str]
     last_command: int
     fits: bool
@@ -65,7 +65,7 @@ class Setup:
 class NeedMemory:
     """Worker to parent: this is what my first environment needs; answered with the shared memory."""
 
-    spec: RowSpec
+    row_spec: RowSpec
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class News:
+class InfosMessage:
     """Worker to parent: infos of the last command, which were not empty."""
 
     infos: Infos

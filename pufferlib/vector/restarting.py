@@ -6,22 +6,22 @@ from collections.abc import Callable, Sequence
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.seeding import env_seed
-from pufferlib.vector.env_runner import EnvGroup, Memory
+from pufferlib.vector.env_runner import EnvRunner, Memory
 from pufferlib.vector.multiprocessing.failures import envs_text, error_of
 from pufferlib.vector.protocol import PHASES, RESET, STEP, Failed
 from pufferlib.vector.restarts import Restarts
-from pufferlib.vector.specs import Autoreset, EnvPlan
+from pufferlib.vector.specs import Autoreset, EnvSpec
 
-__all__ = ["RestartingGroup"]
+__all__ = ["RestartingRunner"]
 
 
-class RestartingGroup(EnvGroup):
+class RestartingRunner(EnvRunner):
     """One environment, which goes on after a failure as the only one of a worker would.
 
     Args:
-        plan: The environment to build.
+        spec: The environment to build.
         autoreset: What follows a finished episode; None takes what suits the environment.
-        memory: As for ``EnvGroup``; gives the same rows for every environment that is built here.
+        memory: As for ``EnvRunner``; gives the same rows for every environment that is built here.
 
     Attributes:
         restarts: What is known of all environments of the batch; to be set before the first reset.
@@ -29,30 +29,30 @@ class RestartingGroup(EnvGroup):
 
     restarts: Restarts
 
-    def __init__(self, plan: EnvPlan, autoreset: Autoreset | None, memory: Memory) -> None:
-        super().__init__([plan], autoreset, memory)
-        self._plan, self._memory = plan, memory
+    def __init__(self, spec: EnvSpec, autoreset: Autoreset | None, memory: Memory) -> None:
+        super().__init__([spec], autoreset, memory)
+        self._spec, self._memory = spec, memory
         self._operation = self._num_commands = 0
         self._phase = "build"
-        self._stands_still = False
+        self._awaits_reset = False
 
     def reset(self, seeds: Sequence[int | None]) -> Infos:
         """Start a new episode; ``seeds`` has one entry."""
-        self._stands_still = False
+        self._awaits_reset = False
         (seed,) = seeds
         if seed is not None:
-            self._plan = dataclasses.replace(self._plan, seed=seed)
-        return self._attempt(RESET, lambda: EnvGroup.reset(self, seeds))
+            self._spec = dataclasses.replace(self._spec, seed=seed)
+        return self._attempt(RESET, lambda: EnvRunner.reset(self, seeds))
 
     def step(self) -> Infos:
         """Act with the actions that stand in the rows."""
-        self.restarts.remember([self._plan.index])
-        if not self._stands_still:
-            return self._attempt(STEP, lambda: EnvGroup.step(self))
+        self.restarts.keep_observations([self._spec.index])
+        if not self._awaits_reset:
+            return self._attempt(STEP, lambda: EnvRunner.step(self))
         if self.autoreset == "next_step":
-            self._stands_still = False
-            return self._attempt(STEP, lambda: EnvGroup.reset(self, [self._plan.seed]))
-        self.restarts.clear(self._plan.index)
+            self._awaits_reset = False
+            return self._attempt(STEP, lambda: EnvRunner.reset(self, [self._spec.seed]))
+        self.restarts.clear(self._spec.index)
         return []
 
     def _attempt(self, operation: int, act: Callable[[], Infos]) -> Infos:
@@ -66,28 +66,28 @@ class RestartingGroup(EnvGroup):
                 failure = self._describe_failure(error)
             if isinstance(failure, APIUsageError):
                 raise failure
-            self.restarts.admit(self._plan.index, failure, self)
+            self.restarts.record_failure(self._spec.index, failure, self)
             act = self._begin_anew
 
     def _begin_anew(self) -> Infos:
-        index = self._plan.index
+        index = self._spec.index
         self._close_quietly()
-        self._plan = dataclasses.replace(self._plan, seed=env_seed(self._plan.seed, self.restarts.count_of(index)))
+        self._spec = dataclasses.replace(self._spec, seed=env_seed(self._spec.seed, self.restarts.count_of(index)))
         self._phase = "build"
-        EnvGroup.__init__(self, [self._plan], self.autoreset, self._memory)
+        EnvRunner.__init__(self, [self._spec], self.autoreset, self._memory)
         self._phase = "reset"
-        self._stands_still = self.restarts.stands_still(index)
-        if self._stands_still:
+        self._awaits_reset = self.restarts.awaits_reset(index)
+        if self._awaits_reset:
             self.restarts.clear(index)
-            return self.restarts.settle(index)
-        return EnvGroup.reset(self, [self._plan.seed]) + self.restarts.settle(index)
+            return self.restarts.report(index)
+        return EnvRunner.reset(self, [self._spec.seed]) + self.restarts.report(index)
 
     def _describe_failure(self, error: Exception) -> PufferError:
-        index, seed = self._plan.index, self._plan.seed
+        index, seed = self._spec.index, self._spec.seed
         place = envs_text(None, index, [seed], self.restarts.last_actions(index))
         return error_of(Failed.of(self._phase, 0, error), place, None, "vector.Serial")
 
-    # What Restarts asks of its ledger; nothing is in flight here, so the last command is the one that failed.
+    # What Restarts asks of its log; nothing is in flight here, so the last command is the one that failed.
 
     def num_commands(self, _: int) -> int:
         """Commands that the environment was given."""

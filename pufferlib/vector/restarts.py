@@ -10,13 +10,13 @@ from pufferlib.errors import PufferError, WorkerError
 from pufferlib.vector.protocol import FAILURE, STEP
 from pufferlib.vector.specs import Autoreset
 
-__all__ = ["Ledger", "Restarts"]
+__all__ = ["CommandLog", "Restarts"]
 
 MAX_FAILURES = 3  # of one worker, without a step in between
 _NUMBERS = 1 << 30  # commands are counted modulo this
 
 
-class Ledger(Protocol):
+class CommandLog(Protocol):
     """Knows what each worker was told to do, and how far it came."""
 
     def num_commands(self, worker: int) -> int:
@@ -58,7 +58,7 @@ class Restarts:
         self._lost: set[int] = set()  # those of them that cost episodes
         self._marked: set[int] = set()  # whose rows say that episodes were cut off
 
-    def remember(self, workers: list[int]) -> None:
+    def keep_observations(self, workers: list[int]) -> None:
         """Keep the observations of ``workers``, which the caller has seen, before their next step."""
         for worker in workers:
             rows = self._rows_of(worker)
@@ -67,13 +67,13 @@ class Restarts:
                 self._buffers["truncations"][rows] = False
                 self._marked.discard(worker)
 
-    def admit(self, worker: int, error: PufferError, ledger: Ledger) -> None:
+    def record_failure(self, worker: int, error: PufferError, log: CommandLog) -> None:
         """Count a failure of ``worker``.
 
         Raises:
             WorkerError: It failed too often without a step in between.
         """
-        completed = ledger.num_completed(worker) - (ledger.outcome(worker) == FAILURE)
+        completed = log.num_completed(worker) - (log.outcome(worker) == FAILURE)
         steps = (completed - self._completed[worker]) % _NUMBERS
         self._failures[worker] = 1 if 0 < steps < _NUMBERS // 2 else self._failures[worker] + 1
         if self._failures[worker] == MAX_FAILURES:
@@ -83,11 +83,11 @@ class Restarts:
             ) from None
         self._counts[worker] += 1
         self._errors[worker] = str(error).partition("\n")[0]
-        if ledger.operation(worker) == STEP:
+        if log.operation(worker) == STEP:
             self._lost.add(worker)
         # The replacement finishes one command more before it can step, its first reset, or two to wait for that.
         resets_later = self._autoreset == "next_step" and worker in self._lost
-        self._completed[worker] = ledger.num_commands(worker) + 1 + resets_later
+        self._completed[worker] = log.num_commands(worker) + 1 + resets_later
 
     @property
     def total(self) -> int:
@@ -98,11 +98,11 @@ class Restarts:
         """How often ``worker`` was restarted."""
         return self._counts[worker]
 
-    def stands_still(self, worker: int) -> bool:
+    def awaits_reset(self, worker: int) -> bool:
         """Whether the replacement of ``worker`` first shows the ends of episodes that were cut off."""
         return worker in self._lost and self._autoreset != "same_step"
 
-    def settle(self, worker: int) -> Infos:
+    def report(self, worker: int) -> Infos:
         """Tell of the last restart of ``worker``, whose replacement has finished, in its rows and as infos."""
         if worker not in self._errors:
             return []

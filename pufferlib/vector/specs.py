@@ -17,11 +17,11 @@ __all__ = [
     "ON_CRASH",
     "Autoreset",
     "EnvDescription",
-    "EnvPlan",
+    "EnvSpec",
     "Layout",
     "OnCrash",
     "RowSpec",
-    "VectorPlan",
+    "VectorSpec",
 ]
 
 OnCrash = Literal["raise", "restart"]
@@ -31,7 +31,7 @@ Layout = dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]
 
 
 @dataclass(frozen=True)
-class EnvPlan:
+class EnvSpec:
     """One environment to build: ``creator(*args, buf=..., **kwargs)``, and ``seed=seed`` if it takes one."""
 
     index: int
@@ -42,7 +42,7 @@ class EnvPlan:
 
 
 @dataclass(frozen=True)
-class VectorPlan:
+class VectorSpec:
     """The checked arguments of ``make``.
 
     Attributes:
@@ -56,7 +56,7 @@ class VectorPlan:
         on_crash: Whether a worker (``Serial``: an environment) that fails is replaced, or its failure raised.
     """
 
-    envs: tuple[EnvPlan, ...]
+    envs: tuple[EnvSpec, ...]
     batch_size: int
     num_workers: int
     zero_copy: bool

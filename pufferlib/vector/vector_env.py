@@ -14,8 +14,8 @@ from pufferlib.errors import APIUsageError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space, joint_space
-from pufferlib.vector.arguments import Cores, Count, Creators, EnvArgs, EnvKwargs, plan_of
-from pufferlib.vector.specs import Autoreset, EnvDescription, OnCrash, VectorPlan
+from pufferlib.vector.arguments import Cores, Count, Creators, EnvArgs, EnvKwargs, vector_spec
+from pufferlib.vector.specs import Autoreset, EnvDescription, OnCrash, VectorSpec
 
 __all__ = ["Batch", "VectorEnv"]
 
@@ -117,16 +117,16 @@ class VectorEnv(ABC):
             "timeout_s": timeout_s,
             "on_crash": on_crash,
         }
-        self._start(plan_of(env_creators, env_args, env_kwargs, num_envs, seed, options, self._cores))
+        self._start(vector_spec(env_creators, env_args, env_kwargs, num_envs, seed, options, self._cores))
 
-    def _open(self, plan: VectorPlan, driver: PufferEnv | EnvDescription, about: EnvDescription) -> None:
+    def _open(self, spec: VectorSpec, driver: PufferEnv | EnvDescription, about: EnvDescription) -> None:
         """Set the attributes; the environments exist by now."""
         self.driver_env = driver
         self.single_observation_space = about.single_observation_space
         self.single_action_space = about.single_action_space
-        self.num_envs = len(plan.envs)
+        self.num_envs = len(spec.envs)
         self.num_agents = about.num_agents * self.num_envs
-        self.agents_per_batch = about.num_agents * plan.batch_size
+        self.agents_per_batch = about.num_agents * spec.batch_size
         self.observation_space = joint_space(self.single_observation_space, self.agents_per_batch)
         self.action_space = joint_space(self.single_action_space, self.agents_per_batch)
         self.emulated = about.emulated
@@ -134,7 +134,7 @@ class VectorEnv(ABC):
         self._check_actions = ActionCheck(
             f"{type(self).__name__}.send", self.single_action_space, self.agents_per_batch
         )
-        self._first_seed: int | None = plan.seed
+        self._first_seed: int | None = spec.seed
         self._batch: Batch | None = None
         self._next_call = "async_reset"
 
@@ -269,7 +269,7 @@ class VectorEnv(ABC):
         return APIUsageError(f"{where}: the next call must be {self._next_call}, got {call}; {_ORDER}")
 
     @abstractmethod
-    def _start(self, plan: VectorPlan) -> None:
+    def _start(self, spec: VectorSpec) -> None:
         """Make the environments, and ``_open``."""
 
     @abstractmethod

@@ -94,9 +94,7 @@ def test_every_exported_name_of_an_adaptor_is_defined(name):
     body = ast.parse((file / "__init__.py" if file.is_dir() else file.with_suffix(".py")).read_text()).body
     assigned = {node.targets[0].id: node.value for node in body if isinstance(node, ast.Assign)}
     defined = {*assigned, *(node.name for node in body if hasattr(node, "name"))}
-    exported = (
-        ast.literal_eval(assigned["__all__"]) if defined else []
-    )
+    exported = ast.literal_eval(assigned["__all__"]) if defined else []
     assert exported == sorted(set(exported))
     assert set(exported) <= defined
 

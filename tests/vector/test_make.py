@@ -14,8 +14,8 @@ from pufferlib.buffers import allocate
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.vector import factory
 from pufferlib.vector.arguments import Cores
-from pufferlib.vector.env_runner import EnvGroup
-from pufferlib.vector.specs import VectorPlan
+from pufferlib.vector.env_runner import EnvRunner
+from pufferlib.vector.specs import VectorSpec
 
 
 class Env(pufferlib.PufferEnv):
@@ -40,7 +40,7 @@ class Env(pufferlib.PufferEnv):
 
 
 @pytest.fixture
-def plan_of(monkeypatch):
+def vector_spec(monkeypatch):
     """The plan that a call of make with Multiprocessing leads to, on a machine with four cores."""
 
     class Planned(Exception):  # noqa: N818 - not an error
@@ -54,7 +54,7 @@ def plan_of(monkeypatch):
 
     monkeypatch.setitem(factory.BACKENDS, "Recorder", Recorder)
 
-    def call(**kwargs) -> VectorPlan:
+    def call(**kwargs) -> VectorSpec:
         with pytest.raises(Planned) as caught:
             pufferlib.vector.make(Env, backend="Recorder", **kwargs)
         return caught.value.args[0]
@@ -83,8 +83,8 @@ def plan_of(monkeypatch):
         ({"num_envs": 400, "num_workers": np.uint8(2), "batch_size": np.uint8(200)}, 2, 200),
     ],
 )
-def test_workers_and_batches(plan_of, kwargs, workers, batch):
-    plan = plan_of(**kwargs)
+def test_workers_and_batches(vector_spec, kwargs, workers, batch):
+    plan = vector_spec(**kwargs)
     assert (plan.num_workers, plan.batch_size, len(plan.envs)) == (workers, batch, kwargs["num_envs"])
 
 
@@ -287,13 +287,13 @@ def test_environments_that_differ(options):
         pufferlib.vector.make([Env] * 2, [[1], [3]], num_envs=2, overwork=True, **options)
 
 
-def test_what_workers_and_their_parent_say_of_large_spaces_is_short(plan_of):
+def test_what_workers_and_their_parent_say_of_large_spaces_is_short(vector_spec):
     def memory(spec, index):
         assert len(pickle.dumps(spec)) < 4000
         return allocate(spec.observation_space, spec.action_space, spec.num_agents)
 
-    plan = plan_of(env_kwargs={"size": 1 << 18})
-    description = EnvGroup(plan.envs, None, memory).describe()
+    plan = vector_spec(env_kwargs={"size": 1 << 18})
+    description = EnvRunner(plan.envs, None, memory).describe()
     assert len(pickle.dumps(description)) < 4000
     assert description.single_observation_space == Env(size=1 << 18).single_observation_space
 

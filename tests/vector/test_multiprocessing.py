@@ -35,7 +35,7 @@ from pufferlib.errors import APIUsageError, BindingMissing, WorkerError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.multiprocessing.process import forget_server
 from pufferlib.vector.pickling import pickle_by_value
-from pufferlib.vector.specs import EnvPlan
+from pufferlib.vector.specs import EnvSpec
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -357,7 +357,7 @@ def test_recv_can_be_called_again_after_ctrl_c(monkeypatch, zero_copy):
         for _ in range(2):
             vecenv.recv()
             vecenv.send([0, 0])
-        hear, asked = vecenv._pool._hear, []
+        hear, asked = vecenv._pool._read_reply, []
 
         def interrupted(worker):
             asked.append(worker)
@@ -365,7 +365,7 @@ def test_recv_can_be_called_again_after_ctrl_c(monkeypatch, zero_copy):
                 raise KeyboardInterrupt
             hear(worker)
 
-        monkeypatch.setattr(vecenv._pool, "_hear", interrupted)
+        monkeypatch.setattr(vecenv._pool, "_read_reply", interrupted)
         with pytest.raises(KeyboardInterrupt):
             vecenv.recv()
         *_, agent_ids, _ = vecenv.recv()
@@ -775,7 +775,7 @@ def test_a_module_loaded_by_its_place_may_import_others_like_it(monkeypatch, tmp
     text = "import one_file\nclass Env(one_file.Base):\n  def play(self): return one_file.add(self.bonus)"
     two = load_by_place(monkeypatch, tmp_path / "two_file.py", text)
     one.two_file = two  # as if it imported it
-    data = pickle_by_value([EnvPlan(0, two.Env, (), {}, 0)])
+    data = pickle_by_value([EnvSpec(0, two.Env, (), {}, 0)])
     assert not cloudpickle.list_registry_pickle_by_value() & {"one_file", "two_file"}
     for name in ("one_file", "two_file"):
         monkeypatch.delitem(sys.modules, name)
@@ -789,7 +789,7 @@ def test_only_the_caller_s_own_registrations_outlast_sending_by_value(monkeypatc
     monkeypatch.setitem(sys.modules, "nowhere", module)
     if is_callers:
         cloudpickle.register_pickle_by_value(module)
-    data = pickle_by_value([EnvPlan(0, module.creator, (), {}, 0)])
+    data = pickle_by_value([EnvSpec(0, module.creator, (), {}, 0)])
     assert ("nowhere" in cloudpickle.list_registry_pickle_by_value()) == is_callers
     if is_callers:
         cloudpickle.unregister_pickle_by_value(module)
@@ -810,7 +810,7 @@ def test_a_package_that_is_installed_to_be_edited_is_sent_by_name(monkeypatch, t
 
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
     module = importlib.import_module("edited")
-    data = pickle_by_value([EnvPlan(0, module.creator, (), {}, 0)])
+    data = pickle_by_value([EnvSpec(0, module.creator, (), {}, 0)])
     monkeypatch.delitem(sys.modules, "edited")
     assert b"edited" in data
     assert (b"_make_function" not in data) == is_installed

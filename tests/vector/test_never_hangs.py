@@ -557,7 +557,7 @@ def test_a_worker_stopped_in_the_middle_of_a_message_is_an_error():
 def test_a_worker_stopped_in_the_middle_of_a_message_is_replaced():
     with make(env_kwargs=LONG, on_crash="restart") as vecenv:
         vecenv.reset()
-        vecenv._pool.processes[0].set_patience(0.5)  # of this worker alone, so that a slow machine fails no other
+        vecenv._pool.processes[0].set_timeout(0.5)  # of this worker alone, so that a slow machine fails no other
         vecenv.send([0, 0])
         stop_in_the_middle_of_a_message(vecenv)
         *_, infos, _, _ = vecenv.recv()

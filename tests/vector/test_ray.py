@@ -20,7 +20,7 @@ from pufferlib.vector.pickling import pickle_by_value
 from pufferlib.vector.protocol import Failed
 from pufferlib.vector.ray import cluster
 from pufferlib.vector.ray.actor import Block, EnvActor, actor_class
-from pufferlib.vector.specs import EnvPlan
+from pufferlib.vector.specs import EnvSpec
 
 
 class Counter(pufferlib.PufferEnv):
@@ -52,9 +52,9 @@ class Counter(pufferlib.PufferEnv):
 
 def actor_of(num_envs):
     actor = EnvActor()
-    plans = tuple(EnvPlan(i, Counter, (), {}, i) for i in range(num_envs))
+    plans = tuple(EnvSpec(i, Counter, (), {}, i) for i in range(num_envs))
     ready = pickle.loads(actor.build(pickle_by_value((plans, None, None))))
-    return actor, Block(ready.spec, num_envs)
+    return actor, Block(ready.row_spec, num_envs)
 
 
 def test_without_ray_the_command_that_installs_it_is_named(monkeypatch):

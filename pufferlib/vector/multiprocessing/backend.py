@@ -10,7 +10,7 @@ from pufferlib.env import Infos
 from pufferlib.vector.multiprocessing.process import forget_server
 from pufferlib.vector.multiprocessing.workers import WorkerPool
 from pufferlib.vector.protocol import STEP
-from pufferlib.vector.specs import VectorPlan
+from pufferlib.vector.specs import VectorSpec
 from pufferlib.vector.vector_env import Batch, VectorEnv
 
 __all__ = ["Multiprocessing"]
@@ -31,13 +31,13 @@ class Multiprocessing(VectorEnv):
     ``driver_env`` describes the environments; they live in the workers only.
     """
 
-    def _start(self, plan: VectorPlan) -> None:
-        self._pool = WorkerPool(plan)
-        self._crew = self._pool.crew
-        self._open(plan, self._pool.description, self._pool.description)
-        num_workers, rows = plan.num_workers, self.agents_per_batch
-        self._workers_per_batch = plan.batch_size * num_workers // self.num_envs
-        self._takes_turns = plan.zero_copy
+    def _start(self, spec: VectorSpec) -> None:
+        self._pool = WorkerPool(spec)
+        self._channel = self._pool.channel
+        self._open(spec, self._pool.description, self._pool.description)
+        num_workers, rows = spec.num_workers, self.agents_per_batch
+        self._workers_per_batch = spec.batch_size * num_workers // self.num_envs
+        self._takes_turns = spec.zero_copy
         self._rows_per_worker = self.num_agents // num_workers
         # A batch that starts with worker w, if its workers are neighbours.
         buffers = self._pool.memory.buffers
@@ -55,30 +55,30 @@ class Multiprocessing(VectorEnv):
         _alive.add(self)
 
     def _reset(self, seeds: list[int | None]) -> None:
-        self._next(len(self._crew.in_flight), False)  # nobody will ask what became of it
+        self._next(len(self._channel.in_flight), False)  # nobody will ask what became of it
         self._pool.reset(seeds)
 
     def _send(self, actions: Array) -> None:
-        self._pool.remember()
+        self._pool.keep_observations()
         if self._copies:
             self._copy["actions"][...] = actions
-            self._by_worker["actions"][self._crew.chosen] = self._parts["actions"]
+            self._by_worker["actions"][self._channel.chosen] = self._parts["actions"]
         else:
-            self._blocks[self._crew.first_chosen()].buffers["actions"][...] = actions
-        self._crew.command_chosen(STEP)
+            self._blocks[self._channel.first_chosen()].buffers["actions"][...] = actions
+        self._channel.command_chosen(STEP)
 
     def _recv(self) -> tuple[Batch, Infos]:
         infos = self._next(self._workers_per_batch, self._takes_turns)
-        return (self._gather() if self._copies else self._blocks[self._crew.first_chosen()]), infos
+        return (self._gather() if self._copies else self._blocks[self._channel.first_chosen()]), infos
 
     def _next(self, needed: int, in_turn: bool) -> Infos:
         """Wait until ``needed`` workers are finished, and choose them; what they had to say."""
         try:
             infos: Infos | None = None
             while infos is None:
-                while not self._crew.wait(needed, in_turn):
-                    self._pool.look_after()
-                infos = self._pool.collect(self._crew.chosen) if self._crew.choose(needed) else []
+                while not self._channel.wait(needed, in_turn):
+                    self._pool.check_workers()
+                infos = self._pool.collect(self._channel.chosen) if self._channel.choose(needed) else []
             return infos
         except BaseException as error:
             if self._next_call == "close" and isinstance(error, Exception):  # a signal handler or thread closed us
@@ -89,7 +89,7 @@ class Multiprocessing(VectorEnv):
 
     def _gather(self) -> Batch:
         """Copy the rows of the chosen workers together."""
-        chosen = np.array(self._crew.chosen)
+        chosen = np.array(self._channel.chosen)
         for name, parts in self._parts.items():
             self._by_worker[name].take(chosen, 0, parts, "clip")  # "raise" would copy twice
         first_ids = chosen[:, None] * self._rows_per_worker

@@ -11,14 +11,14 @@ from pufferlib.errors import PufferError, WorkerError
 from pufferlib.vector.multiprocessing.process import WorkerProcess
 from pufferlib.vector.protocol import Failed
 
-__all__ = ["Place", "envs_text", "error_of", "late_error", "stalled_error", "vanished_error"]
+__all__ = ["FailureContext", "envs_text", "error_of", "late_error", "stalled_error", "vanished_error"]
 
 WHERE = "vector.Multiprocessing"
 DEATH_S = 1.0  # for the system to tell how a process ended
 
 
 @dataclass(frozen=True)
-class Place:
+class FailureContext:
     """What a worker was doing, in which of its environments.
 
     Attributes:
@@ -60,7 +60,7 @@ def error_of(report: Failed, place: str, worker: int | None, where: str = WHERE)
     return error
 
 
-def vanished_error(handle: WorkerProcess, place: Place) -> WorkerError:
+def vanished_error(handle: WorkerProcess, place: FailureContext) -> WorkerError:
     """What to raise for a worker whose process ended without a report."""
     process = handle.process
     process.join(DEATH_S)
@@ -73,7 +73,7 @@ def vanished_error(handle: WorkerProcess, place: Place) -> WorkerError:
     )
 
 
-def late_error(handle: WorkerProcess, place: Place, timeout_s: float) -> WorkerError:
+def late_error(handle: WorkerProcess, place: FailureContext, timeout_s: float) -> WorkerError:
     """What to raise for an environment that takes longer than it may."""
     return WorkerError(
         f"{WHERE}: one {place.phase} of an environment may take timeout_s={timeout_s:g} seconds, got more in "
@@ -82,7 +82,7 @@ def late_error(handle: WorkerProcess, place: Place, timeout_s: float) -> WorkerE
     )
 
 
-def stalled_error(handle: WorkerProcess, place: Place, timeout_s: float) -> WorkerError:
+def stalled_error(handle: WorkerProcess, place: FailureContext, timeout_s: float) -> WorkerError:
     """What to raise for a worker that neither ends nor goes on in the middle of a message."""
     return WorkerError(
         f"{WHERE}: worker {place.worker} (process {handle.process.pid}) must go on with a message within "

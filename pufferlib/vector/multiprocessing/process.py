@@ -51,10 +51,10 @@ class WorkerProcess:
     conn: Connection
     stacks: Connection
 
-    def set_patience(self, patience_s: float | None) -> None:
+    def set_timeout(self, limit_s: float | None) -> None:
         """From now on, a message that does not go on for so long raises ``BlockingIOError``; None: wait for ever."""
         # Times are pairs of long integers here; all zeros mean for ever.
-        seconds, part = divmod(max(0.001, patience_s), 1.0) if patience_s is not None else (0, 0)
+        seconds, part = divmod(max(0.001, limit_s), 1.0) if limit_s is not None else (0, 0)
         time_value = struct.pack("@ll", int(seconds), int(part * 1e6))
         with socket.socket(fileno=os.dup(self.conn.fileno())) as pipe:
             pipe.setblocking(True)  # whatever socket.setdefaulttimeout says
@@ -68,14 +68,14 @@ class WorkerProcess:
             os.kill(self.process.pid, worker.STACK_SIGNAL)
         return self.read_stack(STACK_S)
 
-    def read_stack(self, patience_s: float = 0.0) -> str:
-        """The text that the worker has left, or leaves within ``patience_s``."""
+    def read_stack(self, limit_s: float = 0.0) -> str:
+        """The text that the worker has left, or leaves within ``limit_s``."""
         text = b""
-        while connection.wait([self.stacks], patience_s):
+        while connection.wait([self.stacks], limit_s):
             part = os.read(self.stacks.fileno(), 1 << 16)
             if not part:
                 break
-            text, patience_s = text + part, PART_S
+            text, limit_s = text + part, PART_S
         return text.decode(errors="replace").strip()
 
     def end(self, deadline: float) -> None:
@@ -121,7 +121,7 @@ def start_worker(index: int, timeout_s: float | None) -> WorkerProcess:
             theirs.close()
             stack_writer.close()
     worker_process = WorkerProcess(process, ours, stacks)
-    worker_process.set_patience(timeout_s)
+    worker_process.set_timeout(timeout_s)
     return worker_process
 
 
@@ -230,8 +230,8 @@ def _server_in_time(timeout_s: float | None) -> Iterator[None]:
         expired.set()
         os.kill(pid, signal.SIGKILL)
 
-    patience_s = max(timeout_s or 0.0, SERVER_S)
-    timer = threading.Timer(patience_s, expire)
+    limit_s = max(timeout_s or 0.0, SERVER_S)
+    timer = threading.Timer(limit_s, expire)
     timer.daemon = True
     if timeout_s is not None:
         timer.start()
@@ -249,7 +249,7 @@ def _server_in_time(timeout_s: float | None) -> Iterator[None]:
         forget_server()
         modules = ", ".join(name for name in server._preload_modules if name != PRELOAD)
         raise WorkerError(
-            f"vector.make: the process that workers are forked from must answer within {patience_s:g} seconds "
+            f"vector.make: the process that workers are forked from must answer within {limit_s:g} seconds "
             f"(timeout_s, or {SERVER_S:g} if that is longer), got nothing; it was ended. It was asked to load "
             f"{modules or 'nothing of yours'} (multiprocessing.set_forkserver_preload): do not load what never ends"
         ) from error

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from pufferlib._native import crew_bytes
+from pufferlib._native import channel_bytes
 from pufferlib.buffers import Array, Buffers
 from pufferlib.vector.specs import Layout, RowSpec
 
@@ -24,7 +24,7 @@ class SharedBatch:
     """One block of shared memory, laid out for a batch.
 
     Args:
-        spec: What one environment needs.
+        row_spec: What one environment needs.
         num_envs: Environments in the batch.
         num_workers: Processes that share it.
         fd: File of a block that another process made; None makes one, which only this user may open.
@@ -35,9 +35,9 @@ class SharedBatch:
         memory: The whole block; it begins with the signals of the workers.
     """
 
-    def __init__(self, spec: RowSpec, num_envs: int, num_workers: int, fd: int | None = None) -> None:
-        arrays: Layout = {**spec.layout(num_envs), "seeds": ((num_envs,), np.dtype(np.int64))}
-        offset = crew_bytes(num_workers)
+    def __init__(self, row_spec: RowSpec, num_envs: int, num_workers: int, fd: int | None = None) -> None:
+        arrays: Layout = {**row_spec.layout(num_envs), "seeds": ((num_envs,), np.dtype(np.int64))}
+        offset = channel_bytes(num_workers)
         size = offset + sum(_bytes(shape, dtype) for shape, dtype in arrays.values())
         self._fd = os.memfd_create("pufferlib") if fd is None else fd
         try:
@@ -61,9 +61,9 @@ class SharedBatch:
         reduction.send_handle(conn, self._fd, pid)
 
     @classmethod
-    def receive(cls, conn: Connection, spec: RowSpec, num_envs: int, num_workers: int) -> "SharedBatch":
+    def receive(cls, conn: Connection, row_spec: RowSpec, num_envs: int, num_workers: int) -> "SharedBatch":
         """Map the memory that ``send`` hands over."""
-        batch = cls(spec, num_envs, num_workers, reduction.recv_handle(conn))
+        batch = cls(row_spec, num_envs, num_workers, reduction.recv_handle(conn))
         batch.close_fd()
         return batch
 

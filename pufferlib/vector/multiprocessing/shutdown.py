@@ -8,54 +8,54 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing import connection
 
-from pufferlib._native import Crew
+from pufferlib._native import WorkerChannel
 from pufferlib.vector.multiprocessing.process import WorkerProcess
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 from pufferlib.vector.protocol import CLOSE, Failed
 
-__all__ = ["Staff", "end_staff"]
+__all__ = ["WorkerResources", "shut_down"]
 
 CLOSE_S = 5.0  # time for all environments to close, before their workers are ended by force
 
 
 @dataclass
-class Staff:
+class WorkerResources:
     """Everything that must be let go of, even when the pool that has it is forgotten.
 
     Attributes:
         workers: The processes.
-        crew: Tells them to end; None before there is any.
+        channel: Tells them to end; None before there is any.
         memory: Shared with them.
         waits: Whether they are given time to close their environments.
     """
 
     workers: list[WorkerProcess] = field(default_factory=list)
-    crew: Crew | None = None
+    channel: WorkerChannel | None = None
     memory: SharedBatch | None = None
     waits: bool = True
 
 
-def end_staff(staff: Staff) -> list[tuple[int, Failed]]:
+def shut_down(resources: WorkerResources) -> list[tuple[int, Failed]]:
     """Let the workers close their environments and end; what they report of it."""
-    deadline = time.monotonic() + (CLOSE_S if staff.waits else 0.0)
+    deadline = time.monotonic() + (CLOSE_S if resources.waits else 0.0)
     reports = []
     try:
-        for worker, handle in enumerate(staff.workers):
-            if staff.crew is not None:
-                staff.crew.command_one(worker, CLOSE)
+        for worker, handle in enumerate(resources.workers):
+            if resources.channel is not None:
+                resources.channel.command_one(worker, CLOSE)
             _close_our_end(handle)
-        for worker, handle in enumerate(staff.workers):
+        for worker, handle in enumerate(resources.workers):
             reports += [(worker, report) for report in _last_words(handle, deadline)]
     except BaseException:  # Ctrl-C: not another second
-        for handle in staff.workers:
+        for handle in resources.workers:
             handle.process.kill()
         raise
     finally:
-        for handle in staff.workers:
+        for handle in resources.workers:
             handle.end(deadline)
-        staff.workers.clear()
-        if staff.memory is not None:
-            staff.memory.close_fd()
+        resources.workers.clear()
+        if resources.memory is not None:
+            resources.memory.close_fd()
     return reports
 
 
@@ -71,7 +71,7 @@ def _close_our_end(handle: WorkerProcess) -> None:
 def _last_words(handle: WorkerProcess, deadline: float) -> Iterator[Failed]:
     """Failures among the messages that are still to come; the others are dropped."""
     while handle.conn in connection.wait([handle.conn, handle.process.sentinel], max(0.0, deadline - time.monotonic())):
-        handle.set_patience(max(0.0, deadline - time.monotonic()))
+        handle.set_timeout(max(0.0, deadline - time.monotonic()))
         try:
             data = handle.conn.recv_bytes()
         except (EOFError, ConnectionError, BlockingIOError):

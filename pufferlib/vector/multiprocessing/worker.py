@@ -18,31 +18,31 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from pufferlib._native import Desk, progress_at
+from pufferlib._native import WorkerEnd, progress_at
 from pufferlib.buffers import Buffers
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.env_runner import EnvGroup, env_rows
+from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 from pufferlib.vector.protocol import (
     CLOSE,
     FAILURE,
-    NEWS,
+    INFOS,
     PHASES,
     RESET,
     Failed,
+    InfosMessage,
     NeedMemory,
-    News,
     Ready,
     Setup,
     pickled,
 )
-from pufferlib.vector.specs import EnvPlan, RowSpec
+from pufferlib.vector.specs import EnvSpec, RowSpec
 
 __all__ = ["STACK_SIGNAL", "main"]
 
 STACK_SIGNAL = signal.SIGUSR1  # asks a worker where it is, whatever it is doing
-LOOK_S = 1.0  # how often an idle worker looks whether its parent still lives
+CHECK_S = 1.0  # how often an idle worker looks whether its parent still lives
 
 
 def main(conn: Connection, stacks: Connection) -> None:
@@ -100,11 +100,11 @@ class _Worker:
     def __init__(self, conn: Connection, setup: Setup) -> None:
         self._conn, self._setup = conn, setup
         self._memory: SharedBatch | None = None
-        self._spec = setup.spec
+        self._row_spec = setup.row_spec
         self._first = setup.worker * setup.num_envs // setup.num_workers
-        self._group: EnvGroup | None = None
+        self._runner: EnvRunner | None = None
         self._is_new = setup.last_command != 0
-        self._stands_still = False
+        self._awaits_reset = False
 
     def build(self) -> bool:
         """Make the environments; False if that failed and was reported."""
@@ -113,35 +113,35 @@ class _Worker:
         os.environ.update(setup.environ)
         sys.path[:] = setup.sys_path
         progress = [0]
-        if self._spec is not None:
-            self._map(self._spec)
+        if self._row_spec is not None:
+            self._map(self._row_spec)
         try:
             os.chdir(setup.folder)
-            plans: tuple[EnvPlan, ...] = pickle.loads(setup.envs)
+            specs: tuple[EnvSpec, ...] = pickle.loads(setup.envs)
             # The server that all workers are forked from has numpy, whose own generator would repeat itself in each.
-            np.random.seed(plans[0].seed)
-            random.seed(plans[0].seed)
-            self._group = EnvGroup(plans, setup.autoreset, self._rows, progress)
-            self._group.track(self._progress())
-            self._conn.send_bytes(pickled(Ready(self._group.describe())))
+            np.random.seed(specs[0].seed)
+            random.seed(specs[0].seed)
+            self._runner = EnvRunner(specs, setup.autoreset, self._rows, progress)
+            self._runner.track(self._progress())
+            self._conn.send_bytes(pickled(Ready(self._runner.describe())))
         except BaseException as error:
             self._conn.send(Failed.of("build", progress[0], error))
             return False
         return True
 
-    def _rows(self, spec: RowSpec, index: int) -> Buffers:
-        if self._spec is None:
-            self._conn.send_bytes(pickled(NeedMemory(spec)))
-            self._map(spec)
-        assert self._spec is not None
+    def _rows(self, row_spec: RowSpec, index: int) -> Buffers:
+        if self._row_spec is None:
+            self._conn.send_bytes(pickled(NeedMemory(row_spec)))
+            self._map(row_spec)
+        assert self._row_spec is not None
         assert self._memory is not None
-        self._spec.check_same(spec, index)
+        self._row_spec.check_same(row_spec, index)
         self._progress()[0] = index - self._first
-        return env_rows(self._memory.buffers, spec.num_agents, index)
+        return env_rows(self._memory.buffers, row_spec.num_agents, index)
 
-    def _map(self, spec: RowSpec) -> None:
-        self._spec = spec
-        self._memory = SharedBatch.receive(self._conn, spec, self._setup.num_envs, self._setup.num_workers)
+    def _map(self, row_spec: RowSpec) -> None:
+        self._row_spec = row_spec
+        self._memory = SharedBatch.receive(self._conn, row_spec, self._setup.num_envs, self._setup.num_workers)
 
     def _progress(self) -> "memoryview[int]":
         """Where the parent looks for the environment that this worker is in."""
@@ -152,9 +152,9 @@ class _Worker:
         """Obey commands until the parent ends them; False if an environment failed and that was reported."""
         assert self._memory is not None
         setup = self._setup
-        desk = Desk(self._memory.memory, setup.num_workers, setup.worker, setup.fits, setup.last_command)
+        worker_end = WorkerEnd(self._memory.memory, setup.num_workers, setup.worker, setup.fits, setup.last_command)
         while True:
-            operation = desk.wait(LOOK_S)
+            operation = worker_end.wait(CHECK_S)
             if not operation:
                 if parent.is_gone() or self._conn.poll():  # it never sends anything now, but closes its end
                     return True
@@ -165,59 +165,59 @@ class _Worker:
                 infos = self._act(operation)
                 is_first, self._is_new = self._is_new, False
                 # Now, since some cannot be pickled. The parent waits to hear of a worker that replaces another.
-                news = _news(infos) if infos or is_first else None
+                message = _infos_message(infos) if infos or is_first else None
             except BaseException as error:
                 report = Failed.of(PHASES[operation], self._progress()[0], error)
-                desk.finish(FAILURE)
+                worker_end.finish(FAILURE)
                 self._conn.send(report)
                 return False
-            if news is None:
-                desk.finish(0)
+            if message is None:
+                worker_end.finish(0)
             else:
-                desk.finish(NEWS)
-                self._conn.send_bytes(news)
+                worker_end.finish(INFOS)
+                self._conn.send_bytes(message)
 
     def close(self) -> None:
         """Close the environments."""
-        assert self._group is not None
+        assert self._runner is not None
         try:
-            self._group.close()
+            self._runner.close()
         except BaseException as error:
             self._conn.send(Failed.of("close", 0, error))
 
     def _act(self, operation: int) -> Infos:
-        assert self._group is not None
+        assert self._runner is not None
         assert self._memory is not None
         if operation == RESET:
-            self._stands_still = False
-            seeds = self._memory.seeds[self._first : self._first + len(self._group.envs)].tolist()
-            return self._group.reset([None if seed < 0 else seed for seed in seeds])
-        if self._stands_still and self._group.autoreset == "next_step":
+            self._awaits_reset = False
+            seeds = self._memory.seeds[self._first : self._first + len(self._runner.envs)].tolist()
+            return self._runner.reset([None if seed < 0 else seed for seed in seeds])
+        if self._awaits_reset and self._runner.autoreset == "next_step":
             return self._act(RESET)
-        if self._is_new or self._stands_still:  # the episodes ended with another process
-            self._stand_still()
+        if self._is_new or self._awaits_reset:  # the episodes ended with another process
+            self._show_ended()
             return []
-        return self._group.step()
+        return self._runner.step()
 
-    def _stand_still(self) -> None:
+    def _show_ended(self) -> None:
         """Leave the rows as those of episodes that are over."""
         assert self._memory is not None
-        assert self._spec is not None
-        self._stands_still = True
-        agents = self._spec.num_agents * len(self._group.envs if self._group else ())
-        first = self._first * self._spec.num_agents
+        assert self._row_spec is not None
+        self._awaits_reset = True
+        agents = self._row_spec.num_agents * len(self._runner.envs if self._runner else ())
+        first = self._first * self._row_spec.num_agents
         for name in ("rewards", "terminals", "truncations", "masks"):
             self._memory.buffers[name][first : first + agents] = 0
 
 
-def _news(infos: Infos) -> bytes:
+def _infos_message(infos: Infos) -> bytes:
     """The message that brings ``infos``.
 
     Raises:
         APIUsageError: They cannot be pickled.
     """
     try:
-        return pickled(News(infos))
+        return pickled(InfosMessage(infos))
     except Exception as error:
         raise APIUsageError(
             f"infos must be things that can be pickled, got {infos!r:.200} from this worker's environments ({error}); "

@@ -1,4 +1,4 @@
-"""What runs in an actor of Ray: a group of environments, whose arrays are shipped as one.
+"""What runs in an actor of Ray: an ``EnvRunner``, whose arrays are shipped as one.
 
 Imports neither torch nor ray, so that an actor takes few MiB beyond what Ray itself takes.
 """
@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from pufferlib.buffers import Array, Buffers
 from pufferlib.env import Infos
-from pufferlib.vector.env_runner import EnvGroup, env_rows
+from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.protocol import Failed, pickled
-from pufferlib.vector.specs import Autoreset, EnvDescription, EnvPlan, RowSpec
+from pufferlib.vector.specs import Autoreset, EnvDescription, EnvSpec, RowSpec
 
 __all__ = ["Block", "Bytes", "EnvActor", "Outcome", "Ready", "actor_class"]
 
@@ -36,12 +36,12 @@ class Block:
     """The arrays of one actor's environments, laid out in one piece of memory.
 
     Args:
-        spec: What one environment needs.
+        row_spec: What one environment needs.
         num_envs: Environments of the actor.
     """
 
-    def __init__(self, spec: RowSpec, num_envs: int) -> None:
-        layout = spec.layout(num_envs)
+    def __init__(self, row_spec: RowSpec, num_envs: int) -> None:
+        layout = row_spec.layout(num_envs)
         self._places = {}
         end = 0
         for name in _SHIPPED:
@@ -66,7 +66,7 @@ class Block:
         }
 
     def shipment(self, memory: Bytes, arrays: Buffers) -> Bytes:
-        """The part of ``memory`` that has news."""
+        """The part of ``memory`` that changed."""
         ended = arrays["terminals"].any() or arrays["truncations"].any()
         return memory if ended else memory[: self._size_without_final]
 
@@ -75,7 +75,7 @@ class Block:
 class Ready:
     """The environments are built."""
 
-    spec: RowSpec
+    row_spec: RowSpec
     description: EnvDescription
 
 
@@ -129,8 +129,8 @@ class EnvActor:
     """Builds environments, resets and steps them; a failure is returned as a ``Failed``, never raised."""
 
     def __init__(self) -> None:
-        self._group: EnvGroup | None = None
-        self._stands_still = False
+        self._runner: EnvRunner | None = None
+        self._awaits_reset = False
         self._progress = memoryview(bytearray(4)).cast("I")  # the position of the environment that is worked on
 
     def place(self) -> str:
@@ -141,7 +141,7 @@ class EnvActor:
         """Make the environments; returns a ``Ready``, pickled.
 
         Args:
-            setup: Pickled by value: ``tuple[EnvPlan, ...]``; what follows a finished episode, None for what suits the
+            setup: Pickled by value: ``tuple[EnvSpec, ...]``; what follows a finished episode, None for what suits the
                 environments; what all environments must agree on, None in the actor that is to find it out.
         """
         return self._try("build", lambda: pickled(self._build(*pickle.loads(setup))))
@@ -169,12 +169,12 @@ class EnvActor:
         if last_observations is None:
             return self.reset(seeds)
         self._arrays["observations"][...] = last_observations
-        self._stands_still, self._seeds = True, seeds
-        return self._try("step", self._stand_still)
+        self._awaits_reset, self._seeds = True, seeds
+        return self._try("step", self._show_ended)
 
     def close(self) -> Failed | None:
         """Close the environments."""
-        return self._try("close", lambda: self._group.close() if self._group else None)
+        return self._try("close", lambda: self._runner.close() if self._runner else None)
 
     def _try(self, phase: str, act: Callable[[], _T]) -> _T | Failed:
         try:
@@ -182,37 +182,37 @@ class EnvActor:
         except BaseException as error:
             return Failed.of(phase, self._progress[0], error)
 
-    def _build(self, plans: tuple[EnvPlan, ...], autoreset: Autoreset | None, spec: RowSpec | None) -> Ready:
-        self._spec, self._first, self._num_envs = spec, plans[0].index, len(plans)
+    def _build(self, specs: tuple[EnvSpec, ...], autoreset: Autoreset | None, row_spec: RowSpec | None) -> Ready:
+        self._row_spec, self._first, self._num_envs = row_spec, specs[0].index, len(specs)
         self._arrays: Buffers = {}
-        self._group = EnvGroup(plans, autoreset, self._rows, self._progress)
-        self._group.track(self._progress)
-        assert self._spec is not None
-        return Ready(self._spec, self._group.describe())
+        self._runner = EnvRunner(specs, autoreset, self._rows, self._progress)
+        self._runner.track(self._progress)
+        assert self._row_spec is not None
+        return Ready(self._row_spec, self._runner.describe())
 
-    def _rows(self, spec: RowSpec, index: int) -> Buffers:
-        self._spec = self._spec or spec
-        self._spec.check_same(spec, index)
+    def _rows(self, row_spec: RowSpec, index: int) -> Buffers:
+        self._row_spec = self._row_spec or row_spec
+        self._row_spec.check_same(row_spec, index)
         if not self._arrays:
-            self._block = Block(self._spec, self._num_envs)
+            self._block = Block(self._row_spec, self._num_envs)
             self._memory, self._arrays = self._block.allocate()
-            shape, dtype = self._spec.layout(self._num_envs)["actions"]
+            shape, dtype = self._row_spec.layout(self._num_envs)["actions"]
             self._arrays["actions"] = np.zeros(shape, dtype)
-        return env_rows(self._arrays, spec.num_agents, index - self._first)
+        return env_rows(self._arrays, row_spec.num_agents, index - self._first)
 
     def _reset(self, seeds: npt.NDArray[np.int64]) -> Outcome:
-        assert self._group is not None
-        self._stands_still = False
-        return self._outcome(self._group.reset([None if seed < 0 else seed for seed in seeds.tolist()]))
+        assert self._runner is not None
+        self._awaits_reset = False
+        return self._outcome(self._runner.reset([None if seed < 0 else seed for seed in seeds.tolist()]))
 
     def _step(self, actions: Array) -> Outcome:
-        assert self._group is not None
-        if self._stands_still:
-            return self._reset(self._seeds) if self._group.autoreset == "next_step" else self._stand_still()
+        assert self._runner is not None
+        if self._awaits_reset:
+            return self._reset(self._seeds) if self._runner.autoreset == "next_step" else self._show_ended()
         self._arrays["actions"][...] = actions
-        return self._outcome(self._group.step())
+        return self._outcome(self._runner.step())
 
-    def _stand_still(self) -> Outcome:
+    def _show_ended(self) -> Outcome:
         """Leave the rows as those of episodes that are over."""
         for name in ("rewards", "terminals", "truncations", "masks"):
             self._arrays[name][...] = 0

@@ -7,7 +7,7 @@ from pufferlib.env import Infos
 from pufferlib.vector.arguments import Cores
 from pufferlib.vector.ray.cluster import cluster_cpus
 from pufferlib.vector.ray.workers import ActorPool
-from pufferlib.vector.specs import VectorPlan
+from pufferlib.vector.specs import VectorSpec
 from pufferlib.vector.vector_env import Batch, VectorEnv
 
 __all__ = ["Ray"]
@@ -30,15 +30,15 @@ class Ray(VectorEnv):
 
     _cores = Cores(cluster_cpus, "usable cores of the Ray cluster")
 
-    def _start(self, plan: VectorPlan) -> None:
-        self._pool = ActorPool(plan)
-        self._open(plan, self._pool.description, self._pool.description)
-        self._workers_per_batch = plan.batch_size * plan.num_workers // self.num_envs
-        self._rows_per_worker = self.num_agents // plan.num_workers
-        self._takes_turns = plan.zero_copy
+    def _start(self, spec: VectorSpec) -> None:
+        self._pool = ActorPool(spec)
+        self._open(spec, self._pool.description, self._pool.description)
+        self._workers_per_batch = spec.batch_size * spec.num_workers // self.num_envs
+        self._rows_per_worker = self.num_agents // spec.num_workers
+        self._takes_turns = spec.zero_copy
         self._in_flight: list[int] = []  # workers that have a command, the longest-waiting first
         self._taken: list[int] = []  # the workers of the last batch
-        self._copies = not self._takes_turns and 1 < self._workers_per_batch < plan.num_workers
+        self._copies = not self._takes_turns and 1 < self._workers_per_batch < spec.num_workers
         if self._copies:
             self._copy = allocate(self.single_observation_space, self.single_action_space, self.agents_per_batch)
 

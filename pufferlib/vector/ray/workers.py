@@ -21,12 +21,12 @@ from pufferlib.vector.protocol import STEP, Failed
 from pufferlib.vector.ray.actor import Block, Ready, actor_class
 from pufferlib.vector.ray.cluster import connect, cpus_per_worker, describe_room
 from pufferlib.vector.restarts import Restarts
-from pufferlib.vector.specs import EnvDescription, RowSpec, VectorPlan
+from pufferlib.vector.specs import EnvDescription, RowSpec, VectorSpec
 
 __all__ = ["ActorPool"]
 
 WHERE = "vector.Ray"
-LOOK_S = 1.0  # how often a waiter looks after the actors that it does not wait for
+CHECK_S = 1.0  # how often a waiter looks after the actors that it does not wait for
 ROOM_S = 60.0  # least time for the cluster to find room: processes must start, a lost node be noticed
 CLOSE_S = 5.0  # time for all environments to close, before their actors are ended by force
 
@@ -57,19 +57,19 @@ class ActorPool:
     rows: list[Buffers]
     description: EnvDescription
 
-    def __init__(self, plan: VectorPlan) -> None:
+    def __init__(self, spec: VectorSpec) -> None:
         self._ray = connect()
-        self._plan = plan
-        self._envs_per_worker = len(plan.envs) // plan.num_workers
-        self._seeds = [env.seed for env in plan.envs]
+        self._spec = spec
+        self._envs_per_worker = len(spec.envs) // spec.num_workers
+        self._seeds = [env.seed for env in spec.envs]
         self._actors: list[Any] = []
         self._places: dict[int, Any] = {}  # what each actor says of where it is: an answer once it has found room
         self._calls: dict[int, _Call] = {}
-        self._commands = [0] * plan.num_workers
-        self._completed = [0] * plan.num_workers
+        self._commands = [0] * spec.num_workers
+        self._completed = [0] * spec.num_workers
         self._results: dict[int, Any] = {}  # of calls that are finished
-        self._last_look = time.monotonic()
-        self._timeout_s = math.inf if plan.timeout_s is None else plan.timeout_s
+        self._last_check = time.monotonic()
+        self._timeout_s = math.inf if spec.timeout_s is None else spec.timeout_s
         self._room_s = max(ROOM_S, self._timeout_s)
         self._restarts: Restarts | None = None
         self.is_closed = False
@@ -84,7 +84,7 @@ class ActorPool:
         """Start every actor, and wait until the cluster has found room for it."""
         options = {"num_cpus": cpus_per_worker(self._ray), "scheduling_strategy": "SPREAD"}
         self._kind = self._ray.remote(actor_class()).options(**options)
-        workers = range(self._plan.num_workers)
+        workers = range(self._spec.num_workers)
         for worker in workers:
             self._actors.append(self._kind.remote())
             self._places[worker] = self._call(worker, "place")
@@ -92,30 +92,30 @@ class ActorPool:
 
     def _build(self) -> None:
         """Build every environment; the first tells what the others must agree on."""
-        plan = self._plan
-        self._spec: RowSpec | None = None
-        for workers in (range(1), range(1, plan.num_workers)):
+        spec = self._spec
+        self._row_spec: RowSpec | None = None
+        for workers in (range(1), range(1, spec.num_workers)):
             for worker in workers:
                 self._call(worker, "build", self._setup(worker))
             for worker, data in self._settle(workers).items():
                 ready: Ready = pickle.loads(data)
                 self._check_autoreset(worker, ready)
-                self._spec = ready.spec
-        spec = self._spec
-        assert spec is not None
-        self._block = Block(spec, self._envs_per_worker)
-        self.buffers = allocate(spec.observation_space, spec.action_space, spec.num_agents * len(plan.envs))
-        agents = spec.num_agents * self._envs_per_worker
-        self.rows = [env_rows(self.buffers, agents, worker) for worker in range(plan.num_workers)]
-        if plan.on_crash == "restart":
-            self._restarts = Restarts(self.buffers, plan.num_workers, self.description.autoreset)
+                self._row_spec = ready.row_spec
+        row_spec = self._row_spec
+        assert row_spec is not None
+        self._block = Block(row_spec, self._envs_per_worker)
+        self.buffers = allocate(row_spec.observation_space, row_spec.action_space, row_spec.num_agents * len(spec.envs))
+        agents = row_spec.num_agents * self._envs_per_worker
+        self.rows = [env_rows(self.buffers, agents, worker) for worker in range(spec.num_workers)]
+        if spec.on_crash == "restart":
+            self._restarts = Restarts(self.buffers, spec.num_workers, self.description.autoreset)
 
     def _setup(self, worker: int) -> bytes:
         """What to build in ``worker``, with the seeds of today."""
         mine = self._envs_of(worker)
-        plans = zip(self._plan.envs[mine], self._seeds[mine], strict=True)
-        envs = tuple(dataclasses.replace(plan, seed=seed) for plan, seed in plans)
-        return pickle_by_value((envs, self._plan.autoreset, self._spec))
+        specs = zip(self._spec.envs[mine], self._seeds[mine], strict=True)
+        envs = tuple(dataclasses.replace(spec, seed=seed) for spec, seed in specs)
+        return pickle_by_value((envs, self._spec.autoreset, self._row_spec))
 
     def _envs_of(self, worker: int) -> slice:
         return slice(worker * self._envs_per_worker, (worker + 1) * self._envs_per_worker)
@@ -140,7 +140,7 @@ class ActorPool:
     def step(self, worker: int, actions: Array) -> None:
         """Start a step in ``worker``, which may not be at work, with the actions of all its agents."""
         if self._restarts is not None:
-            self._restarts.remember([worker])
+            self._restarts.keep_observations([worker])
         self.rows[worker]["actions"][...] = actions
         self._call(worker, "step", self.rows[worker]["actions"])
 
@@ -157,8 +157,8 @@ class ActorPool:
         memory, infos = self._results[worker]
         for name, array in self._block.arrays(memory).items():
             self.rows[worker][name][...] = array
-        news: Infos = pickle.loads(infos) if infos else []
-        return news if self._restarts is None else news + self._restarts.settle(worker)
+        new: Infos = pickle.loads(infos) if infos else []
+        return new if self._restarts is None else new + self._restarts.report(worker)
 
     def num_commands(self, worker: int) -> int:
         """What the actors of ``worker`` were asked to do so far, in number."""
@@ -203,10 +203,10 @@ class ActorPool:
         """The results of the first ``count`` of ``workers`` that are finished; by default of all."""
         count = len(workers) if count is None else count
         while count:
-            if time.monotonic() - self._last_look > LOOK_S:
+            if time.monotonic() - self._last_check > CHECK_S:
                 self._look()
             refs = {self._calls[worker].ref: worker for worker in workers}
-            finished = self._ray.wait(list(refs), num_returns=count, timeout=LOOK_S)[0]
+            finished = self._ray.wait(list(refs), num_returns=count, timeout=CHECK_S)[0]
             if len(finished) == count and self._accept([refs[ref] for ref in finished], self._get_all(finished)):
                 return {refs[ref]: self._results[refs[ref]] for ref in finished}
         return {}
@@ -216,7 +216,7 @@ class ActorPool:
         failed = False
         for worker, result in zip(workers, results, strict=True):
             if isinstance(result, Exception | Failed):
-                self._mend(worker, self._error(worker, result))
+                self._handle_failure(worker, self._error(worker, result))
                 failed = True
             else:
                 self._results[worker] = result
@@ -225,17 +225,17 @@ class ActorPool:
 
     def _look(self) -> None:
         """See to actors that have been at work for longer than they may."""
-        self._last_look = now = time.monotonic()
+        self._last_check = now = time.monotonic()
         expired = {call.ref: worker for worker, call in self._calls.items() if now > call.deadline}
         for ref in self._unfinished(list(expired)):
-            self._mend(expired[ref], self._too_late(expired[ref]))
+            self._handle_failure(expired[ref], self._too_late(expired[ref]))
 
-    def _mend(self, worker: int, error: PufferError) -> None:
+    def _handle_failure(self, worker: int, error: PufferError) -> None:
         """Replace an actor that failed, or end all and raise what it failed of."""
         try:
             if self._restarts is None or isinstance(error, APIUsageError):
                 raise error
-            self._restarts.admit(worker, error, self)
+            self._restarts.record_failure(worker, error, self)
         except PufferError:
             self.close()
             raise
@@ -248,7 +248,7 @@ class ActorPool:
         self._places[worker] = self._actors[worker].call.remote("place")
         mine = self._envs_of(worker)
         self._seeds[mine] = [env_seed(seed, restarts.count_of(worker)) for seed in self._seeds[mine]]
-        last_observations = self.rows[worker]["observations"] if restarts.stands_still(worker) else None
+        last_observations = self.rows[worker]["observations"] if restarts.awaits_reset(worker) else None
         self._call(worker, "resume", self._setup(worker), np.array(self._seeds[mine], np.int64), last_observations)
 
     def _unfinished(self, refs: list[Any]) -> list[Any]:

@@ -26,7 +26,7 @@ def candidates(batch_size: int, max_envs: int, cpus: int, games: int = 0, has_th
         found.append(_all_workers(batch_size, workers))
         found += _contiguous(batch_size, max_envs, workers)
         found += _first_finished(batch_size, max_envs, workers)
-    return [plan for index, plan in enumerate(found) if plan not in found[:index]]
+    return [candidate for index, candidate in enumerate(found) if candidate not in found[:index]]
 
 
 def _native(games: int, counts: list[int]) -> Iterator[Kwargs]:

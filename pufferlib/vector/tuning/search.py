@@ -93,11 +93,14 @@ def autotune(
         profile = profile_env(partial(make, env_creator, **complete({"backend": "Serial"})), time_per_test)
         _check_batch(profile, batch_size, max_batch_vram_gb)
         games, has_threads = _native_options(env_creator, env_kwargs) if profile.is_native else (0, False)
-        plans = candidates(batch_size, max_envs, usable_cpus(), games, has_threads)
-        trials = [Trial(partial(make, env_creator, **complete(plan)), _num_envs(plan, games)) for plan in plans]
+        to_try = candidates(batch_size, max_envs, usable_cpus(), games, has_threads)
+        trials = [
+            Trial(partial(make, env_creator, **complete(candidate)), _num_envs(candidate, games))
+            for candidate in to_try
+        ]
         ram_bytes = max(1, profile.ram_bytes), int(max_env_ram_gb * GIB)
         run_trials(trials, time_per_test, model_forward_s, *ram_bytes, tell)
-        configs = [_config(plan, trial, profile) for plan, trial in zip(plans, trials, strict=True)]
+        configs = [_config(candidate, trial, profile) for candidate, trial in zip(to_try, trials, strict=True)]
         configs.sort(key=lambda config: -config.steps_per_second)
         cache.write([asdict(config) for config in configs])
     return [replace(config, kwargs=complete(config.kwargs)) for config in configs]
@@ -147,24 +150,26 @@ def _native_options(creator: Callable[..., Any], env_kwargs: Mapping[str, Any] |
     return games, "num_threads" in parameters
 
 
-def _num_envs(plan: Kwargs, games: int) -> int:
+def _num_envs(candidate: Kwargs, games: int) -> int:
     """Environments of a configuration, also where one native environment stands for many."""
-    inside: int = plan["env_kwargs"]["num_envs"] // games if plan["backend"] == "native" else plan["num_envs"]
+    inside: int = (
+        candidate["env_kwargs"]["num_envs"] // games if candidate["backend"] == "native" else candidate["num_envs"]
+    )
     return inside
 
 
-def _complete(env_args: Sequence[Any] | None, env_kwargs: Mapping[str, Any] | None, plan: Kwargs) -> Kwargs:
-    """``plan`` with what all environments are to be given."""
-    own = {**(env_kwargs or {}), **plan.get("env_kwargs", {})}
+def _complete(env_args: Sequence[Any] | None, env_kwargs: Mapping[str, Any] | None, candidate: Kwargs) -> Kwargs:
+    """``candidate`` with what all environments are to be given."""
+    own = {**(env_kwargs or {}), **candidate.get("env_kwargs", {})}
     given = {"env_args": list(env_args or ()), "env_kwargs": own}
-    return {**plan, **{name: value for name, value in given.items() if value}}
+    return {**candidate, **{name: value for name, value in given.items() if value}}
 
 
-def _config(plan: Kwargs, trial: Trial, profile: EnvProfile) -> TunedConfig:
+def _config(candidate: Kwargs, trial: Trial, profile: EnvProfile) -> TunedConfig:
     if trial.skipped:
-        return TunedConfig(plan, 0.0, 0.0, trial.skipped, profile)
+        return TunedConfig(candidate, 0.0, 0.0, trial.skipped, profile)
     median = statistics.median(trial.rates)
-    return TunedConfig(plan, median, (max(trial.rates) - min(trial.rates)) / median, "", profile)
+    return TunedConfig(candidate, median, (max(trial.rates) - min(trial.rates)) / median, "", profile)
 
 
 def _restored(rows: list[dict[str, Any]]) -> list[TunedConfig]:
