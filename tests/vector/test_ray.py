@@ -100,7 +100,7 @@ def test_infos_of_the_caller_s_classes_are_shipped_by_name(monkeypatch):
     exec("class Event: ...", script.__dict__)
     actor, _ = actor_of(1)
     actor.reset(np.zeros(1, np.int64))
-    env = actor._group.envs[0]
+    env = actor._runner.envs[0]
     step = env.step
     env.step = lambda actions: (*step(actions)[:4], [{"event": script.Event()}])
     _, infos = actor.step(np.zeros(2, np.int32))  # no module of this name is here
@@ -112,7 +112,7 @@ def test_a_failure_is_shipped_as_a_report():
     actor, _ = actor_of(3)
     actor.reset(np.zeros(3, np.int64))
     for position in (1, 2):
-        actor._group.envs[position].observations = None
+        actor._runner.envs[position].observations = None
     report = actor.step(np.zeros(6, np.int32))
     assert isinstance(report, Failed)
     assert (report.phase, report.position) == ("step", 1)
