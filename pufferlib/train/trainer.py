@@ -25,10 +25,11 @@ from pufferlib.train.build import (
     pick_device,
     pick_num_threads,
 )
+from pufferlib.train.collector import make_collector
 from pufferlib.train.config import Config
 from pufferlib.train.episodes import ScoreHint
 from pufferlib.train.loggers import Logger
-from pufferlib.train.rollout import Collector, Rollout
+from pufferlib.train.rollout import Rollout
 
 __all__ = ["Trainer"]
 
@@ -81,7 +82,7 @@ class Trainer:
             self.optimizer = build_optimizer(settings, self.policy)
             self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, settings.minibatch_size, self.device)
             self.generator = torch.Generator(self.device).manual_seed(settings.seed)
-            self.collector = Collector(self.vecenv, self.policy, self.rollout, settings, self.generator)
+            self.collector = make_collector(self.vecenv, self.policy, self.rollout, settings, self.generator)
             # What has a name reports scores; where a life ends before its game does, later.
             self._score_hint = None if vecenv is None else ScoreHint(getattr(vecenv.driver_env, "log_interval", 1))
             self._start_episodes()
