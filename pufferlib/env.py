@@ -127,17 +127,17 @@ class PufferEnv:
 
     @property
     def emulated(self) -> Any:
-        """False: a native environment needs no translation of its spaces."""
+        """False, since a native environment needs no translation of its spaces."""
         return False
 
     @property
     def done(self) -> bool:
-        """False: a native environment starts its next episodes itself."""
+        """False, since a native environment starts its next episodes itself."""
         return False
 
     @property
     def driver_env(self) -> "PufferEnv":
-        """The environment that describes the batch: itself."""
+        """Itself, as the environment that describes the batch."""
         return self
 
     @property

@@ -95,7 +95,7 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any],
 
     @property
     def driver_env(self) -> "GymnasiumPufferEnv":
-        """The environment that describes the batch: itself."""
+        """Itself, as the environment that describes the batch."""
         return self
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:

@@ -109,7 +109,7 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
 
     @property
     def driver_env(self) -> "PettingZooPufferEnv":
-        """The environment that describes the batch: itself."""
+        """Itself, as the environment that describes the batch."""
         return self
 
     def observation_space(self, agent: Agent) -> Space:

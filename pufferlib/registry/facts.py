@@ -85,7 +85,7 @@ class Facts:
 
     @property
     def extra_name(self) -> str:
-        """Its extra as metadata spell it: older releases of pip know ``pokemon-red`` only."""
+        """Name of its extra as metadata spell it, since older releases of pip know ``pokemon-red`` only."""
         return self.name.replace("_", "-")
 
     @property

@@ -67,7 +67,7 @@ def evaluate(
         env_creator: An environment of your own instead of the one that ``config`` names.
 
     Returns:
-        Scores: what the environment calls ``score``, or else the sum of its rewards; of several
+        Scores, which are what the environment calls ``score``, or else the sum of its rewards; of several
         agents in one environment the mean, once the last of them has ended.
 
     Raises:
