@@ -1,14 +1,14 @@
 """One picture of an environment in the middle of a game, as a small PNG file."""
 
+import io
 import statistics
-import struct
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 import pufferlib
 from pufferlib import ocean, registry
@@ -21,7 +21,7 @@ PICTURES = ROOT / "docs" / "pictures"
 
 Picture = npt.NDArray[np.uint8]
 
-# Who would show little at random plays by a rule, from observations to actions.
+# Environments that show little at random are played by a rule, from observations to actions.
 RULES: dict[str, Callable[[Any], Any]] = {
     "breakout": lambda seen: 1 + (seen[:, 2] > seen[:, 0] + 0.03),  # the paddle follows the ball
     "pong": lambda seen: np.where(np.abs(seen[:, 3] - seen[:, 1]) < 0.03, 0, 1 + (seen[:, 3] < seen[:, 1])),
@@ -33,7 +33,7 @@ LOOKS = 40
 
 
 def path_of(name: str) -> Path:
-    """Where the picture of an environment of Ocean, or of a binding, lies."""
+    """Return the file of the picture of an environment of Ocean, or of a binding."""
     folder = "ocean" if name in (*ocean.names(), *ocean.python_names()) else "bindings"
     return PICTURES / folder / f"{name}.png"
 
@@ -56,7 +56,7 @@ def draw(name: str) -> str:
 
 
 def _frames(name: str) -> list[tuple[int, Picture]]:
-    """What a game shows now and then while it is played, and how many steps its episode has then had."""
+    """Play a game; return the age of its episode in steps and its picture, now and then."""
     keywords: dict[str, Any] = {"num_envs": 1} if name in ocean.names() else {}
     env = pufferlib.vector.make(
         pufferlib.env_creator(name), env_kwargs={**keywords, "render_mode": "rgb_array"}, backend="Serial", seed=1
@@ -88,20 +88,10 @@ def _shrunk(picture: Picture, longest: int) -> Picture:
 
 
 def to_png(picture: Picture) -> bytes:
-    """The PNG file of a picture, uint8 ``(height, width, 3)``: with a palette where 256 colours are enough."""
-    height, width, _ = picture.shape
-    packed, indices = np.unique(picture @ np.array([65536, 256, 1]), return_inverse=True)
-    has_palette = len(packed) <= 256
-    rows = indices.astype(np.uint8).reshape(height, width) if has_palette else picture.reshape(height, -1)
-    lines = np.pad(rows, ((0, 0), (1, 0)))  # each line opens with its filter, 0 for none
-    if not has_palette:  # filter 2: differences to the line above
-        lines[1:, 1:] = rows[1:] - rows[:-1]
-        lines[:, 0] = 2
-    header = struct.pack(">IIBBBBB", width, height, 8, 3 if has_palette else 2, 0, 0, 0)
-    palette = _chunk(b"PLTE", (packed[:, None] >> [16, 8, 0]).astype(np.uint8).tobytes()) if has_palette else b""
-    data = _chunk(b"IDAT", zlib.compress(lines.tobytes(), 9))
-    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + palette + data + _chunk(b"IEND", b"")
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    """Return the PNG file of a picture, uint8 ``(height, width, 3)``: with a palette where 256 colours are enough."""
+    image = Image.fromarray(picture)
+    if image.getcolors(256):
+        image = image.quantize(256, Image.Quantize.MEDIANCUT)
+    file = io.BytesIO()
+    image.save(file, "PNG", optimize=True)
+    return file.getvalue()
