@@ -1,22 +1,26 @@
-"""What a binding's ``binding.toml`` says: the one place for its packages, versions and needs."""
+"""Facts of a binding, as its ``binding.toml`` says: the one place for its packages, versions and needs."""
 
 import importlib
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NewType, TypeVar, get_args, get_origin, get_type_hints
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 
 __all__ = ["Facts", "Metadata", "all_facts", "read_facts"]
 
+Reason = NewType("Reason", str)  # for a Debian package
+T = TypeVar("T")
+
 _SPELLED = {"apt-build": "apt_build"}  # keys of the file that are no Python names
+_EXPECTED = {str: "a string", bool: "true or false", Reason: "its reason"}
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """What a package needs in truth, where what it says itself is stale.
+    """Corrected requirements of a package whose own metadata are stale.
 
     Attributes:
         version: The release of which this is true.
@@ -27,6 +31,13 @@ class Metadata:
     version: str
     requires: tuple[str, ...]
     why: str
+
+
+@dataclass(frozen=True)
+class _Build:
+    """Table ``[build]``."""
+
+    packages: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -80,8 +91,8 @@ class Facts:
     strip: tuple[str, ...] = ()
     metadata: Mapping[str, Metadata] = field(default_factory=dict)
     build: tuple[str, ...] = ()
-    apt: Mapping[str, str] = field(default_factory=dict)
-    apt_build: Mapping[str, str] = field(default_factory=dict)
+    apt: Mapping[str, Reason] = field(default_factory=dict)
+    apt_build: Mapping[str, Reason] = field(default_factory=dict)
 
     @property
     def extra_name(self) -> str:
@@ -100,7 +111,7 @@ class Facts:
 
 
 def all_facts(folder: Path | None = None) -> dict[str, Facts]:
-    """The facts of every binding, by name.
+    """Read the facts of every binding, by name.
 
     Args:
         folder: That of the bindings, by default the installed ones.
@@ -126,70 +137,49 @@ def read_facts(file: Path) -> Facts:
         raise APIUsageError(f"{file}: cannot be read as TOML: {error}; see docs/add-a-binding.md") from error
     where = f"{file.parent.name}/{file.name}"
     data = {_SPELLED.get(key, key): value for key, value in data.items()}
+    if "build" in data:
+        data["build"] = list(_built(f"{where}: build", _Build, data["build"]).packages)
     data.setdefault("common", data.get("extra", False))
-    _check_keys(where, data, Facts, given=("name",))
-    values = {key: _checked(f"{where}: {key}", key, value) for key, value in data.items()}
-    facts = Facts(name=file.parent.name, **values)
+    facts = _built(where, Facts, data, name=file.parent.name)
     _check_sense(where, facts)
     return facts
 
 
-def _check_keys(where: str, data: Iterable[str], kind: type, given: tuple[str, ...] = ()) -> None:
-    """Every key of ``data`` is one of the dataclass ``kind``, and none that it needs is missing."""
-    known = {item.name: item for item in fields(kind) if item.name not in given}
+def _built(where: str, kind: type[T], data: Any, **given: str) -> T:
+    """Make a dataclass of a table: all its keys are known, none that is needed is missing, each has its type."""
+    if not isinstance(data, dict):
+        raise APIUsageError(f"{where} must be a table, got {data!r}")
+    known = {item.name: item for item in fields(kind) if item.name not in given}  # type: ignore[arg-type]
     for key in data:
         if key not in known:
             raise UnknownNameError.of(where, "key", key, known)
     for name, item in known.items():
         if name not in data and item.default is MISSING and item.default_factory is MISSING:
             raise APIUsageError(f"{where}: {name} is missing; see docs/add-a-binding.md")
+    hints = get_type_hints(kind)
+    inside = f"{where}: " if given else f"{where}."
+    return kind(**given, **{key: _checked(inside + key, hints[key], value) for key, value in data.items()})
 
 
-def _checked(where: str, key: str, value: Any) -> Any:
-    """``value`` as the type of the field ``key``."""
-    if key in ("extra", "common"):
-        return _of_type(where, value, bool, "true or false")
-    if key in ("requires", "modules", "conformance", "deterministic", "prepare", "strip"):
-        return _strings(where, value)
-    if key in ("apt", "apt_build"):
-        return {name: _of_type(f"{where}.{name}", why, str, "its reason") for name, why in _table(where, value).items()}
-    if key == "build":
-        for name in _table(where, value).keys() - {"packages"}:
-            raise UnknownNameError.of(where, "key", name, ["packages"])
-        return _strings(f"{where}.packages", value.get("packages"))
-    if key == "metadata":
-        return {name: _metadata(f"{where}.{name}", entry) for name, entry in _table(where, value).items()}
-    return _of_type(where, value, str, "a string")
-
-
-def _metadata(where: str, entry: Any) -> Metadata:
-    _check_keys(where, _table(where, entry), Metadata)
-    return Metadata(
-        version=_of_type(f"{where}.version", entry["version"], str, "a string"),
-        requires=_strings(f"{where}.requires", entry["requires"]),
-        why=_of_type(f"{where}.why", entry["why"], str, "a string"),
-    )
-
-
-def _table(where: str, value: Any) -> dict[str, Any]:
-    table: dict[str, Any] = _of_type(where, value, dict, "a table")
-    return table
-
-
-def _strings(where: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise APIUsageError(f"{where} must be a list of strings, got {value!r}")
-    return tuple(value)
-
-
-def _of_type(where: str, value: Any, kind: type, expected: str) -> Any:
-    if type(value) is not kind:
-        raise APIUsageError(f"{where} must be {expected}, got {value!r}")
+def _checked(where: str, hint: Any, value: Any) -> Any:
+    """Return ``value`` as the type that ``hint`` asks for."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _built(where, hint, value)
+    if get_origin(hint) is tuple:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise APIUsageError(f"{where} must be a list of strings, got {value!r}")
+        return tuple(value)
+    if get_origin(hint) is Mapping:
+        if not isinstance(value, dict):
+            raise APIUsageError(f"{where} must be a table, got {value!r}")
+        return {name: _checked(f"{where}.{name}", get_args(hint)[1], entry) for name, entry in value.items()}
+    if type(value) is not getattr(hint, "__supertype__", hint):
+        raise APIUsageError(f"{where} must be {_EXPECTED[hint]}, got {value!r}")
     return value
 
 
 def _check_sense(where: str, facts: Facts) -> None:
-    """What holds between the values."""
+    """Raise APIUsageError where values contradict each other."""
     problems = {
         "requires must pin every package, as name==version": any("==" not in pin for pin in facts.requires),
         "extra_why must say why pip cannot install it, when extra is false": not facts.extra
