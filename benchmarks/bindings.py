@@ -41,7 +41,7 @@ WRAPPERS = "AtariPreprocessing and FrameStackObservation"
 
 @dataclass(frozen=True)
 class Game:
-    """What is asked of a binding.
+    """Goals for one environment of a binding.
 
     Attributes:
         name: An environment of it.
@@ -152,7 +152,7 @@ class Loop:
 
 
 def game_env(name: str) -> gymnasium.Env[Any, Any]:
-    """What the binding's adaptor makes: a Gymnasium environment, for Gymnasium's vector classes."""
+    """Make the Gymnasium environment under the binding's adaptor, for Gymnasium's vector classes."""
     import pufferlib
 
     inner: gymnasium.Env[Any, Any] = pufferlib.make(name).env.env
@@ -369,7 +369,7 @@ def game_rows(game: Game, sides: Sides) -> Iterator[tuple[Row, dict[str, Measure
 
 
 def halved(figure: float | None) -> float | None:
-    """Of a step, when two processes make them at the same time."""
+    """Halve the time of a step, for two processes that step at the same time."""
     return None if figure is None else figure / 2
 
 

@@ -1,4 +1,4 @@
-"""What benchmarks/engine.py measures, on one side: every function is one case, and each library a contestant.
+"""Cases of benchmarks/engine.py, one function each; every library is a contestant.
 
 Run by sides.py with our Python, and with one that has PufferLib 3.0.0. Everything is opened for one
 measurement and closed after it, so that nothing idles, or spins, beside the next contestant.
@@ -294,7 +294,7 @@ def _obey(flags: "memoryview[int]", command: int, answer: int, make: Callable[[]
 
 
 def turns(seconds: float) -> int:
-    """How often the loop of ``toys.Still`` turns in this time."""
+    """Count the turns that the loop of ``toys.Still`` makes in this time."""
     return toys.turns_for(seconds)
 
 

@@ -88,7 +88,7 @@ def rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
 
 
 def sync_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
-    """What a synchronous step costs, with environments that do nothing, or a known amount."""
+    """Time synchronous steps of environments that do nothing, or a known amount of work."""
     limit = "as many processes that only hand a byte over"
     for workers, most in ((1, None), (2, 6.0), (4, 10.0), (8, 20.0)):
         row = Row(f"sync step, empty env, workers: {workers}", "us", most, {ASYNC: 10} if workers == 2 else {}, limit)
@@ -156,7 +156,7 @@ def native_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
 
 
 def emulation_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
-    """What it costs to make spaces flat, and to undo it."""
+    """Time the flattening of spaces, and its inverse."""
     for space, name, most in (
         ("box", "Box", 0.1),
         ("dict5", "5-leaf dict", 0.15),
@@ -171,7 +171,7 @@ def emulation_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
 
 
 def process_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
-    """What workers cost that do nothing."""
+    """Measure the CPU time and the memory of idle workers."""
     yield Row("CPU of an idle vectorized env, per 10 s", "s", 0.05), bench.contestants("idle", "puffer", bench.idle_s)
     row = Row("memory of a worker that is not shared", "MiB", 8)
     others: dict[str, Measure] = {ASYNC: lambda: bench.ours.ask("worker_memory", "async")}

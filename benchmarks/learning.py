@@ -1,4 +1,4 @@
-"""What training reaches: keeps finished runs and writes docs/results.md, the table and the curves, from them.
+"""Results of training: keeps finished runs and writes docs/results.md, the table and the curves, from them.
 
     puffer train breakout
     python benchmarks/learning.py runs/20261121-092340-breakout    # keeps it; an older one of breakout goes
@@ -110,7 +110,7 @@ def section(record: dict[str, Any]) -> str:
 
 
 def anchor(title: str) -> str:
-    """Where a heading is, as Markdown pages name it."""
+    """Anchor of a heading, as Markdown pages name it."""
     return "".join(c for c in title.lower() if c.isalnum() or c in "-_ ").replace(" ", "-")
 
 

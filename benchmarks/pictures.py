@@ -1,4 +1,4 @@
-"""What it costs to play a game of Atari and to prepare its pictures: one case of bindings.py."""
+"""Cost of playing an Atari game and preparing its pictures: one case of bindings.py."""
 
 import contextlib
 import itertools

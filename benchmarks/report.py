@@ -1,4 +1,4 @@
-"""What every benchmark writes down: the machine, the figures, and a table."""
+"""Report of a benchmark: the machine, the figures, and a table."""
 
 import json
 import os
@@ -15,7 +15,7 @@ OURS, LIMIT = "ours", "limit"
 
 
 def machine() -> dict[str, Any]:
-    """Where this was measured, with what, and how busy it was."""
+    """Describe the machine, its software and its load at the time of the measurement."""
     versions = {name: metadata.version(name) for name in ("pufferlib", "numpy", "gymnasium")}
     return {
         "cpu": cpu(),
@@ -72,12 +72,12 @@ class Row:
         return statistics.median(self.figures[name])
 
     def ratio(self, name: str) -> float:
-        """How many times as much as ours it costs: the median over the rounds."""
+        """Cost of a contestant relative to ours: the median over the rounds."""
         pairs = zip(self.figures[name], self.figures[OURS], strict=True)
         return statistics.median(theirs / max(ours, 1e-9) for theirs, ours in pairs)
 
     def is_reached(self) -> bool:
-        """Whether all goals are reached; those about absent contestants do not count."""
+        """Check that all goals are reached; goals about absent contestants do not count."""
         if OURS not in self.figures:
             return False
         near = self.most is None or self.median(OURS) <= self.most

@@ -76,7 +76,7 @@ def timed_row(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def times(row: Row, name: str) -> str:
-    """How many times ours; nothing for shares, of which ours may be 0."""
+    """Format the ratio to ours; nothing for shares, of which ours may be 0."""
     return "" if row.unit == "%" else f" ({figure(row.ratio(name))} ×)"
 
 

@@ -112,7 +112,7 @@ def make(kind: str, turns: int = 0) -> gymnasium.Env[Any, Any]:
 
 
 def turns_for(seconds: float) -> int:
-    """How often the loop of ``Still`` turns in this time."""
+    """Count the turns that the loop of ``Still`` makes in this time."""
     turns, best = 20_000, float("inf")
     for _ in range(20):
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""How long PPO takes for one step of one agent, acting and learning, beside its peers.
+"""Time of PPO per step of one agent, acting and learning, beside its peers.
 
     python benchmarks/train.py                       # ours, and the matrix products alone as a limit
     python benchmarks/train.py --peer-python PATH    # and PufferLib 3.0.0, Stable-Baselines3; see requirements.txt

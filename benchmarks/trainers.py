@@ -1,4 +1,4 @@
-"""What benchmarks/train.py measures, on one side: microseconds of PPO per step of one agent, acting and learning.
+"""Contestants of benchmarks/train.py: microseconds of PPO per step of one agent, acting and learning.
 
 Run by sides.py with our Python, and with one that has PufferLib 3.0.0 and Stable-Baselines3.
 """

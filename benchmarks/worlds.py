@@ -80,7 +80,7 @@ def bare() -> Any:
 
 
 def by_agent(world: Any, actions: Any) -> dict[int, Any]:
-    """What the bare world takes; of agents that are not there it takes no notice."""
+    """Convert actions to the dict that the bare environment takes; it ignores absent agents."""
     names = [(kind, part) for kind, parts in world.acted_space.items() for part in parts]
     chosen: dict[int, Any] = {}
     for agent, row in zip(world.possible_agents, np.asarray(actions).tolist(), strict=True):

@@ -19,7 +19,7 @@ REQUIRED = ("observations", "actions", "rewards", "terminals", "truncations", "m
 
 
 class HasBuffers(Protocol):
-    """What ``set_buffers`` needs to know of an environment, and what it gives it."""
+    """Structural type of the environments that ``set_buffers`` accepts."""
 
     single_observation_space: Box
     single_action_space: Space

@@ -100,12 +100,12 @@ def _bounds(box: Box) -> list[Array]:
 
 
 def same_space(one: Space, other: Space) -> bool:
-    """Whether ``one == other``, which takes seconds and many copies to tell of large Boxes that are equal."""
+    """Compare spaces like ``one == other``, which takes seconds and many copies for large equal Boxes."""
     return one is other or _same_box(one, other) or bool(one == other)
 
 
 def _same_box(one: Space, other: Space) -> bool:
-    """Whether both are Boxes alike to the last bit."""
+    """Check that both are Boxes with the same dtype and the same bounds."""
     if not (isinstance(one, Box) and isinstance(other, Box)) or one.dtype != other.dtype:
         return False
     return np.array_equal(one.low, other.low) and np.array_equal(one.high, other.high)

@@ -138,7 +138,7 @@ def _check_mode(creator: Callable[..., Any], mode: str, seed: int, steps: int) -
 
 
 def _check_ends(env: Any, played: list[Step]) -> None:
-    """What comes after the end of a game, which is when all of its agents end at once."""
+    """Check the steps after an episode's end, the step in which all agents of an environment end."""
     games = getattr(env, "num_envs", 1)
     games = games if env.num_agents % games == 0 else 1
     over = np.zeros(games, bool)

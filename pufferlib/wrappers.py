@@ -190,11 +190,11 @@ class PadAgents(_ParallelWrapper):
         self._actions = _common_space("action", [self.env.action_space(agent) for agent in agents])
 
     def observation_space(self, agent: Any) -> Space:
-        """What every agent sees."""
+        """Observation space of ``agent``."""
         return self._observations
 
     def action_space(self, agent: Any) -> Space:
-        """What every agent does."""
+        """Action space of ``agent``."""
         return self._actions
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:

@@ -36,7 +36,7 @@ def pytest_addoption(parser):
 
 @pytest.fixture(scope="session")
 def nightly(request):
-    """Whether tests may play as long as a night allows."""
+    """True if tests may play for as long as a night allows."""
     return request.config.getoption("--nightly")
 
 
@@ -84,7 +84,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def shared_load(nodeid):
-    """What the test shares with others: the Ray cluster, which fills the machine too, or the packages of a binding."""
+    """Name the load that a test shares with others: the Ray cluster, or the packages of a binding."""
     if nodeid.startswith("tests/cluster/"):
         return "cluster"
     for pattern in (r"tests/\w+/test_bindings\.py::.*\[(\w+)/", r"tests/bindings/test_(\w+)\.py::"):

@@ -1,4 +1,4 @@
-"""What tests need that is not always installed: skipped with the command that brings it, or a failure in the image."""
+"""Requirements of tests that are not always installed: absent ones skip with a command, or fail in the image."""
 
 import importlib.util
 import os
@@ -15,7 +15,7 @@ OWN_PROCESS = {"microrts"} - {os.environ.get("TANK_OWN_PROCESS")}
 
 
 def missing_binding(name: str) -> str:
-    """Why the environments of a binding cannot be played here; "" if they can.
+    """Explain why the environments of a binding cannot be played here; "" if they can.
 
     Where they must be here, it is a failure: TANK_BINDINGS=all says so of all of them, as in the image of the tests,
     TANK_BINDINGS=common of those that come with the extra of that name.

@@ -42,7 +42,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """What the import system asks every finder."""
+        """Find a module (``importlib.abc.MetaPathFinder``)."""
         if fullname.partition(".")[0] != "gym":
             return None
         return importlib.util.spec_from_loader(fullname, _Loader())

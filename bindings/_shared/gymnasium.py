@@ -1,4 +1,4 @@
-"""What bindings of environments that are registered with Gymnasium share: their ids, their options, quiet imports."""
+"""Shared parts of bindings to environments registered with Gymnasium: ids, options, quiet imports."""
 
 import contextlib
 import copy
@@ -87,7 +87,7 @@ def control_task(
     render_mode: str | None = None,
     **options: Any,
 ) -> Env:
-    """What ``registered`` makes; with ``clip_action`` it takes any real action and clips it to the Box.
+    """Make an environment with ``registered``; with ``clip_action`` it clips any real action to the Box.
 
     Raises:
         UnknownNameError: An option that neither this function nor the class takes.

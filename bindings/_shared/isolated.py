@@ -25,7 +25,7 @@ def isolated_creator(
     adaptor: str = "env:make",
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[..., IsolatedEnv]:
-    """What ``env_creator(name)`` returns: a picklable ``(buf=None, seed=0, timeout_s=..., **options)``.
+    """Picklable creator ``(buf=None, seed=0, timeout_s=..., **options)`` of an isolated environment.
 
     Args:
         package: ``__name__`` of the binding.

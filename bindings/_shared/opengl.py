@@ -1,4 +1,4 @@
-"""What to do when MuJoCo cannot draw, which several bindings use."""
+"""Error for an OpenGL that MuJoCo cannot draw with, shared by several bindings."""
 
 from pufferlib.errors import BindingMissing
 

@@ -102,7 +102,7 @@ class SmallPictures(BaseParallelWrapper):  # type: ignore[misc]
         self._frames = {agent: np.zeros(self._space.shape, np.uint8) for agent in self.possible_agents}
 
     def observation_space(self, agent: Any) -> Space:
-        """What every agent sees."""
+        """Observation space of every agent."""
         return self._space
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:

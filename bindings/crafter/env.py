@@ -91,7 +91,7 @@ def make_env(
 
 
 class CrafterGame(gymnasium.Env[Pixels, np.int64]):
-    """What ``make_env`` returns.
+    """Crafter with the seeding and the rendering of a Gymnasium environment.
 
     Args:
         game: The package's own environment, of which this one takes possession.

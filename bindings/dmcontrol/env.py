@@ -27,7 +27,7 @@ _RENDER_PX = (240, 320)
 
 
 def _drawing() -> str:
-    """What draws pictures: what the user says, else EGL or OSMesa if it is there, else nothing."""
+    """Backend that draws: the user's choice, else EGL or OSMesa if its library is there, else none."""
     for backend, library in (("egl", "EGL"), ("osmesa", "OSMesa")):
         if ctypes.util.find_library(library):
             return os.environ.get(_VARIABLE, backend)
@@ -93,7 +93,7 @@ class Task(FromDmEnv):
         return self.picture(*_RENDER_PX) if self.render_mode == "rgb_array" else None
 
     def picture(self, height: int, width: int) -> Picture:
-        """What the first camera sees, uint8 ``(height, width, 3)``."""
+        """Picture of the first camera, uint8 ``(height, width, 3)``."""
         picture: Picture = self.dm_env.physics.render(height, width, camera_id=0)
         return picture
 

@@ -78,7 +78,7 @@ class LabGame(gymnasium.Env[Pixels, np.int64]):
         return self._view, reward, not running, False, {}
 
     def render(self) -> Pixels | None:
-        """What the player sees; None without a ``render_mode``."""
+        """Picture that the player sees; None without a ``render_mode``."""
         return self._view if self.render_mode else None
 
     def close(self) -> None:

@@ -68,7 +68,7 @@ def make_env(
 
 
 class World:
-    """What one player and several have in common.
+    """Simulation that the classes for one player and for several share.
 
     Args:
         where: For messages.
@@ -166,11 +166,11 @@ class Team(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
         self._stream = np.random.default_rng()
 
     def observation_space(self, agent: str) -> Box:
-        """What each player sees."""
+        """Observation space of each player."""
         return self._world.observation_space
 
     def action_space(self, agent: str) -> Space:
-        """What each player does."""
+        """Action space of each player."""
         return self._world.action_space
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[dict[str, Any], dict[str, Info]]:

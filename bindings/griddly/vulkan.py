@@ -1,4 +1,4 @@
-"""Whether this machine can draw with Vulkan, asked so that the answer no is an error and not a crash."""
+"""Check for a Vulkan device, so that a machine without one raises an error instead of crashing."""
 
 import ctypes
 
@@ -26,11 +26,11 @@ class InstanceCreateInfo(ctypes.Structure):
 
 
 def check_vulkan(where: str, what: str) -> None:
-    """See that Vulkan has a device.
+    """Raise unless Vulkan has a device.
 
     Args:
         where: The environment, for the message.
-        what: That needs it, for the message.
+        what: The option that needs it, for the message.
 
     Raises:
         BindingMissing: There is no Vulkan, or no device for it.
@@ -44,7 +44,7 @@ def check_vulkan(where: str, what: str) -> None:
 
 
 def _problem() -> str:
-    """What is missing; empty when nothing is."""
+    """Describe the part of Vulkan that is missing; empty when none is."""
     try:
         vulkan = ctypes.CDLL(LIBRARY)
     except OSError:

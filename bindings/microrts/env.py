@@ -139,7 +139,7 @@ class Games(PufferEnv):
         return self.observations, self.rewards, self.terminals, self.truncations, self._endings(parts[:, 0])
 
     def _endings(self, results: npt.NDArray[np.float64]) -> Infos:
-        """What there is to say of the games that are over; the next ones begin."""
+        """Infos of the episodes that ended; starts the next ones."""
         infos: Infos = []
         for game in np.flatnonzero(self.terminals | self.truncations).tolist():
             score = float(results[game])

@@ -138,7 +138,7 @@ class Seen(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return self._seen(outcome[0]), *outcome[1:]
 
     def _seen(self, observation: dict[str, Any]) -> Any:
-        """What is to be shown of a dict that was made for this step."""
+        """Select the observation from MiniGrid's dict, which is made anew for every step."""
         if self._is_image:
             return observation["image"]
         for field in self._hidden:

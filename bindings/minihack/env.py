@@ -83,7 +83,7 @@ def make_env(
 
 
 class World(Mended):
-    """What all worlds of MiniHack share."""
+    """Base of all MiniHack levels."""
 
     level_seeds: tuple[int, ...] = ()
 

@@ -82,7 +82,7 @@ class Drawn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
 
 def _backend(where: str) -> str:
-    """What to draw with: MUJOCO_GL, else the first whose library is there."""
+    """Backend to draw with: MUJOCO_GL, else the first whose library is there."""
     chosen = os.environ.get("MUJOCO_GL", "").lower()
     if chosen and chosen not in LIBRARIES:
         raise APIUsageError(f"{where}: the environment variable MUJOCO_GL must be one of {[*LIBRARIES]}, got {chosen}")

@@ -99,7 +99,7 @@ def _check_options(where: str, given: Info, has_penalty: bool, is_challenge: boo
 
 
 def _check_character(where: str, character: object) -> None:
-    """What NetHack cannot read it answers with a menu that nle would wait for without an end."""
+    """Raise for a character that NetHack cannot read: it would open a menu, and nle would wait for ever."""
     parts = character.split("-") if isinstance(character, str) else [""]
     if character != "@" and not (parts[0] in ROLES and set(parts[1:]) <= set(TRAITS)):
         raise APIUsageError(

@@ -122,16 +122,16 @@ class World(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # pettingzoo has
 
     @property
     def agents(self) -> list[int]:
-        """Who is alive."""
+        """Agents that are alive."""
         agents: list[int] = self.env.agents
         return agents
 
     def observation_space(self, agent: int) -> Dict:
-        """What every agent sees."""
+        """Observation space of every agent."""
         return self._space
 
     def action_space(self, agent: int) -> Dict:
-        """What every agent does."""
+        """Action space of every agent."""
         return self._action_space
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
@@ -183,12 +183,12 @@ class _Nmmo(nmmo.Env):  # type: ignore[misc]
         ]
 
     def reset(self, *args: Any, **kwargs: Any) -> Any:
-        """What nmmo does, without the paths of the last game, which would lead this one's animals."""
+        """Reset as nmmo does, and forget the paths of the last map, which animals would follow on this one."""
         self.realm.map.pathfinding_cache.clear()
         return super().reset(*args, **kwargs)
 
     def _validate_actions(self, actions: PerAgent) -> PerAgent:
-        """What nmmo does, in half the time: it is called for every agent and every kind of action."""
+        """Validate as nmmo does, in half the time: it runs for every agent and every kind of action."""
         if self.scripted_agents:  # their actions may have another form
             validated: PerAgent = super()._validate_actions(actions)
             return validated

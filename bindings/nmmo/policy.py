@@ -71,7 +71,7 @@ class NeuralMMO(Policy):
         return hidden
 
     def _tiles(self, tiles: Tensor) -> Tensor:
-        """What lies around the agent, ``(rows, 225, 3)`` in, one channel per material inside."""
+        """Encode the tiles around the agent, ``(rows, 225, 3)``, with one channel per material."""
         materials = nn.functional.one_hot(tiles[:, :, 2].long().clamp(0, MATERIALS - 1), MATERIALS)
         side = int(tiles.shape[1] ** 0.5)
         picture = materials.transpose(1, 2).float().view(-1, MATERIALS, side, side)

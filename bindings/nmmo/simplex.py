@@ -58,7 +58,7 @@ def snoise2(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
 
 
 def _corner(x: Floats, y: Floats, i: Integers, j: Integers) -> Floats:
-    """What the corner ``(i, j)`` of the grid adds at the offset ``(x, y)`` from it."""
+    """Contribution of the grid's corner ``(i, j)`` at the offset ``(x, y)`` from it."""
     gradient = _GRADIENTS[_HASH[i + _HASH[j]] % len(_GRADIENTS)]
     nearness = np.maximum(np.float32(0.5) - x * x - y * y, np.float32(0))
     added: Floats = nearness * nearness * nearness * nearness * (gradient[..., 0] * x + gradient[..., 1] * y)

@@ -128,11 +128,11 @@ class AllPlayers(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # pettingzo
         self._won: Sequence[float] = [0.0] * table.num_players  # so far
 
     def observation_space(self, agent: str) -> Dict:
-        """What every player sees."""
+        """Observation space of every player."""
         return self._table.observation_space
 
     def action_space(self, agent: str) -> Discrete:
-        """What every player does."""
+        """Action space of every player."""
         return self._table.action_space
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:

@@ -71,7 +71,7 @@ class Table:
 
     @property
     def is_over(self) -> bool:
-        """Whether the game has ended."""
+        """True once the game has ended."""
         return bool(self._state.is_terminal())
 
     def acting(self) -> Sequence[int]:
@@ -110,12 +110,12 @@ class Table:
             self._state.apply_action(outcomes[min(int(drawn), len(outcomes) - 1)])
 
     def winnings(self) -> Sequence[float]:
-        """What each player has won since the start of the game."""
+        """Return of each player since the start of the game."""
         winnings: Sequence[float] = self._state.returns()
         return winnings
 
     def view(self, player: int) -> dict[str, npt.NDArray[Any]]:
-        """What ``player`` sees and may do; zeros when the game is over."""
+        """Observation and action mask of ``player``; zeros when the game is over."""
         mask = np.zeros(self._num_actions, np.int8)
         if self.is_over:
             return {"action_mask": mask, "observation": np.zeros(self._shape, np.float32)}

@@ -1,4 +1,4 @@
-"""What the memory of Pokemon Red tells. Addresses: https://github.com/pret/pokered (wram.asm)."""
+"""Memory of Pokemon Red: addresses (https://github.com/pret/pokered, wram.asm) and their meaning."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -25,7 +25,7 @@ _LOGO_START = bytes.fromhex("CEED6666")
 
 
 def default_path() -> Path:
-    """Where the image is looked for when nobody says where it is."""
+    """Path of the cartridge image unless the user names another."""
     base = os.environ.get("XDG_DATA_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "share") / "pufferlib" / "pokemon_red.gb"
 
@@ -62,7 +62,7 @@ def _way_to_provide() -> str:
 
 
 def _place(path: str | os.PathLike[str] | None) -> tuple[str, Path]:
-    """Where to look, and who says so."""
+    """Setting that names the cartridge image, and its path."""
     if path is not None:
         return "the option rom", Path(path).expanduser()
     if os.environ.get(VARIABLE):

@@ -51,7 +51,7 @@ class ImpalaCNN(Policy):
 
 
 class _Residual(nn.Module):
-    """What comes in, plus what two convolutions make of it."""
+    """Residual block of two convolutions."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()

@@ -54,7 +54,7 @@ def make_env(
 
 
 class Court:
-    """What one agent and two have in common.
+    """Simulation that the classes for one agent and for two share.
 
     Args:
         game: The package's environment.
@@ -132,11 +132,11 @@ class Duel(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
         self._stream = np.random.default_rng()
 
     def observation_space(self, agent: str) -> Box:
-        """What each agent sees."""
+        """Observation space of each agent."""
         return self._court.observation_space
 
     def action_space(self, agent: str) -> Discrete | MultiBinary:
-        """What each agent does."""
+        """Action space of each agent."""
         return self._court.action_space
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[dict[str, Any], dict[str, Info]]:

@@ -38,11 +38,11 @@ class Battle(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  # pettingzoo ha
         )
 
     def observation_space(self, agent: str) -> Dict:
-        """What every agent sees."""
+        """Observation space of every agent."""
         return self._space
 
     def action_space(self, agent: str) -> Discrete:
-        """What every agent may do."""
+        """Action space of every agent."""
         return Discrete(self._choices)
 
     def reset(self, seed: int | None = None, options: PerAgent | None = None) -> tuple[PerAgent, PerAgent]:

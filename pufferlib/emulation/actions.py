@@ -42,7 +42,7 @@ class ActionDecoder:
         self._is_box = isinstance(layout.flat_space, Box)
 
     def decode(self, action: Any) -> Any:
-        """What the environment's ``step`` gets for ``action``, a value of the flat action space.
+        """Convert ``action``, a value of the flat action space, to the argument of the environment's ``step``.
 
         A batch of one such value will do too. The result shares no memory with ``action``, whose
         buffer the next step overwrites.

@@ -21,7 +21,7 @@ COUNT = np.dtype(np.int32)
 
 @dataclass(frozen=True)
 class Limits:
-    """How much there may be of what a space leaves open, in one sample.
+    """Largest sizes of one sample, for spaces that set none themselves.
 
     Attributes:
         max_length: Items of a Sequence.
@@ -49,7 +49,7 @@ class Limits:
 
 
 def is_variable(space: Space) -> bool:
-    """Whether samples of ``space`` differ in size or kind, so that a row has room for the largest."""
+    """Check for samples of different sizes or kinds, for which a row has room for the largest."""
     return isinstance(space, Text | Sequence | Graph | OneOf)
 
 

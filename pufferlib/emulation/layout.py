@@ -1,4 +1,4 @@
-"""Where every leaf of a nested space lies in one flat row: a table computed once per space."""
+"""Layout of a nested space in one flat row: a table of its leaves, computed once per space."""
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ NO_LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Layout:
-    """How samples of ``space`` lie in flat rows of ``flat_space``.
+    """Layout of samples of ``space`` in flat rows of ``flat_space``.
 
     Attributes:
         name: What is laid out: "observation" or "action".
@@ -45,7 +45,7 @@ class Layout:
 
     @property
     def emulated(self) -> dict[str, Any]:
-        """What emulated environments tell about their observations (see ``GymnasiumPufferEnv``)."""
+        """Attributes of emulated environments about their observations (see ``GymnasiumPufferEnv``)."""
         return {
             "observation_dtype": np.dtype(self.flat_space.dtype),
             "emulated_observation_dtype": self.dtype,
@@ -54,7 +54,7 @@ class Layout:
 
     @property
     def is_emulated(self) -> bool:
-        """Whether the learner sees another space than the environment's."""
+        """True if the learner sees another space than the environment's."""
         return self.flat_space is not self.space
 
     def check(self, sample: Any) -> None:

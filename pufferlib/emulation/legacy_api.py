@@ -102,7 +102,7 @@ class GymToGymnasium(gymnasium.Env[Any, Any]):
         return observation, reward, bool(ends[0]) and not truncated, truncated, info
 
     def render(self) -> Any:
-        """What the old environment renders."""
+        """Render the old environment."""
         return _render(self.env, self.render_mode)
 
     def close(self) -> None:
@@ -137,15 +137,15 @@ class PettingZooTruncatedWrapper(ParallelEnv[Any, Any, Any]):  # type: ignore[mi
 
     @property
     def agents(self) -> list[Any]:
-        """Who is there."""
+        """Agents that take part at present."""
         return list(self.env.agents)
 
     def observation_space(self, agent: Any) -> Space:
-        """What ``agent`` sees."""
+        """Observation space of ``agent``."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: Any) -> Space:
-        """What ``agent`` does."""
+        """Action space of ``agent``."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[PerAgent, PerAgent]:
@@ -162,7 +162,7 @@ class PettingZooTruncatedWrapper(ParallelEnv[Any, Any, Any]):  # type: ignore[mi
         return observations, rewards, terminations, truncated, infos
 
     def render(self) -> Any:
-        """What the old environment renders."""
+        """Render the old environment."""
         return _render(self.env, self.render_mode)
 
     def close(self) -> None:
@@ -260,7 +260,7 @@ def _parameters(function: Callable[..., Any]) -> set[str]:
 
 
 def _outcome(wrapper: object, outcome: Any) -> tuple[Any, ...]:
-    """What ``step`` returned, if that is four or five values."""
+    """Return the values of ``step`` as a tuple; raise unless there are four or five."""
     if not isinstance(outcome, tuple | list) or len(outcome) not in (4, 5):
         raise APIUsageError(
             f"{type(wrapper).__name__}: step must return 4 values (observation, reward, done, info) or 5 (terminated "

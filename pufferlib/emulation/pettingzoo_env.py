@@ -131,7 +131,7 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
         return self._begin(observations), infos
 
     def render(self) -> Any:
-        """What the wrapped environment renders."""
+        """Render the wrapped environment."""
         return self.env.render()
 
     def close(self) -> None:

@@ -34,7 +34,7 @@ def python_names() -> tuple[str, ...]:
 
 
 def about(name: str) -> str:
-    """What environment ``name`` is, in one sentence."""
+    """Description of environment ``name``, one sentence."""
     if name in python_names():
         return (_module(name).__doc__ or "").partition("\n")[0]
     return type_of(name).about

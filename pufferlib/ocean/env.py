@@ -196,7 +196,7 @@ class OceanEnv(PufferEnv):
         return self._view.show(picture)
 
     def frames(self, actions: Any, env_index: int = 0, agent: int | None = None, every: int = 1) -> Iterator[Frame]:
-        """What a step with ``actions`` would show of game ``env_index`` on its way; the step is not made.
+        """Draw the frames that a step with ``actions`` would play in simulation ``env_index``, without making the step.
 
         Args:
             actions: As ``step`` takes them.
@@ -235,7 +235,7 @@ class OceanEnv(PufferEnv):
         return int(agent)
 
     def areas(self, env_index: int = 0, agent: int = 0) -> dict[int, tuple[int, int, int, int]]:
-        """Where an agent's actions have a place in its picture of game ``env_index``.
+        """Rectangles in an agent's picture of simulation ``env_index`` that stand for actions, for the mouse.
 
         Returns:
             x, y, width and height in px, by action.
@@ -287,7 +287,7 @@ def _check_count(where: str, name: str, value: object) -> None:
 
 
 def _checked_threads(where: str, num_threads: object) -> int:
-    """How many threads may really work at once."""
+    """Limit ``num_threads`` to the cores that this process may use."""
     cores = min(usable_cpus(), MAX_THREADS)
     if num_threads == "auto":
         return cores

@@ -1,4 +1,4 @@
-"""What the C environments declare about themselves, as Python sees it: parameters, metrics, help."""
+"""Declarations of the C environments as Python objects: parameters, metrics, help."""
 
 import functools
 from dataclasses import dataclass

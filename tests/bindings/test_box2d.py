@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(bool(absent), reason=absent)
 
 
 def play(env: Any, seed: int, steps: int) -> list[Any]:
-    """What ``env`` shows over ``steps`` of fixed random play."""
+    """Play fixed random actions and return the outcome of each step."""
     env.action_space.seed(0)
     seen: list[Any] = [env.reset(seed=seed)[0].tobytes()]
     for _ in range(steps):

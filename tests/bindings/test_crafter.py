@@ -20,7 +20,7 @@ ACTIONS = np.random.default_rng(0).integers(17, size=20).tolist()
 
 
 def play_at_night(env: Any, looks: bool) -> list[Any]:
-    """What ``env`` shows over some steps of fixed random play in the dark, whose noise is drawn at random."""
+    """Play fixed random actions in the dark, where the noise of pictures is random; return the outcomes."""
     env.reset(seed=1)
     env.env.unwrapped._game._step = 200
     seen = []

@@ -22,7 +22,7 @@ LEFT_OUT = ("Custom", "Boxoban", "LavaCrossing", "SimpleCrossing")
 
 
 def starts(env: Any, seed: int, count: int = 3) -> list[bytes]:
-    """How the first ``count`` games after ``reset(seed)`` begin."""
+    """First observations of the ``count`` episodes after ``reset(seed)``."""
     first = env.reset(seed=seed)[0]["glyphs"].tobytes()
     return [first, *(env.reset()[0]["glyphs"].tobytes() for _ in range(count - 1))]
 

@@ -28,7 +28,7 @@ TURNS = 20  # where blstats count them
 
 
 def play(env: Any, steps: int, seed: int | None = None, choices: int = 0) -> list[Any]:
-    """What ``env`` shows over ``steps`` of fixed random play, copied; games follow each other."""
+    """Play fixed random actions over several episodes and return copies of the outcomes."""
     rng = np.random.default_rng(choices)
     seen = [shown(env.reset(seed=seed)[0])]
     for _ in range(steps):

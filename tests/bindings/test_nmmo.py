@@ -36,7 +36,7 @@ class Unhurried(binding._Nmmo):  # type: ignore[misc]
 
 
 def trajectory(env: Any, steps: int = 25) -> list[Any]:
-    """What agent 3, the rewards and the ends of everybody are over random play."""
+    """Play random actions: observations of agent 3, and the rewards and ends of all agents."""
     observations, _ = env.reset(seed=11)
     space = env._atn_space
     space.seed(5)

@@ -33,7 +33,7 @@ def test_names_are_the_games_that_load_and_show_something() -> None:
 
 
 def play(name: str, seed: int, moves: int = 30, **options: Any) -> list[Any]:
-    """What a player sees and earns in random legal play."""
+    """Play random legal actions and return the observations and rewards of a player."""
     env = make_env(name, **options)
     rng = np.random.default_rng(0)
     view, _ = env.reset(seed=seed)

@@ -22,7 +22,7 @@ FREE = "Airstriker-Genesis-v0"
 
 
 def play(env: Any, steps: int, choices: int = 0) -> list[Any]:
-    """What ``env`` shows over ``steps`` of fixed random play."""
+    """Play fixed random actions and return the outcome of each step."""
     rng = np.random.default_rng(choices)
     seen = []
     for _ in range(steps):

@@ -20,7 +20,7 @@ from pufferlib.bindings.slimevolley.env import KINDS, make_env
 
 
 def play(env: Any, steps: int, seed: int | None) -> list[Any]:
-    """What ``env`` shows over ``steps`` of fixed random play, games following each other."""
+    """Play fixed random actions over several episodes and return the outcome of each step."""
     rng = np.random.default_rng(0)
     seen = [env.reset(seed=seed)[0].tolist()]
     for _ in range(steps):

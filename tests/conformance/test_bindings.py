@@ -1,4 +1,4 @@
-"""What every binding promises, over the environments that its binding.toml lists under ``conformance``.
+"""Promises of every binding, over the environments that its binding.toml lists under ``conformance``.
 
 A binding whose package is not installed is skipped, but not in the image that has them all.
 """

@@ -134,7 +134,7 @@ CREATORS = {
 
 
 class Trajectory(NamedTuple):
-    """What every agent saw: for each array a number per step and agent, which stands for the bytes of its row."""
+    """Data of every agent: for each array one digest per step and agent, of the bytes of its row."""
 
     digests: dict[str, np.ndarray]
     infos: list[str]  # per batch
@@ -177,7 +177,7 @@ def play(vecenv, steps, seed=None):
 
 
 def first_difference(expected, got):
-    """Where two trajectories part, in words; None if they do not."""
+    """Describe the first place where two trajectories differ; None if they are equal."""
     places = []
     for name, digests in expected.digests.items():
         differing = np.argwhere(digests != got.digests[name])

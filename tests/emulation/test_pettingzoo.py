@@ -150,7 +150,7 @@ def test_absent_agents_are_padded(echo):
 
 
 class Model:
-    """What PettingZooPufferEnv says of its agents, in plain Python; ``script`` as Arena has it."""
+    """Model of PettingZooPufferEnv's rows in plain Python; ``script`` as Arena has it."""
 
     def __init__(self, script, names, echo):
         self.script, self.names, self.echo = script, names, echo

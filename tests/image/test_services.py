@@ -25,7 +25,7 @@ def image_of(service: str) -> str:
 
 
 def missing() -> str | None:
-    """What these tests lack here, or None."""
+    """Name what these tests lack here; None if nothing."""
     try:
         if run("docker", "version").returncode:
             return "no Docker engine answers"

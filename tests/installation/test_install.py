@@ -45,7 +45,7 @@ def _digest(text: str) -> str:
 
 @pytest.fixture
 def facts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """Of a binding that is installed from the wheel above, and nowhere else."""
+    """Register a binding that is installed from the wheel above, and nowhere else."""
     made = replace(registry.binding_facts()["atari"], name="tiny", requires=("tinygame==1.0",), modules=("tinygame",))
     (tmp_path / "lock.txt").write_text(f"tinygame==1.0 \\\n    --hash=sha256:{make_wheel(tmp_path)}\n")
     monkeypatch.setattr(registry, "binding_facts", lambda: {"tiny": made})

@@ -53,7 +53,7 @@ def test_players_of_nmmo3_learn_to_fight_and_to_harvest(tmp_path):
 
 
 def reports_above(least, name, key, steps, tmp_path):
-    """What the environments report, oldest first, until the mean of the last four is above ``least``.
+    """Train until the mean of the last four reports is above ``least``; return the reports, oldest first.
 
     That must come within so many of a run's own steps.
     """

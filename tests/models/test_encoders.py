@@ -12,7 +12,7 @@ from pufferlib.models.encoders import Features
 
 
 class Described:
-    """What a policy reads of an environment."""
+    """Attributes of an environment that a policy reads."""
 
     def __init__(self, space, emulated=False):
         self.single_observation_space, self.emulated = space, emulated

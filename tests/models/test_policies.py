@@ -13,7 +13,7 @@ from pufferlib.models.recurrent import lstm, step_by_step
 
 
 class Described:
-    """What a policy reads of an environment."""
+    """Attributes of an environment that a policy reads."""
 
     emulated = False
 

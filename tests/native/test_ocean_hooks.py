@@ -1,4 +1,4 @@
-"""What an environment in C may have besides the usual: memory that its parameters size, tables, agents that end."""
+"""Optional hooks of environments in C: memory that parameters size, shared tables, agents that end one by one."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What becomes of positions of snake in one step; tests/ocean/test_snake.py plays whole games."""
+"""Single steps from given positions of snake; tests/ocean/test_snake.py plays whole episodes."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which cards of Triple Triad are taken, in positions made by hand, in C."""
+"""Captures of Triple Triad in positions made by hand, in C."""
 
 import subprocess
 from pathlib import Path

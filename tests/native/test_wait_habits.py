@@ -1,4 +1,4 @@
-"""How the wait primitive chooses between lending the core and sleeping."""
+"""Choice of the wait primitive between yielding the core and sleeping."""
 
 import subprocess
 from pathlib import Path

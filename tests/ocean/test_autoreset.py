@@ -1,4 +1,4 @@
-"""What follows the end of a game: the three modes show the same episodes, each in its own way."""
+"""Autoreset: the three modes play the same episodes, each with its own rows between them."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def is_over(env):
 
 
 def episodes(name, autoreset):
-    """Of each game, what its players saw: a list of the bytes of every step, first observations included."""
+    """Observations of each game: a list of the bytes of every step, from the reset on."""
     env = make(name, autoreset)
     table = actions_by_clock(env)
     players = env.num_agents // GAMES

@@ -51,7 +51,7 @@ class Model:
         return max(self.values(side, depth).values(), default=0) if depth > 0 else 0
 
     def values(self, side, depth):
-        """Of each move, by plain minimax ``depth`` moves ahead: more for a sooner win and for a later loss."""
+        """Score each move by plain minimax ``depth`` moves ahead: higher for a sooner win and for a later loss."""
         values = {}
         for column in self.moves():
             won = self.play(side, column)
@@ -90,7 +90,7 @@ def choose(model, rng):
 
 
 def referee(before, after, action, depth):
-    """What a step must have paid and whether it must have ended the game; the opponent's move is read off."""
+    """Reward and terminal that a step must have; the opponent's move is read from the observation."""
     model = Model(before)
     if action not in model.moves():
         np.testing.assert_array_equal(after, before)

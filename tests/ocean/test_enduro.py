@@ -26,7 +26,7 @@ def cars(view):
 
 
 def drive(views):
-    """Of each game, the action of a careful driver: to the lane with the most room, braking behind others."""
+    """Action of a careful driver in each game: to the lane with the most room, braking behind others."""
     room = views[:, LANES]
     lane = np.rint(2 * views[:, LANE]).astype(int)
     own = np.take_along_axis(room, lane[:, None], 1)[:, 0]

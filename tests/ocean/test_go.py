@@ -12,7 +12,7 @@ BLACK, WHITE = 0, 1
 
 
 class View:
-    """What an observation says."""
+    """Parsed observation."""
 
     def __init__(self, row, size):
         points = size * size
@@ -89,7 +89,7 @@ def area(size, stones):
 
 
 def urgency(size, stones, point):
-    """How much the greedy player wants the point: 0 most, 5 not at all."""
+    """Rank of a point for the greedy player: from 0, the best, to 5, none."""
     ranks = [5]
     for near in neighbours(size, point):
         if near in stones[BLACK] or near in stones[WHITE]:

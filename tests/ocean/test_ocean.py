@@ -1,4 +1,4 @@
-"""What every C environment promises, whatever the game: a new one is tested by being there."""
+"""Promises of every C environment, whatever the game: a new one is tested by being there."""
 
 import hashlib
 import inspect

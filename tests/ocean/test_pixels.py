@@ -55,7 +55,7 @@ def scaled(picture, height, width):
 
 
 def as_seen(picture, height, width):
-    """What an agent sees of ``picture``."""
+    """Reduce ``picture`` to an agent's observation."""
     return scaled(picture, height, width).transpose(2, 0, 1)
 
 

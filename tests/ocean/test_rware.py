@@ -33,7 +33,7 @@ MAPS = {
 
 
 class Robot:
-    """What one row of an observation says."""
+    """Parsed row of an observation."""
 
     def __init__(self, row, rows, columns):
         self.cell = (round(row[25] * (rows - 1)), round(row[26] * (columns - 1)))
@@ -55,7 +55,7 @@ class Model:
         return kind not in closed[robot.load]
 
     def step(self, actions):
-        """Where each robot is after the step, and its heading."""
+        """Move all robots, and return the cell and the heading of each."""
         cells = [robot.cell for robot in self.robots]
         headings = [
             (robot.heading + {LEFT: 3, RIGHT: 1}.get(action, 0)) % 4
@@ -112,7 +112,7 @@ def look(rows, size):
 
 
 def seen(cells, robots, robot):
-    """What the robot must see around it; a requested shelf counts as a shelf."""
+    """Cells that the robot must observe around it; a requested shelf counts as a shelf."""
     there = {other.cell: other.heading + 1 for other in robots}
     result = []
     for step in AROUND:

@@ -43,7 +43,7 @@ def play(name, num_threads, steps, num_envs=64, **kwargs):
 
 
 def run_script(script):
-    """What a program prints that has a process of its own, where everything may be changed."""
+    """Run a script in a process of its own, where it may change anything, and return what it prints."""
     alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # numpy's own threads would be counted
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, env=alone)
     assert ran.returncode == 0, ran.stderr

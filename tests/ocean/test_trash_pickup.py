@@ -19,7 +19,7 @@ def picture(observation):
 
 
 def row_of(env, view=None):
-    """What lies in the row of agent 0, walls left out."""
+    """Objects in the row of agent 0, without walls."""
     letters = picture(env.observations[0] if view is None else view)
     return "".join(letters[len(letters) // 2]).strip("#")
 

@@ -58,7 +58,7 @@ class View:
             self.points[1 - player] -= 1
 
     def show(self):
-        """What follows from the rest: the legal actions, and what cards would take."""
+        """Derive the legal actions and the captures of each card from the rest of the observation."""
         chosen = [(self.hands[OWN, card] == self.selected).all() for card in range(5)]
         self.legal[:] = self.gains[:] = self.most[:] = 0
         self.legal[[card for card in self.held(OWN) if not chosen[card]]] = 1
@@ -93,7 +93,7 @@ def act(view, after, action, costs=0.1, per_card=0.25):
 
 
 def differ(hand):
-    """Whether a card can be told from the others by its values, as the model must."""
+    """Check that all cards differ in their values, by which the model identifies them."""
     return len({tuple(card) for card in hand}) == len(hand)
 
 

@@ -36,7 +36,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """What Compose makes of two files that say something of the same service."""
+    """Merge two files as Compose does."""
     both = {name: merged(one[name], other[name]) for name in one.keys() & other if isinstance(one[name], dict)}
     return one | other | both
 

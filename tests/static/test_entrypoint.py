@@ -1,4 +1,4 @@
-"""What a container says at its start: the entrypoint with fake programs around it, and files of its own.
+"""Start of a container: the entrypoint with fake programs around it, and files of its own.
 
 That it becomes the owner of the checkout, and works as any user, is seen in real containers: docker/check, tests/image.
 """
@@ -21,7 +21,7 @@ NO_GPU = "tank: no GPU in this container, training runs on the CPU (compose.gpu.
 
 
 class Container:
-    """Where the entrypoint finds a workspace, devices and a driver that tests make."""
+    """Fake container: a workspace, devices and a driver that tests make for the entrypoint."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -173,7 +173,7 @@ def test_locks_agree_with_pyproject() -> None:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """What scripts/lock reads, where it may be changed."""
+    """Copy of everything that scripts/lock reads."""
     for part in (
         "docker/locks",
         "scripts/lib",

@@ -1,4 +1,4 @@
-"""Who may import whom: a lower floor never imports a higher one."""
+"""Imports between the parts of the package: a lower floor never imports a higher one."""
 
 import ast
 from pathlib import Path

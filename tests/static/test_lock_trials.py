@@ -29,7 +29,7 @@ def updates(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.fixture
 def asked(updates: Any, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What an index with the releases of NEWEST was asked for."""
+    """Requests to a fake index that has the releases of NEWEST."""
     seen: list[list[str]] = []
 
     def resolve(wanted: list[str], *options: Any, **more: Any) -> str:

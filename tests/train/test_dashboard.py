@@ -1,4 +1,4 @@
-"""What people see while a run trains: figures as text, plain lines, the live panel."""
+"""Output of a training run: figures as text, plain lines, the live panel."""
 
 import io
 import math

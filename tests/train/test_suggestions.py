@@ -1,4 +1,4 @@
-"""Which setting a wrong name may mean."""
+"""Suggestions for unknown settings."""
 
 import pytest
 

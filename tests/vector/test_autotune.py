@@ -29,7 +29,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def played(creator, config):
-    """Whether the configuration, as it was returned, makes environments that can be stepped."""
+    """Check that the configuration, as it was returned, makes environments that can be stepped."""
     envs = vector.make(creator, **config.kwargs)
     try:
         envs.async_reset()

@@ -198,7 +198,7 @@ def run_script(tmp_path, text, **kwargs):
 
 
 def is_clean(err):
-    """Whether there is no trace but of a Ctrl-C that fell into a finalizer, where Python can only ignore it."""
+    """Check for tracebacks; only a Ctrl-C that fell into a finalizer, where Python must ignore it, may leave one."""
     return err.count("Traceback") == err.count("Exception ignored in")
 
 
@@ -226,7 +226,7 @@ def session_of(leader):
 
 
 def wait_until_gone(pids, seconds=60):
-    """Whether all of ``pids``, or of what it returns, are gone in the end."""
+    """Wait until all of ``pids``, or of what it returns, are gone; False if they stay."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         current = pids() if callable(pids) else [pid for pid in pids if stat_of(pid)[:1] not in ([], ["Z"])]

@@ -1,4 +1,4 @@
-"""What bindings share whose games are written in JAX; all but this module is for the host of their stack only."""
+"""Shared parts of bindings to environments in JAX; only this module is imported outside their isolated stack."""
 
 __all__ = ["VARIABLES"]
 

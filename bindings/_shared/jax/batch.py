@@ -22,7 +22,7 @@ __all__ = ["Game", "JaxBatch"]
 
 
 def _processor() -> str:
-    """What tells this kind of processor from others, as a short name for a folder."""
+    """Short name of this kind of processor, for a folder."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

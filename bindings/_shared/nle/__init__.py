@@ -1,1 +1,1 @@
-"""What the bindings nethack and minihack share: both are games of nle."""
+"""Shared parts of the bindings nethack and minihack, which both play nle."""

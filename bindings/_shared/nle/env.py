@@ -33,7 +33,7 @@ def mended(task: type[NLE], by: type["Mended"] | None = None) -> type["Mended"]:
 
 
 class Mended(NLE):  # type: ignore[misc]  # nle has no types
-    """What all tasks of nle share; a class that has it before a task's class plays that task."""
+    """Base of all tasks of nle; it stands before the class of a task."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}
     #: Keys of what is drawn.
@@ -91,7 +91,7 @@ class Mended(NLE):  # type: ignore[misc]  # nle has no types
         return draw_terminal(chars, colors, tuple(cursor))
 
     def _summary(self, observation: Sequence[npt.NDArray[Any]], outcome: Any) -> Info:
-        """How far a game came; when it is over, its numbers are those of the moment before."""
+        """Progress of the game; after its end, as it was before the last step."""
         numbers = observation[self._blstats_index]
         goal = getattr(self.StepStatus, "TASK_SUCCESSFUL", None)
         return {

@@ -62,7 +62,7 @@ class NMMO3(Policy):
         return hidden
 
     def _tiles(self, codes: Tensor) -> Iterator[Tensor]:
-        """Where the way is blocked, where a tool lies, where what grows, and where enemies are."""
+        """Yield one plane each for blocked tiles, tools, kinds of resources, and enemies by their level."""
         tiles = codes.reshape(-1, TILES, len(CARDINALITIES)).transpose(1, 2).contiguous()
         item, level = tiles[:, ITEM], tiles[:, LEVEL]
         is_enemy = tiles[:, KIND] == ENEMY
@@ -74,7 +74,7 @@ class NMMO3(Policy):
             yield (is_enemy & (level >= low) & (level <= high)).float()
 
     def _self(self, observations: Tensor) -> tuple[Tensor, ...]:
-        """What the player is and has, as floats: types and tiers of items, mode of the keys, numbers."""
+        """Encode the player itself as floats: types and tiers of its items, mode of the keys, scaled numbers."""
         items = self.items[observations[:, ITEMS].long()].flatten(1)
         mode = observations[:, MODE, None] == torch.arange(MODES, device=observations.device)
         numbers = torch.cat([observations[:, VIEW : ITEMS.start], observations[:, WORN.start :]], -1)
@@ -82,7 +82,7 @@ class NMMO3(Policy):
 
 
 def _item_features() -> Tensor:
-    """Of every number that an item may have, one float for each type and for each tier; of none all 0."""
+    """Table with a one-hot type and a one-hot tier for every item number; zeros for no item."""
     features = torch.zeros(256, TYPES + TIERS)
     for tier in range(TIERS):
         for kind in range(TYPES):
