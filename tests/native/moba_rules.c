@@ -63,14 +63,14 @@ static MobaUnit *unit(int32_t id) {
 /* A hero in the open field left of the middle of the map, where nobody else is. */
 static int32_t hero_at(int32_t team, int32_t role, int32_t x, int32_t y) {
     const int32_t id = moba_hero_id(team, role);
-    moba_put_hero(&game, id, x, y);
+    moba_move_hero(&game, id, x, y);
     return id;
 }
 
 static int32_t creep_at(int32_t team, int32_t number, int32_t x, int32_t y) {
     const int32_t id = moba_creep_id(team, 1, number);
     game.creeps[team][1] |= 1u << number;
-    moba_make_minion(&game, id, MOBA_CREEP, team, 1, (MobaCell){(uint8_t)x, (uint8_t)y});
+    moba_spawn_minion(&game, id, MOBA_CREEP, team, 1, (MobaCell){(uint8_t)x, (uint8_t)y});
     unit(id)->stun = 255; /* it stays where it is */
     return id;
 }
@@ -126,7 +126,7 @@ static void every_lane_leads_to_the_ancient(void) {
                 if (!moba_is_free(env, x, y)) continue;
                 const MobaUnit *ancient = unit(moba_tower_id(1 - team, MOBA_ANCIENT));
                 while (moba_distance(&(MobaUnit){.x = (uint8_t)x, .y = (uint8_t)y}, ancient) > 1) {
-                    const int32_t d = moba_march(team, lane, x, y);
+                    const int32_t d = moba_lane_direction(team, lane, x, y);
                     x += moba_dx[d];
                     y += moba_dy[d];
                     const int32_t id = env->grid[moba_cell(x, y)];
@@ -463,7 +463,7 @@ static int32_t duel(int32_t role, int32_t *foe) {
     return id;
 }
 
-/* Whether an ability was cast, with what it took away from the enemy hero. */
+/* Outcome of casting an ability: cast or not, and the damage to the enemy hero. */
 static bool deals(int32_t id, int32_t foe, int32_t ability, int32_t damage) {
     const int32_t mana = moba_hero(&game, id)->mana, hp = unit(foe)->hp;
     const int32_t cost = moba_abilities[unit(id)->place][ability].mana;
@@ -480,7 +480,7 @@ static void support_pulls_heals_and_stuns(void) {
     CHECK(unit(foe)->x == MID + 3 && unit(foe)->y == MID); /* 1.6 cells */
     set_level(id, 15);
     moba_hero(&game, id)->cooldown[0] = 0;
-    moba_put_hero(&game, foe, MID + 5, MID);
+    moba_move_hero(&game, foe, MID + 5, MID);
     CHECK(deals(id, foe, 0, 0) && unit(foe)->x == MID + 2); /* 3 cells */
 
     id = duel(MOBA_SUPPORT, &foe);
@@ -500,7 +500,7 @@ static void support_pulls_heals_and_stuns(void) {
 static void assassin_reaps_ambushes_and_sprints(void) {
     int32_t foe, id = duel(MOBA_ASSASSIN, &foe);
     const int32_t near = creep_at(1, 0, MID + 3, MID - 3), far = creep_at(1, 1, MID + 4, MID + 1);
-    moba_put_hero(&game, foe, MID + 2, MID);
+    moba_move_hero(&game, foe, MID + 2, MID);
     CHECK(deals(id, foe, 0, 0)); /* not heroes */
     CHECK(unit(near)->hp == 450 - 120 && unit(far)->hp == 450);
 
@@ -509,7 +509,7 @@ static void assassin_reaps_ambushes_and_sprints(void) {
     CHECK(unit(id)->x == MID + 3 && unit(id)->y == MID);
 
     id = duel(MOBA_ASSASSIN, &foe);
-    moba_put_hero(&game, id, MID - 14, MID + 14);
+    moba_move_hero(&game, id, MID - 14, MID + 14);
     use(id, 2);
     const float x = moba_hero(&game, id)->x;
     for (int32_t i = 0; i < 26; i++) {
@@ -539,7 +539,7 @@ static void burst_nukes_storms_and_freezes(void) {
 
 static void tank_whirls_mends_and_charges(void) {
     int32_t foe, id = duel(MOBA_TANK, &foe);
-    moba_put_hero(&game, foe, MID + 2, MID - 2);
+    moba_move_hero(&game, foe, MID + 2, MID - 2);
     for (int32_t i = 0; i < 3; i++) CHECK(deals(id, foe, 0, 27)); /* no cooldown */
 
     id = duel(MOBA_TANK, &foe);
@@ -580,7 +580,7 @@ static void damage_grows_with_the_level(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int32_t foe, id = duel(cases[i].role, &foe);
         set_level(id, 11);
-        moba_put_hero(&game, foe, MID + 2, MID);
+        moba_move_hero(&game, foe, MID + 2, MID);
         CHECK(deals(id, foe, cases[i].ability, cases[i].damage));
     }
 }
@@ -599,12 +599,12 @@ static void abilities_wait_for_mana_and_cooldown(void) {
             CHECK(hero->mana == 1 && hero->cooldown[ability] == rules->cooldown);
             for (int32_t i = 1; i < rules->cooldown; i++) {
                 hero->mana = (int16_t)(hero->max_mana - 2);
-                moba_put_hero(&game, foe, i % 2 ? 96 : 97, 31); /* does not matter while it cools down */
+                moba_move_hero(&game, foe, i % 2 ? 96 : 97, 31); /* does not matter while it cools down */
                 tick(&game);
                 CHECK(hero->mana == hero->max_mana && hero->cooldown[ability] == rules->cooldown - i);
             }
             if (moba_distance(unit(foe), unit(id)) > 4)
-                moba_put_hero(&game, foe, unit(id)->x + 1, unit(id)->y + 1);
+                moba_move_hero(&game, foe, unit(id)->x + 1, unit(id)->y + 1);
             hero->mana = hero->max_mana;
             tick(&game);
             CHECK(hero->cooldown[ability] == rules->cooldown && hero->mana == hero->max_mana - rules->mana);
@@ -631,7 +631,7 @@ static void what_needs_a_target_is_not_cast_without(void) {
     for (int32_t role = 0; role < MOBA_ROLES; role++) {
         for (int32_t ability = 0; ability < 3; ability++) {
             int32_t foe, id = duel(role, &foe);
-            moba_put_hero(&game, foe, 96, 31);
+            moba_move_hero(&game, foe, 96, 31);
             use(id, ability);
             tick(&game);
             const bool was_cast = moba_hero(&game, id)->mana < moba_hero(&game, id)->max_mana;
@@ -689,7 +689,7 @@ static void neutrals_sleep_until_a_hero_comes(void) {
         CHECK(moba_camp_at[unit(id)->y][unit(id)->x] == 1 + camp);
     }
     CHECK(unit(hero)->hp < hp);
-    moba_put_hero(env, hero, MID, MID);
+    moba_move_hero(env, hero, MID, MID);
     ticks(env, 30);
     CHECK(env->awake == 0);
     for (int32_t number = 0; number < MOBA_CAMP_SIZE; number++) {
@@ -731,7 +731,7 @@ static void check_heroes(Moba *env) {
     }
 }
 
-/* What was gained in a tick is what the dead were worth, or nothing where no hero was near. */
+/* Experience gained in a tick equals the worth of the dead, or 0 without a hero nearby. */
 static int32_t total_xp(const Moba *env) {
     int32_t total = 0;
     for (int32_t i = 0; i < MOBA_HEROES; i++) total += env->heroes[i].xp;
@@ -745,7 +745,7 @@ static int32_t most_xp(const Moba *env, const Moba *before) {
         if (died) most += id < MOBA_FIRST_CREEP ? 35 : 60;
     }
     for (int32_t i = 0; i < MOBA_HEROES; i++) {
-        if (env->heroes[i].felt_death) most += 100 + env->heroes[i].xp / MOBA_XP_PARTS * 100 / 769;
+        if (env->heroes[i].rewarded_death) most += 100 + env->heroes[i].xp / MOBA_XP_PARTS * 100 / 769;
     }
     return most * MOBA_XP_PARTS;
 }
@@ -768,7 +768,7 @@ static void nothing_is_lost_under_random_play(void) {
         }
         const int32_t column = 60 + i / 1000 % 6;
         if (i % 1000 == 0 && moba_is_free(env, column, 64)) {
-            moba_put_hero(env, 1 + puffer_random_below(&rng, 10), column, 64);
+            moba_move_hero(env, 1 + puffer_random_below(&rng, 10), column, 64);
         }
         before = *env;
         const PufferOutcome outcome = tick(env);

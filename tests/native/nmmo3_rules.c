@@ -152,7 +152,7 @@ static void test_damage(void) {
     }
 }
 
-/* Which tiles a weapon reaches, and where the player looks then; -1 where it does not hit. */
+/* Tiles that a weapon reaches, and the direction in which the player then looks; -1 for no hit. */
 static void test_reach(void) {
     enum { D = NMMO3_DOWN, U = NMMO3_UP, R = NMMO3_RIGHT, L = NMMO3_LEFT };
     enum { FIST = 0, TOOL = NMMO3_TOOL, SWORD = NMMO3_SWORD, BOW = NMMO3_BOW };
@@ -199,7 +199,7 @@ static void test_wins(void) {
         act(NMMO3_ATTACK);
         EXPECT(player->body.combat, cases[row].after);
         EXPECT(rewards[0], cases[row].after - cases[row].mine);
-        EXPECT(observations[NMMO3_VIEW + NMMO3_SELF + NMMO3_FOUGHT_UP], cases[row].after - cases[row].mine);
+        EXPECT(observations[NMMO3_VIEW + NMMO3_SELF + NMMO3_COMBAT_ROSE], cases[row].after - cases[row].mine);
         EXPECT(player->gold, cases[row].gold);
         EXPECT(nmmo3_item_at(env, nmmo3_tile(env, X + 1, Y)), nmmo3_item(NMMO3_TOOL, cases[row].tier));
     }
@@ -214,8 +214,8 @@ static void test_gold_has_a_limit(void) {
     env->players[0].body.attack = 400;
     act(NMMO3_ATTACK);
     EXPECT(env->players[0].gold, 99);
-    EXPECT(env->ledger.gold_won, 5);
-    EXPECT(env->ledger.gold_lost, 3);
+    EXPECT(env->totals.gold_won, 5);
+    EXPECT(env->totals.gold_lost, 3);
 }
 
 /* A fight by the rules: three blows of 37 against 99 hp, and 18 back each time, 1 hp regained a step. */
@@ -240,7 +240,7 @@ static void test_a_fight(void) {
 
 /* ---- Enemies ---------------------------------------------------------------------------------------- */
 
-/* What an enemy does about a player at (x, y) from it: where it goes, or that it strikes. */
+/* Reaction of an enemy to a player at (x, y) from it: its step, or a strike. */
 static void test_aggro(void) {
     static const struct {
         int32_t level, x, y, go_x, go_y;
@@ -313,7 +313,7 @@ static void test_the_beaten_come_back(void) {
 
 /* ---- Items ------------------------------------------------------------------------------------------ */
 
-/* What becomes of a thing that a player walks onto: the type in its bag (0: it stays), and its profession. */
+/* Outcome of walking onto an item: the type in the bag (0: it stays), and the profession level. */
 static void test_harvest(void) {
     enum { NONE = 0, TOOL = NMMO3_TOOL, SWORD = NMMO3_SWORD };
     static const struct {
@@ -393,7 +393,7 @@ static void test_things_grow_again_and_tools_go(void) {
         act(NMMO3_STAY);
     }
     EXPECT(nmmo3_item_at(env, nmmo3_tile(env, X, Y - 5)), 0);
-    EXPECT(env->ledger.tools_gone, 2);
+    EXPECT(env->totals.tools_gone, 2);
 }
 
 /* A tool that fell where another was taken has its own time. */
@@ -412,7 +412,7 @@ static void test_a_new_tool_outlives_the_old_one(void) {
     EXPECT(nmmo3_item_at(env, tile), 0);
 }
 
-/* What putting on and taking off does. */
+/* Effects of putting on and taking off. */
 static void test_wearing(void) {
     static const struct {
         int32_t type, tier, place, attack, defence, element;
@@ -479,7 +479,7 @@ static void test_a_full_bag_takes_nothing(void) {
 
 /* ---- Moving ----------------------------------------------------------------------------------------- */
 
-/* Where an action leads, with water two tiles to the right and a player below. */
+/* Steps of an action, with water two tiles to the right and a player below. */
 static void test_moving(void) {
     static const int32_t cases[][3] = {{NMMO3_RIGHT, 1, 0},
                                        {NMMO3_LEFT, -1, 0},
@@ -514,7 +514,7 @@ static void test_a_sale(void) {
     Nmmo3 *env = new_meadow(2, 0);
     Nmmo3Player *seller = &env->players[0], *buyer = &env->players[1];
     const uint8_t sword = (uint8_t)nmmo3_item(NMMO3_SWORD, 2);
-    const Nmmo3Shelf *shelf = nmmo3_shelf(env, NMMO3_SWORD, 2);
+    const Nmmo3Offers *shelf = nmmo3_offers_of(env, NMMO3_SWORD, 2);
     chapter = "sale", row = 0;
     seller->bag[2] = sword;
     buyer->gold = 7;
@@ -544,7 +544,7 @@ static void buy(Nmmo3 *env, int32_t gold) {
     press(NMMO3_BOW);
 }
 
-/* Who is not sold anything: with too little gold, a full bag, in combat, or after another key. */
+/* Purchases that fail: too little gold, a full bag, in combat, or after another key. */
 static void test_no_sale(void) {
     chapter = "no sale";
     for (row = 0; row < 5; row++) {
@@ -556,7 +556,7 @@ static void test_no_sale(void) {
         if (row == 2) player->body.in_combat = 5;
         if (row == 3) act(NMMO3_BUY), act(NMMO3_STAY), press(1), press(NMMO3_BOW);
         if (row != 3) buy(env, row == 0 ? 4 : 9);
-        EXPECT(nmmo3_shelf(env, NMMO3_BOW, 1)->count, row == 4 ? 0 : 1);
+        EXPECT(nmmo3_offers_of(env, NMMO3_BOW, 1)->count, row == 4 ? 0 : 1);
         EXPECT(env->players[1].gold, row == 4 ? 5 : 0);
     }
 }
@@ -585,12 +585,12 @@ static void test_the_dead_are_not_paid(void) {
     chapter = "heirs", row = 0;
     env->players[1].bag[0] = (uint8_t)nmmo3_item(NMMO3_BOW, 1);
     nmmo3_offer(env, 1, 0, 5);
-    nmmo3_bury(env, 1);
-    nmmo3_be_born(env, 1);
+    nmmo3_despawn_player(env, 1);
+    nmmo3_spawn_player(env, 1);
     buy(env, 6);
     EXPECT(env->players[0].gold, 1);
     EXPECT(env->players[1].gold, 0);
-    EXPECT(env->ledger.gold_lost, 5);
+    EXPECT(env->totals.gold_lost, 5);
 }
 
 /* ---- Lives ------------------------------------------------------------------------------------------ */
@@ -617,9 +617,9 @@ static void test_death(void) {
     EXPECT(observations[NMMO3_VIEW + 5], 99);
     EXPECT(observations[NMMO3_VIEW + NMMO3_SELF + NMMO3_DIED], 1);
     EXPECT(player->gold + player->bag[3] + player->body.in_combat, 0);
-    EXPECT(env->who[nmmo3_tile(env, X, Y)], 0);
-    EXPECT(env->ledger.gold_lost, 9);
-    EXPECT(env->ledger.items_lost, 1);
+    EXPECT(env->occupants[nmmo3_tile(env, X, Y)], 0);
+    EXPECT(env->totals.gold_lost, 9);
+    EXPECT(env->totals.items_lost, 1);
     double metrics[PUFFER_MAX_METRICS], episode_return, episode_length;
     EXPECT(puffer_batch_report(&batch, metrics, &episode_return, &episode_length), 1);
     EXPECT(metrics[0], 3);
@@ -656,9 +656,9 @@ static void check_map(const Nmmo3 *env) {
     int32_t standing = 0;
     for (int32_t y = 0; y < env->height; y++) {
         for (int32_t x = 0; x < env->width; x++) {
-            const int32_t tile = nmmo3_tile(env, x, y), who = env->who[tile];
+            const int32_t tile = nmmo3_tile(env, x, y), occupant = env->occupants[tile];
             const uint8_t *codes = nmmo3_codes(env, tile);
-            const Nmmo3Body *body = who > 0 ? nmmo3_body(env, who) : NULL;
+            const Nmmo3Body *body = occupant > 0 ? nmmo3_body(env, occupant) : NULL;
             for (int32_t kind = NMMO3_PLAYER; kind <= NMMO3_ENEMY; kind++) {
                 EXPECT(nmmo3_bits(env, kind, x, y, 1), body != NULL && body->kind == kind);
             }
@@ -696,7 +696,7 @@ static void check_views(const Nmmo3 *env) {
 }
 
 static void check_ledger(const Nmmo3 *env, int32_t places) {
-    const Nmmo3Ledger *ledger = &env->ledger;
+    const Nmmo3Totals *totals = &env->totals;
     int64_t gold = 0, items = 0, tools = 0, growing = 0;
     for (int32_t agent = 0; agent < env->num_players; agent++) {
         const Nmmo3Player *player = &env->players[agent];
@@ -716,15 +716,15 @@ static void check_ledger(const Nmmo3 *env, int32_t places) {
         EXPECT(player->body.attack, attack);
         EXPECT(player->body.defence, defence);
     }
-    for (int32_t i = 0; i < NMMO3_MAX_TIERS * NMMO3_KEPT; i++) items += env->market[i].count;
+    for (int32_t i = 0; i < NMMO3_MAX_TIERS * NMMO3_BAG_TYPES; i++) items += env->market[i].count;
     for (int32_t tile = 0; tile < env->width * env->height; tile++) {
         const int32_t type = nmmo3_codes(env, tile)[NMMO3_ITEM_TYPE];
         tools += type == NMMO3_TOOL;
         growing += type != NMMO3_NONE && type != NMMO3_TOOL;
     }
-    EXPECT(gold, ledger->gold_won - ledger->gold_lost);
-    EXPECT(items, ledger->items_taken - ledger->items_used - ledger->items_lost);
-    EXPECT(tools, ledger->tools_dropped - ledger->tools_taken - ledger->tools_gone);
+    EXPECT(gold, totals->gold_won - totals->gold_lost);
+    EXPECT(items, totals->items_taken - totals->items_used - totals->items_lost);
+    EXPECT(tools, totals->tools_dropped - totals->tools_taken - totals->tools_gone);
     EXPECT(growing + env->growth.count, places);
 }
 
@@ -770,9 +770,9 @@ static void test_random_play_adds_up(int32_t steps) {
     }
     EXPECT(trades * 1000 >= steps, 1);
     EXPECT(ended * 1000 >= steps, 1);
-    EXPECT(env->ledger.tools_taken * 1000 >= steps, 1);
-    EXPECT((env->ledger.items_taken - env->ledger.tools_taken) * 1000 >= steps, 1);
-    EXPECT(env->ledger.items_used > 0 && env->ledger.tools_gone > 0, 1);
+    EXPECT(env->totals.tools_taken * 1000 >= steps, 1);
+    EXPECT((env->totals.items_taken - env->totals.tools_taken) * 1000 >= steps, 1);
+    EXPECT(env->totals.items_used > 0 && env->totals.tools_gone > 0, 1);
 }
 
 /* ---- The land ---------------------------------------------------------------------------------------- */
@@ -802,7 +802,7 @@ static void test_land(void) {
     }
 }
 
-/* Of each tier half as many as of the one below, and of enemies half above level 8. */
+/* Distribution: each tier is half as frequent as the one below, and half of the enemies are above level 8. */
 static void test_rarity(void) {
     int32_t tiers[8] = {0}, levels[100] = {0}, high = 0, ranged = 0;
     chapter = "rarity", row = 0;

@@ -7,7 +7,7 @@
 
 #include "combat.h"
 
-/* What `target` is to an ability. */
+/* Targets that an ability accepts. */
 typedef enum { MOBA_ON_SELF, MOBA_ON_ANY, MOBA_ON_MOVABLE } MobaAim;
 
 typedef struct {
@@ -22,8 +22,8 @@ static inline MobaBoard moba_enemies(const Moba *env, int32_t id) {
 }
 
 /* Hit everything hostile around (x, y) that `wanted` agrees to. */
-MOBA_APART void moba_blast(Moba *env, int32_t id, int32_t x, int32_t y, int32_t reach, int32_t damage,
-                           bool (*wanted)(const MobaUnit *unit)) {
+MOBA_NOINLINE void moba_blast(Moba *env, int32_t id, int32_t x, int32_t y, int32_t reach, int32_t damage,
+                              bool (*wanted)(const MobaUnit *unit)) {
     uint8_t ids[MOBA_MAX_NEAR];
     const int32_t count =
         moba_collect(env, moba_enemies(env, id), env->boards[MOBA_NEUTRAL], x, y, reach, ids);
@@ -33,11 +33,11 @@ MOBA_APART void moba_blast(Moba *env, int32_t id, int32_t x, int32_t y, int32_t 
 }
 
 static inline bool moba_is_minion(const MobaUnit *unit) {
-    return unit->kind == MOBA_CREEP || unit->kind == MOBA_WILD;
+    return unit->kind == MOBA_CREEP || unit->kind == MOBA_NEUTRAL_CREEP;
 }
 
 /* Jump to the free cell beside the target that is nearest to the hero. */
-MOBA_APART void moba_jump_to(Moba *env, int32_t id, int32_t target) {
+MOBA_NOINLINE void moba_jump_to(Moba *env, int32_t id, int32_t target) {
     const MobaUnit *hero = &env->units[id], *other = &env->units[target];
     int32_t best = INT32_MAX, best_x = 0, best_y = 0;
     for (int32_t d = 0; d < 8; d++) {
@@ -48,7 +48,7 @@ MOBA_APART void moba_jump_to(Moba *env, int32_t id, int32_t target) {
         best_x = x;
         best_y = y;
     }
-    if (best > 0 && best < INT32_MAX) moba_put_hero(env, id, best_x, best_y);
+    if (best > 0 && best < INT32_MAX) moba_move_hero(env, id, best_x, best_y);
 }
 
 /* ---- Support ------------------------------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ static void moba_storm(Moba *env, int32_t id, int32_t target, int32_t level) {
     moba_blast(env, id, env->units[target].x, env->units[target].y, 2, 100 + 40 * level, NULL);
 }
 
-/* Freeze: a stun of 10 + L / 2 ticks within 2 of the target. Towers do not mind. */
+/* Freeze: a stun of 10 + L / 2 ticks within 2 of the target, without effect on towers. */
 static void moba_freeze(Moba *env, int32_t id, int32_t target, int32_t level) {
     uint8_t ids[MOBA_MAX_NEAR];
     const int32_t x = env->units[target].x, y = env->units[target].y;
@@ -162,7 +162,7 @@ static void moba_leap(Moba *env, int32_t id, int32_t target, int32_t level) {
             gone++;
         }
         if (gone == 0) continue;
-        moba_put_hero(env, id, x, y);
+        moba_move_hero(env, id, x, y);
         return;
     }
 }

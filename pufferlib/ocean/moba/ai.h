@@ -1,4 +1,4 @@
-/* Moba, those who play by themselves: creeps, towers, neutrals, and heroes that are scripted. */
+/* Moba, scripted units: creeps, towers and neutrals. */
 #ifndef MOBA_AI_H
 #define MOBA_AI_H
 
@@ -7,7 +7,7 @@
 enum { MOBA_WAVE_TICKS = 150, MOBA_CAMP_TICKS = 600 };
 enum { MOBA_CREEP_HP = 450, MOBA_NEUTRAL_HP = 500, MOBA_MINION_DAMAGE = 22, MOBA_MINION_ATTACK_TICKS = 5 };
 enum { MOBA_MINION_REACH = 2, MOBA_CREEP_SIGHT = 7, MOBA_NEUTRAL_SIGHT = 3, MOBA_LEASH = 7 };
-enum { MOBA_TOWER_REACH = 5, MOBA_TOWER_ATTACK_TICKS = 5, MOBA_PATIENCE = 8 };
+enum { MOBA_TOWER_REACH = 5, MOBA_TOWER_ATTACK_TICKS = 5, MOBA_BLOCKED_TICKS = 8 };
 
 /* By tier. */
 static const int16_t moba_tower_hp[6] = {0, 1800, 2000, 2000, 2100, 4500};
@@ -15,8 +15,8 @@ static const int16_t moba_tower_damage[6] = {0, 110, 175, 175, 175, 0};
 
 /* ---- Creeps and neutrals alike ---------------------------------------------------------------------- */
 
-/* The timers of a tick. False if the unit can do nothing in it. */
-static inline bool moba_minion_is_able(MobaUnit *unit) {
+/* Count down the timers of a tick. False if the unit is stunned. */
+static inline bool moba_update_minion(MobaUnit *unit) {
     if (unit->attack_timer > 0) unit->attack_timer--;
     if (unit->slow > 0) unit->slow--;
     if (unit->stun == 0) return true;
@@ -24,7 +24,7 @@ static inline bool moba_minion_is_able(MobaUnit *unit) {
     return false;
 }
 
-/* Slowed ones move in every second tick. */
+/* True unless the unit is slowed and this is the tick in which it stands. */
 static inline bool moba_minion_can_walk(const MobaUnit *unit) {
     return (unit->slow & 1) == 0;
 }
@@ -38,8 +38,8 @@ static inline void moba_minion_attack(Moba *env, int32_t id) {
 
 /* ---- Creeps -------------------------------------------------------------------------------------------- */
 
-/* False if every way is blocked. */
-MOBA_APART bool moba_creep_walk(Moba *env, int32_t id, int32_t direction) {
+/* Walk in `direction` or beside it. False if every way is blocked. */
+MOBA_NOINLINE bool moba_walk_creep(Moba *env, int32_t id, int32_t direction) {
     const MobaUnit *unit = &env->units[id];
     if (!moba_minion_can_walk(unit)) return true;
     const int32_t d = moba_free_direction(env, unit->team, unit->x, unit->y, direction);
@@ -48,22 +48,22 @@ MOBA_APART bool moba_creep_walk(Moba *env, int32_t id, int32_t direction) {
     return true;
 }
 
-/* It stays with its target until that is dead or out of sight, and takes the nearest enemy then. */
-static inline void moba_creep_look(const Moba *env, MobaUnit *unit) {
+/* Keep the target until it is dead or out of sight, then choose the nearest enemy. */
+static inline void moba_choose_creep_target(const Moba *env, MobaUnit *unit) {
     if (unit->target != 0) {
         const MobaUnit *target = &env->units[unit->target];
         if (target->hp > 0 && moba_distance(unit, target) <= MOBA_CREEP_SIGHT) return;
     }
     const MobaBoard enemies = env->boards[1 - unit->team];
-    const int32_t reach = unit->patience > 0 ? MOBA_MINION_REACH : MOBA_CREEP_SIGHT;
-    if (unit->patience > 0) unit->patience--;
+    const int32_t reach = unit->blocked_timer > 0 ? MOBA_MINION_REACH : MOBA_CREEP_SIGHT;
+    if (unit->blocked_timer > 0) unit->blocked_timer--;
     unit->target = (uint8_t)moba_nearest(env, enemies, enemies, unit->x, unit->y, reach, NULL);
 }
 
-static inline void moba_play_creep(Moba *env, int32_t id) {
+static inline void moba_step_creep(Moba *env, int32_t id) {
     MobaUnit *unit = &env->units[id];
-    if (!moba_minion_is_able(unit)) return;
-    moba_creep_look(env, unit);
+    if (!moba_update_minion(unit)) return;
+    moba_choose_creep_target(env, unit);
     if (unit->target != 0) {
         const MobaUnit *target = &env->units[unit->target];
         if (moba_distance(unit, target) <= MOBA_MINION_REACH) {
@@ -71,36 +71,36 @@ static inline void moba_play_creep(Moba *env, int32_t id) {
             return;
         }
         const int32_t towards = moba_direction(target->x - unit->x, target->y - unit->y);
-        if (moba_creep_walk(env, id, towards)) return;
+        if (moba_walk_creep(env, id, towards)) return;
         unit->target = 0; /* behind trees, or behind others */
-        unit->patience = MOBA_PATIENCE;
+        unit->blocked_timer = MOBA_BLOCKED_TICKS;
     }
-    moba_creep_walk(env, id, moba_march(unit->team, unit->place, unit->x, unit->y));
+    moba_walk_creep(env, id, moba_lane_direction(unit->team, unit->place, unit->x, unit->y));
 }
 
-static inline void moba_play_creeps(Moba *env) {
+static inline void moba_step_creeps(Moba *env) {
     for (int32_t lane = 0; lane < MOBA_LANES; lane++) {
         for (int32_t turn = 0; turn < 2; turn++) {
             const int32_t team = env->first ^ turn, first = moba_creep_id(team, lane, 0);
             for (uint32_t left = env->creeps[team][lane]; left != 0; left &= left - 1) {
-                moba_play_creep(env, first + __builtin_ctz(left));
+                moba_step_creep(env, first + __builtin_ctz(left));
             }
         }
     }
 }
 
-static inline void moba_make_minion(Moba *env, int32_t id, MobaKind kind, int32_t team, int32_t place,
-                                    MobaCell cell) {
+static inline void moba_spawn_minion(Moba *env, int32_t id, MobaKind kind, int32_t team, int32_t place,
+                                     MobaCell cell) {
     MobaUnit *unit = &env->units[id];
     *unit = (MobaUnit){.kind = (uint8_t)kind, .team = (uint8_t)team, .place = (uint8_t)place};
     moba_set_max_hp(unit, kind == MOBA_CREEP ? MOBA_CREEP_HP : MOBA_NEUTRAL_HP);
     unit->hp = unit->max_hp;
-    unit->look[0] = moba_code(kind, team, 0, MOBA_RADIANT);
-    unit->look[1] = moba_code(kind, team, 0, MOBA_DIRE);
-    moba_enter(env, id, team, cell.x, cell.y);
+    unit->codes[0] = moba_code(kind, team, 0, MOBA_RADIANT);
+    unit->codes[1] = moba_code(kind, team, 0, MOBA_DIRE);
+    moba_place_unit(env, id, team, cell.x, cell.y);
 }
 
-/* Five creeps a lane and side, as far as there is room for them. */
+/* Spawn five creeps in each lane of each side, as far as there is room for them. */
 static inline void moba_spawn_wave(Moba *env) {
     for (int32_t i = 0; i < 2 * MOBA_LANES * MOBA_WAVE; i++) {
         const int32_t team = (i & 1) ^ env->first, lane = i / 2 % MOBA_LANES;
@@ -110,14 +110,14 @@ static inline void moba_spawn_wave(Moba *env) {
         if (dead == 0 || !moba_find_free(env, team, site.x, site.y, &cell)) continue;
         const int32_t number = __builtin_ctz(dead);
         env->creeps[team][lane] |= (uint32_t)1 << number;
-        moba_make_minion(env, moba_creep_id(team, lane, number), MOBA_CREEP, team, lane, cell);
+        moba_spawn_minion(env, moba_creep_id(team, lane, number), MOBA_CREEP, team, lane, cell);
     }
 }
 
 /* ---- Towers -------------------------------------------------------------------------------------------- */
 
-/* All at once, every 5 ticks, each at the nearest enemy. */
-static inline void moba_play_towers(Moba *env) {
+/* Attack with all towers every 5 ticks, each the nearest enemy. */
+static inline void moba_step_towers(Moba *env) {
     if (env->tick % MOBA_TOWER_ATTACK_TICKS != 0) return;
     for (int32_t i = 0; i < MOBA_TOWERS; i++) {
         const int32_t team = (i & 1) ^ env->first, id = moba_tower_id(team, i / 2);
@@ -138,8 +138,9 @@ static inline int32_t moba_camp_distance(const MobaUnit *unit, int32_t camp) {
     return moba_distance(unit, &(MobaUnit){.x = site.x, .y = site.y});
 }
 
-/* A hero within 3, or the one that hit it, as long as that stays within 7 of the middle of the camp. */
-static inline void moba_neutral_look(const Moba *env, MobaUnit *unit) {
+/* Keep the hero that hit it while that is within 7 of the middle of the camp, else choose the nearest
+ * within 3. */
+static inline void moba_choose_neutral_target(const Moba *env, MobaUnit *unit) {
     if (unit->target != 0 && moba_camp_distance(&env->units[unit->target], unit->place) <= MOBA_LEASH) return;
     int32_t best = MOBA_NEUTRAL_SIGHT + 1;
     unit->target = 0;
@@ -158,8 +159,8 @@ static inline MobaCell moba_neutral_home(int32_t id) {
     return (MobaCell){(uint8_t)(site.x + (number & 1 ? 1 : -1)), (uint8_t)(site.y + (number & 2 ? 1 : -1))};
 }
 
-/* It never leaves its clearing. Being round, that has a straight way from everywhere to everywhere. */
-static inline void moba_neutral_walk(Moba *env, int32_t id, int32_t direction) {
+/* Walk inside the clearing, which is round: a straight way leads from every cell to every other. */
+static inline void moba_walk_neutral(Moba *env, int32_t id, int32_t direction) {
     const MobaUnit *unit = &env->units[id];
     const int32_t d = moba_free_direction(env, MOBA_RADIANT, unit->x, unit->y, direction);
     if (d < 0 || !moba_minion_can_walk(unit)) return;
@@ -167,27 +168,27 @@ static inline void moba_neutral_walk(Moba *env, int32_t id, int32_t direction) {
     if (moba_camp_at[y][x] == 1 + unit->place) moba_move(env, id, x, y);
 }
 
-/* False once it is at home and has nobody to attack. */
-static inline bool moba_play_neutral(Moba *env, int32_t id) {
+/* Let a neutral act. False once it is at home without a target. */
+static inline bool moba_step_neutral(Moba *env, int32_t id) {
     MobaUnit *unit = &env->units[id];
-    if (!moba_minion_is_able(unit)) return true;
-    moba_neutral_look(env, unit);
+    if (!moba_update_minion(unit)) return true;
+    moba_choose_neutral_target(env, unit);
     const MobaCell home = moba_neutral_home(id);
     const MobaUnit *target = &env->units[unit->target];
     if (unit->target != 0 && moba_distance(unit, target) <= MOBA_MINION_REACH) {
         moba_minion_attack(env, id);
     } else if (unit->target != 0) {
-        moba_neutral_walk(env, id, moba_direction(target->x - unit->x, target->y - unit->y));
+        moba_walk_neutral(env, id, moba_direction(target->x - unit->x, target->y - unit->y));
     } else if (unit->x != home.x || unit->y != home.y) {
-        moba_neutral_walk(env, id, moba_direction(home.x - unit->x, home.y - unit->y));
+        moba_walk_neutral(env, id, moba_direction(home.x - unit->x, home.y - unit->y));
     } else {
         return unit->attack_timer > 0 || unit->slow > 0;
     }
     return true;
 }
 
-/* Only camps act that a hero woke up, by coming into the clearing or by a hit. */
-static inline void moba_play_camps(Moba *env) {
+/* Let the camps act that a hero has woken, by entering the clearing or by a hit. */
+static inline void moba_step_camps(Moba *env) {
     for (int32_t i = 0; i < MOBA_HEROES; i++) {
         const MobaUnit *hero = &env->units[MOBA_FIRST_HERO + i];
         const int32_t camp = moba_camp_at[hero->y][hero->x];
@@ -198,7 +199,7 @@ static inline void moba_play_camps(Moba *env) {
         bool busy = false;
         for (int32_t number = 0; number < MOBA_CAMP_SIZE; number++) {
             const int32_t id = moba_neutral_id(camp, number);
-            if (env->units[id].hp > 0) busy |= moba_play_neutral(env, id);
+            if (env->units[id].hp > 0) busy |= moba_step_neutral(env, id);
         }
         if (!busy) env->awake &= ~((uint32_t)1 << camp);
     }
@@ -210,7 +211,7 @@ static inline void moba_respawn_camps(Moba *env) {
         const int32_t camp = (id - MOBA_FIRST_NEUTRAL) / MOBA_CAMP_SIZE;
         MobaCell cell;
         if (env->units[id].hp > 0 || !moba_find_free(env, MOBA_RADIANT, home.x, home.y, &cell)) continue;
-        moba_make_minion(env, id, MOBA_WILD, MOBA_NEUTRAL, camp, cell);
+        moba_spawn_minion(env, id, MOBA_NEUTRAL_CREEP, MOBA_NEUTRAL, camp, cell);
     }
 }
 

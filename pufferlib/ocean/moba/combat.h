@@ -1,4 +1,4 @@
-/* Moba, combat: damage, death and what follows from it: experience, levels, fallen towers, respawns. */
+/* Moba, combat: damage, death, experience, levels, towers, respawns. */
 #ifndef MOBA_COMBAT_H
 #define MOBA_COMBAT_H
 
@@ -8,7 +8,7 @@ enum { MOBA_MAX_LEVEL = 30, MOBA_XP_PARTS = 60 };
 enum { MOBA_CREEP_XP = 60, MOBA_NEUTRAL_XP = 35, MOBA_HERO_XP = 100, MOBA_XP_REACH = 7 };
 enum { MOBA_REGENERATION = 2, MOBA_BASE_DAMAGE = 50 }; /* of a hero: per tick; at level 0 */
 
-/* What a hero has at level 0 and gains with each level. */
+/* Attributes of a hero at level 0, and gains with each level. */
 typedef struct {
     int16_t hp, mana, hp_gain, mana_gain, damage_gain;
 } MobaClass;
@@ -43,7 +43,7 @@ static inline void moba_reward(Moba *env, int32_t id, float amount) {
     if (agent < env->agents) env->game.rewards[agent] += amount;
 }
 
-/* Give a hero what its level has; what it has lost of life and mana stays lost. */
+/* Set the attributes of a hero's level; lost hp and mana stay lost. */
 static inline void moba_apply_level(Moba *env, int32_t id) {
     MobaUnit *unit = &env->units[id];
     MobaHero *hero = moba_hero(env, id);
@@ -57,14 +57,14 @@ static inline void moba_apply_level(Moba *env, int32_t id) {
     moba_set_max_hp(unit, max_hp);
 }
 
-/* There is nothing to gain beyond the last level. */
+/* Give a hero experience, up to that of the last level. */
 static inline void moba_gain_xp(Moba *env, int32_t id, int32_t parts) {
     MobaHero *hero = moba_hero(env, id);
     const int32_t room = MOBA_XP_PARTS * moba_level_xp[MOBA_MAX_LEVEL - 1] - hero->xp;
     if (parts > room) parts = room;
     if (parts == 0) return;
     hero->xp += parts;
-    hero->felt_xp = true;
+    hero->rewarded_xp = true;
     moba_reward(env, id, env->reward_xp * (float)parts / MOBA_XP_PARTS);
     while (hero->level < MOBA_MAX_LEVEL && hero->xp >= MOBA_XP_PARTS * moba_level_xp[hero->level]) {
         hero->level++;
@@ -72,8 +72,8 @@ static inline void moba_gain_xp(Moba *env, int32_t id, int32_t parts) {
     }
 }
 
-/* Experience for a death: equal shares for the side's heroes that stand within 7 steps across
- * and down of the dead, and for the killer wherever it stands. */
+/* Share the experience for a death equally among the side's heroes within 7 steps across and down of the
+ * dead, and the killer wherever it stands. */
 static inline void moba_share_xp(Moba *env, int32_t team, int32_t killer, const MobaUnit *dead,
                                  int32_t points) {
     int32_t ids[MOBA_ROLES], count = 0;
@@ -89,7 +89,7 @@ static inline void moba_share_xp(Moba *env, int32_t team, int32_t killer, const 
 
 /* ---- Towers ---------------------------------------------------------------------------------------- */
 
-static inline bool moba_stands(const Moba *env, int32_t team, int32_t number) {
+static inline bool moba_tower_stands(const Moba *env, int32_t team, int32_t number) {
     return env->units[moba_tower_id(team, number)].hp > 0;
 }
 
@@ -98,12 +98,12 @@ static inline bool moba_stands(const Moba *env, int32_t team, int32_t number) {
 static inline bool moba_is_shielded(const Moba *env, int32_t team, int32_t number) {
     const int32_t tier = moba_tower_tier[number];
     if (tier == 1) return false;
-    if (tier < 4) return moba_stands(env, team, number - 3);
+    if (tier < 4) return moba_tower_stands(env, team, number - 3);
     const int32_t begin = tier == 4 ? 6 : 9, end = tier == 4 ? 9 : 11;
     bool all = true, any = false;
     for (int32_t i = begin; i < end; i++) {
-        all &= moba_stands(env, team, i);
-        any |= moba_stands(env, team, i);
+        all &= moba_tower_stands(env, team, i);
+        any |= moba_tower_stands(env, team, i);
     }
     return tier == 4 ? all : any;
 }
@@ -112,11 +112,11 @@ static inline int32_t moba_tower_board(const Moba *env, int32_t team, int32_t nu
     return moba_is_shielded(env, team, number) ? MOBA_SHIELDED : team;
 }
 
-static inline void moba_fell_tower(Moba *env, int32_t killer, const MobaUnit *tower) {
+static inline void moba_destroy_tower(Moba *env, int32_t killer, const MobaUnit *tower) {
     const int32_t team = tower->team;
     env->fallen[team]++;
     if (moba_is_hero(killer)) {
-        moba_hero(env, killer)->felt_tower = true;
+        moba_hero(env, killer)->rewarded_tower = true;
         moba_reward(env, killer, env->reward_tower);
     }
     if (tower->place == MOBA_ANCIENT) env->winner = 1 - team;
@@ -131,7 +131,7 @@ static inline void moba_fell_tower(Moba *env, int32_t killer, const MobaUnit *to
 
 /* ---- Death ------------------------------------------------------------------------------------------ */
 
-/* At home at once, with full life and mana; level, experience and cooldowns stay. */
+/* Respawn at home at once, with full hp and mana; level, experience and cooldowns stay. */
 static inline void moba_respawn(Moba *env, int32_t id) {
     MobaUnit *unit = &env->units[id];
     MobaHero *hero = moba_hero(env, id);
@@ -141,7 +141,7 @@ static inline void moba_respawn(Moba *env, int32_t id) {
     unit->stun = unit->slow = 0;
     hero->mana = hero->max_mana;
     hero->haste = 0;
-    if (moba_find_free(env, unit->team, site.x, site.y, &cell)) moba_put_hero(env, id, cell.x, cell.y);
+    if (moba_find_free(env, unit->team, site.x, site.y, &cell)) moba_move_hero(env, id, cell.x, cell.y);
 }
 
 static inline void moba_kill_hero(Moba *env, int32_t killer, int32_t id) {
@@ -149,22 +149,22 @@ static inline void moba_kill_hero(Moba *env, int32_t killer, int32_t id) {
     MobaHero *hero = moba_hero(env, id);
     const int32_t bounty = MOBA_HERO_XP + (int32_t)((int64_t)(hero->xp / MOBA_XP_PARTS) * 100 / 769);
     env->hero_kills[1 - dead.team]++;
-    hero->felt_death = true;
+    hero->rewarded_death = true;
     moba_reward(env, id, env->reward_death);
     moba_respawn(env, id);
     moba_share_xp(env, 1 - dead.team, killer, &dead, bounty);
 }
 
-MOBA_APART void moba_kill(Moba *env, int32_t killer, int32_t id) {
+MOBA_NOINLINE void moba_kill(Moba *env, int32_t killer, int32_t id) {
     MobaUnit *unit = &env->units[id];
     if (moba_is_hero(id)) {
         moba_kill_hero(env, killer, id);
         return;
     }
     unit->hp = 0;
-    moba_leave(env, id, unit->team);
+    moba_remove_unit(env, id, unit->team);
     if (unit->kind == MOBA_TOWER) {
-        moba_fell_tower(env, killer, unit);
+        moba_destroy_tower(env, killer, unit);
     } else if (unit->kind == MOBA_CREEP) {
         const int32_t number = (id - MOBA_FIRST_CREEP) % MOBA_LANE_CREEPS;
         env->creeps[unit->team][unit->place] &= ~((uint32_t)1 << number);
@@ -174,8 +174,8 @@ MOBA_APART void moba_kill(Moba *env, int32_t killer, int32_t id) {
     }
 }
 
-/* A neutral that is hit by a hero goes after it, and its camp wakes up. A hero is paid for the part of a
- * tower's life that it takes. */
+/* Damage a unit. A neutral that is hit chases the hero, and its camp wakes up. A hero is rewarded for its
+ * share of a tower's hp. */
 static inline void moba_hit(Moba *env, int32_t attacker, int32_t id, int32_t damage) {
     MobaUnit *unit = &env->units[id];
     if (moba_is_hero(id)) moba_hero(env, id)->was_hit = true;
@@ -183,7 +183,7 @@ static inline void moba_hit(Moba *env, int32_t attacker, int32_t id, int32_t dam
         const int32_t taken = damage < unit->hp ? damage : unit->hp;
         moba_reward(env, attacker, env->reward_siege * (float)taken / (float)unit->max_hp);
     }
-    if (unit->kind == MOBA_WILD) {
+    if (unit->kind == MOBA_NEUTRAL_CREEP) {
         env->awake |= (uint32_t)1 << unit->place;
         unit->target = (uint8_t)attacker;
     }
@@ -194,7 +194,7 @@ static inline void moba_hit(Moba *env, int32_t attacker, int32_t id, int32_t dam
     }
 }
 
-/* The longer of two stuns or slows counts. */
+/* Stun a unit; the longer of two stuns counts, as for slows. */
 static inline void moba_stun(Moba *env, int32_t id, int32_t ticks) {
     MobaUnit *unit = &env->units[id];
     if (unit->hp > 0 && unit->stun < ticks) unit->stun = (uint8_t)ticks;

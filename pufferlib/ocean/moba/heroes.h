@@ -1,4 +1,4 @@
-/* Moba, heroes: what an agent or the script wants, what comes of it, and how a hero walks. */
+/* Moba, heroes: intents of agents and of the script, acting, and walking. */
 #ifndef MOBA_HEROES_H
 #define MOBA_HEROES_H
 
@@ -6,7 +6,7 @@
 
 enum { MOBA_HERO_ATTACK_TICKS = 8, MOBA_ACTIONS = 6 };
 
-/* What a hero wants to do in a tick. */
+/* Intent of a hero for a tick. */
 typedef struct {
     float x, y; /* velocity, at most 1 */
     bool only_heroes_and_towers;
@@ -15,7 +15,7 @@ typedef struct {
 
 /* ---- Agents -------------------------------------------------------------------------------------------- */
 
-/* Dire's agents see the map mirrored, and so they act. A velocity out of range is no velocity. */
+/* Read the intent from an agent's action, mirrored for dire. A velocity out of range is no velocity. */
 static inline MobaIntent moba_read_action(const Moba *env, int32_t id) {
     const int32_t *action = (const int32_t *)env->game.actions + (id - MOBA_FIRST_HERO) * MOBA_ACTIONS;
     const uint32_t down = (uint32_t)action[0] < 7 ? (uint32_t)action[0] : 3;
@@ -32,14 +32,14 @@ static inline MobaIntent moba_read_action(const Moba *env, int32_t id) {
 
 /* ---- The script ---------------------------------------------------------------------------------------- */
 
-/* Follows its lane, and stands still where there is something of the other side to attack. */
+/* Intent of a scripted hero: follow its lane, and stand still while an enemy is in reach. */
 static inline MobaIntent moba_script(const Moba *env, int32_t id) {
     static const uint8_t lanes[MOBA_ROLES] = {
         [MOBA_SUPPORT] = 2, [MOBA_ASSASSIN] = 0, [MOBA_BURST] = 1, [MOBA_TANK] = 0, [MOBA_CARRY] = 2};
     const MobaUnit *unit = &env->units[id];
     const MobaBoard enemies = moba_enemies(env, id);
     if (moba_nearest(env, enemies, enemies, unit->x, unit->y, MOBA_SIGHT, NULL) != 0) return (MobaIntent){0};
-    const int32_t along = moba_march(unit->team, lanes[unit->place], unit->x, unit->y);
+    const int32_t along = moba_lane_direction(unit->team, lanes[unit->place], unit->x, unit->y);
     const int32_t d = moba_free_direction(env, unit->team, unit->x, unit->y, along);
     if (d < 0) return (MobaIntent){0};
     const float *velocity = moba_velocity[3 + 3 * moba_dy[d]][3 + 3 * moba_dx[d]];
@@ -57,8 +57,8 @@ static inline int32_t moba_hero_target(const Moba *env, int32_t id, bool only_he
     return moba_nearest(env, enemies, wild, unit->x, unit->y, MOBA_SIGHT, NULL);
 }
 
-/* One thing in a tick: the first of Q, W, E that is wanted and possible, or else an attack. */
-static inline void moba_hero_act(Moba *env, int32_t id, const MobaIntent *intent) {
+/* Cast the first of Q, W, E that is intended and possible, or else attack. */
+static inline void moba_act(Moba *env, int32_t id, const MobaIntent *intent) {
     MobaUnit *unit = &env->units[id];
     MobaHero *hero = moba_hero(env, id);
     const bool wants = intent->abilities[0] || intent->abilities[1] || intent->abilities[2];
@@ -80,7 +80,7 @@ static inline float moba_speed(const Moba *env, int32_t id) {
 }
 
 /* To this place, which is at most a cell away, if its cell is free. */
-MOBA_APART bool moba_hero_step(Moba *env, int32_t id, float x, float y) {
+MOBA_NOINLINE bool moba_try_step(Moba *env, int32_t id, float x, float y) {
     const MobaUnit *unit = &env->units[id];
     const int32_t u = (int32_t)x, v = (int32_t)y;
     if (u != unit->x || v != unit->y) {
@@ -94,19 +94,19 @@ MOBA_APART bool moba_hero_step(Moba *env, int32_t id, float x, float y) {
 
 /* In steps of at most a cell; along an obstacle, if not through it: first to the side, dire first down or up.
  */
-static inline void moba_hero_walk(Moba *env, int32_t id, float x, float y) {
+static inline void moba_walk_hero(Moba *env, int32_t id, float x, float y) {
     if (x == 0 && y == 0) return;
     MobaHero *hero = moba_hero(env, id);
     const float across = env->units[id].team == MOBA_RADIANT ? 1 : 0, down = 1 - across;
     for (float left = moba_speed(env, id); left > 0; left -= 1) {
         const float step = puffer_min(left, 1), dx = step * x, dy = step * y;
-        if (moba_hero_step(env, id, hero->x + dx, hero->y + dy)) continue;
-        if (moba_hero_step(env, id, hero->x + across * dx, hero->y + down * dy)) continue;
-        if (!moba_hero_step(env, id, hero->x + down * dx, hero->y + across * dy)) return;
+        if (moba_try_step(env, id, hero->x + dx, hero->y + dy)) continue;
+        if (moba_try_step(env, id, hero->x + across * dx, hero->y + down * dy)) continue;
+        if (!moba_try_step(env, id, hero->x + down * dx, hero->y + across * dy)) return;
     }
 }
 
-static inline void moba_hero_timers(Moba *env, int32_t id) {
+static inline void moba_update_hero(Moba *env, int32_t id) {
     MobaUnit *unit = &env->units[id];
     MobaHero *hero = moba_hero(env, id);
     const int32_t mana = hero->mana + MOBA_REGENERATION;
@@ -118,17 +118,17 @@ static inline void moba_hero_timers(Moba *env, int32_t id) {
     hero->attacked = 0;
 }
 
-static inline void moba_play_hero(Moba *env, int32_t id) {
+static inline void moba_step_hero(Moba *env, int32_t id) {
     MobaUnit *unit = &env->units[id];
     MobaHero *hero = moba_hero(env, id);
-    moba_hero_timers(env, id);
+    moba_update_hero(env, id);
     if (unit->stun > 0) {
         unit->stun--;
     } else {
         const MobaIntent intent =
             env->scripted[unit->team] ? moba_script(env, id) : moba_read_action(env, id);
-        moba_hero_act(env, id, &intent);
-        moba_hero_walk(env, id, intent.x, intent.y);
+        moba_act(env, id, &intent);
+        moba_walk_hero(env, id, intent.x, intent.y);
     }
     unit->slow -= unit->slow > 0;
     hero->haste -= hero->haste > 0;

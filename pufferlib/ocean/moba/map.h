@@ -87,7 +87,7 @@ static inline MobaCell moba_camp_site(int32_t camp) {
 }
 
 /* The direction in which the creeps of a side follow a lane from here. */
-static inline int32_t moba_march(int32_t team, int32_t lane, int32_t x, int32_t y) {
+static inline int32_t moba_lane_direction(int32_t team, int32_t lane, int32_t x, int32_t y) {
     return team == 0 ? moba_flow[lane][y][x] : (6 - moba_flow[lane][x][y]) & 7;
 }
 
@@ -147,12 +147,12 @@ static inline void moba_carve_map(void) {
 
 enum { MOBA_OFF_LANE = 6 }; /* a cell beside the lane counts for six */
 
-/* The price of entering each cell: 0 where nobody can. Towers are walked around. */
-static inline void moba_price_lane(int32_t lane, uint8_t price[MOBA_SIZE][MOBA_SIZE]) {
+/* Set the cost of entering each cell, 0 for one that cannot be entered: forest and towers. */
+static inline void moba_set_costs(int32_t lane, uint8_t cost[MOBA_SIZE][MOBA_SIZE]) {
     for (int32_t y = 0; y < MOBA_SIZE; y++) {
         for (int32_t x = 0; x < MOBA_SIZE; x++) {
             const MobaTerrain terrain = (MobaTerrain)moba_terrain[y][x];
-            price[y][x] = terrain == MOBA_FOREST ? 0 : terrain == MOBA_BASE ? 1 : MOBA_OFF_LANE;
+            cost[y][x] = terrain == MOBA_FOREST ? 0 : terrain == MOBA_BASE ? 1 : MOBA_OFF_LANE;
         }
     }
     for (int32_t i = 1; i < MOBA_LANE_POINTS; i++) {
@@ -160,59 +160,59 @@ static inline void moba_price_lane(int32_t lane, uint8_t price[MOBA_SIZE][MOBA_S
         const int32_t dx = to.x - from.x, dy = to.y - from.y, steps = MOBA_SIZE;
         for (int32_t j = 0; j <= steps; j++) {
             const int32_t x = from.x + dx * j / steps, y = from.y + dy * j / steps;
-            for (int32_t spot = 0; spot < 25; spot++) price[y + spot / 5 - 2][x + spot % 5 - 2] = 1;
+            for (int32_t spot = 0; spot < 25; spot++) cost[y + spot / 5 - 2][x + spot % 5 - 2] = 1;
         }
     }
     for (int32_t i = 0; i < 2 * MOBA_SIDE_TOWERS; i++) {
         const MobaCell site = moba_mirror(moba_tower_sites[i % MOBA_SIDE_TOWERS], i / MOBA_SIDE_TOWERS);
-        price[site.y][site.x] = 0;
+        cost[site.y][site.x] = 0;
     }
 }
 
-/* A shorter way to dire's ancient from (x, y) by way of a neighbour? A step costs twice the price of the cell
- * that it enters, a slanting one three times. */
-static inline bool moba_shorten(const uint8_t price[MOBA_SIZE][MOBA_SIZE], uint16_t way[MOBA_SIZE][MOBA_SIZE],
-                                int32_t x, int32_t y) {
-    int32_t best = way[y][x];
+/* Shorten the distance to dire's ancient from (x, y) by way of its neighbours. A step costs twice the cost of
+ * the cell that it enters, a slanting one three times. */
+static inline bool moba_relax(const uint8_t cost[MOBA_SIZE][MOBA_SIZE],
+                              uint16_t distance[MOBA_SIZE][MOBA_SIZE], int32_t x, int32_t y) {
+    int32_t best = distance[y][x];
     for (int32_t d = 0; d < 8; d++) {
         const int32_t u = x + moba_dx[d], v = y + moba_dy[d];
-        const int32_t cost = way[v][u] + price[v][u] * (2 + (d & 1));
-        if (cost < best) best = cost;
+        const int32_t through = distance[v][u] + cost[v][u] * (2 + (d & 1));
+        if (through < best) best = through;
     }
-    const bool shorter = best < way[y][x];
-    way[y][x] = (uint16_t)best;
+    const bool shorter = best < distance[y][x];
+    distance[y][x] = (uint16_t)best;
     return shorter;
 }
 
 /* Sweeps forth and back until nothing changes, which spreads the ways along their own direction quickly. */
-static inline void moba_measure_lane(const uint8_t price[MOBA_SIZE][MOBA_SIZE],
-                                     uint16_t way[MOBA_SIZE][MOBA_SIZE]) {
+static inline void moba_find_distances(const uint8_t cost[MOBA_SIZE][MOBA_SIZE],
+                                       uint16_t distance[MOBA_SIZE][MOBA_SIZE]) {
     const MobaCell goal = moba_mirror(moba_tower_sites[MOBA_ANCIENT], 1);
     const int32_t last = MOBA_SIZE - 1, inner = (MOBA_SIZE - 2) * (MOBA_SIZE - 2);
-    memset(way, 0xFF, sizeof(uint16_t) * MOBA_SIZE * MOBA_SIZE);
-    way[goal.y][goal.x] = 0;
+    memset(distance, 0xFF, sizeof(uint16_t) * MOBA_SIZE * MOBA_SIZE);
+    distance[goal.y][goal.x] = 0;
     bool changed = true;
     for (bool back = false; changed; back = !back) {
         changed = false;
         for (int32_t i = 0; i < inner; i++) {
             const int32_t column = 1 + i % (MOBA_SIZE - 2), row = 1 + i / (MOBA_SIZE - 2);
             const int32_t x = back ? last - column : column, y = back ? last - row : row;
-            if (price[y][x] > 0) changed |= moba_shorten(price, way, x, y);
+            if (cost[y][x] > 0) changed |= moba_relax(cost, distance, x, y);
         }
     }
 }
 
-static inline void moba_direct_lane(int32_t lane) {
-    uint8_t price[MOBA_SIZE][MOBA_SIZE];
-    uint16_t way[MOBA_SIZE][MOBA_SIZE];
-    moba_price_lane(lane, price);
-    moba_measure_lane((const uint8_t (*)[MOBA_SIZE])price, way);
+static inline void moba_make_flow_field(int32_t lane) {
+    uint8_t cost[MOBA_SIZE][MOBA_SIZE];
+    uint16_t distance[MOBA_SIZE][MOBA_SIZE];
+    moba_set_costs(lane, cost);
+    moba_find_distances((const uint8_t (*)[MOBA_SIZE])cost, distance);
     for (int32_t y = 1; y < MOBA_SIZE - 1; y++) {
         for (int32_t x = 1; x < MOBA_SIZE - 1; x++) {
             int32_t best = 0;
             for (int32_t d = 1; d < 8; d++) {
-                const uint16_t to = way[y + moba_dy[d]][x + moba_dx[d]];
-                if (to < way[y + moba_dy[best]][x + moba_dx[best]]) best = d;
+                const uint16_t to = distance[y + moba_dy[d]][x + moba_dx[d]];
+                if (to < distance[y + moba_dy[best]][x + moba_dx[best]]) best = d;
             }
             moba_flow[lane][y][x] = (uint8_t)best;
         }
@@ -226,7 +226,7 @@ enum { MOBA_SEES_GROUND, MOBA_SEES_WALL = 15 };
 /* The hook `prepare` of the environment: runs once in a process. */
 static void moba_prepare(void) {
     moba_carve_map();
-    for (int32_t lane = 0; lane < MOBA_LANES; lane++) moba_direct_lane(lane);
+    for (int32_t lane = 0; lane < MOBA_LANES; lane++) moba_make_flow_field(lane);
     for (int32_t y = 0; y < MOBA_PADDED; y++) {
         for (int32_t x = 0; x < MOBA_PADDED; x++) {
             const int32_t u = x - MOBA_PAD, v = y - MOBA_PAD;

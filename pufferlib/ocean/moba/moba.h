@@ -29,7 +29,7 @@
  * Ends         terminal when an ancient falls; truncation after max_ticks.
  * Source       PufferLib's MOBA for the numbers; the map is our own. There one channel of the view
  *              overwrites the next, the end of a game is not told, nothing ends a game that stands still,
- *              the reward for distance is never paid, and a table of 256 MiB finds the ways.
+ *              the reward for distance is never paid, and a table of 256 MiB holds the paths.
  * Memory       36 KB a game, 0.2 MB of tables a process.
  */
 #ifndef MOBA_H
@@ -88,9 +88,9 @@ static inline void moba_place_tower(Moba *env, int32_t team, int32_t number) {
     *unit = (MobaUnit){.kind = MOBA_TOWER, .team = (uint8_t)team, .place = (uint8_t)number};
     moba_set_max_hp(unit, moba_tower_hp[tier]);
     unit->hp = unit->max_hp;
-    unit->look[0] = moba_code(MOBA_TOWER, team, 0, MOBA_RADIANT);
-    unit->look[1] = moba_code(MOBA_TOWER, team, 0, MOBA_DIRE);
-    moba_enter(env, id, tier == 1 ? team : MOBA_SHIELDED, site.x, site.y);
+    unit->codes[0] = moba_code(MOBA_TOWER, team, 0, MOBA_RADIANT);
+    unit->codes[1] = moba_code(MOBA_TOWER, team, 0, MOBA_DIRE);
+    moba_place_unit(env, id, tier == 1 ? team : MOBA_SHIELDED, site.x, site.y);
 }
 
 static inline int32_t moba_goal_distance(const Moba *env, int32_t id) {
@@ -106,16 +106,16 @@ static inline void moba_place_hero(Moba *env, int32_t team, int32_t role, int32_
     MobaUnit *unit = &env->units[id];
     MobaHero *hero = moba_hero(env, id);
     *unit = (MobaUnit){.kind = MOBA_HERO, .team = (uint8_t)team, .place = (uint8_t)role};
-    unit->look[0] = moba_code(MOBA_HERO, team, role, MOBA_RADIANT);
-    unit->look[1] = moba_code(MOBA_HERO, team, role, MOBA_DIRE);
+    unit->codes[0] = moba_code(MOBA_HERO, team, role, MOBA_RADIANT);
+    unit->codes[1] = moba_code(MOBA_HERO, team, role, MOBA_DIRE);
     *hero =
         (MobaHero){.level = 1, .site = (uint8_t)number, .x = (float)site.x + 0.5f, .y = (float)site.y + 0.5f};
     moba_apply_level(env, id);
-    moba_enter(env, id, team, site.x, site.y);
+    moba_place_unit(env, id, team, site.x, site.y);
     hero->goal_distance = (int16_t)moba_goal_distance(env, id);
 }
 
-/* Who of a side is at home where is left to chance, and the same for both sides. */
+/* Place the heroes at random homes, the same for both sides. */
 static inline void moba_place_heroes(Moba *env) {
     int32_t numbers[MOBA_ROLES] = {0, 1, 2, 3, 4};
     for (int32_t role = 0; role < MOBA_ROLES; role++) {
@@ -149,14 +149,15 @@ static inline void moba_reset(Moba *env) {
  */
 
 static inline void moba_begin_tick(Moba *env) {
-    /* Who acts first may strike first: chance decides it anew in every tick, for fairness. */
+    /* The side that acts first may strike first, so it is drawn anew in every tick. */
     env->first = puffer_random_below(&env->game.rng, 2);
     if (env->tick % MOBA_WAVE_TICKS == 0) moba_spawn_wave(env);
     if (env->tick % MOBA_CAMP_TICKS == 0) moba_respawn_camps(env);
     env->tick++;
     for (int32_t i = 0; i < MOBA_HEROES; i++) {
         MobaHero *hero = &env->heroes[i];
-        hero->was_hit = hero->felt_death = hero->felt_xp = hero->felt_distance = hero->felt_tower = false;
+        hero->was_hit = hero->rewarded_death = hero->rewarded_xp = hero->rewarded_distance =
+            hero->rewarded_tower = false;
     }
 }
 
@@ -166,13 +167,13 @@ static inline void moba_reward_distance(Moba *env) {
         const int32_t distance = moba_goal_distance(env, MOBA_FIRST_HERO + i);
         const int32_t nearer = hero->goal_distance - distance;
         if (nearer == 0) continue;
-        hero->felt_distance = true;
+        hero->rewarded_distance = true;
         hero->goal_distance = (int16_t)distance;
         env->game.rewards[i] += env->reward_distance * (float)nearer;
     }
 }
 
-static inline void moba_measure(Moba *env) {
+static inline void moba_set_metrics(Moba *env) {
     const int32_t lead = env->fallen[MOBA_DIRE] - env->fallen[MOBA_RADIANT];
     int32_t levels = 0;
     for (int32_t role = 0; role < MOBA_ROLES; role++) levels += env->heroes[role].level;
@@ -187,7 +188,7 @@ static inline void moba_measure(Moba *env) {
 
 static inline PufferOutcome moba_end(Moba *env) {
     if (env->winner < 0 && env->tick < env->max_ticks) return PUFFER_RUNNING;
-    moba_measure(env);
+    moba_set_metrics(env);
     if (env->winner < 0) return PUFFER_TRUNCATED;
     for (int32_t i = 0; i < env->agents; i++) {
         env->game.rewards[i] += i / MOBA_ROLES == env->winner ? env->reward_win : -env->reward_win;
@@ -195,21 +196,20 @@ static inline PufferOutcome moba_end(Moba *env) {
     return PUFFER_TERMINATED;
 }
 
-/* A tick reads a little here and there of 36 KB, so most of its time would be waiting for memory. The games
- * of a batch are neighbours: while one plays, the next one is fetched. After the last one that is in vain,
- * and harms nothing. */
-static inline void moba_fetch(const Moba *next) {
+/* Prefetch the next game of the batch while this one is played: a tick reads a little here and there of 36
+ * KB, so it would mostly wait for memory. Beyond the last game it is in vain, and harmless. */
+static inline void moba_prefetch(const Moba *next) {
     const char *at = (const char *)next;
     for (size_t offset = 0; offset < sizeof *next; offset += 64) __builtin_prefetch(at + offset, 1, 2);
 }
 
 static inline PufferOutcome moba_step(Moba *env) {
-    moba_fetch(env + 1);
+    moba_prefetch(env + 1);
     moba_begin_tick(env);
-    for (int32_t i = 0; i < MOBA_HEROES; i++) moba_play_hero(env, moba_hero_id((i & 1) ^ env->first, i / 2));
-    moba_play_creeps(env);
-    moba_play_towers(env);
-    moba_play_camps(env);
+    for (int32_t i = 0; i < MOBA_HEROES; i++) moba_step_hero(env, moba_hero_id((i & 1) ^ env->first, i / 2));
+    moba_step_creeps(env);
+    moba_step_towers(env);
+    moba_step_camps(env);
     moba_reward_distance(env);
     moba_observe(env);
     return moba_end(env);

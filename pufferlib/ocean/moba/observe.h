@@ -12,10 +12,10 @@ static inline uint8_t moba_byte(int32_t value) {
     return (uint8_t)(value < 255 ? value : 255);
 }
 
-/* Code, life, mana (of a tower: whether it is shielded) and level of a unit. */
+/* Write code, hp, mana (of a tower: 255 if it is shielded) and level of a unit. */
 static inline void moba_show_unit(const Moba *env, int32_t id, int32_t viewer, uint8_t *cell) {
     const MobaUnit *unit = &env->units[id];
-    cell[0] = unit->look[viewer];
+    cell[0] = unit->codes[viewer];
     cell[1] = (uint8_t)((float)unit->hp * unit->hp_scale);
     if (moba_is_hero(id)) {
         const MobaHero *hero = &env->heroes[id - MOBA_FIRST_HERO];
@@ -27,7 +27,7 @@ static inline void moba_show_unit(const Moba *env, int32_t id, int32_t viewer, u
     }
 }
 
-/* The cells around a hero: the empty map, and over it who stands there. */
+/* Write the cells around a hero: the empty map, and over it the units. */
 static inline void moba_observe_cells(const Moba *env, const MobaUnit *hero, uint8_t *cells) {
     const int32_t viewer = hero->team, x = hero->x, y = hero->y, row = MOBA_VIEW * MOBA_LAYERS;
     const int32_t left = (viewer == MOBA_RADIANT ? x : y) - MOBA_SIGHT + MOBA_PAD;
@@ -67,10 +67,10 @@ static inline void moba_observe_self(const Moba *env, int32_t id, uint8_t *self)
     self[16] = mirrored ? 255 : 0;
     memset(self + 17, 0, MOBA_ROLES);
     self[17 + unit->place] = 255;
-    self[22] = hero->felt_death ? 255 : 0;
-    self[23] = hero->felt_xp ? 255 : 0;
-    self[24] = hero->felt_distance ? 255 : 0;
-    self[25] = hero->felt_tower ? 255 : 0;
+    self[22] = hero->rewarded_death ? 255 : 0;
+    self[23] = hero->rewarded_xp ? 255 : 0;
+    self[24] = hero->rewarded_distance ? 255 : 0;
+    self[25] = hero->rewarded_tower ? 255 : 0;
 }
 
 static inline void moba_observe(Moba *env) {

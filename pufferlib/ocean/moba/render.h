@@ -4,8 +4,8 @@
 #ifndef MOBA_RENDER_H
 #define MOBA_RENDER_H
 
-#include "puffer_draw.h"
 #include "moba.h"
+#include "puffer_draw.h"
 
 enum { MOBA_CELL_PX = MOBA_PICTURE_HEIGHT / MOBA_SIZE, MOBA_MAP_PX = MOBA_CELL_PX * MOBA_SIZE };
 enum { MOBA_PANEL_PX = MOBA_MAP_PX + 14, MOBA_FLASH_TICKS = 5 };
@@ -44,7 +44,7 @@ static inline void moba_draw_ring(PufferCanvas *canvas, int32_t x, int32_t y, in
     }
 }
 
-/* What is left of a unit, above it; nothing while it is whole. */
+/* Bar of a unit's hp above it; none at full hp. */
 static inline void moba_draw_life(PufferCanvas *canvas, const MobaUnit *unit, int32_t width, int32_t above) {
     if (unit->hp == unit->max_hp) return;
     const uint32_t colour = 3 * unit->hp > unit->max_hp ? DRAW_GREEN : DRAW_RED;

@@ -1,16 +1,16 @@
-/* Moba, the units: who there is, where everybody stands, and who is near.
+/* Moba, units: ids, places on the map, and search for the nearest.
  *
- * A unit is an id: heroes 1 to 10, towers, neutrals, creeps; 0 is nobody. A cell holds one unit at most.
- * `grid` tells who stands in a cell. `boards` tell of each side, as bits, which cells it holds; so looking
- * for the nearest enemy reads two words of each of a few rows and touches no unit but those that are there.
+ * A unit is an id: heroes 1 to 10, towers, neutrals, creeps; 0 is none. A cell holds one unit at most.
+ * `grid` holds the unit of each cell. `boards` hold, for each side, a bit for each cell that it occupies; a
+ * search for the nearest enemy reads two words of each of a few rows and touches only the units found there.
  */
 #ifndef MOBA_UNITS_H
 #define MOBA_UNITS_H
 
 #include "map.h"
 
-/* For what happens rarely or from many places: the code stays small. */
-#define MOBA_APART static __attribute__((noinline))
+/* For functions that are called rarely or from many places, to keep the code small. */
+#define MOBA_NOINLINE static __attribute__((noinline))
 
 enum { MOBA_RADIANT, MOBA_DIRE, MOBA_NEUTRAL, MOBA_SHIELDED, MOBA_BOARDS };
 enum { MOBA_BOARD_WORDS = MOBA_PADDED / 32 + 2 };
@@ -27,7 +27,7 @@ enum {
 };
 _Static_assert(MOBA_UNITS <= 256, "an id is a byte");
 
-typedef enum { MOBA_HERO, MOBA_CREEP, MOBA_WILD, MOBA_TOWER } MobaKind;
+typedef enum { MOBA_HERO, MOBA_CREEP, MOBA_NEUTRAL_CREEP, MOBA_TOWER } MobaKind;
 typedef enum { MOBA_SUPPORT, MOBA_ASSASSIN, MOBA_BURST, MOBA_TANK, MOBA_CARRY } MobaRole;
 
 typedef struct {
@@ -36,10 +36,10 @@ typedef struct {
     uint8_t x, y;
     uint8_t kind, team;
     uint8_t place;  /* a hero's role, a tower's number on its side, a neutral's camp, a creep's lane */
-    uint8_t target; /* whom a creep or neutral is after */
+    uint8_t target; /* of a creep or neutral; 0 is none */
     uint8_t attack_timer, stun, slow;
-    uint8_t patience; /* ticks in which a creep that could not get at its target looks only around itself */
-    uint8_t look[2];  /* its code in what radiant and dire observe */
+    uint8_t blocked_timer; /* ticks in which a creep whose way was blocked chases only enemies in reach */
+    uint8_t codes[2];      /* its code in what radiant and dire observe */
 } MobaUnit;
 
 typedef struct {
@@ -52,7 +52,7 @@ typedef struct {
     uint8_t haste;         /* ticks of double speed left */
     int16_t goal_distance; /* to the enemy's ancient, cells */
     bool was_hit;
-    bool felt_death, felt_xp, felt_distance, felt_tower; /* what the last step's reward was made of */
+    bool rewarded_death, rewarded_xp, rewarded_distance, rewarded_tower; /* parts of the last step's reward */
     /* for the picture */
     uint8_t cast, cast_age, cast_x, cast_y, attacked;
 } MobaHero;
@@ -71,7 +71,7 @@ typedef struct {
     int32_t agents;
     int32_t winner;                 /* a team, -1 while both ancients stand */
     int32_t first;                  /* the team that acts first in this tick */
-    bool scripted[2];               /* whose heroes play by themselves */
+    bool scripted[2];               /* teams whose heroes are scripted */
     uint32_t awake;                 /* bit i: camp i */
     uint32_t creeps[2][MOBA_LANES]; /* bit i: creep i of the side in the lane lives */
     int32_t fallen[2], hero_kills[2];
@@ -107,10 +107,10 @@ static inline MobaHero *moba_hero(Moba *env, int32_t id) {
     return &env->heroes[id - MOBA_FIRST_HERO];
 }
 
-/* What an observation calls a unit: friends have low numbers, foes high ones, with room between the numbers
- * for networks that read them as amounts. 0 is free ground, 15 a wall. */
+/* Code of a unit in observations: friends have low numbers, foes high ones, with room between the numbers for
+ * networks that read them as amounts. 0 is free ground, 15 a wall. */
 static inline uint8_t moba_code(MobaKind kind, int32_t team, int32_t role, int32_t viewer) {
-    if (kind == MOBA_WILD) return 135;
+    if (kind == MOBA_NEUTRAL_CREEP) return 135;
     const int32_t side = team == viewer ? 0 : 120;
     return (uint8_t)(side + (kind == MOBA_CREEP ? 30 : kind == MOBA_TOWER ? 45 : 60 + 15 * role));
 }
@@ -130,28 +130,28 @@ static inline void moba_flip(Moba *env, int32_t board, int32_t x, int32_t y) {
     env->boards[board][y + MOBA_PAD][column >> 5] ^= (uint32_t)1 << (column & 31);
 }
 
-static inline void moba_enter(Moba *env, int32_t id, int32_t board, int32_t x, int32_t y) {
+static inline void moba_place_unit(Moba *env, int32_t id, int32_t board, int32_t x, int32_t y) {
     env->units[id].x = (uint8_t)x;
     env->units[id].y = (uint8_t)y;
     env->grid[moba_cell(x, y)] = (uint8_t)id;
     moba_flip(env, board, x, y);
 }
 
-static inline void moba_leave(Moba *env, int32_t id, int32_t board) {
+static inline void moba_remove_unit(Moba *env, int32_t id, int32_t board) {
     const MobaUnit *unit = &env->units[id];
     env->grid[moba_cell(unit->x, unit->y)] = 0;
     moba_flip(env, board, unit->x, unit->y);
 }
 
-/* To a free cell. A hero's exact place is the caller's matter. */
+/* Move a unit to a free cell. The caller sets a hero's exact place. */
 static inline void moba_move(Moba *env, int32_t id, int32_t x, int32_t y) {
     const int32_t board = env->units[id].team;
-    moba_leave(env, id, board);
-    moba_enter(env, id, board, x, y);
+    moba_remove_unit(env, id, board);
+    moba_place_unit(env, id, board, x, y);
 }
 
 /* The free cell nearest to this one, within 6; mirrored for dire. False if there is none. */
-MOBA_APART bool moba_find_free(const Moba *env, int32_t team, int32_t x, int32_t y, MobaCell *found) {
+MOBA_NOINLINE bool moba_find_free(const Moba *env, int32_t team, int32_t x, int32_t y, MobaCell *found) {
     const int32_t reach = 6;
     int32_t nearest = INT32_MAX;
     for (int32_t i = -reach; i <= reach; i++) {
@@ -204,8 +204,8 @@ PUFFER_INLINE int32_t moba_nearest(const Moba *env, MobaBoard one, MobaBoard oth
 enum { MOBA_MAX_NEAR = 121 }; /* a reach of 5 */
 
 /* All units on either board within `reach` columns and rows. Returns how many. */
-MOBA_APART int32_t moba_collect(const Moba *env, MobaBoard one, MobaBoard other, int32_t x, int32_t y,
-                                int32_t reach, uint8_t ids[MOBA_MAX_NEAR]) {
+MOBA_NOINLINE int32_t moba_collect(const Moba *env, MobaBoard one, MobaBoard other, int32_t x, int32_t y,
+                                   int32_t reach, uint8_t ids[MOBA_MAX_NEAR]) {
     int32_t count = 0;
     for (int32_t dy = -reach; dy <= reach; dy++) {
         uint32_t bits = moba_row(one, x - reach, y + dy) | moba_row(other, x - reach, y + dy);
@@ -224,8 +224,8 @@ static inline bool moba_is_hero_or_tower(const MobaUnit *unit) {
 
 /* The first direction with a free cell among this one and those up to 90 degrees beside it; -1 if there is
  * none. Radiant tries its right side first, dire the left one. */
-MOBA_APART int32_t moba_free_direction(const Moba *env, int32_t team, int32_t x, int32_t y,
-                                       int32_t direction) {
+MOBA_NOINLINE int32_t moba_free_direction(const Moba *env, int32_t team, int32_t x, int32_t y,
+                                          int32_t direction) {
     static const int8_t turns[5] = {0, 1, -1, 2, -2};
     for (int32_t i = 0; i < 5; i++) {
         const int32_t d = (direction + (team == MOBA_RADIANT ? turns[i] : -turns[i])) & 7;
@@ -241,7 +241,7 @@ static inline int32_t moba_direction(int32_t dx, int32_t dy) {
 }
 
 /* Put a hero into the middle of a free cell. */
-static inline void moba_put_hero(Moba *env, int32_t id, int32_t x, int32_t y) {
+static inline void moba_move_hero(Moba *env, int32_t id, int32_t x, int32_t y) {
     MobaHero *hero = moba_hero(env, id);
     moba_move(env, id, x, y);
     hero->x = (float)x + 0.5f;
@@ -249,14 +249,14 @@ static inline void moba_put_hero(Moba *env, int32_t id, int32_t x, int32_t y) {
 }
 
 /* Drag a unit up to `cells` straight towards (x, y), as far as the way is free, and not onto that cell. */
-MOBA_APART void moba_drag(Moba *env, int32_t id, int32_t x, int32_t y, int32_t cells) {
+MOBA_NOINLINE void moba_drag(Moba *env, int32_t id, int32_t x, int32_t y, int32_t cells) {
     MobaUnit *unit = &env->units[id];
     for (; cells > 0 && (unit->x != x || unit->y != y); cells--) {
         const int32_t d = moba_direction(x - unit->x, y - unit->y);
         const int32_t u = unit->x + moba_dx[d], v = unit->y + moba_dy[d];
         if (!moba_is_free(env, u, v)) return;
         if (moba_is_hero(id)) {
-            moba_put_hero(env, id, u, v);
+            moba_move_hero(env, id, u, v);
         } else {
             moba_move(env, id, u, v);
         }

@@ -1,4 +1,4 @@
-/* Neural MMO 3: blows between players and enemies. */
+/* Neural MMO 3: combat between players and enemies. */
 #ifndef NMMO3_COMBAT_H
 #define NMMO3_COMBAT_H
 
@@ -23,7 +23,7 @@ static inline int32_t nmmo3_damage(const Nmmo3Body *attacker, const Nmmo3Body *d
     return nmmo3_greater(0, force - guard) * nmmo3_element_factor(attacker->element, defender->element);
 }
 
-/* True when the defender dies of it. */
+/* Damage the defender. Returns true when it dies. */
 static inline bool nmmo3_strike(Nmmo3Body *attacker, Nmmo3Body *defender) {
     attacker->in_combat = defender->in_combat = NMMO3_COMBAT_TICKS;
     defender->hp = (uint8_t)nmmo3_greater(0, defender->hp - nmmo3_damage(attacker, defender));
@@ -37,20 +37,22 @@ static inline int32_t nmmo3_loot_tier(const Nmmo3 *env, int32_t level) {
     return tier;
 }
 
-static inline void nmmo3_reap(Nmmo3 *env, int32_t agent, const Nmmo3Body *enemy) {
+/* Pay the player for an enemy that it has killed: gold, a tool on the ground, and experience. */
+static inline void nmmo3_loot_enemy(Nmmo3 *env, int32_t agent, const Nmmo3Body *enemy) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t gold = 1 + enemy->combat / 10;
-    env->ledger.gold_won += gold;
+    env->totals.gold_won += gold;
     nmmo3_earn(env, player, gold);
     player->kills++;
     nmmo3_drop_tool(env, enemy->x, enemy->y, nmmo3_loot_tier(env, enemy->combat));
     if (enemy->combat < player->body.combat || player->body.combat >= env->levels) return;
     player->body.combat++;
-    player->flags[NMMO3_FOUGHT_UP] = 1;
+    player->flags[NMMO3_COMBAT_ROSE] = 1;
     env->game.rewards[agent] += env->reward_combat_level;
 }
 
-/* Where a weapon reaches downwards, nearest first; other directions are this turned. */
+/* Cells in reach of a weapon that is aimed down, nearest first; other directions turn them. Returns their
+ * number. */
 static inline int32_t nmmo3_reach(int32_t held_type, const int8_t (**cells)[2]) {
     static const int8_t bow[NMMO3_REACH][2] = {{0, 1}, {0, 2}, {0, 3}, {0, 4}};
     static const int8_t sword[3][2] = {{0, 1}, {-1, 1}, {1, 1}};
@@ -58,8 +60,8 @@ static inline int32_t nmmo3_reach(int32_t held_type, const int8_t (**cells)[2]) 
     return held_type == NMMO3_SWORD ? 3 : held_type == NMMO3_BOW ? NMMO3_REACH : 1;
 }
 
-/* The first living enemy in reach, sides in the order down, up, right, left; NULL if there is none. The
- * player turns to it. */
+/* The first living enemy in reach, with the directions in the order down, up, right, left; NULL if there is
+ * none. The player turns to it. */
 static inline Nmmo3Body *nmmo3_target(Nmmo3 *env, Nmmo3Player *player) {
     const int8_t (*cells)[2];
     const int32_t count = nmmo3_reach(nmmo3_type_of(player->worn[NMMO3_HAND]), &cells);
@@ -70,7 +72,7 @@ static inline Nmmo3Body *nmmo3_target(Nmmo3 *env, Nmmo3Player *player) {
             const int32_t x = body->x + nmmo3_dx[side] * ahead + (nmmo3_dy[side] != 0) * aside;
             const int32_t y = body->y + nmmo3_dy[side] * ahead + (nmmo3_dx[side] != 0) * aside;
             if (nmmo3_bits(env, NMMO3_ENEMY, x, y, 1) == 0) continue;
-            Nmmo3Body *enemy = nmmo3_body(env, env->who[nmmo3_tile(env, x, y)]);
+            Nmmo3Body *enemy = nmmo3_body(env, env->occupants[nmmo3_tile(env, x, y)]);
             if (enemy->hp == 0) continue;
             body->facing = (uint8_t)side;
             return enemy;
@@ -86,7 +88,7 @@ static inline void nmmo3_attack(Nmmo3 *env, int32_t agent) {
     player->body.animation = held == NMMO3_SWORD ? NMMO3_SLASHES
                              : held == NMMO3_BOW ? NMMO3_SHOOTS
                                                  : NMMO3_HITS;
-    if (enemy != NULL && nmmo3_strike(&player->body, enemy)) nmmo3_reap(env, agent, enemy);
+    if (enemy != NULL && nmmo3_strike(&player->body, enemy)) nmmo3_loot_enemy(env, agent, enemy);
 }
 
 #endif

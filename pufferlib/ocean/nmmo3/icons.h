@@ -11,7 +11,7 @@ enum { NMMO3_SIDE = 32 };
 #define NMMO3_WOODY 0x8A5A2Bu
 #define NMMO3_GOLD  0xF2C84Bu
 
-/* By element; the first is for who has none. */
+/* By element; the first is for none. */
 static const uint32_t nmmo3_element_colours[] = {0x9AA5ABu, 0x9C6B3Cu, 0xF0603Au, 0xBFE3F2u, 0x3F8CE8u};
 
 /* By season. */
@@ -20,7 +20,7 @@ static const uint32_t nmmo3_tuft_colours[] = {0x4A8841u, 0x7C9638u, 0x9C6733u, 0
 static const uint32_t nmmo3_water_colours[] = {0x2F6FB5u, 0x2E7FC2u, 0x35648Fu, 0x7FB2D2u};
 
 /* A number that looks random and is the same for the same place. */
-static inline uint32_t nmmo3_grain(int32_t x, int32_t y) {
+static inline uint32_t nmmo3_hash(int32_t x, int32_t y) {
     uint32_t hash = (uint32_t)x * 374761393u + (uint32_t)y * 668265263u;
     hash = (hash ^ (hash >> 13)) * 1274126177u;
     return hash ^ (hash >> 16);
@@ -176,7 +176,7 @@ static inline void nmmo3_draw_weapon(PufferCanvas *canvas, int32_t x, int32_t y,
     }
 }
 
-/* Feet under the one who goes, further apart under the one who runs. */
+/* Feet, further apart for walking and furthest for running. */
 static inline void nmmo3_draw_feet(PufferCanvas *canvas, int32_t x, int32_t y, const Nmmo3Body *body) {
     const int32_t apart = body->animation == NMMO3_RUNS ? 9 : body->animation == NMMO3_MOVES ? 7 : 5;
     draw_rectangle(canvas, x - apart - 2, y + 8, 5, 5, DRAW_NIGHT);

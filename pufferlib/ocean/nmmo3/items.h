@@ -34,23 +34,23 @@ static inline void nmmo3_put_item(Nmmo3 *env, int32_t tile, int32_t item) {
     codes[NMMO3_ITEM_TIER] = (uint8_t)nmmo3_tier_of(item);
 }
 
-/* Let grow what is due, which takes the place of a tool; then take away tools, unless another has come to
- * lie there since. */
-static inline void nmmo3_tend_ground(Nmmo3 *env) {
+/* Put back the resources that are due, in place of any tool there; then remove the tools that are due, unless
+ * another has been dropped there since. */
+static inline void nmmo3_update_items(Nmmo3 *env) {
     const Nmmo3Event *event;
     while ((event = nmmo3_pop_due(&env->growth, env->tick)) != NULL) {
-        env->ledger.tools_gone += nmmo3_item_at(env, event->tile) != 0;
+        env->totals.tools_gone += nmmo3_item_at(env, event->tile) != 0;
         nmmo3_put_item(env, event->tile, event->item);
     }
     while ((event = nmmo3_pop_due(&env->drops, env->tick)) != NULL) {
         if (nmmo3_codes(env, event->tile)[NMMO3_ITEM_TYPE] != NMMO3_TOOL) continue;
         if (env->clocks[event->tile] != (uint8_t)env->tick) continue;
-        env->ledger.tools_gone++;
+        env->totals.tools_gone++;
         nmmo3_put_item(env, event->tile, 0);
     }
 }
 
-/* Let a tool fall at (x, y), or beside it where something lies there already; with no room there is none. */
+/* Drop a tool at (x, y), or beside it if an item lies there already; without room for it there is none. */
 static inline void nmmo3_drop_tool(Nmmo3 *env, int32_t x, int32_t y, int32_t tier) {
     static const int8_t around[9][2] = {{0, 0}, {-1, -1}, {0, -1}, {1, -1}, {-1, 0},
                                         {1, 0}, {-1, 1},  {0, 1},  {1, 1}};
@@ -62,7 +62,7 @@ static inline void nmmo3_drop_tool(Nmmo3 *env, int32_t x, int32_t y, int32_t tie
         nmmo3_put_item(env, tile, tool);
         env->clocks[tile] = (uint8_t)due;
         nmmo3_push(&env->drops, due, tile, tool);
-        env->ledger.tools_dropped++;
+        env->totals.tools_dropped++;
         return;
     }
 }
@@ -77,7 +77,7 @@ static inline int32_t nmmo3_empty_slot(const Nmmo3Player *player) {
     return -1;
 }
 
-/* What is made of the raw materials when they are harvested. */
+/* The item that harvesting `item` gives. */
 static inline int32_t nmmo3_product(Nmmo3 *env, int32_t item) {
     const int32_t type = nmmo3_type_of(item), tier = nmmo3_tier_of(item);
     if (type == NMMO3_ORE) return nmmo3_item(NMMO3_HELM + puffer_random_below(&env->game.rng, 3), tier);
@@ -90,11 +90,11 @@ static inline void nmmo3_learn_profession(Nmmo3 *env, int32_t agent, int32_t tie
     Nmmo3Player *player = &env->players[agent];
     if (player->profession >= nmmo3_lesser(env->levels, nmmo3_level_of_tier(tier))) return;
     player->profession++;
-    player->flags[NMMO3_WORKED_UP] = 1;
+    player->flags[NMMO3_PROFESSION_ROSE] = 1;
     env->game.rewards[agent] += env->reward_profession_level;
 }
 
-/* Take what lies under a player. All but tools needs a tool in the hand, at least of its tier. */
+/* Pick up the item under a player. All but tools need a tool in the hand, of their tier or higher. */
 static inline void nmmo3_pick_up(Nmmo3 *env, int32_t agent) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t tile = nmmo3_tile(env, player->body.x, player->body.y), item = nmmo3_item_at(env, tile);
@@ -103,7 +103,7 @@ static inline void nmmo3_pick_up(Nmmo3 *env, int32_t agent) {
     if (slot < 0) return;
     if (nmmo3_type_of(item) == NMMO3_TOOL) {
         player->bag[slot] = (uint8_t)item;
-        env->ledger.tools_taken++;
+        env->totals.tools_taken++;
     } else {
         const int32_t held = player->worn[NMMO3_HAND];
         if (nmmo3_type_of(held) != NMMO3_TOOL || nmmo3_tier_of(held) < tier) return;
@@ -111,7 +111,7 @@ static inline void nmmo3_pick_up(Nmmo3 *env, int32_t agent) {
         nmmo3_push(&env->growth, env->tick + (uint32_t)env->item_respawn_ticks, tile, item);
         nmmo3_learn_profession(env, agent, tier);
     }
-    env->ledger.items_taken++;
+    env->totals.items_taken++;
     nmmo3_put_item(env, tile, 0);
 }
 
@@ -122,7 +122,7 @@ static inline int32_t nmmo3_place_of(int32_t type) {
     return type <= NMMO3_TOOL ? NMMO3_HAND : NMMO3_NECK;
 }
 
-/* What it adds to attack: 24 for a sword of the first tier, twice as much for each more; a bow is half a tier
+/* Attack of an item: 24 for a sword of the first tier, twice as much for each tier more; a bow is half a tier
  * behind. */
 static inline int32_t nmmo3_attack_of(int32_t item) {
     static const int16_t bows[NMMO3_MAX_TIERS + 1] = {0, 17, 34, 68, 136, 272};
@@ -136,7 +136,7 @@ static inline int32_t nmmo3_defence_of(int32_t item) {
     return type >= NMMO3_HELM && type <= NMMO3_LEGS ? nmmo3_level_of_tier(nmmo3_tier_of(item)) : 0;
 }
 
-/* Put on (sign 1) or take off (sign -1) what is in a slot. */
+/* Put on (sign 1) or take off (sign -1) the item of a slot. */
 static inline void nmmo3_wear(Nmmo3 *env, int32_t agent, int32_t slot, int32_t sign) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t item = player->bag[slot], type = nmmo3_type_of(item), place = nmmo3_place_of(type);
@@ -150,7 +150,7 @@ static inline void nmmo3_wear(Nmmo3 *env, int32_t agent, int32_t slot, int32_t s
         player->body.element = sign > 0 ? (uint8_t)(NMMO3_EARTH + type - NMMO3_GEM) : NMMO3_NEUTRAL;
     }
     if (attack > 0) player->flags[sign > 0 ? NMMO3_ARMED : NMMO3_DISARMED] = 1;
-    if (defence > 0) player->flags[sign > 0 ? NMMO3_ARMOURED : NMMO3_BARED] = 1;
+    if (defence > 0) player->flags[sign > 0 ? NMMO3_ARMOURED : NMMO3_UNARMOURED] = 1;
     if (attack > 0 || defence > 0) env->game.rewards[agent] += (float)sign * reward;
     if (type == NMMO3_TOOL) env->game.rewards[agent] += (float)sign * env->reward_tool;
 }
@@ -164,7 +164,7 @@ static inline void nmmo3_use(Nmmo3 *env, int32_t agent, int32_t slot) {
         const int32_t hp = player->body.hp + 50 + 10 * nmmo3_tier_of(item);
         player->body.hp = (uint8_t)nmmo3_lesser(hp, NMMO3_MAX_HP);
         player->bag[slot] = 0;
-        env->ledger.items_used++;
+        env->totals.items_used++;
     } else if (player->body.in_combat == 0) {
         if (player->is_worn[slot]) {
             nmmo3_wear(env, agent, slot, -1);

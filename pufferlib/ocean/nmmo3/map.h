@@ -1,4 +1,4 @@
-/* Neural MMO 3: the map's memory, and who stands where. */
+/* Neural MMO 3: memory of the map, and its occupants. */
 #ifndef NMMO3_MAP_H
 #define NMMO3_MAP_H
 
@@ -30,8 +30,8 @@ static inline int32_t nmmo3_gems(const Nmmo3 *env) {
     return nmmo3_count(env, env->num_gems, 512);
 }
 
-/* Of these no more can wait at a time: every place where something grows waits once; and an enemy, which is
- * away for enemy_respawn_ticks, drops one tool each time. */
+/* Capacities of the queues: every tile with a resource has one event at most, and an enemy, which is away for
+ * enemy_respawn_ticks, drops one tool each time. */
 static inline int32_t nmmo3_growth_capacity(const Nmmo3 *env) {
     return 2 * nmmo3_resources(env) + 2 * nmmo3_weapons(env) + 4 * nmmo3_gems(env);
 }
@@ -59,7 +59,7 @@ static inline size_t nmmo3_lay_out(Nmmo3 *env) {
     env->enemies = nmmo3_part(env, &end, (size_t)env->enemy_count * sizeof(Nmmo3Enemy));
     env->growth.events = nmmo3_part(env, &end, (size_t)env->growth.capacity * sizeof(Nmmo3Event));
     env->drops.events = nmmo3_part(env, &end, (size_t)env->drops.capacity * sizeof(Nmmo3Event));
-    env->who = nmmo3_part(env, &end, area * sizeof(uint16_t));
+    env->occupants = nmmo3_part(env, &end, area * sizeof(uint16_t));
     env->codes = nmmo3_part(env, &end, area * NMMO3_CODES);
     env->clocks = nmmo3_part(env, &end, area);
     for (int32_t kind = NMMO3_PLAYER; kind <= NMMO3_ENEMY; kind++) {
@@ -73,7 +73,7 @@ static inline size_t nmmo3_bytes(const void *game) {
     return nmmo3_lay_out(&copy);
 }
 
-/* ---- Who stands where ------------------------------------------------------------------------------ */
+/* ---- Occupants ------------------------------------------------------------------------------------- */
 
 /* The bits of up to 25 tiles in a row, from (x, y) to the right, the first lowest. */
 static inline uint32_t nmmo3_bits(const Nmmo3 *env, int32_t kind, int32_t x, int32_t y, int32_t count) {
@@ -92,40 +92,40 @@ static inline bool nmmo3_is_walkable(const Nmmo3 *env, int32_t tile) {
 }
 
 static inline bool nmmo3_is_open(const Nmmo3 *env, int32_t tile) {
-    return env->who[tile] == 0 && nmmo3_is_walkable(env, tile);
+    return env->occupants[tile] == 0 && nmmo3_is_walkable(env, tile);
 }
 
-static inline Nmmo3Body *nmmo3_body(const Nmmo3 *env, int32_t who) {
-    return who <= env->num_players ? &env->players[who - 1].body
-                                   : &env->enemies[who - 1 - env->num_players].body;
+static inline Nmmo3Body *nmmo3_body(const Nmmo3 *env, int32_t occupant) {
+    return occupant <= env->num_players ? &env->players[occupant - 1].body
+                                        : &env->enemies[occupant - 1 - env->num_players].body;
 }
 
-/* Put a body that stands nowhere onto an open tile; nmmo3_show makes it visible. */
-static inline void nmmo3_place(Nmmo3 *env, Nmmo3Body *body, int32_t who, int32_t x, int32_t y) {
+/* Put a body that is not on the map onto an open tile; nmmo3_write_body makes it visible. */
+static inline void nmmo3_place_body(Nmmo3 *env, Nmmo3Body *body, int32_t occupant, int32_t x, int32_t y) {
     body->x = (uint16_t)x;
     body->y = (uint16_t)y;
     body->shown[0] = NMMO3_NOBODY;
-    env->who[nmmo3_tile(env, x, y)] = (uint16_t)who;
+    env->occupants[nmmo3_tile(env, x, y)] = (uint16_t)occupant;
     nmmo3_flip_bit(env, body);
 }
 
-/* Take a body off the map, and its codes with it. Returns who it was. */
-static inline int32_t nmmo3_lift(Nmmo3 *env, const Nmmo3Body *body) {
+/* Take a body and its codes off the map. Returns the occupant that it was. */
+static inline int32_t nmmo3_remove_body(Nmmo3 *env, const Nmmo3Body *body) {
     const int32_t tile = nmmo3_tile(env, body->x, body->y);
-    const int32_t who = env->who[tile];
-    env->who[tile] = 0;
+    const int32_t occupant = env->occupants[tile];
+    env->occupants[tile] = 0;
     nmmo3_flip_bit(env, body);
     memset(nmmo3_codes(env, tile) + NMMO3_KIND, 0, NMMO3_BODY_CODES);
-    return who;
+    return occupant;
 }
 
 static inline void nmmo3_move_to(Nmmo3 *env, Nmmo3Body *body, int32_t x, int32_t y) {
-    const int32_t who = nmmo3_lift(env, body);
-    nmmo3_place(env, body, who, x, y);
+    const int32_t occupant = nmmo3_remove_body(env, body);
+    nmmo3_place_body(env, body, occupant, x, y);
 }
 
-/* Write what has changed about a body into its tile. */
-static inline void nmmo3_show(Nmmo3 *env, Nmmo3Body *body) {
+/* Write the codes of a body into its tile, if they have changed. */
+static inline void nmmo3_write_body(Nmmo3 *env, Nmmo3Body *body) {
     const uint8_t codes[NMMO3_BODY_CODES] = {
         body->kind, body->element, body->combat, body->hp / 20, body->animation, body->facing,
     };
@@ -144,12 +144,12 @@ static inline int32_t nmmo3_open_grass(Nmmo3 *env) {
         const int32_t x = NMMO3_BORDER_X + puffer_random_below(&env->game.rng, inner_width);
         const int32_t y = NMMO3_BORDER_Y + puffer_random_below(&env->game.rng, inner_height);
         tile = nmmo3_tile(env, x, y);
-        if (env->who[tile] == 0 && nmmo3_codes(env, tile)[NMMO3_TERRAIN] == NMMO3_GRASS) return tile;
+        if (env->occupants[tile] == 0 && nmmo3_codes(env, tile)[NMMO3_TERRAIN] == NMMO3_GRASS) return tile;
     }
     const int32_t area = env->width * env->height;
     do {
         tile = tile + 1 < area ? tile + 1 : 0;
-    } while (env->who[tile] != 0 || nmmo3_codes(env, tile)[NMMO3_TERRAIN] != NMMO3_GRASS);
+    } while (env->occupants[tile] != 0 || nmmo3_codes(env, tile)[NMMO3_TERRAIN] != NMMO3_GRASS);
     return tile;
 }
 

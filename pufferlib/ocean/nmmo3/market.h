@@ -4,22 +4,22 @@
 
 #include "items.h"
 
-static inline Nmmo3Shelf *nmmo3_shelf(Nmmo3 *env, int32_t type, int32_t tier) {
-    return &env->market[(tier - 1) * NMMO3_KEPT + type - 1];
+static inline Nmmo3Offers *nmmo3_offers_of(Nmmo3 *env, int32_t type, int32_t tier) {
+    return &env->market[(tier - 1) * NMMO3_BAG_TYPES + type - 1];
 }
 
-/* What does not fit a purse is lost. */
+/* Give a player gold; beyond NMMO3_MAX_GOLD it is lost. */
 static inline void nmmo3_earn(Nmmo3 *env, Nmmo3Player *player, int32_t gold) {
     const int32_t kept = nmmo3_lesser(gold, NMMO3_MAX_GOLD - player->gold);
     player->gold += (uint8_t)kept;
-    env->ledger.gold_lost += gold - kept;
+    env->totals.gold_lost += gold - kept;
 }
 
-/* Pay the seller of an offer, if that is still in the life in which it made it. */
+/* Pay the seller of an offer, unless it has died since. */
 static inline void nmmo3_pay(Nmmo3 *env, const Nmmo3Offer *offer) {
     Nmmo3Player *seller = &env->players[offer->seller];
     if (seller->life != offer->life) {
-        env->ledger.gold_lost += offer->price;
+        env->totals.gold_lost += offer->price;
         return;
     }
     nmmo3_earn(env, seller, offer->price);
@@ -31,7 +31,7 @@ static inline void nmmo3_pay(Nmmo3 *env, const Nmmo3Offer *offer) {
 /* Buy the newest offer of an item, if there is one, the gold, and room for it. */
 static inline void nmmo3_buy(Nmmo3 *env, int32_t agent, int32_t type, int32_t tier) {
     Nmmo3Player *player = &env->players[agent];
-    Nmmo3Shelf *shelf = nmmo3_shelf(env, type, tier);
+    Nmmo3Offers *shelf = nmmo3_offers_of(env, type, tier);
     const int32_t slot = nmmo3_empty_slot(player);
     if (shelf->count == 0 || slot < 0) return;
     const Nmmo3Offer offer = shelf->offers[shelf->count - 1];
@@ -45,19 +45,19 @@ static inline void nmmo3_buy(Nmmo3 *env, int32_t agent, int32_t type, int32_t ti
     nmmo3_pay(env, &offer);
 }
 
-/* Offer what is in a slot, unless it is worn or the shelf is full. */
+/* Offer the item of a slot, unless it is worn or there are NMMO3_OFFERS already. */
 static inline void nmmo3_offer(Nmmo3 *env, int32_t agent, int32_t slot, int32_t price) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t item = player->bag[slot];
     if (item == 0 || player->is_worn[slot]) return;
-    Nmmo3Shelf *shelf = nmmo3_shelf(env, nmmo3_type_of(item), nmmo3_tier_of(item));
+    Nmmo3Offers *shelf = nmmo3_offers_of(env, nmmo3_type_of(item), nmmo3_tier_of(item));
     if (shelf->count == NMMO3_OFFERS) return;
     shelf->offers[shelf->count++] =
         (Nmmo3Offer){.seller = (uint16_t)agent, .life = player->life, .price = (uint8_t)price};
     player->bag[slot] = 0;
 }
 
-/* A key, 1 to 12, of a player who is at the market: two keys buy (tier, type), two sell (slot, price). */
+/* Handle a key, 1 to 12, of a player at the market: two keys buy (tier, type), two sell (slot, price). */
 static inline void nmmo3_trade(Nmmo3 *env, int32_t agent, int32_t key) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t mode = player->mode;
@@ -66,7 +66,7 @@ static inline void nmmo3_trade(Nmmo3 *env, int32_t agent, int32_t key) {
     if (mode == NMMO3_BUY_TIER && key <= env->tiers) {
         player->market_tier = (uint8_t)key;
         player->mode = NMMO3_BUY_TYPE;
-    } else if (mode == NMMO3_BUY_TYPE && key <= NMMO3_KEPT) {
+    } else if (mode == NMMO3_BUY_TYPE && key <= NMMO3_BAG_TYPES) {
         nmmo3_buy(env, agent, key, player->market_tier);
     } else if (mode == NMMO3_SELL_SLOT && player->bag[key - 1] != 0) {
         player->sell_slot = (uint8_t)(key - 1);

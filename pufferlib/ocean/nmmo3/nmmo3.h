@@ -112,8 +112,8 @@ static inline const char *nmmo3_spec(const Nmmo3 *env, PufferSpec *spec) {
 
 /* ---- Lives ------------------------------------------------------------------------------------------ */
 
-/* Begin a life in a safe place. The player stands nowhere. */
-static inline void nmmo3_be_born(Nmmo3 *env, int32_t agent) {
+/* Begin a life of a player that is not on the map, in a safe place. */
+static inline void nmmo3_spawn_player(Nmmo3 *env, int32_t agent) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t tile = nmmo3_safe_grass(env);
     *player = (Nmmo3Player){
@@ -122,16 +122,16 @@ static inline void nmmo3_be_born(Nmmo3 *env, int32_t agent) {
         .best = 1,
         .life = (uint16_t)(player->life + 1),
     };
-    nmmo3_place(env, &player->body, agent + 1, tile % env->width, tile / env->width);
-    nmmo3_show(env, &player->body);
+    nmmo3_place_body(env, &player->body, agent + 1, tile % env->width, tile / env->width);
+    nmmo3_write_body(env, &player->body);
 }
 
-/* What a player had is lost with its life. */
-static inline void nmmo3_bury(Nmmo3 *env, int32_t agent) {
+/* Take a player off the map; its gold and items are lost. */
+static inline void nmmo3_despawn_player(Nmmo3 *env, int32_t agent) {
     const Nmmo3Player *player = &env->players[agent];
-    env->ledger.gold_lost += player->gold;
-    for (int32_t slot = 0; slot < NMMO3_SLOTS; slot++) env->ledger.items_lost += player->bag[slot] != 0;
-    nmmo3_lift(env, &player->body);
+    env->totals.gold_lost += player->gold;
+    for (int32_t slot = 0; slot < NMMO3_SLOTS; slot++) env->totals.items_lost += player->bag[slot] != 0;
+    nmmo3_remove_body(env, &player->body);
 }
 
 static inline void nmmo3_report(Nmmo3 *env, const Nmmo3Player *player) {
@@ -145,8 +145,8 @@ static inline void nmmo3_report(Nmmo3 *env, const Nmmo3Player *player) {
     env->trades = (float)player->trades;
 }
 
-/* How a life goes on after this step. */
-static inline PufferOutcome nmmo3_judge(Nmmo3 *env, int32_t agent) {
+/* Count the step of a life, reward death, and return its outcome. */
+static inline PufferOutcome nmmo3_update_life(Nmmo3 *env, int32_t agent) {
     Nmmo3Player *player = &env->players[agent];
     const uint8_t lower = player->body.combat < player->profession ? player->body.combat : player->profession;
     player->steps++;
@@ -166,21 +166,21 @@ static inline PufferOutcome nmmo3_judge(Nmmo3 *env, int32_t agent) {
 static inline void nmmo3_end_lives(Nmmo3 *env) {
     for (int32_t agent = 0; agent < env->num_players; agent++) {
         Nmmo3Player *player = &env->players[agent];
-        const PufferOutcome outcome = nmmo3_judge(env, agent);
+        const PufferOutcome outcome = nmmo3_update_life(env, agent);
         if (outcome == PUFFER_RUNNING) continue;
         nmmo3_report(env, player);
         nmmo3_observe(env, agent);
         PUFFER_END_AGENT(env, nmmo3_metrics, agent, outcome, player->episode_return, (float)player->steps);
-        nmmo3_bury(env, agent);
-        nmmo3_be_born(env, agent);
+        nmmo3_despawn_player(env, agent);
+        nmmo3_spawn_player(env, agent);
         player->flags[NMMO3_DIED] = outcome == PUFFER_TERMINATED;
     }
 }
 
 /* ---- A step --------------------------------------------------------------------------------------- */
 
-/* Go up to `tiles` tiles, as far as the way is open, and pick up what lies there. */
-static inline void nmmo3_go(Nmmo3 *env, int32_t agent, int32_t direction, int32_t tiles) {
+/* Walk up to `tiles` open tiles, and pick up the item on each. */
+static inline void nmmo3_walk(Nmmo3 *env, int32_t agent, int32_t direction, int32_t tiles) {
     Nmmo3Body *body = &env->players[agent].body;
     body->facing = (uint8_t)direction;
     for (int32_t i = 0; i < tiles; i++) {
@@ -192,7 +192,7 @@ static inline void nmmo3_go(Nmmo3 *env, int32_t agent, int32_t direction, int32_
     }
 }
 
-static inline void nmmo3_do(Nmmo3 *env, int32_t agent, int32_t action) {
+static inline void nmmo3_act(Nmmo3 *env, int32_t agent, int32_t action) {
     Nmmo3Player *player = &env->players[agent];
     const int32_t key = action >= NMMO3_KEY_1 && action < NMMO3_BUY ? action - NMMO3_KEY_1 + 1 : 0;
     if (key > 0 && player->mode != NMMO3_PLAYING) {
@@ -203,9 +203,9 @@ static inline void nmmo3_do(Nmmo3 *env, int32_t agent, int32_t action) {
     if (key > 0) {
         nmmo3_use(env, agent, key - 1);
     } else if (action >= 0 && action < NMMO3_STAY) {
-        nmmo3_go(env, agent, action, 1);
+        nmmo3_walk(env, agent, action, 1);
     } else if (action >= NMMO3_RUN && action < NMMO3_ACTIONS) {
-        nmmo3_go(env, agent, action - NMMO3_RUN, 2);
+        nmmo3_walk(env, agent, action - NMMO3_RUN, 2);
     } else if (action == NMMO3_ATTACK) {
         nmmo3_attack(env, agent);
     } else if (action == NMMO3_BUY || action == NMMO3_SELL) {
@@ -213,7 +213,7 @@ static inline void nmmo3_do(Nmmo3 *env, int32_t agent, int32_t action) {
     }
 }
 
-static inline void nmmo3_play(Nmmo3 *env, int32_t agent) {
+static inline void nmmo3_step_player(Nmmo3 *env, int32_t agent) {
     Nmmo3Body *body = &env->players[agent].body;
     body->animation = NMMO3_IDLE;
     body->hp += body->hp < NMMO3_MAX_HP;
@@ -222,14 +222,15 @@ static inline void nmmo3_play(Nmmo3 *env, int32_t agent) {
         const int32_t tile = nmmo3_safe_grass(env);
         nmmo3_move_to(env, body, tile % env->width, tile / env->width);
     }
-    nmmo3_do(env, agent, ((const int32_t *)env->game.actions)[agent]);
+    nmmo3_act(env, agent, ((const int32_t *)env->game.actions)[agent]);
 }
 
-static inline void nmmo3_show_all(Nmmo3 *env) {
+static inline void nmmo3_write_bodies(Nmmo3 *env) {
     for (int32_t i = 0; i < env->enemy_count; i++) {
-        if (!env->enemies[i].is_gone) nmmo3_show(env, &env->enemies[i].body);
+        if (!env->enemies[i].is_gone) nmmo3_write_body(env, &env->enemies[i].body);
     }
-    for (int32_t agent = 0; agent < env->num_players; agent++) nmmo3_show(env, &env->players[agent].body);
+    for (int32_t agent = 0; agent < env->num_players; agent++)
+        nmmo3_write_body(env, &env->players[agent].body);
 }
 
 static inline void nmmo3_observe_all(Nmmo3 *env) {
@@ -246,22 +247,22 @@ static inline void nmmo3_reset(Nmmo3 *env) {
         env->teleport_chance < 1 ? (uint32_t)(env->teleport_chance * 4294967296.0) : UINT32_MAX;
     env->stale_scale = 255 / (float)env->patience;
     env->growth.first = env->growth.count = env->drops.first = env->drops.count = 0;
-    env->ledger = (Nmmo3Ledger){0};
+    env->totals = (Nmmo3Totals){0};
     memset(env->market, 0, sizeof env->market);
     memset(env->players, 0, (size_t)env->num_players * sizeof(Nmmo3Player));
     nmmo3_make_terrain(env);
     for (int32_t i = 0; i < env->enemy_count; i++) nmmo3_create_enemy(env, i);
-    for (int32_t agent = 0; agent < env->num_players; agent++) nmmo3_be_born(env, agent);
-    nmmo3_show_all(env);
+    for (int32_t agent = 0; agent < env->num_players; agent++) nmmo3_spawn_player(env, agent);
+    nmmo3_write_bodies(env);
     nmmo3_observe_all(env);
 }
 
 static inline PufferOutcome nmmo3_step(Nmmo3 *env) {
     env->tick++;
-    nmmo3_tend_ground(env);
-    for (int32_t agent = 0; agent < env->num_players; agent++) nmmo3_play(env, agent);
-    for (int32_t i = 0; i < env->enemy_count; i++) nmmo3_think(env, i);
-    nmmo3_show_all(env);
+    nmmo3_update_items(env);
+    for (int32_t agent = 0; agent < env->num_players; agent++) nmmo3_step_player(env, agent);
+    for (int32_t i = 0; i < env->enemy_count; i++) nmmo3_step_enemy(env, i);
+    nmmo3_write_bodies(env);
     nmmo3_end_lives(env);
     nmmo3_observe_all(env);
     return PUFFER_RUNNING;

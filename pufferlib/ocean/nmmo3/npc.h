@@ -1,26 +1,26 @@
-/* Neural MMO 3: enemies, who go for the nearest player in sight, or stray around their home. */
+/* Neural MMO 3: enemies chase the nearest player in sight, or wander around their home. */
 #ifndef NMMO3_NPC_H
 #define NMMO3_NPC_H
 
 #include "combat.h"
 
 /* The living player nearest in steps that is within NMMO3_REACH tiles in x and y; NULL if there is none. */
-static inline Nmmo3Body *nmmo3_prey(const Nmmo3 *env, const Nmmo3Body *enemy) {
+static inline Nmmo3Body *nmmo3_nearest_player(const Nmmo3 *env, const Nmmo3Body *enemy) {
     const int32_t left = enemy->x - NMMO3_REACH, side = 2 * NMMO3_REACH + 1;
-    Nmmo3Body *prey = NULL;
+    Nmmo3Body *target = NULL;
     int32_t nearest = 2 * side;
     for (int32_t y = enemy->y - NMMO3_REACH; y <= enemy->y + NMMO3_REACH; y++) {
         uint32_t bits = nmmo3_bits(env, NMMO3_PLAYER, left, y, side);
         for (; bits != 0; bits &= bits - 1) {
             const int32_t x = left + __builtin_ctz(bits);
             const int32_t distance = nmmo3_distance(x, enemy->x) + nmmo3_distance(y, enemy->y);
-            Nmmo3Body *player = nmmo3_body(env, env->who[nmmo3_tile(env, x, y)]);
+            Nmmo3Body *player = nmmo3_body(env, env->occupants[nmmo3_tile(env, x, y)]);
             if (distance >= nearest || player->hp == 0) continue;
             nearest = distance;
-            prey = player;
+            target = player;
         }
     }
-    return prey;
+    return target;
 }
 
 static inline void nmmo3_walk_enemy(Nmmo3 *env, Nmmo3Body *body, int32_t direction) {
@@ -37,22 +37,22 @@ static inline int32_t nmmo3_heading(const Nmmo3Body *from, const Nmmo3Body *to, 
     return to->y > from->y ? NMMO3_DOWN : NMMO3_UP;
 }
 
-/* Beside a player strike, else approach along the longer axis. Those that shoot do so along rows and columns,
- * and approach along the shorter axis to come into one. */
-static inline void nmmo3_hunt(Nmmo3 *env, Nmmo3Enemy *enemy, Nmmo3Body *prey) {
+/* Strike a player next to the enemy, else approach along the longer axis. Ranged enemies shoot along rows and
+ * columns, and approach along the shorter axis to come into one. */
+static inline void nmmo3_chase(Nmmo3 *env, Nmmo3Enemy *enemy, Nmmo3Body *target) {
     Nmmo3Body *body = &enemy->body;
-    const int32_t wide = nmmo3_distance(prey->x, body->x), high = nmmo3_distance(prey->y, body->y);
+    const int32_t wide = nmmo3_distance(target->x, body->x), high = nmmo3_distance(target->y, body->y);
     const bool is_wide = wide > high;
     if (enemy->is_ranged ? wide == 0 || high == 0 : wide + high == 1) {
-        body->facing = (uint8_t)nmmo3_heading(body, prey, is_wide);
+        body->facing = (uint8_t)nmmo3_heading(body, target, is_wide);
         body->animation = enemy->is_ranged ? NMMO3_SHOOTS : NMMO3_SLASHES;
-        nmmo3_strike(body, prey);
+        nmmo3_strike(body, target);
     } else {
-        nmmo3_walk_enemy(env, body, nmmo3_heading(body, prey, is_wide != enemy->is_ranged));
+        nmmo3_walk_enemy(env, body, nmmo3_heading(body, target, is_wide != enemy->is_ranged));
     }
 }
 
-/* A step in any direction that leads to within NMMO3_WANDER of its home, or at least not farther away. */
+/* Walk in `direction` if that leads to within NMMO3_WANDER of its home, or at least not farther away. */
 static inline void nmmo3_wander(Nmmo3 *env, Nmmo3Enemy *enemy, int32_t direction) {
     Nmmo3Body *body = &enemy->body;
     const int32_t wide = nmmo3_distance(body->x, enemy->home_x),
@@ -63,15 +63,15 @@ static inline void nmmo3_wander(Nmmo3 *env, Nmmo3Enemy *enemy, int32_t direction
     nmmo3_walk_enemy(env, body, direction);
 }
 
-/* Stand at home, whole. */
-static inline void nmmo3_settle(Nmmo3 *env, int32_t index) {
+/* Put an enemy at its home with full hp. */
+static inline void nmmo3_spawn_enemy(Nmmo3 *env, int32_t index) {
     Nmmo3Enemy *enemy = &env->enemies[index];
     enemy->is_gone = false;
     enemy->body.hp = NMMO3_MAX_HP;
     enemy->body.in_combat = 0;
     enemy->body.facing = NMMO3_DOWN;
     enemy->body.animation = NMMO3_IDLE;
-    nmmo3_place(env, &enemy->body, env->num_players + 1 + index, enemy->home_x, enemy->home_y);
+    nmmo3_place_body(env, &enemy->body, env->num_players + 1 + index, enemy->home_x, enemy->home_y);
 }
 
 /* A new enemy. Its level is half as often above n + 8 as above n; one in eight is of level 1 in any case. */
@@ -90,26 +90,26 @@ static inline void nmmo3_create_enemy(Nmmo3 *env, int32_t index) {
         .home_y = (uint16_t)(tile / env->width),
         .is_ranged = is_ranged,
     };
-    nmmo3_settle(env, index);
+    nmmo3_spawn_enemy(env, index);
 }
 
-/* The dead lie for a tick, are gone for enemy_respawn_ticks, and come home as soon as nobody stands there. */
-static inline void nmmo3_rest(Nmmo3 *env, int32_t index) {
+/* A dead enemy lies for a tick, is gone for enemy_respawn_ticks, and respawns once its home is open. */
+static inline void nmmo3_update_dead_enemy(Nmmo3 *env, int32_t index) {
     Nmmo3Enemy *enemy = &env->enemies[index];
     if (enemy->is_gone) {
         if (enemy->back_in > 0) enemy->back_in--;
         const bool is_free = nmmo3_is_open(env, nmmo3_tile(env, enemy->home_x, enemy->home_y));
-        if (enemy->back_in == 0 && is_free) nmmo3_settle(env, index);
+        if (enemy->back_in == 0 && is_free) nmmo3_spawn_enemy(env, index);
     } else if (enemy->body.animation != NMMO3_DIES) {
         enemy->body.animation = NMMO3_DIES;
     } else {
-        nmmo3_lift(env, &enemy->body);
+        nmmo3_remove_body(env, &enemy->body);
         enemy->is_gone = true;
         enemy->back_in = env->enemy_respawn_ticks;
     }
 }
 
-/* A teleported enemy is at home where it comes to. */
+/* Move an enemy and its home to a random tile. */
 static inline void nmmo3_teleport_enemy(Nmmo3 *env, Nmmo3Enemy *enemy) {
     const int32_t tile = nmmo3_open_grass(env);
     enemy->home_x = (uint16_t)(tile % env->width);
@@ -117,11 +117,11 @@ static inline void nmmo3_teleport_enemy(Nmmo3 *env, Nmmo3Enemy *enemy) {
     nmmo3_move_to(env, &enemy->body, enemy->home_x, enemy->home_y);
 }
 
-static inline void nmmo3_think(Nmmo3 *env, int32_t index) {
+static inline void nmmo3_step_enemy(Nmmo3 *env, int32_t index) {
     Nmmo3Enemy *enemy = &env->enemies[index];
     Nmmo3Body *body = &enemy->body;
     if (body->hp == 0) {
-        nmmo3_rest(env, index);
+        nmmo3_update_dead_enemy(env, index);
         return;
     }
     const uint32_t chance = puffer_random(&env->game.rng);
@@ -129,9 +129,9 @@ static inline void nmmo3_think(Nmmo3 *env, int32_t index) {
     body->hp += body->hp < NMMO3_MAX_HP;
     body->in_combat -= body->in_combat > 0;
     if (chance < env->teleport_limit) nmmo3_teleport_enemy(env, enemy);
-    Nmmo3Body *prey = nmmo3_prey(env, body);
-    if (prey != NULL) {
-        nmmo3_hunt(env, enemy, prey);
+    Nmmo3Body *target = nmmo3_nearest_player(env, body);
+    if (target != NULL) {
+        nmmo3_chase(env, enemy, target);
     } else {
         nmmo3_wander(env, enemy, (int32_t)(chance & 3));
     }

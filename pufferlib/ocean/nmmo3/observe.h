@@ -1,11 +1,11 @@
-/* Neural MMO 3: what a player sees. */
+/* Neural MMO 3: observations. */
 #ifndef NMMO3_OBSERVE_H
 #define NMMO3_OBSERVE_H
 
 #include "items.h"
 
-/* Turn the combat levels in a view into how far they are above that of the viewer: half of the difference,
- * at most 4. Only where somebody stands; everywhere else the code is 0. */
+/* Make the combat levels in a view relative to the viewer's: half of the difference, from 0 to 4. Only tiles
+ * with an occupant have a level. */
 static inline void nmmo3_compare_levels(const Nmmo3 *env, const Nmmo3Body *body, uint8_t *view) {
     const int32_t left = body->x - NMMO3_COLUMNS / 2, top = body->y - NMMO3_ROWS / 2;
     for (int32_t row = 0; row < NMMO3_ROWS; row++) {
@@ -30,7 +30,7 @@ static inline void nmmo3_observe_map(const Nmmo3 *env, const Nmmo3Body *body, ui
 }
 
 /* The highest profession level to which the tool in the hand can lead. */
-static inline int32_t nmmo3_goal(const Nmmo3 *env, const Nmmo3Player *player) {
+static inline int32_t nmmo3_profession_limit(const Nmmo3 *env, const Nmmo3Player *player) {
     const int32_t held = player->worn[NMMO3_HAND];
     if (nmmo3_type_of(held) != NMMO3_TOOL) return 0;
     return nmmo3_lesser(env->levels, nmmo3_level_of_tier(nmmo3_tier_of(held)));
@@ -46,7 +46,7 @@ static inline void nmmo3_observe_self(const Nmmo3 *env, const Nmmo3Player *playe
     const uint8_t last[5] = {
         (uint8_t)((float)player->stale * env->stale_scale),
         nmmo3_type_of(player->worn[NMMO3_HAND]) == NMMO3_BOW,
-        (uint8_t)nmmo3_goal(env, player),
+        (uint8_t)nmmo3_profession_limit(env, player),
         (uint8_t)(body->attack / 2),
         (uint8_t)(body->defence / 2),
     };

@@ -1,10 +1,10 @@
-/* Neural MMO 3, drawn: what a player sees (the first, unless the picture is for another), its levels and its
- * bag, a map of everything, and what is what. */
+/* Neural MMO 3, drawn: the view of a player (the first, unless the picture is for another), its levels and
+ * its bag, a map of everything, and a legend. */
 #ifndef NMMO3_RENDER_H
 #define NMMO3_RENDER_H
 
-#include "nmmo3.h"
 #include "icons.h"
+#include "nmmo3.h"
 
 enum {
     NMMO3_VIEW_WIDTH = NMMO3_COLUMNS * NMMO3_SIDE,
@@ -63,15 +63,15 @@ static inline void nmmo3_draw_view(const Nmmo3 *env, PufferCanvas *canvas, const
         const int32_t x = first_x + column, y = first_y + row, tile = nmmo3_tile(env, x, y);
         const int32_t left = column * NMMO3_SIDE, top = row * NMMO3_SIDE;
         const uint8_t *codes = nmmo3_codes(env, tile);
-        nmmo3_draw_land(canvas, left, top, codes, nmmo3_grain(x, y));
+        nmmo3_draw_land(canvas, left, top, codes, nmmo3_hash(x, y));
         nmmo3_draw_edges(env, canvas, left, top, tile);
         nmmo3_draw_item(canvas, left, top, codes[NMMO3_ITEM_TYPE], codes[NMMO3_ITEM_TIER]);
     }
     for (int32_t i = 0; i < NMMO3_ROWS * NMMO3_COLUMNS; i++) {
         const int32_t column = i % NMMO3_COLUMNS, row = i / NMMO3_COLUMNS;
-        const int32_t who = env->who[nmmo3_tile(env, first_x + column, first_y + row)];
-        if (who == 0) continue;
-        const Nmmo3Body *body = nmmo3_body(env, who);
+        const int32_t occupant = env->occupants[nmmo3_tile(env, first_x + column, first_y + row)];
+        if (occupant == 0) continue;
+        const Nmmo3Body *body = nmmo3_body(env, occupant);
         nmmo3_draw_body(canvas, column * NMMO3_SIDE, row * NMMO3_SIDE, body, body == viewer);
     }
 }
@@ -151,7 +151,7 @@ static inline void nmmo3_draw_map(const Nmmo3 *env, PufferCanvas *canvas, const 
     nmmo3_draw_dot(env, canvas, viewer, left, top, 6, DRAW_WHITE);
 }
 
-/* ---- What is what ----------------------------------------------------------------------------------- */
+/* ---- Legend ----------------------------------------------------------------------------------------- */
 
 static inline void nmmo3_draw_key(PufferCanvas *canvas, int32_t place, int32_t top, int32_t type,
                                   const char *name) {

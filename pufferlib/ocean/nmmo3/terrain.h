@@ -1,4 +1,4 @@
-/* Neural MMO 3: the land: hills of gradient noise, seasons by region, and what grows where. */
+/* Neural MMO 3: terrain from gradient noise, seasons by region, and resources. */
 #ifndef NMMO3_TERRAIN_H
 #define NMMO3_TERRAIN_H
 
@@ -55,7 +55,7 @@ static inline float nmmo3_noise_at(const Nmmo3Noise *noise, float x, float y) {
     return upper + down * (lower - upper);
 }
 
-/* Fill `who`, which is free until somebody stands on the map, with noise from 0 to 65,535: waves of 64 tiles,
+/* Fill `occupants`, which is free until the map is populated, with noise from 0 to 65,535: waves of 64 tiles,
  * less on maps narrower than 128, and two octaves more. */
 static inline void nmmo3_fill_with_noise(Nmmo3 *env) {
     const int32_t narrow = nmmo3_lesser(env->width, env->height), area = env->width * env->height;
@@ -72,12 +72,12 @@ static inline void nmmo3_fill_with_noise(Nmmo3 *env) {
             const uint16_t value = (uint16_t)(int32_t)((sum + 2) * 16000);
             low = value < low ? value : low;
             high = value > high ? value : high;
-            env->who[tile] = value;
+            env->occupants[tile] = value;
         }
     }
     const uint32_t range = high > low ? (uint32_t)(high - low) : 1;
     for (int32_t tile = 0; tile < area; tile++) {
-        env->who[tile] = (uint16_t)((uint32_t)(env->who[tile] - low) * 65535u / range);
+        env->occupants[tile] = (uint16_t)((uint32_t)(env->occupants[tile] - low) * 65535u / range);
     }
 }
 
@@ -95,7 +95,7 @@ static inline void nmmo3_make_land(Nmmo3 *env) {
     nmmo3_fill_with_noise(env);
     for (int32_t tile = 0, y = 0; y < env->height; y++) {
         for (int32_t x = 0; x < env->width; x++, tile++) {
-            const int32_t height = env->who[tile];
+            const int32_t height = env->occupants[tile];
             const bool is_path = height >= 31700 && height < 33800;
             uint8_t terrain = height > 49151 ? NMMO3_STONE : height < 16384 ? NMMO3_WATER : NMMO3_GRASS;
             if (is_path) terrain = NMMO3_DIRT;
@@ -113,9 +113,9 @@ static inline void nmmo3_make_land(Nmmo3 *env) {
     }
 }
 
-/* Whether a tile is on a ridge, between two regions of seasons. */
+/* True on a ridge, between two regions of seasons. */
 static inline bool nmmo3_is_ridge(const Nmmo3 *env, int32_t tile) {
-    return env->who[tile] >= 22937 && env->who[tile] <= 42598; /* 0.35 to 0.65 */
+    return env->occupants[tile] >= 22937 && env->occupants[tile] <= 42598; /* 0.35 to 0.65 */
 }
 
 /* Give `season` to the tiles around `start`, up to NMMO3_REGION_TILES of them, as far as no ridge. */
@@ -177,9 +177,9 @@ static inline void nmmo3_make_seasons(Nmmo3 *env) {
     }
 }
 
-/* ---- What grows ----------------------------------------------------------------------------------- */
+/* ---- Resources ------------------------------------------------------------------------------------ */
 
-/* Where things grow: grass beside stone, grass beside water, and other grass of each season. */
+/* Kinds of ground for resources: grass beside stone, grass beside water, and other grass of each season. */
 enum {
     NMMO3_BY_STONE,
     NMMO3_BY_WATER,
@@ -204,46 +204,49 @@ static inline int32_t nmmo3_ground(const Nmmo3 *env, int32_t tile) {
 /* Two types of items to spread evenly over the tiles of a ground, and how many of each are left. */
 typedef struct {
     int32_t tiles, types[2], left[2];
-} Nmmo3Sowing;
+} Nmmo3ResourcePlan;
 
 /* Half of the tiles stay free. */
-static inline void nmmo3_plan(Nmmo3Sowing *sowing, int32_t type, int32_t wanted, int32_t other,
-                              int32_t others) {
-    const int32_t room = sowing->tiles / 2, sum = wanted + others;
-    sowing->types[0] = type;
-    sowing->types[1] = other;
-    sowing->left[0] = sum <= room ? wanted : (int32_t)((int64_t)room * wanted / sum);
-    sowing->left[1] = sum <= room ? others : room - sowing->left[0];
+static inline void nmmo3_plan_resources(Nmmo3ResourcePlan *plan, int32_t type, int32_t wanted, int32_t other,
+                                        int32_t others) {
+    const int32_t room = plan->tiles / 2, sum = wanted + others;
+    plan->types[0] = type;
+    plan->types[1] = other;
+    plan->left[0] = sum <= room ? wanted : (int32_t)((int64_t)room * wanted / sum);
+    plan->left[1] = sum <= room ? others : room - plan->left[0];
 }
 
-/* What grows on the next tile of a ground, with a tier of half the chance of the one below it; 0 is nothing.
+/* The resource of the next tile of a ground, each tier half as likely as the one below it; 0 is none.
  * Every choice of tiles is as likely as any other (Knuth, The Art of Computer Programming 2, 3.4.2 S). */
-static inline int32_t nmmo3_sow(Nmmo3Sowing *sowing, int32_t tiers, PufferRng *rng) {
-    const int32_t left = sowing->left[0] + sowing->left[1];
-    if (puffer_random_below(rng, sowing->tiles--) >= left) return 0;
-    const int32_t which = puffer_random_below(rng, left) >= sowing->left[0];
-    sowing->left[which]--;
+static inline int32_t nmmo3_next_resource(Nmmo3ResourcePlan *plan, int32_t tiers, PufferRng *rng) {
+    const int32_t left = plan->left[0] + plan->left[1];
+    if (puffer_random_below(rng, plan->tiles--) >= left) return 0;
+    const int32_t which = puffer_random_below(rng, left) >= plan->left[0];
+    plan->left[which]--;
     int32_t tier = 1;
     while (tier < tiers && puffer_random(rng) & 1) tier++;
-    return nmmo3_item(sowing->types[which], tier);
+    return nmmo3_item(plan->types[which], tier);
 }
 
-static inline void nmmo3_sow_all(Nmmo3 *env) {
+static inline void nmmo3_place_resources(Nmmo3 *env) {
     const int32_t area = env->width * env->height;
-    Nmmo3Sowing sowings[NMMO3_GROUNDS] = {0};
+    Nmmo3ResourcePlan plans[NMMO3_GROUNDS] = {0};
     for (int32_t tile = 0; tile < area; tile++) {
         const int32_t ground = nmmo3_ground(env, tile);
-        if (ground != NMMO3_BARREN) sowings[ground].tiles++;
+        if (ground != NMMO3_BARREN) plans[ground].tiles++;
     }
-    nmmo3_plan(&sowings[NMMO3_BY_STONE], NMMO3_ORE, nmmo3_resources(env), NMMO3_HILT, nmmo3_weapons(env));
-    nmmo3_plan(&sowings[NMMO3_BY_WATER], NMMO3_HERB, nmmo3_resources(env), NMMO3_WOOD, nmmo3_weapons(env));
+    nmmo3_plan_resources(&plans[NMMO3_BY_STONE], NMMO3_ORE, nmmo3_resources(env), NMMO3_HILT,
+                         nmmo3_weapons(env));
+    nmmo3_plan_resources(&plans[NMMO3_BY_WATER], NMMO3_HERB, nmmo3_resources(env), NMMO3_WOOD,
+                         nmmo3_weapons(env));
     for (int32_t season = 0; season < NMMO3_SEASONS; season++) {
-        nmmo3_plan(&sowings[NMMO3_MEADOW + season], NMMO3_GEM + season, nmmo3_gems(env), NMMO3_NONE, 0);
+        nmmo3_plan_resources(&plans[NMMO3_MEADOW + season], NMMO3_GEM + season, nmmo3_gems(env), NMMO3_NONE,
+                             0);
     }
     for (int32_t tile = 0; tile < area; tile++) {
         const int32_t ground = nmmo3_ground(env, tile);
         const int32_t item =
-            ground != NMMO3_BARREN ? nmmo3_sow(&sowings[ground], env->tiers, &env->game.rng) : 0;
+            ground != NMMO3_BARREN ? nmmo3_next_resource(&plans[ground], env->tiers, &env->game.rng) : 0;
         nmmo3_codes(env, tile)[NMMO3_ITEM_TYPE] = (uint8_t)nmmo3_type_of(item);
         nmmo3_codes(env, tile)[NMMO3_ITEM_TIER] = (uint8_t)nmmo3_tier_of(item);
     }
@@ -255,8 +258,8 @@ static inline void nmmo3_make_terrain(Nmmo3 *env) {
     memset(env->codes, 0, area * NMMO3_CODES);
     nmmo3_make_land(env);
     nmmo3_make_seasons(env);
-    nmmo3_sow_all(env);
-    memset(env->who, 0, area * sizeof(uint16_t));
+    nmmo3_place_resources(env);
+    memset(env->occupants, 0, area * sizeof(uint16_t));
     memset(env->clocks, 0, area);
     for (int32_t kind = NMMO3_PLAYER; kind <= NMMO3_ENEMY; kind++) {
         memset(env->bits[kind], 0, (size_t)env->pitch * (size_t)env->height);

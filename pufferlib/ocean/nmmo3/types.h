@@ -1,4 +1,4 @@
-/* Neural MMO 3: its words, and what a game holds. */
+/* Neural MMO 3: constants and state. */
 #ifndef NMMO3_TYPES_H
 #define NMMO3_TYPES_H
 
@@ -17,7 +17,7 @@ enum {
     NMMO3_MAX_GOLD = 99,
     NMMO3_MAX_TIERS = 5,
     NMMO3_COMBAT_TICKS = 5, /* that a blow keeps both sides in combat */
-    NMMO3_REACH = 4,        /* of bows, and of the eyes of enemies */
+    NMMO3_REACH = 4,        /* of bows, and of the sight of enemies */
     NMMO3_WANDER = 3,       /* tiles that an enemy strays from its home */
     NMMO3_RANGED_LEVEL = 15,
     NMMO3_DROP_TICKS = 20, /* that a dropped tool lies there; fits a byte */
@@ -26,13 +26,13 @@ enum {
     NMMO3_ACTIONS = 26,
 };
 
-/* What the codes of a tile are, in their order. */
+/* Codes of a tile, in their order. */
 enum {
     NMMO3_SEASON,
     NMMO3_TERRAIN,
     NMMO3_ITEM_TYPE,
     NMMO3_ITEM_TIER,
-    NMMO3_KIND, /* what stands there; with it all that follows is 0 or not */
+    NMMO3_KIND, /* of the occupant; without one this and all that follows is 0 */
     NMMO3_ELEMENT,
     NMMO3_LEVEL, /* in the map its combat level, in a view how far that is above the viewer's */
     NMMO3_HP,
@@ -49,8 +49,8 @@ enum { NMMO3_IDLE, NMMO3_MOVES, NMMO3_HITS, NMMO3_SLASHES, NMMO3_SHOOTS, NMMO3_D
 /* The element of a season is the season + 1. */
 enum { NMMO3_NEUTRAL, NMMO3_EARTH, NMMO3_FIRE, NMMO3_AIR, NMMO3_AQUA };
 
-/* Types of items. An item is (tier - 1) * NMMO3_TYPES + type; 0 is none. The first NMMO3_KEPT can be in a
- * bag; of the others something is made when they are harvested. */
+/* Types of items. An item is (tier - 1) * NMMO3_TYPES + type; 0 is none. The first NMMO3_BAG_TYPES can be in
+ * a bag; of the others something is made when they are harvested. */
 enum {
     NMMO3_NONE,
     NMMO3_HELM,
@@ -65,31 +65,31 @@ enum {
     NMMO3_WOOD,
     NMMO3_HILT,
     NMMO3_TYPES = 17,
-    NMMO3_KEPT = NMMO3_HERB,
+    NMMO3_BAG_TYPES = NMMO3_HERB,
 };
 
-/* Where items are worn. */
+/* Places at which items are worn. */
 enum { NMMO3_HEAD, NMMO3_BODY, NMMO3_FEET, NMMO3_HAND, NMMO3_NECK, NMMO3_PLACES };
 
 enum { NMMO3_STAY = 4, NMMO3_ATTACK, NMMO3_KEY_1 = 8, NMMO3_BUY = 20, NMMO3_SELL, NMMO3_RUN };
 
-/* What a player's keys mean. */
+/* Meanings of a player's keys. */
 enum { NMMO3_PLAYING, NMMO3_BUY_TIER, NMMO3_BUY_TYPE, NMMO3_SELL_SLOT, NMMO3_SELL_PRICE };
 
-/* What the last step brought, a byte each at the end of the observation; the tenth is spare. */
+/* Events of the last step, a byte each at the end of the observation; the tenth is spare. */
 enum {
     NMMO3_DIED,
-    NMMO3_FOUGHT_UP,
-    NMMO3_WORKED_UP,
+    NMMO3_COMBAT_ROSE,
+    NMMO3_PROFESSION_ROSE,
     NMMO3_ARMED,
     NMMO3_DISARMED,
     NMMO3_ARMOURED,
-    NMMO3_BARED,
+    NMMO3_UNARMOURED,
     NMMO3_BOUGHT,
     NMMO3_SOLD,
 };
 
-/* What players and enemies have in common. `shown` are the codes that stand in the map for it. */
+/* Common part of players and enemies. `shown` are its codes in the map. */
 typedef struct {
     uint16_t x, y;
     int16_t attack, defence; /* of what it wears */
@@ -139,15 +139,15 @@ typedef struct {
 typedef struct {
     Nmmo3Offer offers[NMMO3_OFFERS];
     uint8_t count;
-} Nmmo3Shelf;
+} Nmmo3Offers;
 
-/* Where gold and items came from and went since the reset. What players have is the difference; so is,
- * with what is on offer, what they carry. */
+/* Totals of gold and items since the reset. Players have the difference in gold; items carried and offered
+ * are the difference in items. */
 typedef struct {
     int64_t gold_won, gold_lost;
     int64_t items_taken, items_used, items_lost;
     int64_t tools_dropped, tools_taken, tools_gone;
-} Nmmo3Ledger;
+} Nmmo3Totals;
 
 typedef struct {
     PufferGame game;
@@ -162,16 +162,16 @@ typedef struct {
     /* state: arrays behind the struct */
     Nmmo3Player *players;
     Nmmo3Enemy *enemies;
-    uint16_t *who;    /* of each tile: 0, a player's index + 1, or an enemy's + 1 after them */
-    uint8_t *codes;   /* of each tile NMMO3_CODES */
-    uint8_t *clocks;  /* of each tile the last byte of the tick at which a tool there goes */
-    uint8_t *bits[3]; /* of each kind a bit for each tile, rows of `pitch` bytes */
+    uint16_t *occupants; /* of each tile: 0, a player's index + 1, or an enemy's + 1 after them */
+    uint8_t *codes;      /* of each tile NMMO3_CODES */
+    uint8_t *clocks;     /* of each tile the last byte of the tick at which a tool there goes */
+    uint8_t *bits[3];    /* of each kind a bit for each tile, rows of `pitch` bytes */
     int32_t pitch, enemy_count;
     uint32_t tick, teleport_limit;
     float stale_scale;
     Nmmo3Queue growth, drops; /* items that grow again; tools that go */
-    Nmmo3Shelf market[NMMO3_MAX_TIERS * NMMO3_KEPT];
-    Nmmo3Ledger ledger;
+    Nmmo3Offers market[NMMO3_MAX_TIERS * NMMO3_BAG_TYPES];
+    Nmmo3Totals totals;
 } Nmmo3;
 
 static inline int32_t nmmo3_tile(const Nmmo3 *env, int32_t x, int32_t y) {
@@ -211,7 +211,7 @@ static inline int32_t nmmo3_distance(int32_t a, int32_t b) {
     return a > b ? a - b : b - a;
 }
 
-/* Of the directions down, up, right, left. */
+/* Steps down, up, right and left. */
 static const int8_t nmmo3_dx[4] = {0, 0, 1, -1};
 static const int8_t nmmo3_dy[4] = {1, -1, 0, 0};
 
