@@ -126,7 +126,7 @@ def test_later_versions_of_the_api():
     assert env.step(0)[1:4] == (1, False, True)
 
 
-class Hands:
+class OldWrapper:
     """A wrapper of the old kind, which hands on whatever it gets."""
 
     def __init__(self, env):
@@ -142,7 +142,7 @@ class Hands:
 
 @pytest.mark.parametrize("kind", [Walk, Later])
 def test_seeds_pass_through_wrappers(kind):
-    env = GymToGymnasium(Hands(kind()))
+    env = GymToGymnasium(OldWrapper(kind()))
     env.reset(seed=3)
     assert env.unwrapped.env.env.seeds == [3]
 
@@ -233,7 +233,7 @@ def test_old_environments_in_a_batch():
         envs.close()
 
 
-class Duel:
+class OldDuel:
     """As for PettingZoo before 1.23: four values, no infos from reset, spaces in dicts."""
 
     possible_agents = ("a", "b")
@@ -263,7 +263,7 @@ class Duel:
 
 
 def test_old_pettingzoo():
-    env = PettingZooTruncatedWrapper(Duel())
+    env = PettingZooTruncatedWrapper(OldDuel())
     observations, infos = env.reset(seed=3)
     assert (observations.keys(), infos, env.env.seeded) == ({"a", "b"}, {"a": {}, "b": {}}, 3)
     assert env.action_space("b") == Discrete(4)
@@ -273,7 +273,7 @@ def test_old_pettingzoo():
 
 
 def test_emulation_converts_old_pettingzoo_by_itself():
-    env = PettingZooPufferEnv(Duel())
+    env = PettingZooPufferEnv(OldDuel())
     env.reset(seed=0)
     assert env.masks.tolist() == [True, True]
     env.step(np.zeros(2, np.int32))
@@ -313,13 +313,13 @@ class TestAResetThatTakesLess:
         def reset(self):
             return super().reset()
 
-    class Any(OptionsOnly):
+    class AnyKeyword(OptionsOnly):
         def reset(self, **kwargs):
             gymnasium.Env.reset(self, seed=kwargs["seed"])
             return super().reset(kwargs["options"])
 
     @pytest.mark.parametrize("wrapper", [lambda env: env, EpisodeStats])
-    @pytest.mark.parametrize("kind", [SeedOnly, OptionsOnly, Neither, Any])
+    @pytest.mark.parametrize("kind", [SeedOnly, OptionsOnly, Neither, AnyKeyword])
     def test_of_gymnasium(self, kind, wrapper):
         env = GymnasiumPufferEnv(wrapper(kind()))
         first, other, again = (env.reset(seed=seed)[0].tolist() for seed in (3, 4, 3))

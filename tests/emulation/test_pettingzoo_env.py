@@ -13,60 +13,20 @@ from pufferlib import APIUsageError, InvalidAgentError, vector
 from pufferlib.buffers import allocate
 from pufferlib.emulation import PettingZooPufferEnv
 from pufferlib.wrappers import MeanOverAgents, MultiagentEpisodeStats, PadAgents
+from tests.envs import ScriptedParallelEnv, alive
 
 SPACE = Dict({"id": Discrete(9), "xy": Box(0, 100, (2,))})
 
 
-class Arena(ParallelEnv):
-    """Agents come and go as the script says: per step, a dict from agent to how it fares."""
-
-    metadata = {"name": "arena"}  # noqa: RUF012
-
-    def __init__(self, *script, names=("c", "a", "b"), space=SPACE, action_space=None, echo=False):
-        self.possible_agents = list(names)
-        self.script, self.space, self.actions, self.echo = script, space, action_space or Discrete(3), echo
-        self.got, self.seeds = [], []
-
-    def observation_space(self, agent):
-        return self.space[agent] if isinstance(self.space, dict) else self.space
-
-    def action_space(self, agent):
-        return self.actions
-
-    def observe(self, agents):
-        return {
-            agent: {"id": self.possible_agents.index(agent), "xy": np.full(2, 10 + self.count, np.float32)}
-            for agent in agents
-        }
-
-    def reset(self, seed=None, options=None):
-        self.seeds.append(seed)
-        self.count = 0
-        self.agents = list(self.script[0])
-        return self.observe(self.agents), {agent: {} for agent in self.agents}
-
-    def step(self, actions):
-        self.got.append(actions)
-        self.count += 1
-        fate = self.script[self.count]
-        if self.echo:  # dead agents are reported again and again, as some environments do
-            fate = {**dict.fromkeys(self.possible_agents, "dead"), **fate}
-        self.agents = [agent for agent, how in fate.items() if how == "alive"]
-        return (
-            self.observe(fate),
-            {agent: float(self.count) for agent in fate},
-            {agent: how == "dead" for agent, how in fate.items()},
-            {agent: how == "cut" for agent, how in fate.items()},
-            {agent: {"how": how} for agent, how in fate.items()},
-        )
+def place(env, agent):
+    return {"id": env.possible_agents.index(agent), "xy": np.full(2, 10 + env.count, np.float32)}
 
 
-def alive(*agents):
-    return dict.fromkeys(agents, "alive")
+Arena = functools.partial(ScriptedParallelEnv, space=SPACE, observe=place)
 
 
 def test_rows_are_in_the_order_of_possible_agents():
-    env = PettingZooPufferEnv(Arena(alive("a", "b", "c"), alive("b", "a", "c")))
+    env = PettingZooPufferEnv(Arena(alive("a", "b", "c"), alive("b", "a", "c"), info=lambda *_, fate: {"fate": fate}))
     observations, _ = env.reset()
     assert list(observations) == env.possible_agents == ["c", "a", "b"]
     assert env.observations.view(env.obs_dtype)["id"].ravel().tolist() == [0, 1, 2]
@@ -75,7 +35,7 @@ def test_rows_are_in_the_order_of_possible_agents():
     observations, rewards, terminations, truncations, infos = env.step(np.zeros(3, np.int64))
     for per_agent in (observations, rewards, terminations, truncations):
         assert list(per_agent) == ["c", "a", "b"]
-    assert infos["a"] == {"how": "alive"}
+    assert infos["a"] == {"fate": "alive"}
     np.testing.assert_array_equal(observations["a"], env.observations[1])
     assert rewards == {"c": 1.0, "a": 1.0, "b": 1.0}
 
@@ -90,22 +50,17 @@ def test_who_batches_sees_the_rows_and_others_may_keep_what_they_get():
 
 
 def test_rewards_are_the_environments_own():
-    class Paid(Arena):
-        def step(self, actions):
-            observations, _, *rest = super().step(actions)
-            return observations, {"a": 0.3, "b": 7, "c": 5.0}, *rest
-
-    env = PettingZooPufferEnv(Paid(alive("a", "b"), alive("a", "b")))
+    script, rewards = (alive("a", "b"), alive("a", "b")), {"a": 0.3, "b": 7}
+    env = PettingZooPufferEnv(Arena(*script, reward=lambda env, agent: rewards[agent]))
     env.reset()
     assert env.step([0, 0, 0])[1] == {"c": 0, "a": 0.3, "b": 7}
 
 
 def test_observations_without_axes_are_seen():
-    class Scalars(Arena):
-        def observe(self, agents):
-            return {agent: np.float32(self.count + 1) for agent in agents}
-
-    env = PettingZooPufferEnv(Scalars(*[alive("a", "b", "c")] * 2, space=Box(0, 10, ())))
+    script = [alive("a", "b", "c")] * 2
+    env = PettingZooPufferEnv(
+        Arena(*script, space=Box(0, 10, ()), observe=lambda env, agent: np.float32(env.count + 1))
+    )
     assert {float(observation) for observation in env.reset()[0].values()} == {1.0}
     assert {float(observation) for observation in env.step([0, 0, 0])[0].values()} == {2.0}
 
@@ -150,7 +105,7 @@ def test_absent_agents_are_padded(echo):
 
 
 class Model:
-    """Model of PettingZooPufferEnv's rows in plain Python; ``script`` as Arena has it."""
+    """Model of PettingZooPufferEnv's rows in plain Python; ``script`` as ScriptedParallelEnv has it."""
 
     def __init__(self, script, names, echo):
         self.script, self.names, self.echo = script, names, echo
@@ -274,17 +229,16 @@ def test_a_step_of_the_users_own_that_returns_what_the_batch_does_not_see_is_tol
 def test_a_reward_or_observation_that_is_no_number_is_refused_and_the_agent_named(reward):
     env = PettingZooPufferEnv(Arena(*[alive("a", "b")] * 3))
     env.reset()
-    step, see = env.env.step, env.env.observe
-    env.env.observe = lambda agents: {**see(agents), "b": {"id": 0, "xy": np.float32([0, np.nan])}}
+    see = env.env.observe
+    nan = {"id": 0, "xy": np.float32([0, np.nan])}
+    env.env.observe = lambda env, agent: nan if agent == "b" else see(env, agent)
     with pytest.raises(APIUsageError, match=r"observation\['xy'\] must have numbers, got nan") as error:
         env.step([0, 0, 0])
     assert error.value.__notes__ == ["agent: 'b'"]
     env.env.observe = see
-    env.env.step = lambda actions: [
-        value if i != 1 else {"a": 0.0, "b": reward} for i, value in enumerate(step(actions))
-    ]
+    env.env.reward = lambda env, agent: reward if agent == "b" else 0.0
     with pytest.raises(
-        APIUsageError, match=r"the reward must be a finite number that float32 can hold, got -?(nan|inf) from arena"
+        APIUsageError, match=r"the reward must be a finite number that float32 can hold, got -?(nan|inf) from scripted"
     ) as error:
         env.step([0, 0, 0])
     assert error.value.__notes__ == ["agent: 'b'"]
@@ -298,7 +252,7 @@ def test_a_flag_that_is_no_truth_is_refused_and_the_agent_named(place, name):
     env.env.step = lambda actions: [
         value if i != place else {"a": False, "b": "False"} for i, value in enumerate(step(actions))
     ]
-    with pytest.raises(APIUsageError, match=rf"the {name} must be True or False, got 'False' from arena") as error:
+    with pytest.raises(APIUsageError, match=rf"the {name} must be True or False, got 'False' from scripted") as error:
         env.step([0, 0, 0])
     assert error.value.__notes__ == ["agent: 'b'"]
 
@@ -306,7 +260,7 @@ def test_a_flag_that_is_no_truth_is_refused_and_the_agent_named(place, name):
 @pytest.mark.parametrize("name", ["observations", "rewards", "terminations", "truncations"])
 @pytest.mark.parametrize("value", [None, [1.0, 2.0]])
 def test_what_is_no_dict_by_agent_is_told(name, value):
-    class Careless(Arena):
+    class Careless(ScriptedParallelEnv):
         def reset(self, seed=None, options=None):
             observations, infos = super().reset()
             return (value if self.seeds[1:] else observations), infos
@@ -329,7 +283,7 @@ def test_what_is_no_dict_by_agent_is_told(name, value):
 def test_a_failed_reset_starts_no_episode():
     env = PettingZooPufferEnv(Arena(*[alive("a")] * 3))
     env.reset()
-    env.env.observe = lambda agents: {"nobody": 0}
+    env.env.script, env.env.observe = (alive("nobody"),), lambda *_: 0
     with pytest.raises(InvalidAgentError):
         env.reset()
     assert env.done
@@ -400,7 +354,7 @@ def test_unknown_agent_from_the_environment():
 
 def test_first_observation_names_the_leaf():
     arena = Arena(alive("a"))
-    arena.observe = lambda agents: {agent: {"id": 1, "xy": np.zeros(3, np.float32)} for agent in agents}
+    arena.observe = lambda *_: {"id": 1, "xy": np.zeros(3, np.float32)}
     with pytest.raises(APIUsageError, match=r"observation\['xy'\] must have shape \(2,\), got shape \(3,\)") as error:
         PettingZooPufferEnv(arena).reset()
     assert error.value.__notes__ == ["agent: 'a'"]

@@ -1,6 +1,7 @@
 """Every space that varies in size goes into a row and comes out again, nested as it likes."""
 
-import gymnasium
+import copy
+
 import numpy as np
 import pytest
 from gymnasium.spaces import (
@@ -25,6 +26,7 @@ from pufferlib import APIUsageError
 from pufferlib._native import Packer
 from pufferlib.emulation import GymnasiumPufferEnv, Limits, action_layout, observation_layout
 from pufferlib.emulation.actions import ActionDecoder
+from tests.envs import FunctionEnv
 
 LIMITS = Limits(max_length=3, max_nodes=4, max_edges=5)
 
@@ -360,45 +362,22 @@ def test_what_has_no_limit_needs_one(space, limits, message):
 
 
 def test_wrappers_take_the_limits():
-    class Crowd(gymnasium.Env):
-        observation_space = Sequence(Discrete(9))
-        action_space = Discrete(2)
-
-        def reset(self, *, seed=None, options=None):
-            return (7, 8), {}
-
-    env = GymnasiumPufferEnv(Crowd(), max_length=3)
+    crowd = FunctionEnv(Sequence(Discrete(9)), observe=lambda _: (7, 8))
+    env = GymnasiumPufferEnv(crowd, max_length=3)
     observation, _ = env.reset()
     fields = observation.view(env.obs_dtype)[0]
     assert fields["length"] == 2
     assert fields["items"].tolist() == [7, 8, 0]
     with pytest.raises(APIUsageError, match="max_length must be a positive integer, got None"):
-        GymnasiumPufferEnv(Crowd())
+        GymnasiumPufferEnv(crowd)
 
 
-class Recorder(gymnasium.Env):
-    """Shows samples of WORLD and keeps the last action."""
-
-    observation_space = WORLD
-
-    def __init__(self, space):
-        self.action_space = space
-        self.rng = np.random.default_rng(0)
-
-    def reset(self, *, seed=None, options=None):
-        if seed is not None:
-            self.rng = np.random.default_rng(seed)
-            self.observation_space.seed(seed)
-        self.shown = draw(WORLD, self.rng)
-        return self.shown, {}
-
-    def step(self, action):
-        self.action, self.shown = action, draw(WORLD, self.rng)
-        return self.shown, 0.0, False, False, {}
-
-
-def recorder(space, buf=None, seed=0):
-    return GymnasiumPufferEnv(Recorder(space), buf=buf, seed=seed, max_length=3, max_nodes=4, max_edges=5)
+def world(action_space, buf=None, seed=0):
+    """Environment that shows things of WORLD."""
+    env = FunctionEnv(
+        copy.deepcopy(WORLD), action_space, observe=lambda env: draw(env.observation_space, env.np_random)
+    )
+    return GymnasiumPufferEnv(env, buf=buf, seed=seed, max_length=3, max_nodes=4, max_edges=5)
 
 
 ACTION_SPACES = [
@@ -416,7 +395,7 @@ ACTION_SPACES = [
 
 @pytest.mark.parametrize("space", ACTION_SPACES, ids=str)
 def test_actions_of_any_form_arrive_through_a_batch(space):
-    envs = pufferlib.vector.make(recorder, num_envs=2, env_args=[space], backend=pufferlib.vector.Serial)
+    envs = pufferlib.vector.make(world, num_envs=2, env_args=[space], backend=pufferlib.vector.Serial)
     envs.reset(seed=0)
     rng = np.random.default_rng(0)
     samples = [draw(space, rng) for _ in range(2)]
@@ -426,8 +405,8 @@ def test_actions_of_any_form_arrive_through_a_batch(space):
     for sent in [flat, flat.tolist(), *(flat.astype(dtype) for dtype in ([np.int32, np.int64] * is_integer))]:
         envs.step(sent)
         for env, sample in zip(envs.envs, samples, strict=True):
-            assert_same(space, env.env.action, sample)
-            assert space.contains(env.env.action)
+            assert_same(space, env.env.actions[-1], sample)
+            assert space.contains(env.env.actions[-1])
     if is_integer:
         for bad in (flat + 2**32, flat + 0.5, flat + 2**40, (flat + 2**32).tolist()):
             with pytest.raises(APIUsageError, match="actions must be"):
@@ -438,13 +417,13 @@ def test_actions_of_any_form_arrive_through_a_batch(space):
 def test_spaces_that_vary_come_through_processes():
     batches = []
     for backend, options in ((pufferlib.vector.Serial, {}), (pufferlib.vector.Multiprocessing, {"num_workers": 1})):
-        envs = pufferlib.vector.make(recorder, num_envs=2, env_args=[Discrete(2)], backend=backend, **options)
+        envs = pufferlib.vector.make(world, num_envs=2, env_args=[Discrete(2)], backend=backend, **options)
         rows = [envs.reset(seed=3)[0].copy()]
         rows += [envs.step(np.zeros(2, int))[0].copy() for _ in range(5)]
         batches.append((np.stack(rows), envs.driver_env.obs_dtype))
         if backend is pufferlib.vector.Serial:
             for row, env in zip(rows[-1], envs.envs, strict=True):
-                assert_same(WORLD, restore(WORLD, row.view(env.obs_dtype)[0]), env.env.shown)
+                assert_same(WORLD, restore(WORLD, row.view(env.obs_dtype)[0]), env.env.observations[-1])
         envs.close()
     (serial, dtype), (processes, same_dtype) = batches
     assert dtype == same_dtype

@@ -1,0 +1,182 @@
+"""Actions of any space arrive in the environment as it wants them, and wrong ones are refused with a sentence."""
+
+import functools
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscrete, OneOf, Sequence, Text, Tuple
+
+from pufferlib import APIUsageError, vector
+from pufferlib.emulation import GymnasiumPufferEnv, action_layout
+from tests.envs import FunctionEnv
+
+
+def sent(space, action):
+    env = GymnasiumPufferEnv(FunctionEnv(action_space=space))
+    env.reset()
+    env.step(action)
+    return env.env.actions[-1]
+
+
+@pytest.mark.parametrize("action", [3, np.int32(3), np.int64(3), np.uint8(3), np.array(3), np.array([3]), [3]])
+def test_discrete_gets_a_python_int(action):
+    assert sent(Discrete(4), action) == 3
+    assert type(sent(Discrete(4), action)) is int
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, list, tuple])
+def test_structures(dtype):
+    space = Dict({"a": Discrete(2), "b": Tuple([Discrete(3), MultiDiscrete([4, 5])]), "c": MultiBinary(2)})
+    flat = [1, 2, 3, 4, 0, 1]
+    action = sent(space, dtype(flat) if dtype in (list, tuple) else np.array(flat, dtype))
+    assert action["a"] == 1
+    assert action["b"][0] == 2
+    assert type(action["a"]) is int
+    np.testing.assert_array_equal(action["b"][1], [3, 4])
+    np.testing.assert_array_equal(action["c"], [0, 1])
+    assert space.contains(action)
+
+
+def test_nested_boxes_are_one_box():
+    space = Dict({"a": Box(-1, 1, (2, 2)), "b": Tuple([Box(0, 5, (), np.float64), Box(-2, 2, (1,), np.float16)])})
+    flat = action_layout(space).flat_space
+    assert flat == Box(np.array([-1, -1, -1, -1, 0, -2.0]), np.array([1, 1, 1, 1, 5, 2.0]), dtype=np.float64)
+    action = sent(space, [0.5, -0.5, 1, -1, 4.5, 0.25])
+    assert space.contains(action)
+    assert action["a"].tolist() == [[0.5, -0.5], [1, -1]]
+    assert [part.tolist() for part in action["b"]] == [4.5, [0.25]]
+    shared = np.zeros(6)
+    assert not np.shares_memory(sent(space, shared)["a"], shared)
+
+
+def test_one_of_several():
+    space = OneOf([Discrete(2), Tuple([Discrete(3), Box(-1, 1, (2,), np.int8)])])
+    assert action_layout(space).flat_space == MultiDiscrete([2, 2, 3, 3, 3], start=[0, 0, 0, -1, -1])
+    assert sent(space, [0, 1, 2, 0, 0]) == (0, 1)
+    action = sent(space, [1, 1, 2, 0, -1])
+    assert action[1][1].tolist() == [0, -1]
+    assert space.contains(action)
+
+
+def test_a_text_is_its_length_and_its_characters():
+    space = Text(3, charset="zab")
+    assert action_layout(space).flat_space == MultiDiscrete([3, 3, 3, 3], start=[1, 0, 0, 0])
+    assert sent(space, [2, 2, 0, 1]) == "za"
+    for action, place in (
+        ([0, 0, 0, 0], "length must be in 1 to 3"),
+        ([1, 3, 0, 0], "characters must be in 0 to 2"),
+    ):
+        with pytest.raises(APIUsageError, match=rf"action\.{place}"):
+            sent(space, action)
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (Dict({"a": Sequence(Discrete(2))}), r"action\['a'\] is Sequence.*any number of parts; use Discrete"),
+        (Graph(Discrete(2), None), r"action is Graph"),
+        (Dict({"a": Box(0, 1, (2,)), "b": Discrete(2)}), r"action\['a'\] is Box.*beside discrete.*one kind"),
+        (Tuple([Box(-np.inf, np.inf, (1,), np.int64)]), r"action\[0\] must be within int32.*smaller bounds"),
+        (Discrete(2**40), r"action must be within int32, got Discrete"),
+        (Tuple([]), r"action space Tuple.* is empty"),
+    ],
+)
+def test_spaces_that_cannot_be_acted_in(space, message):
+    with pytest.raises(APIUsageError, match=message):
+        action_layout(space)
+
+
+def test_start_is_part_of_the_action():
+    layout = action_layout(Dict({"a": Discrete(2, start=5), "b": Discrete(3)}))
+    assert layout.flat_space == MultiDiscrete([2, 3], start=[5, 0])
+
+
+def test_a_bound_that_float32_cannot_write_exactly():
+    assert sent(Box(-0.7, 0.7, (2,)), [-0.7, 0.7]).tolist() == np.float32([-0.7, 0.7]).tolist()
+
+
+def test_reals_out_of_range_are_refused_on_every_call():
+    space = Dict({"a": Box(-1, 1, (2,)), "b": Box(-1, 1, (1,), np.float64)})
+    for kind, size in ((space, 3), (Box(-1, 1, (2,)), 2)):
+        env = GymnasiumPufferEnv(FunctionEnv(action_space=kind))
+        for bad in (1.5, np.inf, np.nan):
+            env.reset()
+            env.step(np.full(size, 0.5))
+            with pytest.raises(APIUsageError, match=rf"the action must be in .*, got {bad} to {bad}; wrap"):
+                env.step(np.full(size, bad))
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        Discrete(5, start=-2),
+        Box(-1, 1, (2, 3)),
+        Box(-1, 1, (2,), np.float64),
+        Box(0, 255, (4,), np.uint8),
+        MultiDiscrete([3, 4], start=[-1, 5]),
+        MultiBinary((2, 2)),
+        Dict({"a": Box(-1, 1, (2,)), "b": Tuple([Box(-1, 1, (), np.float64), Box(-1, 1, (1,), np.float16)])}),
+        Dict({"a": Discrete(3), "b": Box(-300, 300, (2, 2), np.int16), "c": Box(0, 200, (3,), np.uint8)}),
+        Tuple([MultiDiscrete([5, 6]), OneOf([Discrete(3), MultiBinary(2), Dict({"x": Discrete(7)})])]),
+    ],
+    ids=str,
+)
+def test_a_row_of_a_batch_gives_what_step_gives(space):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=lambda: FunctionEnv(action_space=space))
+    vecenv = vector.make(lambda buf: creator(buf=buf), num_envs=2, backend="Serial")
+    alone = [creator(), creator()]
+    flat = vecenv.single_action_space
+    flat.seed(0)
+    vecenv.reset()
+    for env in alone:
+        env.reset()
+    for _ in range(20):
+        actions = [flat.sample() for _ in alone]
+        vecenv.step(np.array(actions))
+        for env, action in zip(alone, actions, strict=True):
+            env.step(action)
+    for env, other in zip(vecenv.envs, alone, strict=True):
+        for got, want in zip(env.env.actions, other.env.actions, strict=True):
+            assert space.contains(got)
+            assert repr(got) == repr(want)
+    kept = [repr(action) for action in vecenv.envs[0].env.actions]
+    vecenv.actions[...] = flat.sample()  # whoever keeps an action keeps its numbers
+    assert [repr(action) for action in vecenv.envs[0].env.actions] == kept
+
+
+def test_box_is_copied_and_converted():
+    action = np.array([0.5, -0.5])
+    got = sent(Box(-1, 1, (2,)), action)
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, action)
+    shared = np.zeros(2, np.float32)
+    assert not np.shares_memory(sent(Box(-1, 1, (2,)), shared), shared)
+
+
+@pytest.mark.parametrize(
+    ("space", "action", "message"),
+    [
+        (Discrete(4), 4, r"action must be in 0 to 3, got 4"),
+        (Discrete(4), -1, r"in 0 to 3"),
+        (Discrete(4), 1.5, r"must be integers of shape \(\), got float64"),
+        (Discrete(4), np.array([1, 2]), r"got int64 of shape \(2,\)"),
+        (Discrete(4), True, r"got bool"),
+        (Discrete(4), None, r"got object"),
+        (MultiDiscrete([2, 3]), [1, 3], r"action must be in 0 to 2, got 3"),
+        (MultiDiscrete([2, 3]), [1, 1, 1], r"of shape \(2,\), got int64 of shape \(3,\)"),
+        (Dict({"a": Discrete(2), "b": Discrete(3)}), [1, 3], r"action\['b'\] must be in 0 to 2, got 3"),
+        (Dict({"a": Discrete(2)}), {"a": 1}, r"must be integers of shape \(1,\), got object"),
+        (Box(-1, 1, (2,)), [0.0, 2.0], r"must be in Box.*got 0.0 to 2.0.*ClipAction"),
+        (Box(-1, 1, (2,)), [0.0, np.nan], r"must be in Box"),
+        (Box(-1, 1, (2,)), [0.0], r"must be numbers of shape \(2,\), got float64 of shape \(1,\)"),
+        (Box(-1, 1, (1, 2)), [[0.0], [0.0, 0.0]], r"a list of rows of one length, got \[\[0.0\], \[0.0, 0.0\]\]"),
+        (Box(0, 3, (1,), np.int32), [0.5], r"must be int32 of shape"),
+        (Dict({"a": Box(-1, 1, (2,)), "b": Box(0, 5, ())}), [0, 0, 6], r"must be in Box.*got 0.0 to 6.0"),
+        (Dict({"a": Box(-1, 1, (2,))}), {"a": [0, 0]}, r"must be numbers of shape \(2,\), got object"),
+        (Tuple([Box(1, 3, (1,), np.uint8)]), [4], r"action\[0\] must be in 1 to 3, got 4"),
+        (OneOf([Discrete(2), Discrete(9)]), [1, 2, 8], r"action.f0 must be in 0 to 1, got 2"),
+    ],
+)
+def test_refused(space, action, message):
+    with pytest.raises(APIUsageError, match=message):
+        sent(space, action)
