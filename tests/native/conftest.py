@@ -1,4 +1,4 @@
-"""Building the C programs of these tests with sanitizers."""
+"""Building and running the C programs of these tests with sanitizers."""
 
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 import pufferlib
 
-PACKAGE = Path(pufferlib.__file__).parent
+HERE, PACKAGE = Path(__file__).parent, Path(pufferlib.__file__).parent
 FLAGS = [
     *("-std=c11", "-D_GNU_SOURCE", "-g", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"),
     *(f"-I{PACKAGE / folder}" for folder in ("native", "ocean")),
@@ -17,21 +17,27 @@ COMPILER = shutil.which("cc") or shutil.which("gcc")
 
 
 @pytest.fixture
-def build(tmp_path):
-    """Compile C sources into a program that stops at the first fault that a sanitizer finds."""
+def run_program(tmp_path):
+    """Build a program of this folder and run it; a sanitizer stops it at the first fault, and the test with it."""
 
-    def compiled(sanitizers, sources, *flags):
-        if COMPILER is None:
-            pytest.skip("no C compiler on PATH; install gcc")
-        program = tmp_path / "program"
-        sanitize = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
-        command = [COMPILER, *FLAGS, *sanitize, *flags, *sources, "-o", program, "-lm"]
-        ran = subprocess.run(command, capture_output=True, text=True)
-        if "cannot find" in ran.stderr and "san" in ran.stderr:
-            pytest.skip(
-                f"the C compiler has no libraries for -fsanitize={sanitizers}; install libasan, libubsan, libtsan"
-            )
-        assert ran.returncode == 0, ran.stderr
-        return program
+    def run(name, *sources, sanitizers="address,undefined", flags=(), arguments=()):
+        program = _built(tmp_path / name, [HERE / f"{name}.c", *sources], sanitizers, flags)
+        ran = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
+        if "unexpected memory mapping" in ran.stderr:  # the kernel places memory where gcc's older library has its own
+            pytest.skip("the thread sanitizer does not run on this kernel; lower vm.mmap_rnd_bits to 28")
+        assert ran.returncode == 0, ran.stdout + ran.stderr[-4000:]
+        return ran.stdout
 
-    return compiled
+    return run
+
+
+def _built(program, sources, sanitizers, flags):
+    if COMPILER is None:
+        pytest.skip("no C compiler on PATH; install gcc")
+    sanitize = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
+    command = [COMPILER, *FLAGS, *sanitize, *flags, *sources, "-o", program, "-lm"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    if "cannot find" in ran.stderr and "san" in ran.stderr:
+        pytest.skip(f"the C compiler has no libraries for -fsanitize={sanitizers}; install libasan, libubsan, libtsan")
+    assert ran.returncode == 0, ran.stderr
+    return program

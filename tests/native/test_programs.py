@@ -1,0 +1,54 @@
+"""C programs that check themselves: rules of games from positions made by hand, threads, and waiting.
+
+The head of each program says what it promises.
+"""
+
+from typing import NamedTuple
+
+import pytest
+
+
+class Program(NamedTuple):
+    """Way to build and run a program, and the lines that it prints."""
+
+    sanitizers: str = "address,undefined"
+    flags: tuple[str, ...] = ()
+    arguments: tuple[int, ...] = ()
+    prints: str = ""
+
+
+HOOKS = """\
+terminals after 2 steps 1 1 0 1 1 0
+terminals after 10 steps 1 1 0 1 1 0
+truncations after 10 steps 0 0 1 0 0 1
+episodes 38 steps 60 score 26
+prepared 1, fits 1
+cells 40 0
+"""
+ROUNDS, STEPS, SEED = 120_000, 100_000, 1
+QUICK = ("-O1",)  # compiles sooner
+
+RULES = {
+    "connect4_rules": Program(),
+    "enduro_rules": Program(),
+    "go_rules": Program(),
+    "moba_rules": Program("address,undefined,float-cast-overflow,float-divide-by-zero", QUICK),
+    "nmmo3_rules": Program(flags=QUICK, arguments=(STEPS,)),
+    "ocean_hooks": Program(prints=HOOKS),
+    "rware_rules": Program(),
+    "snake_rules": Program(prints="18 positions\n"),
+    "tripletriad_rules": Program(),
+    "wait_habits": Program(),
+}
+
+
+@pytest.mark.timeout(300)  # most of it for the compiler
+@pytest.mark.parametrize("name", RULES)
+def test_every_promise_of_the_program_holds(name, run_program):
+    sanitizers, flags, arguments, prints = RULES[name]
+    assert run_program(name, sanitizers=sanitizers, flags=flags, arguments=arguments) == prints
+
+
+@pytest.mark.parametrize("sanitizers", ["thread", "address,undefined"])
+def test_every_item_is_done_once_whoever_comes_in_between(sanitizers, run_program):
+    run_program("pool_stress", sanitizers=sanitizers, arguments=(ROUNDS, SEED))
