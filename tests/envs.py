@@ -88,6 +88,7 @@ class FunctionEnv(gymnasium.Env):
         return self._observation(), options or {}
 
     def step(self, action):
+        assert self.action_space.contains(action)
         self.actions.append(action)
         self.count += 1
         ended = self.count == self.length
@@ -163,6 +164,8 @@ class ScriptedParallelEnv(ParallelEnv):
 
     def reset(self, seed=None, options=None):
         self.seeds.append(seed)
+        if seed is not None and not isinstance(self.space, dict):
+            self.space.seed(seed)
         self.count = 0
         self.agents = list(self.script[0])
         return self._by_agent(self.observe), {agent: self.info(self, agent, fate="alive") for agent in self.agents}

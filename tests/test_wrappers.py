@@ -1,6 +1,5 @@
 """Wrappers: sums of an episode, and small changes of spaces."""
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
@@ -16,35 +15,23 @@ from pufferlib.wrappers import (
     PadAgents,
     ResizeObservation,
 )
+from tests.envs import FunctionEnv, ScriptedParallelEnv, alive
 
 
-class Scripted(gymnasium.Env):
-    """Rewards and infos as given; the episode ends with the last one."""
-
-    observation_space = Box(0, 1, (2,))
-    action_space = Discrete(2)
-
-    def __init__(self, *steps, truncate=False):
-        self.steps, self.truncate = steps, truncate
-
-    def reset(self, *, seed=None, options=None):
-        self.todo = list(self.steps)
-        return np.zeros(2, np.float32), {"ready": True}
-
-    def step(self, action):
-        reward, info = self.todo.pop(0)
-        end = not self.todo
-        return np.zeros(2, np.float32), reward, end and not self.truncate, end and self.truncate, info
+def told(*steps, truncates=False):
+    """Environment of one episode after another, whose steps have these rewards and infos."""
+    reward, info = (lambda env, part=part: steps[env.count - 1][part] for part in range(2))
+    return FunctionEnv(length=len(steps), truncates=truncates, reward=reward, info=info)
 
 
 @pytest.mark.parametrize("truncate", [False, True])
 def test_episode_stats_come_once_at_the_end(truncate):
     env = EpisodeStats(
-        Scripted(
+        told(
             (1, {"kills": 1, "map": {"seen": np.float32(0.5)}, "level": "a"}),
             (2.5, {"kills": np.int64(2), "level": "b"}),
             (-1, {"won": True, "map": {"seen": 0.25}, "trace": [1]}),
-            truncate=truncate,
+            truncates=truncate,
         )
     )
     for _ in range(2):  # the second episode starts from nothing
@@ -62,38 +49,24 @@ def test_episode_stats_come_once_at_the_end(truncate):
         }
 
 
-class Told(gymnasium.Env):
-    observation_space, action_space = Box(0, 1, (1,)), Discrete(2)
-
-    def __init__(self, reward, infos):
-        self.reward, self.infos = reward, iter(infos)
-
-    def reset(self, *, seed=None, options=None):
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        info = next(self.infos)
-        return np.zeros(1, np.float32), self.reward, info is None, False, info or {}
-
-
 @pytest.mark.parametrize(
     ("values", "stat"), [((None, 3), 3.0), (("near", 2, 2), 4.0), ((2, "far"), "far"), ((np.ones(2), 2), 2.0)]
 )
 def test_a_stat_may_be_a_number_in_some_steps_only(values, stat):
-    env = EpisodeStats(Told(1, [*({"x": value} for value in values), None]))
+    env = EpisodeStats(told(*((1, {"x": value}) for value in values), (1, {})))
     env.reset()
     infos = [env.step(0)[4] for _ in range(len(values) + 1)]
     assert infos[-1]["x"] == stat
 
 
 def test_a_reward_may_be_an_array_of_one_number():
-    env = EpisodeStats(Told(np.array([2.0]), [{}, None]))
+    env = EpisodeStats(told(*[(np.array([2.0]), {})] * 2))
     env.reset()
     assert [env.step(0)[4].get("episode_return") for _ in range(2)] == [None, 4.0]
 
 
 def test_score_of_the_environment_wins():
-    env = EpisodeStats(Scripted((1, {}), (1, {"score": 40})))
+    env = EpisodeStats(told((1, {}), (1, {"score": 40})))
     env.reset()
     env.step(0)
     info = env.step(0)[4]
@@ -101,43 +74,26 @@ def test_score_of_the_environment_wins():
 
 
 def test_episode_stats_pass_through_emulation():
-    env = GymnasiumPufferEnv(EpisodeStats(Scripted((3, {}))))
+    env = GymnasiumPufferEnv(EpisodeStats(told((3, {}))))
     env.reset()
     assert env.step(0)[4] == {"score": 3, "episode_return": 3, "episode_length": 1}
 
 
-class Duo(ParallelEnv):
-    """Agent a lives two steps, b three."""
+LIVES = (alive("a", "b"), alive("a", "b"), {"a": "dead", "b": "alive"}, {"b": "dead"})
 
-    metadata = {"name": "duo"}  # noqa: RUF012
-    possible_agents = ["a", "b"]  # noqa: RUF012
 
-    def observation_space(self, agent):
-        return Box(0, 1, (1,))
+def duo(*script, **options):
+    """Two agents, of which a lives two steps, and b three."""
+    functions = {"reward": lambda env, agent: {"a": 1.0, "b": 10.0}[agent], "info": step_info}
+    return ScriptedParallelEnv(*script or LIVES, names="ab", **{**functions, **options})
 
-    def action_space(self, agent):
-        return Discrete(2)
 
-    def reset(self, seed=None, options=None):
-        self.agents, self.count = ["a", "b"], 0
-        return self.outcome({"size": 2.0})
-
-    def outcome(self, info):
-        zeros = {agent: np.zeros(1, np.float32) for agent in self.agents}
-        return zeros, {agent: {**info, f"only_{agent}": 1, "name": agent} for agent in self.agents}
-
-    def step(self, actions):
-        self.count += 1
-        observations, infos = self.outcome({"x": self.count})
-        rewards = {agent: 1.0 if agent == "a" else 10.0 for agent in self.agents}
-        terminations = {agent: self.count == (2 if agent == "a" else 3) for agent in self.agents}
-        truncations = dict.fromkeys(self.agents, False)
-        self.agents = [agent for agent in self.agents if not terminations[agent]]
-        return observations, rewards, terminations, truncations, infos
+def step_info(env, agent, fate):
+    return {**({"x": env.count} if env.count else {"size": 2.0}), f"only_{agent}": 1, "name": agent}
 
 
 def test_stats_of_each_agent():
-    env = MultiagentEpisodeStats(Duo())
+    env = MultiagentEpisodeStats(duo())
     for _ in range(2):
         assert env.reset()[1] == {"a": {}, "b": {}}
         assert env.step({"a": 0, "b": 0})[4] == {"a": {}, "b": {}}
@@ -156,15 +112,7 @@ def test_stats_of_each_agent():
 
 
 def test_an_agent_that_is_reported_after_its_end_has_no_second_episode():
-    class Echo(Duo):
-        def step(self, actions):
-            alive = list(self.agents)
-            *rest, infos = super().step(dict.fromkeys(alive, 0))
-            for value, per_agent in zip((np.zeros(1, np.float32), 0.0, True, False), rest, strict=True):
-                per_agent.update({agent: value for agent in self.possible_agents if agent not in alive})
-            return *rest, infos
-
-    env = MultiagentEpisodeStats(Echo())
+    env = MultiagentEpisodeStats(duo(echo=True))
     for _ in range(2):
         env.reset()
         stats = [env.step({})[4] for _ in range(3)]
@@ -173,14 +121,8 @@ def test_an_agent_that_is_reported_after_its_end_has_no_second_episode():
 
 
 def test_an_agent_that_vanishes_has_ended_and_its_next_life_is_another_episode():
-    class Revolving(Duo):
-        def step(self, actions):
-            self.count += 1
-            self.agents = ["a"] if self.count == 2 else ["a", "b"]
-            observations, infos = self.outcome({})
-            return observations, dict.fromkeys(self.agents, 1.0), {}, dict.fromkeys(self.agents, self.count == 4), infos
-
-    env = MultiagentEpisodeStats(Revolving())
+    both = alive("a", "b")
+    env = MultiagentEpisodeStats(duo(both, both, alive("a"), both, {"a": "cut", "b": "cut"}, info=lambda *_, fate: {}))
     env.reset()
     stats = [env.step({})[4] for _ in range(4)]
     assert [step["b"].get("episode_length") for step in stats] == [None, 1, None, 2]
@@ -188,17 +130,17 @@ def test_an_agent_that_vanishes_has_ended_and_its_next_life_is_another_episode()
 
 
 def test_mean_over_agents():
-    env = MeanOverAgents(MultiagentEpisodeStats(Duo()))
+    env = MeanOverAgents(MultiagentEpisodeStats(duo()))
     assert env.reset()[1] == {}
     assert env.step({"a": 0, "b": 0})[4] == {}
     assert env.step({"a": 0, "b": 0})[4]["score"] == 2.0
-    means = MeanOverAgents(Duo())
+    means = MeanOverAgents(duo())
     assert means.reset()[1] == {"size": 2.0, "only_a": 1.0, "only_b": 1.0, "n": 2}
     assert means.step({"a": 0, "b": 0})[4] == {"x": 1.0, "only_a": 1.0, "only_b": 1.0, "n": 2}
 
 
 def test_multiagent_wrappers_pass_through_emulation():
-    env = PettingZooPufferEnv(MeanOverAgents(MultiagentEpisodeStats(Duo())))
+    env = PettingZooPufferEnv(MeanOverAgents(MultiagentEpisodeStats(duo())))
     env.reset()
     assert env.step([0, 0])[4] == {}
     means = {"score": 2.0, "episode_return": 2.0, "episode_length": 2.0, "x": 3.0, "only_a": 2.0}
@@ -206,55 +148,44 @@ def test_multiagent_wrappers_pass_through_emulation():
     assert env.terminals.tolist() == [True, False]
 
 
-class Continuous(gymnasium.Env):
-    observation_space = Box(0, 255, (4, 6), np.uint8)
+REALS = Box(-1, np.array([1, 2], np.float32))
 
-    def __init__(self, action_space=None, observation_space=None):
-        self.action_space = action_space or Box(-1, np.array([1, 2], np.float32))
-        if observation_space is not None:
-            self.observation_space = observation_space
 
-    def reset(self, *, seed=None, options=None):
-        return np.arange(24, dtype=np.uint8).reshape(4, 6), {}
+GREY = Box(0, 255, (4, 6), np.uint8)
 
-    def step(self, action):
-        self.action = action
-        return self.reset()[0], 0.0, False, False, {}
+
+def picture(space=GREY):
+    return FunctionEnv(space, observe=lambda env: np.arange(24, dtype=np.uint8).reshape(4, 6))
 
 
 def test_clip_action():
-    env = GymnasiumPufferEnv(ClipAction(Continuous()))
+    env = GymnasiumPufferEnv(ClipAction(FunctionEnv(action_space=REALS)))
     assert env.action_space.contains(np.full(2, 1e9, np.float32))
     env.reset()
     env.step(np.array([-5, 5]))
-    np.testing.assert_array_equal(env.unwrapped.action, [-1, 2])
-    assert env.unwrapped.action.dtype == np.float32
+    np.testing.assert_array_equal(env.unwrapped.actions[-1], [-1, 2])
+    assert env.unwrapped.actions[-1].dtype == np.float32
     with pytest.raises(APIUsageError, match=r"expected a Box of reals.*got Discrete\(2\)"):
-        ClipAction(Continuous(Discrete(2)))
+        ClipAction(FunctionEnv())
 
 
 def test_resize_observation():
-    env = ResizeObservation(Continuous(), downscale=2)
+    env = ResizeObservation(picture(), downscale=2)
     assert env.observation_space == Box(0, 255, (2, 3), np.uint8)
     observation, _ = env.reset()
     np.testing.assert_array_equal(observation, [[0, 2, 4], [12, 14, 16]])
     assert observation.flags.c_contiguous
-    colour = ResizeObservation(Continuous(observation_space=Box(0, 255, (4, 6, 3), np.uint8)))
+    colour = ResizeObservation(picture(Box(0, 255, (4, 6, 3), np.uint8)))
     assert colour.observation_space.shape == (2, 3, 3)
     with pytest.raises(APIUsageError, match=r"must divide height and width, got 4 for \(4, 6\)"):
-        ResizeObservation(Continuous(), downscale=4)
+        ResizeObservation(picture(), downscale=4)
     with pytest.raises(APIUsageError, match=r"expected a Box \(height, width"):
-        ResizeObservation(Continuous(observation_space=Discrete(2)))
+        ResizeObservation(picture(Discrete(2)))
 
 
 def test_means_of_zero_reach_the_batch():
-    class Poor(Duo):
-        def step(self, actions):
-            observations, rewards, *rest = super().step(actions)
-            return observations, dict.fromkeys(rewards, 0.0), *rest
-
     def poor(buf=None):
-        return PettingZooPufferEnv(MeanOverAgents(MultiagentEpisodeStats(Poor())), buf=buf)
+        return PettingZooPufferEnv(MeanOverAgents(MultiagentEpisodeStats(duo(reward=lambda *_: 0.0))), buf=buf)
 
     batch = vector.make(poor, backend=vector.Serial)
     batch.reset()

@@ -19,11 +19,11 @@ from gymnasium.spaces import (
     Text,
     Tuple,
 )
-from pettingzoo import ParallelEnv
 from stable_baselines3 import DQN, SAC
 
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from tests.conformance.checkers import check_by_others
+from tests.envs import FunctionEnv, ScriptedParallelEnv, alive, counting_env
 
 SIMPLE = [
     Box(-1, 1, (3,)),
@@ -50,95 +50,38 @@ OBSERVATIONS = [
 ACTIONS = [*SIMPLE, Dict(a=Box(-1, 1, (2,)), b=Tuple([Box(-1, 1, (1,))]))]
 
 
-class Dream(gymnasium.Env):
-    """Any observation and any reward, whatever one does."""
-
-    def __init__(self, observation_space, action_space):
-        self.observation_space, self.action_space = observation_space, action_space
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        if seed is not None:
-            self.observation_space.seed(seed)
-        return self.observation_space.sample(), {}
-
-    def step(self, action):
-        assert self.action_space.contains(action)
-        return self.observation_space.sample(), np.float32(self.np_random.random()), np.bool_(False), False, {}
-
-
 @pytest.mark.parametrize(
     ("observations", "actions"),
     [*((space, Discrete(2)) for space in OBSERVATIONS), *((Box(-1, 1, (3,)), space) for space in ACTIONS)],
     ids=str,
 )
 def test_any_space(observations, actions):
-    make = functools.partial(Dream, observations, actions)
-    spec = EnvSpec("Dream-v0", entry_point=make, disable_env_checker=True, order_enforce=False)
+    make = functools.partial(FunctionEnv, observations, actions, reward=lambda env: np.float32(env.np_random.random()))
+    spec = EnvSpec("Function-v0", entry_point=make, disable_env_checker=True, order_enforce=False)
     check_by_others(GymnasiumPufferEnv(gymnasium.make(spec), max_length=50, max_nodes=50, max_edges=200), make)
 
 
-class Relay(ParallelEnv):
-    """Two agents dream side by side; in every step the elder leaves and a younger one comes."""
-
-    metadata = {"name": "relay"}  # noqa: RUF012
-
-    def __init__(self, observation_space):
-        self.possible_agents = list("abcdef")
-        self.dream = copy.deepcopy(observation_space)  # one of its own, to be seeded
-        self.observation_space = lambda agent: self.dream
-        self.action_space = {agent: Discrete(2, start=3) for agent in self.possible_agents}.get
-
-    def reset(self, seed=None, options=None):
-        if seed is not None:
-            self.dream.seed(seed)
-        self.time, self.agents = 0, ["a", "b"]
-        return self.observe("ab"), {agent: {} for agent in "ab"}
-
-    def observe(self, agents):
-        return {agent: self.dream.sample() for agent in agents}
-
-    def step(self, actions):
-        assert list(actions) == self.agents
-        self.time += 1
-        before, self.agents = self.agents, self.possible_agents[self.time : self.time + 2]
-        here = sorted({*before, *self.agents})
-        left = {agent: agent not in self.agents for agent in here}
-        return self.observe(here), dict.fromkeys(here, 0.3), left, dict.fromkeys(here, False), {a: {} for a in here}
+# In every step the elder of two agents leaves, and a younger one comes.
+RELAY = [alive("a", "b")] + [{"abcdef"[i]: "dead", **alive(*"abcdef"[i + 1 : i + 3])} for i in range(6)]
 
 
 @pytest.mark.parametrize("space", OBSERVATIONS, ids=str)
 def test_agents_with_any_space(space):
     def make():
-        return PettingZooPufferEnv(Relay(space), max_length=50, max_nodes=50, max_edges=200)
+        own = copy.deepcopy(space)  # to be seeded
+        relay = ScriptedParallelEnv(
+            *RELAY, names="abcdef", space=own, action_space=Discrete(2, start=3), observe=lambda *_: own.sample()
+        )
+        return PettingZooPufferEnv(relay, max_length=50, max_nodes=50, max_edges=200)
 
     check_by_others(make(), make)
-
-
-class Clock(gymnasium.Env):
-    """Tells the time, and ends when that is 5: told by ``terminated``, or by ``truncated``."""
-
-    observation_space = Box(0, 5, (1,))
-
-    def __init__(self, action_space, truncates):
-        self.action_space, self.truncates = action_space, truncates
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.time = 0
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        self.time += 1
-        over = self.time == 5
-        return np.full(1, self.time, np.float32), 1.0, over and not self.truncates, over and self.truncates, {}
 
 
 @pytest.mark.parametrize(
     ("learner", "actions", "truncates"), [(DQN, Discrete(2), False), (SAC, Box(-1, 1, (1,)), True)], ids=["DQN", "SAC"]
 )
 def test_what_a_replay_buffer_keeps_is_what_happened(learner, actions, truncates):
-    env = GymnasiumPufferEnv(Clock(actions, truncates))
+    env = GymnasiumPufferEnv(counting_env(5, action_space=actions, truncates=truncates))
     model = learner("MlpPolicy", env, buffer_size=50, learning_starts=100, device="cpu")
     model.learn(20)
     buffer = model.replay_buffer

@@ -1,5 +1,6 @@
 """Every environment of Ocean meets the contract, and so do emulated ones of any kind."""
 
+import copy
 import functools
 
 import gymnasium
@@ -12,6 +13,7 @@ import pufferlib
 from pufferlib import ocean
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.testing import check_env
+from tests.envs import FunctionEnv
 
 
 @pytest.mark.parametrize("name", ocean.names())
@@ -29,25 +31,8 @@ def test_gymnasium_environment(name):
     check_env(functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=[name]))
 
 
-class Nested(gymnasium.Env):
-    """Nested spaces, random observations, random ends."""
-
-    def __init__(self):
-        self.observation_space = Dict(
-            {"map": Box(0, 255, (3, 3), np.uint8), "pair": Tuple([Discrete(3), Box(-1, 1, (2,))])}
-        )
-        self.action_space = Dict({"move": Discrete(5), "aim": MultiDiscrete([3, 4])})
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        if seed is not None:
-            self.observation_space.seed(seed)
-        return self.observation_space.sample(), {}
-
-    def step(self, action):
-        assert self.action_space.contains(action)
-        ends = self.np_random.random(2) < 0.05
-        return self.observation_space.sample(), self.np_random.random(), bool(ends[0]), bool(ends[1]), {}
+OBSERVATIONS = Dict({"map": Box(0, 255, (3, 3), np.uint8), "pair": Tuple([Discrete(3), Box(-1, 1, (2,))])})
+ACTIONS = Dict({"move": Discrete(5), "aim": MultiDiscrete([3, 4])})
 
 
 class Crowd(ParallelEnv):
@@ -57,27 +42,22 @@ class Crowd(ParallelEnv):
 
     def __init__(self):
         self.possible_agents = [f"agent_{i}" for i in range(6)]
-        self.spaces = Nested()
-
-    def observation_space(self, agent):
-        return self.spaces.observation_space
-
-    def action_space(self, agent):
-        return self.spaces.action_space
+        self.shown = copy.deepcopy(OBSERVATIONS)  # one of its own, to be seeded
+        self.observation_space, self.action_space = (lambda agent: self.shown), (lambda agent: ACTIONS)
 
     def reset(self, seed=None, options=None):
         if seed is not None:
             self.random = np.random.default_rng(seed)
-            self.spaces.observation_space.seed(seed)
+            self.shown.seed(seed)
         self.agents = self.possible_agents[1:4]
         return self.observe(self.agents), {agent: {} for agent in self.agents}
 
     def observe(self, agents):
-        return {agent: self.spaces.observation_space.sample() for agent in agents}
+        return {agent: self.shown.sample() for agent in agents}
 
     def step(self, actions):
         assert set(actions) == set(self.agents)
-        assert all(self.spaces.action_space.contains(action) for action in actions.values())
+        assert all(ACTIONS.contains(action) for action in actions.values())
         fates = {agent: self.random.random() for agent in self.agents}
         born = [agent for agent in self.possible_agents if agent not in fates and self.random.random() < 0.05]
         reported = [*self.agents, *born]
@@ -92,7 +72,10 @@ class Crowd(ParallelEnv):
 
 
 def test_nested_spaces():
-    check_env(functools.partial(GymnasiumPufferEnv, env_creator=Nested))
+    ends = functools.partial(FunctionEnv, length=20)
+    for truncates in (False, True):
+        creator = functools.partial(ends, OBSERVATIONS, ACTIONS, truncates=truncates)
+        check_env(functools.partial(GymnasiumPufferEnv, env_creator=creator))
 
 
 def test_variable_population():
