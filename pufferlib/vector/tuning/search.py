@@ -77,7 +77,7 @@ def autotune(
         progress: Called now and then with the share that is done, 0 to 1, and what comes next.
 
     Returns:
-        The configurations: the fastest first, those that were skipped last.
+        The configurations, the fastest first, those that were skipped last.
 
     Raises:
         APIUsageError: An argument is wrong, or the environment breaks the contract.
