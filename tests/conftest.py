@@ -9,14 +9,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pufferlib.registry.facts import all_facts
+
 NIGHT = 20  # times as long may a test take that plays as long as a night allows
+
+# The marks of what runs besides the rest. Without a flag each promise is seen once, and tests that are chosen by name
+# run whatever their mark.
+TIERS = {"once": set(), "all": {"all"}, "nightly": {"all", "nightly"}, "chosen": {"all", "nightly"}}
+
+BINDINGS = set(all_facts())
+IN_THE_DAY = "atari"  # the binding that is played in every run; the others are for --all
 
 # What depends on where and how pufferlib was installed. CI runs these in the image, in the dev container and outside;
 # all others would find the same in each place, and run in the image alone.
 PLACES = (
     "tests/image/",
     "tests/installation/",
-    "tests/static/",
+    "tests/static/test_devcontainer.py",
+    "tests/static/test_entrypoint.py",
+    "tests/static/test_scripts.py",
     "tests/docs/test_examples.py",
     "tests/ocean/test_ocean.py",
     "tests/registry/test_registry.py",
@@ -29,15 +40,20 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 
 def pytest_addoption(parser):
+    tier = {"dest": "tier", "action": "store_const"}
+    parser.addoption("--all", const="all", help="every binding, layout of workers and learning bar; sanitizers", **tier)
     parser.addoption(
-        "--nightly", action="store_true", help="play longer, and in more ways; run the tests marked nightly too"
+        "--nightly", const="nightly", help="--all, what takes minutes each, and play as long as a night allows", **tier
+    )
+    parser.addoption(
+        "--without-bindings", default="", metavar="NAMES", help="leave out what --all adds for these, as in nle,procgen"
     )
 
 
 @pytest.fixture(scope="session")
 def nightly(request):
     """True if tests may play for as long as a night allows."""
-    return request.config.getoption("--nightly")
+    return request.config.option.tier == "nightly"
 
 
 @pytest.fixture(autouse=True)
@@ -49,24 +65,46 @@ def seeds():
         sys.modules["torch"].manual_seed(0)
 
 
-def pytest_configure():
+def pytest_configure(config):
+    # Here and not in the workers of pytest-xdist, which get the option, but no longer know what the user wrote.
+    config.option.tier = config.option.tier or unflagged_tier(config)
     # A shell starts its background jobs with Ctrl-C ignored, which every process that a test starts would inherit.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def unflagged_tier(config):
+    """Tier of a run without --all and --nightly: tests that are named all run; a folder means all but the nightly."""
+    if config.args_source is not config.ArgsSource.ARGS:
+        return "chosen" if config.option.keyword else "once"
+    named = config.option.keyword or all(re.search(r"\.py$|::", argument) for argument in config.args)
+    return "chosen" if named else "all"
+
+
 def pytest_collection_modifyitems(config, items):
+    without = {name for name in config.option.without_bindings.split(",") if name}
+    if unknown := without - BINDINGS:
+        raise pytest.UsageError(f"--without-bindings: there is no binding {', '.join(sorted(unknown))}")
+    run, left_out = [], []
     for item in items:
-        if item.nodeid.startswith(PLACES):
-            item.add_marker(pytest.mark.place)
-    if config.getoption("--nightly"):
-        for item in items:
-            if limit := item.get_closest_marker("timeout"):
-                item.add_marker(pytest.mark.timeout(limit.args[0] * NIGHT), append=False)
-        return
-    left_out = [item for item in items if item.get_closest_marker("nightly")]
-    items[:] = [item for item in items if item not in left_out]
+        add_marks(item)
+        tiers = {mark.name for mark in item.iter_markers()} & TIERS["nightly"]
+        leave_out = not tiers <= TIERS[config.option.tier] or (tiers and binding_of(item.nodeid) in without)
+        (left_out if leave_out else run).append(item)
+        if config.option.tier == "nightly" and (limit := item.get_closest_marker("timeout")):
+            item.add_marker(pytest.mark.timeout(limit.args[0] * NIGHT), append=False)
+    if hasattr(config, "workerinput"):  # what may take longest comes first, so that no core is left idle at the end
+        run.sort(key=lambda item: -max([0, *(mark.args[0] for mark in item.iter_markers("timeout"))]))
+    items[:] = run
     config.hook.pytest_deselected(items=left_out)
+
+
+def add_marks(item):
+    """Add the marks that follow from where a test is."""
+    if item.nodeid.startswith(PLACES):
+        item.add_marker(pytest.mark.place)
+    if binding_of(item.nodeid) not in (None, IN_THE_DAY):
+        item.add_marker(pytest.mark.all)
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
@@ -84,10 +122,15 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def shared_load(nodeid):
-    """Name the load that a test shares with others: the Ray cluster, or the packages of a binding."""
+    """Name what the test shares with others: the Ray cluster, which fills the machine too, or a binding's packages."""
     if nodeid.startswith("tests/cluster/"):
         return "cluster"
+    return f"binding {binding}" if (binding := binding_of(nodeid)) else nodeid
+
+
+def binding_of(nodeid):
+    """Name the binding that a test plays; None where it plays none, or many."""
     for pattern in (r"tests/\w+/test_bindings\.py::.*\[(\w+)/", r"tests/bindings/test_(\w+)\.py::"):
-        if binding := re.match(pattern, nodeid):
-            return f"binding {binding[1]}"
-    return nodeid
+        if (found := re.match(pattern, nodeid)) and found[1] in all_facts():
+            return found[1]
+    return None

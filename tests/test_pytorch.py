@@ -284,7 +284,7 @@ def test_a_policy_on_structures_is_one_graph():
     torch.testing.assert_close(compiled, (params, values))
 
 
-@pytest.mark.slow
+@pytest.mark.all
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch uses what it deprecates
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++")

@@ -102,7 +102,7 @@ def test_one_seed_one_trajectory() -> None:
     assert not equal(trajectory, play(first, 300, seed=8))
 
 
-@pytest.mark.slow
+@pytest.mark.all
 @pytest.mark.parametrize("name", atari.names())
 def test_every_game_starts_and_repeats_itself(name: str) -> None:
     game = AtariGame(name)

@@ -46,7 +46,6 @@ def test_short_names_work() -> None:
     env.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", griddly.names())
 def test_every_world_plays(name: str) -> None:
     env = pufferlib.vector.make(pufferlib.env_creator(f"griddly/{name}"), num_envs=1, backend="Serial")

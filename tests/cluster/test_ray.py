@@ -1,9 +1,7 @@
 """Ray on a cluster of three nodes, each with its own raylet: the same bytes, and no hang whatever is lost."""
 
-import contextlib
 import functools
 import os
-import re
 import subprocess
 import sys
 import time
@@ -30,7 +28,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: puffer install ra
 from ray.cluster_utils import Cluster  # noqa: E402 - only now is it known to be there
 
 pytestmark = [
-    pytest.mark.cluster,
+    pytest.mark.all,  # test_one_node.py is for every run
     pytest.mark.timeout(300),
     pytest.mark.filterwarnings("default"),  # Ray's own
 ]
@@ -406,57 +404,3 @@ def test_actors_have_today_s_search_path_variables_and_folder(monkeypatch, tmp_p
             vecenv.reset()
             told = {"name": "module_of_today", "value": value, "folder": str(tmp_path)}
             assert vecenv.step([0])[4] == [told]
-
-
-SCRIPT = """
-import os, subprocess, sys
-import gymnasium, pufferlib, pufferlib.vector
-
-class Env(pufferlib.PufferEnv):
-    def __init__(self, buf=None):
-        self.single_observation_space = gymnasium.spaces.Box(low=0, high=1, shape=(1,))
-        self.single_action_space = gymnasium.spaces.Discrete(2)
-        self.num_agents = 1
-        super().__init__(buf)
-
-    def reset(self, seed=None):
-        return self.observations, []
-
-    def step(self, actions):
-        print("the environment prints")
-        return self.observations, self.rewards, self.terminals, self.truncations, []
-
-    def close(self):
-        pass
-
-for _ in range(2):  # the second one forgets to close
-    vecenv = pufferlib.vector.make(Env, num_envs=4, num_workers=4, overwork=True, backend="Ray")
-    vecenv.reset()
-    print(vecenv.step([0, 1, 0, 1])[0].shape)
-    if _ == 0:
-        vecenv.close()
-
-import ray
-address = ray.get_runtime_context().gcs_address
-strange = f"from ray._raylet import GcsClient; GcsClient(address={address!r})"
-done = subprocess.run([sys.executable, "-c", strange], env={"HOME": "/nowhere"}, capture_output=True, text=True)
-print("refused" if "Authentication token is missing" in done.stderr else done)
-"""
-
-
-def test_without_a_cluster_one_is_started_refuses_strangers_and_ends_with_the_script(tmp_path, monkeypatch):
-    monkeypatch.delenv("RAY_ADDRESS")
-    (tmp_path / "script.py").write_text(SCRIPT)
-    command = [sys.executable, str(tmp_path / "script.py")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        out, err = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, out, err) == (0, "(4, 1)\n" * 2 + "refused\n", "")
-    wait_for(lambda: not list(raylets_of(process.pid)))
-
-
-def raylets_of(pid):
-    """Processes of the Ray session that process ``pid`` has started, whose name ends in its number."""
-    for command in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if re.search(rb"/session_[0-9_-]+_%d/" % pid, command.read_bytes()):
-                yield command

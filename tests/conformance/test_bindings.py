@@ -168,7 +168,7 @@ def test_render_gives_a_picture(facts: Facts, name: str, folder: Path) -> None:
     assert contents(folder) == set()
 
 
-@pytest.mark.slow
+@pytest.mark.all
 def test_a_long_run_leaks_nothing(facts: Facts, name: str, folder: Path) -> None:
     if not facts.isolated or name not in played_before:  # loads what is loaded once; some start slowly
         with make(name, copies(facts)) as envs:

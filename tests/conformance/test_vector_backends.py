@@ -20,6 +20,7 @@ import pufferlib.vector
 from pufferlib import ocean
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.spaces import joint_space
+from tests.tiers import once
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -41,6 +42,7 @@ OTHERS = [name for name in LAYOUTS if name != "serial"]
 # The rest differ from these in how batches are taken, which the environments of this page go through.
 MOST = ["1 worker", "2 workers", "4 workers", "4 workers, blocks of 2", "4 workers, first 3"]
 FEW = ["2 workers", "4 workers, blocks of 2"]  # for environments that are slow, or slow to start
+IN_THE_DAY = ["4 workers, first 3"]  # the layout in which most can go wrong: batches are mixed and come in any order
 
 
 class Walkers(pufferlib.PufferEnv):
@@ -213,39 +215,47 @@ def check(name, layout, steps, autoreset=None):
         assert got.infos == expected.infos
 
 
-@pytest.mark.parametrize("layout", OTHERS)
+KINDS = [
+    ("native", None),
+    ("absent agents", "same_step"),
+    ("absent agents", "next_step"),
+    ("gymnasium cartpole", "next_step"),
+    *((k, m) for k in ("gymnasium", "pettingzoo") for m in ("next_step", "same_step")),
+]
+
+
+# In the day one kind in all layouts, and every kind in one of them.
 @pytest.mark.parametrize(
-    ("kind", "autoreset"),
-    [
-        ("native", None),
-        ("absent agents", "same_step"),
-        ("absent agents", "next_step"),
-        ("gymnasium cartpole", "next_step"),
-        *((k, m) for k in ("gymnasium", "pettingzoo") for m in ("next_step", "same_step")),
-    ],
+    ("kind", "autoreset", "layout"),
+    once(
+        [(*kind, layout) for kind in KINDS for layout in OTHERS],
+        [*(("gymnasium", "same_step", layout) for layout in OTHERS), *((*kind, IN_THE_DAY[0]) for kind in KINDS)],
+    ),
 )
 def test_same_bytes_everywhere(kind, autoreset, layout):
     check(kind, LAYOUTS[layout], STEPS, autoreset)
 
 
-@pytest.mark.parametrize("layout", MOST)
+@pytest.mark.parametrize("layout", once(MOST, IN_THE_DAY))
 @pytest.mark.parametrize("name", [name for name in pufferlib.list_envs() if "/" not in name])
 def test_same_bytes_for_every_ocean_environment(name, layout):
     check(name, LAYOUTS[layout], STEPS)
 
 
-@pytest.mark.parametrize("layout", OTHERS)
+@pytest.mark.parametrize("layout", once(OTHERS, IN_THE_DAY))
 @pytest.mark.parametrize("kind", ["gymnasium", "pettingzoo"])
 def test_finished_games_stand_still_in_the_same_way(kind, layout):
     check(kind, LAYOUTS[layout], 60, "disabled")
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("layout", FEW)
 @pytest.mark.parametrize("name", ocean.python_names())
 def test_same_bytes_for_every_ocean_environment_in_python(name, layout):
     check(name, LAYOUTS[layout], STEPS)
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("autoreset", ["next_step", "disabled"])
 @pytest.mark.parametrize("name", ocean.names())
 def test_same_bytes_for_every_ocean_environment_in_every_mode(name, autoreset):

@@ -16,7 +16,7 @@ LEFT_OUT = shutil.ignore_patterns(".*", "build", "dist", "runs", "results", "doc
 TOOLS = ("cmake", "ninja", "Cython")
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.all,
     pytest.mark.timeout(600),
     pytest.mark.skipif(not PAGE.exists(), reason="not in a checkout of the repository"),
     pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc"),

@@ -42,6 +42,7 @@ def test_a_binding_is_measured_beside_its_bare_environment(tmp_path):
     assert stepped["measured_ratios"].keys() > {"bare environments, one process", "AsyncVectorEnv", "limit"}
 
 
+@pytest.mark.all
 def test_training_is_measured_beside_the_products_alone(tmp_path):
     results = tmp_path / "train.json"
     command = [sys.executable, FOLDER / "train.py", "--quick", "--only", "own settings, MLP", "--json", results]

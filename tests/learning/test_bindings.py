@@ -30,7 +30,7 @@ SHORTLY = [
 ]
 FEWER_ENVS = {"procgen/bigfish": {"env.num_envs": 8}}  # of 32, so that one rollout has 4,096 steps
 
-pytestmark = [pytest.mark.learning, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.all, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize(

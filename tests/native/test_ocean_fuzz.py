@@ -9,6 +9,7 @@ from pufferlib import ocean
 OCEAN = Path(ocean.__file__).parent
 
 
+@pytest.mark.all
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", ocean.names())
 def test_no_action_and_no_parameter_breaks_it(name, run_program, nightly):

@@ -358,8 +358,7 @@ def test_trains_agents_that_come_and_go(tmp_path):
     trainer.close()
 
 
-@pytest.mark.learning
-@pytest.mark.slow
+@pytest.mark.all
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("hide", [False, True], ids=["reaction", "memory"])
 def test_learns_what_pays(make_trainer, target_env, hide):

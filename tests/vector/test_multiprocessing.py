@@ -485,7 +485,7 @@ def sleep_for_ever():
         time.sleep(60)
 
 
-@pytest.mark.slow
+@pytest.mark.all
 @pytest.mark.parametrize("phase", ["build", "reset", "step"])
 def test_an_environment_that_takes_too_long(phase):
     with pytest.raises(WorkerError) as caught:
@@ -499,7 +499,7 @@ def test_an_environment_that_takes_too_long(phase):
         assert "last actions [3]" in text
 
 
-@pytest.mark.slow
+@pytest.mark.all
 def test_each_environment_of_a_worker_has_the_whole_time():
     options = {"num_envs": 20, "num_workers": 1, "timeout_s": 9.0}
     with make(Scripted, env_kwargs={"on_step": lambda: time.sleep(0.5)}, **options) as vecenv:

@@ -433,12 +433,12 @@ def test_ten_thousand_cycles_of_processes_leave_nothing():
     cycle(make, 10_000)
 
 
-@pytest.mark.slow
+@pytest.mark.all
 def test_ten_thousand_cycles_of_serial_leave_nothing():
     cycle(lambda: make("Serial"), 10_000)
 
 
-@pytest.mark.slow
+@pytest.mark.all
 def test_ten_thousand_cycles_of_a_native_environment_leave_nothing():
     creator = pufferlib.env_creator("squared")
     cycle(lambda: pufferlib.vector.make(creator, env_kwargs={"num_envs": 2}), 10_000)

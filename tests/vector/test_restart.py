@@ -398,7 +398,7 @@ def play_until(vecenv, enough):
     raise AssertionError("the batch does not go on")
 
 
-@pytest.mark.slow
+@pytest.mark.all
 @pytest.mark.parametrize("layout", [{}, {"batch_size": 1}, {"batch_size": 1, "zero_copy": False}])
 def test_workers_killed_at_fifty_random_moments(layout):
     chance = random.Random(2)
@@ -413,7 +413,7 @@ def test_workers_killed_at_fifty_random_moments(layout):
             assert vecenv._pool._restarts.total == restarts
 
 
-@pytest.mark.slow
+@pytest.mark.all
 def test_workers_killed_at_fifty_random_moments_without_restart():
     chance = random.Random(3)
     for _ in range(50):

@@ -1,0 +1,88 @@
+"""Ray as it starts where there is no cluster: one real node on this machine."""
+
+import contextlib
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.test_vector_backends import check
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: puffer install ray")
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("default"),  # Ray's own
+]
+PATIENCE_S = 120
+
+
+@pytest.fixture(autouse=True)
+def _no_cluster(monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    yield
+    ray.shutdown()
+
+
+@pytest.mark.parametrize("kind", ["gymnasium", "pettingzoo"])
+def test_same_bytes_as_serial(kind):
+    check(kind, {"backend": "Ray", "num_workers": 4, "batch_size": 3, "zero_copy": False}, 100, "same_step")
+
+
+SCRIPT = """
+import os, subprocess, sys
+import gymnasium, pufferlib, pufferlib.vector
+
+class Env(pufferlib.PufferEnv):
+    def __init__(self, buf=None):
+        self.single_observation_space = gymnasium.spaces.Box(low=0, high=1, shape=(1,))
+        self.single_action_space = gymnasium.spaces.Discrete(2)
+        self.num_agents = 1
+        super().__init__(buf)
+
+    def reset(self, seed=None):
+        return self.observations, []
+
+    def step(self, actions):
+        print("the environment prints")
+        return self.observations, self.rewards, self.terminals, self.truncations, []
+
+    def close(self):
+        pass
+
+for _ in range(2):  # the second one forgets to close
+    vecenv = pufferlib.vector.make(Env, num_envs=4, num_workers=4, overwork=True, backend="Ray")
+    vecenv.reset()
+    print(vecenv.step([0, 1, 0, 1])[0].shape)
+    if _ == 0:
+        vecenv.close()
+
+import ray
+address = ray.get_runtime_context().gcs_address
+strange = f"from ray._raylet import GcsClient; GcsClient(address={address!r})"
+done = subprocess.run([sys.executable, "-c", strange], env={"HOME": "/nowhere"}, capture_output=True, text=True)
+print("refused" if "Authentication token is missing" in done.stderr else done)
+"""
+
+
+def test_the_node_refuses_strangers_and_ends_with_the_script(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out, err) == (0, "(4, 1)\n" * 2 + "refused\n", "")
+    deadline = time.monotonic() + PATIENCE_S
+    while list(raylets_of(process.pid)):
+        assert time.monotonic() < deadline, "the node outlives its script"
+        time.sleep(0.05)
+
+
+def raylets_of(pid):
+    """Processes of the Ray session that process ``pid`` has started, whose name ends in its number."""
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if re.search(rb"/session_[0-9_-]+_%d/" % pid, command.read_bytes()):
+                yield command
