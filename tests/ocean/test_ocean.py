@@ -1,22 +1,20 @@
 """Promises of every C environment, whatever the game: a new one is tested by being there."""
 
-import hashlib
 import inspect
 import json
 import pickle
 import struct
-import weakref
 from pathlib import Path
 
-import gymnasium
 import numpy as np
 import pytest
 
 import pufferlib
-from pufferlib import _native, buffers, ocean
+from pufferlib import _native, ocean
 from pufferlib.native.source_hash import source_hash
 from pufferlib.ocean.types import env_types
 from pufferlib.seeding import env_seed
+from tests.ocean.games import actions_of, every_env, make, outcomes
 
 RECORDED = Path(__file__).with_name("trajectories.json")
 
@@ -24,37 +22,6 @@ RECORDED = Path(__file__).with_name("trajectories.json")
 WITHOUT_CHANCE = {"multiagent", "password", "stochastic"}
 # They show the same from the first step to the last.
 CONSTANT = {"bandit", "multiagent", "stochastic"}
-
-every_env = pytest.mark.parametrize("name", ocean.names())
-
-
-def make(name, num_envs=8, **kwargs):
-    env = ocean.OceanEnv(name, num_envs=num_envs, **kwargs)
-    env.reset()
-    return env
-
-
-def actions_of(env, rng):
-    """Random actions of the joint space, int32 or float32."""
-    space = env.single_action_space
-    shape = env.actions.shape
-    if isinstance(space, gymnasium.spaces.Box):
-        return rng.uniform(-1, 1, shape).astype(np.float32)
-    sizes = space.n if isinstance(space, gymnasium.spaces.Discrete) else space.nvec
-    return rng.integers(0, sizes, shape, dtype=np.int32)
-
-
-def outcomes(env, num_steps, seed=0, record=None):
-    """Hash of everything that ``num_steps`` random steps return; ``record`` sees each step."""
-    rng = np.random.default_rng(seed)
-    digest = hashlib.sha256(env.observations.tobytes())
-    for _ in range(num_steps):
-        *arrays, infos = env.step(actions_of(env, rng))
-        for array in arrays:
-            digest.update(np.ascontiguousarray(array).tobytes())
-        if record is not None:
-            record(infos)
-    return digest.hexdigest()
 
 
 # ---- Names and classes ------------------------------------------------------------------------------
@@ -132,70 +99,6 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         _ = ocean.Braekout
 
 
-# ---- Parameters -------------------------------------------------------------------------------------
-
-
-def test_an_unknown_keyword_is_answered_with_the_nearest():
-    with pytest.raises(
-        pufferlib.UnknownNameError, match="Pong: unknown keyword 'frame_skip'; did you mean 'frameskip'"
-    ):
-        ocean.Pong(frame_skip=4)
-
-
-@every_env
-def test_values_out_of_range_or_of_another_type_are_refused(name):
-    for parameter in env_types()[name].parameters:
-        wrong = [None, "1", [1], float("nan")]
-        if parameter.kind is bool:
-            wrong += [1, 0.0]
-        else:
-            wrong += [True, parameter.high + 1, parameter.low - 1, 10**30]
-        if parameter.kind is int:
-            wrong += [float(parameter.default)]
-        for value in wrong:
-            with pytest.raises(pufferlib.APIUsageError, match=f"{parameter.name} must be .*, got"):
-                ocean.OceanEnv(name, **{parameter.name: value})
-
-
-def test_the_extension_itself_refuses_what_would_not_fit():
-    for index, num_games, values in [(-1, 1, []), (99, 1, []), (0, 1, [0.0] * 999), (0, 1, []), (0, 0, [0.0] * 14)]:
-        with pytest.raises(pufferlib.APIUsageError, match=r"OceanBatch: .*, got"):
-            _native.OceanBatch(index, num_games, values, 1)
-
-
-@every_env
-def test_numpy_numbers_are_accepted(name):
-    as_numpy = {bool: np.bool_, int: np.int64, float: np.float64}
-    values = {p.name: as_numpy[p.kind](p.default) for p in env_types()[name].parameters}
-    given, default = ocean.OceanEnv(name, **values), ocean.OceanEnv(name)
-    assert given.single_observation_space == default.single_observation_space
-    assert np.array_equal(given.reset(seed=1)[0], default.reset(seed=1)[0])
-    given.close()
-    default.close()
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"num_envs": 0}, "num_envs must be an int from 1 to 2147483647, got 0"),
-        ({"num_envs": 2.0}, r"num_envs must be an int from 1 to 2147483647, got 2\.0"),
-        ({"num_envs": True}, "num_envs must be an int from 1 to 2147483647, got True"),
-        ({"check_actions": 1}, "check_actions must be True or False, got 1"),
-        ({"log_interval": 0}, "log_interval must be an int from 1 to 2147483647, got 0"),
-        ({"num_envs": 10**12}, "num_envs must be an int from 1 to 2147483647, got 1000000000000"),
-        ({"render_mode": "rgb_aray"}, "unknown render_mode 'rgb_aray'; did you mean 'rgb_array'"),
-        (
-            {"paddle_height": 600, "height": 500},
-            "paddle_height must be at most height, got height=500, paddle_height=600$",
-        ),
-        ({"seed": "one"}, "seed must be an int, got 'one'"),
-    ],
-)
-def test_bad_arguments_raise_a_sentence(kwargs, message):
-    with pytest.raises(pufferlib.APIUsageError, match=f"Pong: {message}"):
-        ocean.Pong(**kwargs)
-
-
 # ---- The contract -----------------------------------------------------------------------------------
 
 
@@ -251,10 +154,8 @@ def test_a_game_does_not_depend_on_the_others(name):
 
 @every_env
 def test_game_i_is_seeded_with_env_seed_i(name):
-    # A batch whose game 0 gets what game 3 of another gets cannot be asked for; so compare the
-    # streams through the extension, which takes a seed for each game.
     env, alone = make(name, num_envs=4, seed=5), make(name, num_envs=1)
-    alone._batch.reset([env_seed(5, 3)])
+    alone.reset(seed=env_seed(5, 3))  # game 0 has the seed itself
     rng = np.random.default_rng(0)
     first = 3 * len(alone.observations)
     for _ in range(300):
@@ -338,215 +239,6 @@ def test_async_calls_give_the_same(name):
     received = ours.recv()
     for one, other in zip(received[:4], theirs.step(actions)[:4], strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-# ---- Actions ----------------------------------------------------------------------------------------
-
-
-@every_env
-def test_actions_of_any_integer_array_mean_the_same(name):
-    forms = [
-        lambda a: a,
-        lambda a: a.astype(np.int64),
-        lambda a: a.astype(np.uint8),
-        lambda a: a.astype(np.int64)[::-1].copy()[::-1],
-        lambda a: a.tolist(),
-        lambda a: a.astype(">i4"),
-        lambda a: a.astype(np.uint64),
-    ]
-    expected = None
-    for form in forms:
-        env = make(name, seed=1)
-        env.step(form(actions_of(env, np.random.default_rng(5))))
-        expected = env.actions.copy() if expected is None else expected
-        np.testing.assert_array_equal(env.actions, expected)
-
-
-@every_env
-def test_actions_written_in_place_are_taken(name):
-    ours, theirs = make(name, seed=1), make(name, seed=1)
-    rng = np.random.default_rng(5)
-    for _ in range(50):
-        ours.actions[:] = actions_of(ours, rng)
-        ours.step(ours.actions)
-        theirs.step(ours.actions.copy())
-        np.testing.assert_array_equal(ours.observations, theirs.observations)
-
-
-@pytest.mark.parametrize("shift", [0, 1])
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_actions_may_lie_in_the_memory_of_the_buffer(dtype, shift):
-    model = ocean.Squared(num_envs=8)
-    memory = np.arange(18, dtype=np.int32)
-    buf = buffers.allocate(model.single_observation_space, model.single_action_space, 8) | {"actions": memory[:8]}
-    env = ocean.Squared(num_envs=8, buf=buf)
-    env.reset()
-    actions = memory[2 * shift :].view(dtype)[:8]
-    expected = actions.tolist()
-    env.step(actions)
-    assert env.actions.tolist() == np.clip(expected, -(2**31), 2**31 - 1).tolist()
-
-
-def test_numbers_beyond_int32_stay_invalid():
-    """2**32 + 1 must not wrap around to the action 1."""
-    env = make("squared", num_envs=4)
-    env.step(np.array([2**32 + 1, -(2**32) + 1, 2**63 - 1, -(2**63)]))
-    assert env.actions.tolist() == [2**31 - 1, -(2**31), 2**31 - 1, -(2**31)]
-    env.step(np.array([2**63 + 1] * 4, np.uint64))
-    assert env.actions.tolist() == [2**31 - 1] * 4
-
-
-@every_env
-def test_wrong_actions_raise_a_sentence_and_change_nothing(name):
-    env = make(name, seed=1)
-    good = actions_of(env, np.random.default_rng(0))
-    before = env.observations.copy()
-    dates = good.astype(np.int64).view("M8[s]")  # a type that the buffer protocol does not have
-    for wrong in (
-        good[:-1],
-        np.zeros((*good.shape, 2), int),
-        good.astype(complex),
-        None,
-        "up",
-        b"12345678",
-        [],
-        0,
-        [None] * 8,
-        dates,
-    ):
-        with pytest.raises(pufferlib.APIUsageError, match=r"actions must be .* of shape"):
-            env.step(wrong)
-    for call in (env.step, env.send):
-        with pytest.raises(
-            pufferlib.APIUsageError, match=rf"\.{call.__name__}: .* a list of rows of one length, got \[\[0\], 1"
-        ):
-            call([[0], 1])
-    np.testing.assert_array_equal(env.observations, before)
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong", "message"),
-    [
-        (
-            "squared",
-            [0, 4, 9, -1],
-            r"Squared.step: actions must be in the action space Discrete\(5\), got 9 in row 2",
-        ),
-        ("breakout", np.array([0, 1, 2, 3]), r"in the action space Discrete\(3\), got 3 in row 3; look at the policy"),
-    ],
-)
-def test_actions_out_of_range_are_refused_where_that_is_asked_for(name, wrong, message):
-    free, checked = (pufferlib.make(name, num_envs=4, seed=1, check_actions=check) for check in (False, True))
-    for env in (free, checked):
-        env.reset()
-    np.testing.assert_array_equal(free.step([0, 1, 2, 0])[0], checked.step([0, 1, 2, 0])[0])
-    with pytest.raises(pufferlib.APIUsageError, match=message):
-        checked.step(wrong)
-    free.step(wrong)
-    checked.actions[:] = wrong
-    with pytest.raises(pufferlib.APIUsageError, match=message):
-        checked.step(checked.actions)
-    with pytest.raises(pufferlib.APIUsageError, match=message):
-        checked.send(wrong)
-
-
-def test_floats_are_no_discrete_actions():
-    with pytest.raises(pufferlib.APIUsageError, match="actions must be integers of shape \\(8,\\), got dtype float64"):
-        make("squared").step(np.zeros(8))
-
-
-@pytest.mark.parametrize("name", ["breakout", "pong"])
-def test_a_box_takes_any_numbers(name):
-    env = make(name, num_envs=4, continuous=True)
-    assert env.single_action_space == gymnasium.spaces.Box(-1, 1, (1,), np.float32)
-    assert env.actions.dtype == np.float32
-    for actions in (np.full((4, 1), 2.5), [[1], [0], [-1], [0]], np.full((4, 1), np.nan, np.float32)):
-        env.step(actions)
-        assert np.isfinite(env.observations).all()
-
-
-# ---- Buffers and lifetimes --------------------------------------------------------------------------
-
-
-@every_env
-def test_buffers_are_adopted_without_a_copy(name):
-    model = ocean.OceanEnv(name, num_envs=3)
-    buf = buffers.allocate(model.single_observation_space, model.single_action_space, model.num_agents)
-    buf["observations"].fill(1)
-    env = ocean.OceanEnv(name, num_envs=3, buf=buf)
-    observations, _ = env.reset()
-    assert observations is buf["observations"]
-    np.testing.assert_array_equal(observations, model.reset()[0])
-    returned = env.step(actions_of(env, np.random.default_rng(0)))
-    for array, key in zip(returned, ("observations", "rewards", "terminals", "truncations"), strict=False):
-        assert array is buf[key]
-
-
-@pytest.mark.parametrize("key", ["observations", "actions", "rewards", "terminals"])
-@pytest.mark.parametrize("fault", ["strided", "read-only"])
-def test_buffers_that_c_cannot_write_are_refused(key, fault):
-    model = ocean.Squared(num_envs=3)
-    buf = buffers.allocate(model.single_observation_space, model.single_action_space, 3)
-    if fault == "strided":
-        buf[key] = np.repeat(buf[key], 2, axis=0)[::2]
-    else:
-        buf[key].setflags(write=False)
-    with pytest.raises(pufferlib.APIUsageError, match=f"{key} must be"):
-        ocean.Squared(num_envs=3, buf=buf)
-
-
-def test_arrays_outlive_the_env_and_the_env_keeps_its_arrays():
-    env = make("squared")
-    array = weakref.ref(env.rewards)
-    env.rewards = None
-    assert array() is not None
-    observations = env.observations
-    copy = observations.copy()
-    env.close()
-    del env
-    np.testing.assert_array_equal(observations, copy)
-    assert array() is None
-
-
-@every_env
-def test_calls_at_the_wrong_time_raise_a_sentence(name):
-    env = ocean.OceanEnv(name)
-    actions = env.actions
-    for call in (lambda: env.step(actions), env.render):
-        with pytest.raises(pufferlib.APIUsageError, match="no episode has begun; call reset first"):
-            call()
-    env.reset()
-    env.step(actions)
-    env.close()
-    env.close()
-    for call in (lambda: env.step(actions), env.render, env.reset):
-        with pytest.raises(pufferlib.APIUsageError, match="the environment is closed; make a new one"):
-            call()
-
-
-def test_code_that_runs_while_actions_are_read_cannot_close_the_env():
-    env = make("squared", num_envs=1)
-
-    class Trap:
-        def __array__(self, dtype=None, copy=None):
-            for call in (env.close, env.reset, lambda: env.step([0])):
-                with pytest.raises(pufferlib.APIUsageError, match="another thread is stepping this environment"):
-                    call()
-            return np.zeros(1, int)
-
-    env.step(Trap())
-    env.close()
-
-
-def test_seeds_may_be_any_int():
-    env = make("squared")
-    seen = {
-        env.reset(seed=seed)[0].tobytes() for seed in (0, 1, -1, 2**63, 2**64, 2**64 - 1, -(2**70) + 3, np.int64(5))
-    }
-    assert len(seen) == 8
-    for wrong in ("a", 1.5, True):
-        with pytest.raises(pufferlib.APIUsageError, match=r"Squared\.reset: seed must be an int, got"):
-            env.reset(seed=wrong)
 
 
 # ---- Pictures ---------------------------------------------------------------------------------------

@@ -1,0 +1,70 @@
+"""Parameters of C environments: names, types and limits, with a sentence for each mistake."""
+
+import numpy as np
+import pytest
+
+import pufferlib
+from pufferlib import _native, ocean
+from pufferlib.ocean.types import env_types
+from tests.ocean.games import every_env
+
+
+def test_an_unknown_keyword_is_answered_with_the_nearest():
+    with pytest.raises(
+        pufferlib.UnknownNameError, match="Pong: unknown keyword 'frame_skip'; did you mean 'frameskip'"
+    ):
+        ocean.Pong(frame_skip=4)
+
+
+@every_env
+def test_values_out_of_range_or_of_another_type_are_refused(name):
+    for parameter in env_types()[name].parameters:
+        wrong = [None, "1", [1], float("nan")]
+        if parameter.kind is bool:
+            wrong += [1, 0.0]
+        else:
+            wrong += [True, parameter.high + 1, parameter.low - 1, 10**30]
+        if parameter.kind is int:
+            wrong += [float(parameter.default)]
+        for value in wrong:
+            with pytest.raises(pufferlib.APIUsageError, match=f"{parameter.name} must be .*, got"):
+                ocean.OceanEnv(name, **{parameter.name: value})
+
+
+def test_the_extension_itself_refuses_what_would_not_fit():
+    for index, num_games, values in [(-1, 1, []), (99, 1, []), (0, 1, [0.0] * 999), (0, 1, []), (0, 0, [0.0] * 14)]:
+        with pytest.raises(pufferlib.APIUsageError, match=r"OceanBatch: .*, got"):
+            _native.OceanBatch(index, num_games, values, 1)
+
+
+@every_env
+def test_numpy_numbers_are_accepted(name):
+    as_numpy = {bool: np.bool_, int: np.int64, float: np.float64}
+    values = {p.name: as_numpy[p.kind](p.default) for p in env_types()[name].parameters}
+    given, default = ocean.OceanEnv(name, **values), ocean.OceanEnv(name)
+    assert given.single_observation_space == default.single_observation_space
+    assert np.array_equal(given.reset(seed=1)[0], default.reset(seed=1)[0])
+    given.close()
+    default.close()
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"num_envs": 0}, "num_envs must be an int from 1 to 2147483647, got 0"),
+        ({"num_envs": 2.0}, r"num_envs must be an int from 1 to 2147483647, got 2\.0"),
+        ({"num_envs": True}, "num_envs must be an int from 1 to 2147483647, got True"),
+        ({"check_actions": 1}, "check_actions must be True or False, got 1"),
+        ({"log_interval": 0}, "log_interval must be an int from 1 to 2147483647, got 0"),
+        ({"num_envs": 10**12}, "num_envs must be an int from 1 to 2147483647, got 1000000000000"),
+        ({"render_mode": "rgb_aray"}, "unknown render_mode 'rgb_aray'; did you mean 'rgb_array'"),
+        (
+            {"paddle_height": 600, "height": 500},
+            "paddle_height must be at most height, got height=500, paddle_height=600$",
+        ),
+        ({"seed": "one"}, "seed must be an int, got 'one'"),
+    ],
+)
+def test_bad_arguments_raise_a_sentence(kwargs, message):
+    with pytest.raises(pufferlib.APIUsageError, match=f"Pong: {message}"):
+        ocean.Pong(**kwargs)
