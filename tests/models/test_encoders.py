@@ -1,7 +1,6 @@
 import math
 import pickle
 
-import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -9,37 +8,19 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Te
 
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.models.encoders import Features
-
-
-class Described:
-    """Attributes of an environment that a policy reads."""
-
-    def __init__(self, space, emulated=False):
-        self.single_observation_space, self.emulated = space, emulated
-
-
-class Shows(gymnasium.Env):
-    """Its only observation is ``value``."""
-
-    action_space = Discrete(2)
-
-    def __init__(self, space, value):
-        self.observation_space, self.value = space, value
-
-    def reset(self, seed=None, options=None):
-        return self.value, {}
+from tests.envs import EnvDescription, FunctionEnv
 
 
 def native(space, *rows):
-    return Features(Described(space))(torch.from_numpy(np.array(rows, space.dtype))).tolist()
+    return Features(EnvDescription(space))(torch.from_numpy(np.array(rows, space.dtype))).tolist()
 
 
 def emulated(space, value):
     """The features of ``value``, which are the same where the environment is in a worker."""
-    env = GymnasiumPufferEnv(Shows(space, value))
+    env = GymnasiumPufferEnv(FunctionEnv(space, observe=lambda _: value))
     observation, _ = env.reset()
     rows = torch.from_numpy(np.array(observation)[None])
-    description = Described(env.single_observation_space, pickle.loads(pickle.dumps(env.emulated)))
+    description = EnvDescription(env.single_observation_space, emulated=pickle.loads(pickle.dumps(env.emulated)))
     assert torch.equal(Features(description)(rows), Features(env)(rows))
     return Features(env)(rows)[0].tolist()
 
@@ -57,7 +38,7 @@ def test_integers_of_few_values_are_labels():
 
 
 def test_labels_that_would_take_too_much_room_are_amounts():
-    assert Features(Described(Box(0, 2, (32, 32), np.uint8))).size == 2048
+    assert Features(EnvDescription(Box(0, 2, (32, 32), np.uint8))).size == 2048
     assert native(Box(0, 2, (1025,), np.uint8), [2] * 1025) == [[1.0] * 1025]
     assert native(Box(0, 32, (2,), np.uint8), [16, 32]) == [[0.5, 1.0]]
 

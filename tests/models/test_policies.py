@@ -1,4 +1,3 @@
-import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -10,17 +9,7 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.models import Default, LSTMWrapper, MixedCNN, NatureCNN, make_policy
 from pufferlib.models.recurrent import lstm, step_by_step
-
-
-class Described:
-    """Attributes of an environment that a policy reads."""
-
-    emulated = False
-
-    def __init__(self, observation_space, action_space, action_mask=None):
-        self.single_observation_space, self.single_action_space = observation_space, action_space
-        self.action_mask = action_mask
-
+from tests.envs import EnvDescription, FunctionEnv
 
 VECTOR = Box(-1, 1, (6,), np.float32)
 IMAGE = Box(0, 255, (4, 84, 84), np.uint8)
@@ -30,7 +19,7 @@ ACTIONS = [Discrete(3), MultiDiscrete([2, 3]), Box(-1, 1, (2,), np.float32)]
 @pytest.mark.parametrize("action_space", ACTIONS, ids=str)
 @pytest.mark.parametrize("recurrent", [False, True])
 def test_shapes_of_one_step_and_of_segments(action_space, recurrent):
-    policy = make_policy(Described(VECTOR, action_space), hidden_size=8, recurrent=recurrent)
+    policy = make_policy(EnvDescription(VECTOR, action_space), hidden_size=8, recurrent=recurrent)
     outputs = policy.distribution.num_params
     params, values = policy.forward_eval(torch.zeros(5, 6), policy.initial_state(5))
     assert params.shape == (5, outputs)
@@ -44,13 +33,13 @@ def test_shapes_of_one_step_and_of_segments(action_space, recurrent):
 
 
 def test_the_first_policy_is_close_to_uniform():
-    policy = Default(Described(VECTOR, Discrete(4)))
+    policy = Default(EnvDescription(VECTOR, Discrete(4)))
     params, _ = policy.forward_eval(torch.rand(20, 6))
     assert params.softmax(-1).sub(0.25).abs().max() < 0.02
 
 
 def test_nature_cnn_reads_images_only():
-    policy = NatureCNN(Described(IMAGE, Discrete(6)), hidden_size=32)
+    policy = NatureCNN(EnvDescription(IMAGE, Discrete(6)), hidden_size=32)
     params, _ = policy.forward_eval(torch.zeros(2, 4, 84, 84, dtype=torch.uint8))
     assert params.shape == (2, 6)
     assert sum(parameter.numel() for parameter in policy.convolutions.parameters()) == 77_984
@@ -58,26 +47,16 @@ def test_nature_cnn_reads_images_only():
     plain = policy.encoder(policy.convolutions(images.float().contiguous() / 255))
     assert torch.allclose(policy.encode_observations(images), plain, atol=1e-5)
     with pytest.raises(APIUsageError, match="NatureCNN: observations must be uint8 images"):
-        NatureCNN(Described(VECTOR, Discrete(6)))
+        NatureCNN(EnvDescription(VECTOR, Discrete(6)))
 
 
-class PictureAndNumbers(gymnasium.Env):
-    """Shows a random picture and, unless it is alone, two numbers and a label."""
-
-    action_space = Discrete(3)
-
-    def __init__(self, alone=False):
-        others = {} if alone else {"numbers": Box(0, 1, (2,), np.float32), "label": Discrete(4)}
-        self.observation_space = Dict({"screen": Box(0, 255, (3, 36, 40), np.uint8), **others})
-
-    def reset(self, *, seed=None, options=None):
-        self.observation_space.seed(seed)
-        return self.observation_space.sample(), {}
+PICTURE = {"screen": Box(0, 255, (3, 36, 40), np.uint8)}
+BESIDE = {"numbers": Box(0, 1, (2,), np.float32), "label": Discrete(4)}
 
 
 @pytest.mark.parametrize("alone", [False, True])
 def test_mixed_cnn_reads_the_picture_and_everything_beside_it(alone):
-    env = GymnasiumPufferEnv(PictureAndNumbers(alone))
+    env = GymnasiumPufferEnv(FunctionEnv(Dict(PICTURE if alone else PICTURE | BESIDE), Discrete(3)))
     policy = make_policy(env, "MixedCNN", hidden_size=16)
     row = torch.as_tensor(env.reset(seed=1)[0].copy())[None]
     before = policy.encode_observations(row)
@@ -93,12 +72,12 @@ def test_mixed_cnn_reads_the_picture_and_everything_beside_it(alone):
 
 def test_mixed_cnn_says_what_it_needs():
     with pytest.raises(APIUsageError, match="MixedCNN: observations must be a Dict or Tuple with one uint8 image"):
-        MixedCNN(Described(IMAGE, Discrete(6)))
+        MixedCNN(EnvDescription(IMAGE, Discrete(6)))
 
 
 def test_lstm_memory_restarts_where_an_episode_does():
     torch.manual_seed(0)
-    policy = make_policy(Described(VECTOR, Discrete(3)), hidden_size=8, recurrent=True)
+    policy = make_policy(EnvDescription(VECTOR, Discrete(3)), hidden_size=8, recurrent=True)
     steps, rows = 6, 4
     observations = torch.randn(steps, rows, 6)
     starts = torch.rand(steps, rows) < 0.4
@@ -144,7 +123,7 @@ def test_an_lstm_may_compute_in_another_precision(dtype):
 
 def test_learning_with_an_lstm_costs_each_step_the_same_however_many_there_are():
     """Indexing the inputs of a segment, for one, would have autograd fill an array of all steps at each of them."""
-    policy = make_policy(Described(VECTOR, Discrete(3)), hidden_size=8, recurrent=True)
+    policy = make_policy(EnvDescription(VECTOR, Discrete(3)), hidden_size=8, recurrent=True)
 
     def written(steps):
         with Written() as mode:
@@ -170,7 +149,7 @@ class Written(TorchDispatchMode):
 
 def test_lstm_remembers_within_an_episode():
     # With fewer units it happens that the observation moves none of them, and there is nothing to remember.
-    policy = make_policy(Described(VECTOR, Discrete(3)), hidden_size=64, recurrent=True)
+    policy = make_policy(EnvDescription(VECTOR, Discrete(3)), hidden_size=64, recurrent=True)
     state = policy.initial_state(1)
     first, _ = policy.forward_eval(torch.ones(1, 6), state)
     second, _ = policy.forward_eval(torch.ones(1, 6), state)
@@ -178,16 +157,13 @@ def test_lstm_remembers_within_an_episode():
     assert torch.equal(policy.forward_eval(torch.ones(1, 6))[0], first)  # without a state: a first step
 
 
-class Masked(gymnasium.Env):
-    """Three pieces to lay on two places; what fits where is in the observation."""
-
-    observation_space = Dict({"action_mask": MultiBinary(5), "board": Box(0, 9, (4,), np.int32)})
-    action_space = MultiDiscrete([2, 3])
+# Three pieces to lay on two places; what fits where is in the observation.
+MASKED = Dict({"action_mask": MultiBinary(5), "board": Box(0, 9, (4,), np.int32)})
 
 
 @pytest.mark.parametrize("recurrent", [False, True])
 def test_a_field_called_action_mask_forbids_actions(recurrent):
-    env = GymnasiumPufferEnv(env=Masked())
+    env = GymnasiumPufferEnv(FunctionEnv(MASKED, MultiDiscrete([2, 3])))
     policy = make_policy(env, hidden_size=8, recurrent=recurrent)
     rows = np.zeros((2, 6), env.obs_dtype)
     rows["action_mask"] = [0, 1, 1, 0, 1]
@@ -204,10 +180,7 @@ def test_a_field_called_action_mask_forbids_actions(recurrent):
 
 
 def test_a_field_called_action_mask_that_fits_no_action_is_an_observation_like_others():
-    class Other(Masked):
-        action_space = Discrete(4)
-
-    env = GymnasiumPufferEnv(env=Other())
+    env = GymnasiumPufferEnv(FunctionEnv(MASKED, Discrete(4)))
     assert make_policy(env).action_mask(torch.from_numpy(env.observations)) is None
 
 
@@ -215,7 +188,7 @@ def test_a_field_called_action_mask_that_fits_no_action_is_an_observation_like_o
 @pytest.mark.parametrize("action_space", [Discrete(5), MultiDiscrete([2, 3])], ids=str)
 def test_the_elements_that_an_environment_calls_its_action_mask_forbid_actions(action_space, recurrent):
     space = Box(0, 255, (4, 3), np.uint8)
-    policy = make_policy(Described(space, action_space, slice(2, 7)), hidden_size=8, recurrent=recurrent)
+    policy = make_policy(EnvDescription(space, action_space, slice(2, 7)), hidden_size=8, recurrent=recurrent)
     observations = torch.randint(0, 256, (2, 6, 4, 3), dtype=torch.uint8)
     legal = torch.tensor([0, 255, 1, 0, 7], dtype=torch.uint8)
     observations.flatten(2)[..., 2:7] = legal
@@ -237,7 +210,7 @@ def test_the_elements_that_an_environment_calls_its_action_mask_forbid_actions(a
 
 
 def test_wrong_policies_are_refused():
-    env = Described(VECTOR, Discrete(3))
+    env = EnvDescription(VECTOR, Discrete(3))
     with pytest.raises(UnknownNameError, match="unknown policy 'Defualt'; did you mean 'Default'"):
         make_policy(env, "Defualt")
     with pytest.raises(APIUsageError, match="hidden_size 16 must equal input_size and hidden_size"):

@@ -4,14 +4,11 @@ import json
 import os
 import signal
 import warnings
-from typing import ClassVar
 
 import gymnasium
-import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Discrete
-from pettingzoo import ParallelEnv
+from gymnasium.spaces import Discrete
 from torch.nn.utils import parameters_to_vector
 
 from pufferlib import vector
@@ -23,6 +20,7 @@ from pufferlib.train.config import TrainConfig, load_config
 from pufferlib.train.loggers import JsonlLogger
 from pufferlib.train.trainer import Trainer
 from pufferlib.wrappers import EpisodeStats
+from tests.envs import ScriptedParallelEnv, alive
 
 SMALL = {
     "train.device": "cpu",
@@ -316,39 +314,12 @@ def test_trains_emulated_environments_and_tells_once_of_a_score_that_is_missing(
 
 
 def test_trains_agents_that_come_and_go(tmp_path):
-    class Dwindling(ParallelEnv):
-        """Agent a leaves after a + 1 steps."""
-
-        metadata: ClassVar = {}
-        possible_agents: ClassVar = [0, 1, 2, 3]
-
-        def observation_space(self, agent):
-            return Box(-1, 1, (3,), np.float32)
-
-        def action_space(self, agent):
-            return Discrete(2)
-
-        def reset(self, seed=None, options=None):
-            self.age, self.agents = 0, [0, 1, 2, 3]
-            return {agent: np.ones(3, np.float32) for agent in self.agents}, {}
-
-        def step(self, actions):
-            assert set(actions) == set(self.agents)
-            self.age += 1
-            outcome = [
-                {agent: np.ones(3, np.float32) for agent in self.agents},
-                dict.fromkeys(self.agents, 1.0),
-                {agent: self.age > agent for agent in self.agents},
-                dict.fromkeys(self.agents, False),
-                {agent: {"score": 1.0} for agent in self.agents},
-            ]
-            self.agents = [agent for agent in self.agents if self.age <= agent]
-            return outcome
-
-        def close(self):
-            pass
-
-    creator = functools.partial(PettingZooPufferEnv, env_creator=Dwindling)
+    # agent a leaves after a + 1 steps
+    script = [alive(0, 1, 2, 3), *({left: "dead", **alive(*range(left + 1, 4))} for left in range(4))]
+    dwindling = functools.partial(
+        ScriptedParallelEnv, *script, names=range(4), action_space=Discrete(2), info=lambda *_, fate: {"score": 1.0}
+    )
+    creator = functools.partial(PettingZooPufferEnv, env_creator=dwindling)
     vecenv = vector.make(creator, backend="Serial", num_envs=2, autoreset="same_step")
     trainer = Trainer(load_config("dwindling", SMALL), tmp_path, vecenv=vecenv)
     trainer.step()

@@ -1,0 +1,33 @@
+"""Keys of environments that name their actions, or have a table of keys."""
+
+import gymnasium
+from gymnasium.spaces import Discrete
+
+from pufferlib.play.keys import Hands, keys_for
+from pufferlib.play.meanings import keys_of_env, keys_of_meanings, keys_of_table
+
+
+def test_actions_that_have_names_get_arrows_space_and_letters():
+    atari = keys_of_meanings(["NOOP", "FIRE", "UP", "RIGHT", "UPRIGHT", "DOWNLEFTFIRE"])
+    assert [(key.name, key.value) for key in atari] == [
+        ("", 0), ("space", 1), ("up", 2), ("right", 3), ("up+right", 4), ("down+left+space", 5)
+    ]  # fmt: skip
+    hands = Hands(Discrete(6), keys_for(Discrete(6), atari))
+    assert [hands.action(down) for down in ((), {"up"}, {"up", "right"}, {"left"})] == [0, 2, 4, 0]
+    assert hands.help() == ["space: fire", "up: up", "right: right"]
+    grid = keys_of_meanings(["left", "right", "forward", "pickup", "drop", "toggle", "done"])
+    assert [key.name for key in grid] == ["left", "right", "up", "p", "d", "space", "o"]
+    words = keys_of_meanings(["noop", "move_left", "left engine", "queue", "none"])
+    assert [(key.name, key.value, key.about) for key in words] == [
+        ("", 0, "noop"), ("left", 1, "move left"), ("l", 2, "left engine"), ("u", 3, "queue"), ("n", 4, "none")
+    ]  # fmt: skip
+
+
+def test_tables_of_keys_as_gymnasium_has_them_are_read():
+    env = gymnasium.make("MountainCar-v0")
+    keys = {key.name: key.value for key in keys_of_env(env)}
+    assert (keys[""], keys["left"], keys["right"]) == (1, 0, 2)
+    assert [key.name for key in keys_of_table({("w", " "): 1, "a": 2, 1073741903: 3, ("q",): 4})] == [
+        "w+space", "a", "right"
+    ]  # fmt: skip
+    assert keys_of_env(gymnasium.make("CartPole-v1")) == ()

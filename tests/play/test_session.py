@@ -1,0 +1,266 @@
+"""Games that a person plays or watches, and the window that shows them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from pufferlib import make, registry, vector
+from pufferlib.cli import main
+from pufferlib.errors import APIUsageError
+from pufferlib.ocean import OceanEnv
+from pufferlib.play import session
+from pufferlib.play.opponents import RandomOthers, TrainedOthers
+from pufferlib.play.session import Game, play
+from pufferlib.render.window import Window
+from pufferlib.train.config import Config
+from pufferlib.train.runs import find_run
+from tests.runs import untrained_run
+
+
+def test_a_batch_of_training_is_played_as_one_game(monkeypatch):
+    made = []
+
+    class Squared(OceanEnv):
+        def __init__(self, num_envs=8, render_mode=None, autoreset="same_step", buf=None, seed=0):
+            made.append(num_envs)
+            super().__init__("squared", num_envs, seed, render_mode, autoreset=autoreset, buf=buf)
+
+    monkeypatch.setattr(registry, "env_creator", lambda _name: Squared)
+    Game("games/squared", {"num_envs": 32}).close()
+    assert made == [1]
+
+
+def test_a_game_counts_what_happens_and_stands_still_at_its_end():
+    game = Game("squared", {"size": 5}, seed=1)
+    while not game.over:
+        before = game.picture()
+        game.step(1)
+    assert game.scores == [game.total]
+    assert "over; press r" in game.lines()[0]
+    assert f"last score {game.total:g}" in game.lines()[0]
+    steps, last = game.steps, game.picture()
+    assert not np.array_equal(before, last) or steps > 1
+    game.step(1)
+    assert game.steps == steps
+    np.testing.assert_array_equal(game.picture(), last)
+    game.reset()
+    assert (game.steps, game.total, game.over) == (0, 0, False)
+    assert "best score" in game.sentence()
+    game.close()
+
+
+def watch(monkeypatch, owner, method, keep=np.array):
+    """List to which ``keep`` of all that a method returns is added from now on."""
+    kept, original = [], getattr(owner, method)
+
+    def watched(*args):
+        outcome = original(*args)
+        kept.append(keep(outcome))
+        return outcome
+
+    monkeypatch.setattr(owner, method, watched)
+    return kept
+
+
+def ended(outcome):
+    return outcome[2] | outcome[3]
+
+
+def test_the_others_act_at_random_and_the_same_for_the_same_seed(monkeypatch):
+    actions = watch(monkeypatch, RandomOthers, "act")
+
+    def played(seed):
+        actions.clear()
+        game = Game("multiagent", {}, seed=seed, agent=1)
+        for _ in range(5):
+            game.reset()
+            game.step(1)
+        game.close()
+        return np.array(actions).tolist()
+
+    assert played(1) == played(1) != played(2)
+
+
+def test_the_memory_of_trained_others_ends_with_a_life(tmp_path, monkeypatch):
+    pytest.importorskip("torch", reason="the train extra is not installed")
+    from pufferlib.models import LSTMWrapper
+
+    tiny = ["--env.num-envs=1", "--train.horizon=4", "--train.minibatch-size=64", "--train.total-timesteps=64"]
+    more = ["--policy.recurrent=True", "--policy.hidden-size=8", "--eval.episodes=1", f"--runs={tmp_path}"]
+    assert main(["train", "snake", *tiny, *more, "--train.device=cpu"]) == 0
+    game = Game("snake", {}, seed=1, files=find_run("test", "snake", tmp_path))
+    ends, memory = watch(monkeypatch, vector.Serial, "step", ended), []
+    forward = LSTMWrapper.forward_eval
+
+    def watched_forward(policy, observations, state):
+        memory.append(state["lstm_h"].clone())
+        return forward(policy, observations, state)
+
+    monkeypatch.setattr(LSTMWrapper, "forward_eval", watched_forward)
+    while not ends or not ends[-1].any():
+        game.step(1)
+    game.step(1)
+    assert ((memory[-1] == 0).all(-1).numpy() == ends[-2]).all()
+    game.close()
+
+
+def test_scores_are_those_of_the_person(monkeypatch):
+    ends = watch(monkeypatch, vector.Serial, "step", ended)
+    game = Game("snake", {}, seed=1)
+    for _ in range(100):
+        game.step(1)
+    ends = np.array(ends)
+    assert ends[:, 1:].sum() > 3, "others end too"
+    assert 0 < ends[:, 0].sum() == len(game.scores)
+    game.close()
+
+
+def test_other_environments_with_pictures_can_be_played_too():
+    game = Game("spaces", {}, seed=1)
+    assert game.picture().dtype == np.uint8
+    assert game.hands.help()
+    game.close()
+
+
+def test_the_agent_that_is_watched_acts_as_its_evaluation_says(tmp_path, monkeypatch):
+    run, made = untrained_run(tmp_path), []
+    monkeypatch.setattr(session, "TrainedOthers", lambda *args: made.append(TrainedOthers(*args)) or made[-1])
+    config = Config.load(run.config)
+    shape = make("squared", **config.env).observations.shape
+    played = []
+    for greedy in (True, True, False):
+        dataclasses.replace(config, eval=dataclasses.replace(config.eval, greedy=greedy)).save(run.config)
+        Game("squared", {}, seed=1, files=run, watched=True).close()
+        observations = np.random.default_rng(0).integers(0, 3, (64, *shape), np.uint8)
+        played.append([made[-1].act(observation).tolist() for observation in observations])
+    assert played[0] == played[1] != played[2]
+
+
+def test_a_run_that_could_only_play_you_can_be_watched(tmp_path):
+    run = untrained_run(tmp_path)
+    with pytest.raises(APIUsageError, match=r"one agent, which is you; .* watch it play: puffer play --watch"):
+        Game("squared", {}, files=run)
+
+
+# ---- In a window ----------------------------------------------------------------------------------------
+
+
+class ScriptedWindow(Window):
+    """A window whose keys go down and up by a script: names, "" for none; what it shows is kept."""
+
+    def __init__(self, script):
+        super().__init__("test")
+        self.script, self.shown = list(script), []
+
+    def pressed(self):
+        import pygame
+
+        for name in self.held:
+            pygame.event.post(pygame.event.Event(pygame.KEYUP, key=pygame.key.key_code(name)))
+        name = self.script.pop(0)
+        if name:
+            code = pygame.key.key_code(name)
+            pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=code))
+        return super().pressed()
+
+    def show(self, frame, lines=()):
+        self.shown.append((frame, tuple(lines)))
+        super().show(frame, lines)
+
+
+def play_in_window(name, script, monkeypatch, **keywords):
+    pytest.importorskip("pygame", reason="the render extra is not installed")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    game, window = Game(name, keywords, seed=1), ScriptedWindow(script)
+    play(game, window, 1000)
+    window.close()
+    game.close()
+    return game, window.shown
+
+
+def test_a_game_that_waits_steps_once_for_each_key(monkeypatch):
+    game, shown = play_in_window("squared", ["", "right", "", "", "down", "", "r", "left", "", "q"], monkeypatch)
+    assert game.steps == 1
+    assert [lines[0].split("   ")[1] for _, lines in shown] == ["step 0", "step 1", "step 2", "step 0", "step 1"]
+    assert "right: move right" in shown[0][1][1]
+    assert "q: quit" in shown[0][1][1]
+
+
+def test_a_game_in_real_time_goes_on_without_keys(monkeypatch):
+    game, shown = play_in_window("pong", ["", "up", "", "", "q"], monkeypatch)
+    assert game.steps == 4
+    assert len(shown) == 5
+
+
+def test_atari_is_played_by_arrows_and_space_in_real_time(monkeypatch):
+    pytest.importorskip("ale_py", reason="the atari extra is not installed")
+    done = []
+    step = Game.step
+    monkeypatch.setattr(Game, "step", lambda game, action, show: done.append(action) or step(game, action, show))
+    game, shown = play_in_window("atari/pong", ["", "space", "right", "left", "q"], monkeypatch)
+    assert done == [0, 1, 2, 3]  # NOOP FIRE RIGHT LEFT
+    assert game.steps == 4
+    assert shown[0][1][1].startswith("space: fire   right: right   left: left")
+
+
+def test_the_frames_that_a_step_plays_are_shown(monkeypatch):
+    game, shown = play_in_window("pong", ["", "up", "q"], monkeypatch, frameskip=8)
+    assert game.steps == 2
+    assert game.fps == 7.5
+    assert len(shown) == 1 + 2 * 4
+    assert len({frame.tobytes() for frame, _ in shown}) == len(shown)
+
+
+def test_a_trained_agent_is_watched_episode_after_episode(tmp_path, monkeypatch):
+    pytest.importorskip("pygame", reason="the render extra is not installed")
+    run = untrained_run(tmp_path)
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr(session, "NEXT_AFTER_S", 0.01)
+    game, window = Game("squared", {}, seed=1, files=run, watched=True), ScriptedWindow(["right"] * 150 + ["q"])
+    play(game, window, 2000)
+    texts = [lines for _, lines in window.shown]
+    assert len(game.scores) > 1, "the next episode begins by itself"
+    assert texts[0][0] == f"squared, played by {run.folder}   step 0   reward 0   return 0"
+    assert texts[0][1] == "r: begin again   q: quit"
+    assert any("   over" in lines[0] for lines in texts)
+    window.close()
+    game.close()
+
+
+def test_closing_the_window_ends_the_game(monkeypatch):
+    class Closing(ScriptedWindow):
+        def pressed(self):
+            self.closed = True
+            return []
+
+    pytest.importorskip("pygame", reason="the render extra is not installed")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    game, window = Game("squared", {}), Closing([])
+    play(game, window, 1000)
+    assert game.steps == 0
+    window.close()
+    game.close()
+
+
+def test_a_click_plays_what_it_is_on(monkeypatch):
+    pygame = pytest.importorskip("pygame", reason="the render extra is not installed")
+
+    class Clicking(ScriptedWindow):
+        def clicks(self):
+            at = (int(area[0] * self._scale) + 20, int(area[1] * self._scale) + 20)
+            if not self.script:
+                pygame.event.post(pygame.event.Event(pygame.MOUSEBUTTONDOWN, button=1, pos=at))
+                self.script.append("q")
+            return super().clicks()
+
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    game = Game("connect4", {}, seed=1)
+    area = game.areas()[4]
+    window = Clicking([""])
+    play(game, window, 1000)
+    assert game.steps == 1
+    assert "click on a place   choose a place by arrows and enter   1:" in window.shown[0][1][1]
+    assert game.lines(has_mouse=False)[1].startswith("choose a place by arrows and enter   1:")
+    window.close()
+    game.close()
