@@ -1,8 +1,22 @@
 """Runs of training that tests share."""
 
+from pathlib import Path
+
 import pytest
 
-__all__ = ["untrained_run"]
+__all__ = ["TINY", "only_run", "untrained_run"]
+
+# A run of a second: eight updates of 512 steps.
+TINY = [
+    "--env.num-envs=32", "--train.horizon=16", "--train.minibatch-size=256", "--train.total-timesteps=4096",
+    "--train.num-threads=1", "--policy.hidden-size=16", "--eval.episodes=4", "--train.device=cpu",
+]  # fmt: skip
+
+
+def only_run(folder: Path) -> Path:
+    """The run that was made in ``folder``."""
+    (run,) = (folder / "runs").iterdir()
+    return run
 
 
 def untrained_run(folder):

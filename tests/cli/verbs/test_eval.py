@@ -1,0 +1,45 @@
+"""``puffer eval``: runs that are evaluated again."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from pufferlib.cli import main
+from pufferlib.train.text import short
+from pufferlib.vector import factory
+from tests.runs import TINY, only_run
+
+
+def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "squared", *TINY]) == 0
+    run = only_run(here)
+    score = json.loads((run / "summary.json").read_text())["score"]
+    capsys.readouterr()
+    for target in (str(run), str(run / "checkpoint.pt"), "squared"):
+        assert main(["eval", target, "--video", "film.mp4"]) == 0
+        output = capsys.readouterr().out
+        assert f"score {short(score)} ±" in output
+        assert "video: film.mp4" in output
+        assert re.search(rf"\nWatch it: puffer play --watch \S*{run.name}\n", output)
+        assert Path("film.mp4").stat().st_size > 1000
+    for count, words in (("1", "over 1 episode, "), ("2", "over 2 episodes, ")):
+        assert main(["eval", str(run), "--eval.episodes", count]) == 0
+        assert words in capsys.readouterr().out
+    assert main(["eval", str(run), "--video", "film.mp4", "--eval.video-seconds", "0.3", "--eval.greedy", "True"]) == 0
+    output = capsys.readouterr().out
+    assert "played greedily; random play" in output
+    assert re.search(r"at \d+ pictures a second; cut, for it lasts 0:\d\d: --eval.video-seconds 0 films all", output)
+    assert main(["eval", str(run), "--policy.hidden-size", "8"]) == 1
+    assert "checkpoint does not fit" in capsys.readouterr().err
+    (run / "checkpoint.pt").write_bytes(b"no checkpoint")
+    assert main(["eval", str(run)]) == 1
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_evaluation_starts_no_workers(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["train", "squared", *TINY]) == 0
+    monkeypatch.setitem(factory.BACKENDS, "Multiprocessing", None)  # type: ignore[arg-type]
+    workers = ["--vec.backend", "Multiprocessing", "--vec.num-envs", "4", "--vec.num-workers", "2"]
+    assert main(["eval", str(only_run(here)), "--eval.episodes", "1", *workers]) == 0

@@ -1,0 +1,67 @@
+"""``puffer list``: environments, bindings, and the command that installs the rest."""
+
+import json
+import sys
+
+import pytest
+
+import pufferlib
+from pufferlib import ocean, registry
+from pufferlib.cli import main
+from pufferlib.cli.verbs import list as list_verb
+
+
+def test_list_json_has_every_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)
+    assert [entry["name"] for entry in entries] == pufferlib.list_envs()
+    assert all(entry["about"] for entry in entries if entry["source"] == "ocean")
+
+
+def test_list_prints_every_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    words = capsys.readouterr().out.split()
+    assert set(pufferlib.list_envs()) <= set(words)
+
+
+def test_list_fits_a_screen_and_has_the_rest_by_binding(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert main(["list"]) == 0
+    text = capsys.readouterr().out
+    assert set(ocean.names()) <= set(text.split())
+    assert "and 98 more: puffer list atari" in text
+    assert main(["list", "atari"]) == 0
+    words = capsys.readouterr().out.split()
+    assert {f"atari/{name}" for name in registry.names("atari")} <= set(words)
+    assert not set(ocean.names()) & set(words)
+
+
+def test_list_all_has_every_binding_and_what_cannot_be_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(list_verb, "in_image", lambda: False)
+    assert main(["list", "--all", "--json"]) == 0
+    entries = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)}
+    assert entries.keys() == registry.binding_facts().keys()
+    assert {name for name, entry in entries.items() if entry["unavailable"]} == {"dmlab", "minerl", "smac"}
+    assert entries["atari"]["install"] == "puffer install atari"
+    assert main(["list", "--all"]) == 0
+    text = capsys.readouterr().out
+    assert all(f" {name} " in text for name in entries)
+    assert "PyPI's smac is SMAC3" in " ".join(text.split())
+
+
+def test_list_tells_what_is_installed_and_the_command_that_brings_the_rest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(list_verb, "state", lambda facts: "installed" if facts.name == "atari" else "")
+    monkeypatch.setenv("PUFFER_COMMAND", "./scripts/tank")
+    for in_image, way in ((False, "./scripts/tank install nethack"), (True, "docker compose run --rm tank-full")):
+        monkeypatch.setattr(list_verb, "in_image", lambda inside=in_image: inside)
+        assert main(["list", "atari", "nethack"]) == 0
+        text = capsys.readouterr().out
+        assert "atari, installed: 104\n" in text
+        assert f"nethack, with {way}: 9\n" in text

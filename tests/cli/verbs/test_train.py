@@ -1,0 +1,216 @@
+"""``puffer train``: all that a run leaves behind, going on with it, and ends of every kind."""
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pufferlib.cli import main
+from pufferlib.machine.commands import way_to_install
+from pufferlib.train import report
+from pufferlib.train.config import Config, load_config
+from pufferlib.train.resume import check_changes
+from tests.runs import TINY, only_run
+
+FILES = {"config.toml", "metrics.jsonl", "learning_curve.png", "checkpoint.pt", "evaluation.mp4", "summary.json"}
+
+
+def rows(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_train_leaves_everything_and_says_where(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "squared", *TINY, "--train.seed", "7", "--env.size=5"]) == 0
+    run = only_run(here)
+    assert re.fullmatch(r"\d{8}-\d{6}-squared", run.name)
+    assert {path.name for path in run.iterdir()} == FILES
+    output = capsys.readouterr().out
+    assert re.search(
+        r"squared: score -?[\d.]+ ± [\d.]+ over 4 episodes, played with sampled actions; random play: -?[\d.]+\n",
+        output,
+    )
+    assert re.search(r"evaluation\.mp4 +the first episode of the evaluation, 0:\d\d at \d+ pictures a second\n", output)
+    assert "while it trained" not in output
+    assert output.endswith(
+        f"Play again: puffer eval runs/{run.name}\nWatch it:   puffer play --watch runs/{run.name}\n"
+    )
+    assert all(name in output for name in FILES)
+    assert "100%  4.10k of 4.10k steps" in output
+    assert "\x1b" not in output, "no control sequences where there is no terminal"
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["agent_steps"] == 4096
+    assert summary["seed"] == 7
+    assert summary["episodes"] == 4
+    assert summary["video_is_whole"] is True
+    assert summary["video_s"] > 0
+    assert -1 <= summary["random_score"] <= 1
+    assert "size = 5" in (run / "config.toml").read_text()
+    assert len(rows(run)) == 8
+
+
+def test_train_takes_pictures_of_an_environment_in_python(here: Path) -> None:
+    options = [option for option in TINY if "num-envs" not in option]
+    assert main(["train", "pymultiagent", *options, "--vec.num-envs=16", "--env.pixels", "[12, 16]"]) == 0
+    settings = (only_run(here) / "config.toml").read_text()
+    assert "pixels = [12, 16]" in settings
+    assert "update_epochs = 1" in settings, "what was chosen where its own settings leave it open"
+
+
+def test_a_folder_that_is_gone_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main(["train", "squared", *TINY]) == 1
+    assert "the folder that this runs in is gone" in capsys.readouterr().err
+
+
+def test_a_run_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "squared", *TINY]) == 0
+    run = only_run(here)
+    assert main(["train", "pong", "--resume", str(run)]) == 2
+    assert "is a run of squared, not of pong" in capsys.readouterr().err
+    assert main(["train", "--resume", "squared", "--train.total-timesteps", "8192"]) == 0
+    assert only_run(here) == run
+    assert [row["agent_steps"] for row in rows(run)] == [512 * i for i in range(1, 17)]
+    assert "total_timesteps = 8192" in (run / "config.toml").read_text()
+    assert json.loads((run / "summary.json").read_text())["agent_steps"] == 8192
+
+
+def test_a_run_that_is_finished_stays_as_it_is(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    titles = []
+    monkeypatch.setattr(report, "plot_learning_curve", lambda path, metrics, title, score: titles.append(title))
+    assert main(["train", "squared", *TINY, "--eval.greedy", "True"]) == 0
+    assert re.fullmatch(r"squared, seed \d+; evaluated greedily: -?[\d.]+ \(random play -?[\d.]+\)", titles[0])
+    assert re.search(r"\nwhile it trained, with sampled actions, the score came to -?[\d.]+\n", capsys.readouterr().out)
+    run = only_run(here)
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in run.iterdir()}
+    assert main(["train", "--resume", "squared", "--eval.episodes", "2"]) == 0
+    assert capsys.readouterr().out == (
+        f"runs/{run.name}: nothing is left to train, its 4096 steps are done; to train on: "
+        f"puffer train --resume runs/{run.name} --train.total-timesteps 8192; to evaluate it again: "
+        f"puffer eval runs/{run.name}\n"
+    )
+    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in run.iterdir()} == before
+    (run / "summary.json").unlink()  # as when the evaluation was stopped
+    assert main(["train", "--resume", str(run), "--eval.episodes", "2"]) == 0
+    assert json.loads((run / "summary.json").read_text())["episodes"] == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ("--train.total-timesteps 100", "may become longer, not shorter; it was begun with 4096 steps, got"),
+        ("--train.gamma 0.5", "got --train.gamma 0.5 (begun with 0.97); leave that out, or begin a new run:"),
+        ("--env.size 3 --train.seed 1", "begin a new run: puffer train squared --env.size 3 --train.seed 1"),
+        ("--env.size 3", "got --env.size 3 (begun without it);"),
+    ],
+)
+def test_what_would_make_another_run_of_it_is_refused(
+    flags: str, sentence: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = here / "runs" / "20260101-000000-squared"
+    run.mkdir(parents=True)
+    (run / "checkpoint.pt").touch()
+    settings = load_config("squared", {"train.total_timesteps": 4096})
+    settings.save(run / "config.toml")
+    assert main(["train", "--resume", "squared", *flags.split()]) == 2
+    assert sentence in capsys.readouterr().err
+    assert Config.load(run / "config.toml") == settings
+
+
+def test_a_run_may_go_on_elsewhere_and_be_judged_otherwise() -> None:
+    before = load_config("squared", {"train.total_timesteps": 4096})
+    now = load_config("squared", {
+        "train.total_timesteps": 8192, "train.device": "cpu", "train.num_threads": 2, "vec.num_workers": 3,
+        "env.num_threads": 2, "eval.episodes": 3,
+    })  # fmt: skip
+    check_changes("here", before, now)
+
+
+def test_commands_that_are_shown_can_be_pasted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "squared", *TINY, "--runs", "my runs"]) == 0
+    (run,) = (here / "my runs").iterdir()
+    assert f"puffer eval 'my runs/{run.name}'" in capsys.readouterr().out
+
+
+def test_an_evaluation_that_fails_tells_where_the_agent_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "squared", *TINY, "--eval.max-steps=1"]) == 1
+    error = capsys.readouterr().err
+    assert "raise eval.max_steps" in error
+    assert f"it is kept: puffer eval runs/{only_run(here).name}" in error
+
+
+@pytest.mark.parametrize("size_bytes", [100, 3000, 8000])  # the settings, the metrics, the checkpoint fail
+def test_a_full_disk_ends_with_a_sentence(size_bytes: int, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        code = main(["train", "squared", *TINY])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    captured = capsys.readouterr()
+    assert code == 1
+    assert captured.err == "error: puffer: File too large; make room, or choose a folder on another disk with --runs\n"
+
+
+@pytest.mark.parametrize("package", ["torch", "tyro", "rich", "psutil"])
+def test_a_missing_package_names_the_command(package: str, here: Path) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; from pufferlib.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "train", "squared", *TINY],
+        env={**os.environ, "PUFFER_COMMAND": "./scripts/tank"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"error: puffer: the package {package} is not installed; {way_to_install('train')}\n".replace(
+        "puffer install", "./scripts/tank install"
+    )
+    assert not list(here.glob("runs/*"))
+
+
+@pytest.fixture
+def long_run(here: Path) -> Iterator[subprocess.Popen[str]]:
+    """A ``puffer train`` that would take hours, after its first update."""
+    code = "import sys; from pufferlib.cli import main; sys.exit(main())"
+    argv = ["train", "squared", *TINY, "--train.total-timesteps=1000000000"]
+    env = {**os.environ, "PUFFER_COMMAND": "./scripts/tank"}
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *argv], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if "steps/s" in line:
+                    break
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_batch_systems_keep_a_checkpoint(
+    number: signal.Signals, code: int, here: Path, long_run: "subprocess.Popen[str]"
+) -> None:
+    long_run.send_signal(number)
+    _, error = long_run.communicate(timeout=60)
+    run = only_run(here)
+    assert long_run.returncode == code
+    assert f"the checkpoint is runs/{run.name}/checkpoint.pt" in error
+    assert f"./scripts/tank train --resume runs/{run.name}" in error
+    assert "Traceback" not in error
+    assert main(["eval", str(run), "--eval.episodes", "1"]) == 0

@@ -1,0 +1,13 @@
+"""The pace of pictures."""
+
+from pufferlib.render.pace import Pace
+
+
+def test_no_picture_comes_faster_to_make_up_for_a_late_one(clock):
+    pace = Pace(10)
+    times = []
+    for late in (0, 0, 0.35, 0, 0):
+        clock.now += late
+        pace.wait()
+        times.append(round(clock.now - 100, 3))
+    assert times == [0, 0.1, 0.45, 0.55, 0.65]
