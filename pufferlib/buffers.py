@@ -1,5 +1,6 @@
 """The arrays of a batch, owned by whoever batches and written in place by the environments."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -10,12 +11,25 @@ from gymnasium.spaces import Box
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, action_layout
 
-__all__ = ["BufferSource", "Buffers", "HasBuffers", "allocate", "layout", "set_buffers", "slice_rows"]
+__all__ = [
+    "ArraySpecs",
+    "BufferLayout",
+    "BufferSource",
+    "Buffers",
+    "HasBuffers",
+    "allocate",
+    "array_specs",
+    "clear_rows",
+    "set_buffers",
+    "slice_rows",
+]
 
 Array = npt.NDArray[Any]
 Buffers = dict[str, Array]
+ArraySpecs = dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]  # shape and dtype by name
 
 REQUIRED = ("observations", "actions", "rewards", "terminals", "truncations", "masks")
+CACHE_LINE = 64  # bytes: memory that two processes write never shares one
 
 
 class HasBuffers(Protocol):
@@ -29,9 +43,7 @@ class HasBuffers(Protocol):
 BufferSource = Mapping[str, Array] | Callable[[HasBuffers], Mapping[str, Array]] | None
 
 
-def layout(
-    observation_space: Box, action_space: Space, num_agents: int
-) -> dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]:
+def array_specs(observation_space: Box, action_space: Space, num_agents: int) -> ArraySpecs:
     """Shape and dtype of every array of a batch of ``num_agents`` rows.
 
     ``observations`` and ``final_observations`` are ``(num_agents, *shape)`` in the dtype of the
@@ -57,7 +69,7 @@ def allocate(observation_space: Box, action_space: Space, num_agents: int) -> Bu
     """Zeroed private arrays for a batch of ``num_agents`` rows; every mask is True."""
     arrays: Buffers = {
         name: np.zeros(shape, dtype)
-        for name, (shape, dtype) in layout(observation_space, action_space, num_agents).items()
+        for name, (shape, dtype) in array_specs(observation_space, action_space, num_agents).items()
     }
     arrays["masks"][:] = True
     return arrays
@@ -66,6 +78,42 @@ def allocate(observation_space: Box, action_space: Space, num_agents: int) -> Bu
 def slice_rows(buf: Mapping[str, Array], start: int, stop: int) -> Buffers:
     """Views of rows ``start`` to ``stop`` of every array."""
     return {name: array[start:stop] for name, array in buf.items()}
+
+
+def clear_rows(buf: Mapping[str, Array], rows: slice = slice(None)) -> None:
+    """Leave ``rows`` as those of episodes that are over; observations and actions stay."""
+    for name in ("rewards", "terminals", "truncations", "masks"):
+        buf[name][rows] = 0
+
+
+class BufferLayout:
+    """The arrays of a batch laid out in one block of memory, one after the other, each from a cache line on.
+
+    Args:
+        specs: Shape and dtype of every array, in the order of the block.
+
+    Attributes:
+        nbytes: Size of the block.
+    """
+
+    def __init__(self, specs: ArraySpecs) -> None:
+        self._places = {}
+        self.nbytes = 0
+        for name, (shape, dtype) in specs.items():
+            self._places[name] = (self.nbytes, shape, dtype)
+            self.nbytes += -(-math.prod(shape) * dtype.itemsize // CACHE_LINE) * CACHE_LINE
+
+    def start(self, name: str) -> int:
+        """Offset in bytes at which the array begins."""
+        return self._places[name][0]
+
+    def arrays(self, memory: "memoryview[int]") -> Buffers:
+        """Views of a block's ``memory``; where it was cut short, of the arrays that are left in it."""
+        return {
+            name: np.ndarray(shape, dtype, memory, start)
+            for name, (start, shape, dtype) in self._places.items()
+            if start + math.prod(shape) * dtype.itemsize <= memory.nbytes
+        }
 
 
 def set_buffers(env: HasBuffers, buf: BufferSource = None) -> None:
@@ -80,7 +128,7 @@ def set_buffers(env: HasBuffers, buf: BufferSource = None) -> None:
     Raises:
         APIUsageError: An array is missing, or has another shape or dtype than the spaces ask for.
     """
-    expected = layout(env.single_observation_space, env.single_action_space, env.num_agents)
+    expected = array_specs(env.single_observation_space, env.single_action_space, env.num_agents)
     if callable(buf):
         buf = buf(env)
     if buf is None:

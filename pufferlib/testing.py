@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 
-from pufferlib.buffers import allocate, layout
+from pufferlib.buffers import allocate, array_specs
 from pufferlib.env import AUTORESET_MODES, reset_values, step_values
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.spaces import check_native_spaces, joint_space
@@ -179,7 +179,9 @@ def _check_spaces(env: Any) -> None:
 
 
 def _check_arrays(env: Any) -> None:
-    for name, (shape, dtype) in layout(env.single_observation_space, env.single_action_space, env.num_agents).items():
+    for name, (shape, dtype) in array_specs(
+        env.single_observation_space, env.single_action_space, env.num_agents
+    ).items():
         array = getattr(env, name, None)
         if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
             got = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else repr(array)

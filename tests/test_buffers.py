@@ -5,7 +5,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from pufferlib import APIUsageError, set_buffers
-from pufferlib.buffers import allocate, layout, slice_rows
+from pufferlib.buffers import BufferLayout, allocate, array_specs, clear_rows, slice_rows
 
 
 class Agents:
@@ -35,7 +35,7 @@ def test_rows_of_a_larger_batch_are_adopted():
 def test_new_arrays():
     env = Agents()
     set_buffers(env)
-    for name, (shape, dtype) in layout(env.single_observation_space, env.single_action_space, 4).items():
+    for name, (shape, dtype) in array_specs(env.single_observation_space, env.single_action_space, 4).items():
         array = getattr(env, name)
         assert (array.shape, array.dtype) == (shape, dtype)
         assert array.all() if name == "masks" else not array.any()
@@ -70,3 +70,25 @@ def test_arrays_that_do_not_fit(name, array, message):
         del buf[name]
     with pytest.raises(APIUsageError, match=message):
         set_buffers(Agents(), buf)
+
+
+def test_arrays_of_a_block_share_no_cache_line_and_are_those_that_fit_in_it():
+    specs = array_specs(Agents.single_observation_space, Agents.single_action_space, 4)
+    layout = BufferLayout(specs)
+    memory = np.zeros(layout.nbytes, np.uint8)
+    views = layout.arrays(memory.data)
+    assert {name: (array.shape, array.dtype) for name, array in views.items()} == specs
+    starts = [array.ctypes.data - memory.ctypes.data for array in views.values()]
+    assert starts == [layout.start(name) for name in specs] == [64 * place for place in range(len(specs))]
+    assert list(layout.arrays(memory.data[: layout.start("rewards")])) == list(specs)[:3]
+
+
+def test_cleared_rows_are_those_of_episodes_that_are_over():
+    buf = arrays()
+    for array in buf.values():
+        array[:] = 1
+    clear_rows(buf, slice(1, 3))
+    for name in ("rewards", "terminals", "truncations", "masks"):
+        assert buf[name].tolist() == [1, 0, 0, 1]
+    assert buf["observations"].all()
+    assert buf["actions"].all()

@@ -17,13 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from pufferlib.buffers import Array, Buffers, layout
+from pufferlib.buffers import Array, BufferLayout, Buffers, array_specs
 from pufferlib.env import Autoreset, Infos, PufferEnv
 from pufferlib.spaces import Space
 
 __all__ = ["Description", "Failure", "Order", "main", "map_buffers"]
-
-_LINE = 64  # bytes of a cache line: every array begins on its own
 
 
 @dataclass(frozen=True)
@@ -67,16 +65,10 @@ class Failure:
 
 def map_buffers(fd: int, described: Description, *, create: bool = False) -> Buffers:
     """The arrays of the batch in the shared memory ``fd``, which ``create`` gives its size."""
-    arrays = layout(described.observation_space, described.action_space, described.num_agents)
-    sizes = [-(-int(np.prod(shape)) * dtype.itemsize // _LINE) * _LINE for shape, dtype in arrays.values()]
+    layout = BufferLayout(array_specs(described.observation_space, described.action_space, described.num_agents))
     if create:
-        os.ftruncate(fd, sum(sizes))
-    memory = mmap.mmap(fd, sum(sizes))
-    starts = np.cumsum([0, *sizes]).tolist()
-    return {
-        name: np.ndarray(shape, dtype, memory, start)
-        for (name, (shape, dtype)), start in zip(arrays.items(), starts, strict=False)
-    }
+        os.ftruncate(fd, layout.nbytes)
+    return layout.arrays(memoryview(mmap.mmap(fd, layout.nbytes)))
 
 
 def main(fd: int) -> None:

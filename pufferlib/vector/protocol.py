@@ -72,6 +72,7 @@ class NeedMemory:
 class Ready:
     """Worker to parent: the environments are built."""
 
+    row_spec: RowSpec
     description: EnvDescription
 
 

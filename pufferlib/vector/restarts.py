@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from pufferlib.buffers import Array, Buffers
+from pufferlib.buffers import Array, Buffers, clear_rows
 from pufferlib.env import Infos
 from pufferlib.errors import PufferError, WorkerError
 from pufferlib.vector.protocol import FAILURE, STEP
@@ -120,8 +120,7 @@ class Restarts:
 
     def clear(self, worker: int) -> None:
         """Leave the rows of ``worker`` as those of episodes that are over."""
-        for name in ("rewards", "terminals", "truncations", "masks"):
-            self._buffers[name][self._rows_of(worker)] = 0
+        clear_rows(self._buffers, self._rows_of(worker))
 
     def last_actions(self, worker: int) -> Array:
         """What the environments of ``worker`` were told to do last."""

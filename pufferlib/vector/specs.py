@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from gymnasium.spaces import Box
 
-from pufferlib.buffers import HasBuffers, layout
+from pufferlib.buffers import ArraySpecs, HasBuffers, array_specs
 from pufferlib.env import AUTORESET_MODES, Autoreset
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, joint_space, light, same_space
@@ -18,7 +18,6 @@ __all__ = [
     "Autoreset",
     "EnvDescription",
     "EnvSpec",
-    "Layout",
     "OnCrash",
     "RowSpec",
     "VectorSpec",
@@ -26,8 +25,6 @@ __all__ = [
 
 OnCrash = Literal["raise", "restart"]
 ON_CRASH: tuple[OnCrash, ...] = ("raise", "restart")
-
-Layout = dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]
 
 
 @dataclass(frozen=True)
@@ -79,9 +76,9 @@ class RowSpec:
         """The spec of an environment whose spaces and number of agents are set."""
         return cls(light(env.single_observation_space), env.single_action_space, int(env.num_agents))
 
-    def layout(self, num_envs: int) -> Layout:
+    def arrays(self, num_envs: int) -> ArraySpecs:
         """Shape and dtype of every array of ``num_envs`` such environments."""
-        return layout(self.observation_space, self.action_space, self.num_agents * num_envs)
+        return array_specs(self.observation_space, self.action_space, self.num_agents * num_envs)
 
     def check_same(self, other: "RowSpec", index: int) -> None:
         """Raise unless ``other``, of environment ``index``, can share arrays with this one."""

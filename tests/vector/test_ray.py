@@ -19,7 +19,7 @@ from pufferlib.machine import commands
 from pufferlib.vector.pickling import pickle_by_value
 from pufferlib.vector.protocol import Failed
 from pufferlib.vector.ray import cluster
-from pufferlib.vector.ray.actor import Block, EnvActor, actor_class
+from pufferlib.vector.ray.actor import EnvActor, actor_class, shipped_layout
 from pufferlib.vector.specs import EnvSpec
 
 
@@ -54,7 +54,7 @@ def actor_of(num_envs):
     actor = EnvActor()
     plans = tuple(EnvSpec(i, Counter, (), {}, i) for i in range(num_envs))
     ready = pickle.loads(actor.build(pickle_by_value((plans, None, None))))
-    return actor, Block(ready.row_spec, num_envs)
+    return actor, shipped_layout(ready.row_spec, num_envs)
 
 
 def test_without_ray_the_command_that_installs_it_is_named(monkeypatch):
@@ -71,27 +71,27 @@ def test_ray_is_loaded_only_when_it_is_used():
 
 @pytest.mark.parametrize("num_envs", [1, 64])
 def test_a_step_ships_one_array_whatever_the_number_of_environments(num_envs):
-    actor, block = actor_of(num_envs)
+    actor, layout = actor_of(num_envs)
     sizes = []
     for outcome in (actor.reset(np.zeros(num_envs, np.int64)), actor.step(np.ones(2 * num_envs, np.int32))):
         arrays = []
         rest = pickle.dumps(outcome, protocol=5, buffer_callback=arrays.append)
         assert len(arrays) == 1
         sizes.append(len(rest))
-    rows = block.arrays(outcome[0])
+    rows = layout.arrays(outcome[0].data)
     assert rows["observations"].shape == (2 * num_envs, 3)
     assert (rows["rewards"] == 1).all()
     assert max(sizes) < 500
 
 
 def test_last_observations_are_shipped_only_when_an_episode_ended():
-    actor, block = actor_of(2)
+    actor, layout = actor_of(2)
     actor.reset(np.array([-1, 5]))
     shipped = [actor.step(np.zeros(4, np.int32)) for _ in range(2)]
-    assert all("final_observations" not in block.arrays(memory) for memory, _ in shipped)
+    assert all("final_observations" not in layout.arrays(memory.data) for memory, _ in shipped)
     memory, infos = actor.step(np.zeros(4, np.int32))
-    assert (block.arrays(memory)["final_observations"] == 3).all()
-    assert block.arrays(memory)["terminals"].all()
+    assert (layout.arrays(memory.data)["final_observations"] == 3).all()
+    assert layout.arrays(memory.data)["terminals"].all()
     assert pickle.loads(infos) == [{"n": 1}, {"n": 1}]
 
 

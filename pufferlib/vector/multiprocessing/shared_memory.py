@@ -12,12 +12,10 @@ from multiprocessing.connection import Connection
 import numpy as np
 
 from pufferlib._native import channel_bytes
-from pufferlib.buffers import Array, Buffers
-from pufferlib.vector.specs import Layout, RowSpec
+from pufferlib.buffers import Array, BufferLayout
+from pufferlib.vector.specs import RowSpec
 
 __all__ = ["SharedBatch"]
-
-_LINE = 64  # bytes of a cache line: what two processes write never shares one
 
 
 class SharedBatch:
@@ -36,9 +34,9 @@ class SharedBatch:
     """
 
     def __init__(self, row_spec: RowSpec, num_envs: int, num_workers: int, fd: int | None = None) -> None:
-        arrays: Layout = {**row_spec.layout(num_envs), "seeds": ((num_envs,), np.dtype(np.int64))}
+        layout = BufferLayout({**row_spec.arrays(num_envs), "seeds": ((num_envs,), np.dtype(np.int64))})
         offset = channel_bytes(num_workers)
-        size = offset + sum(_bytes(shape, dtype) for shape, dtype in arrays.values())
+        size = offset + layout.nbytes
         self._fd = os.memfd_create("pufferlib") if fd is None else fd
         try:
             if fd is None:
@@ -48,10 +46,7 @@ class SharedBatch:
         except BaseException:
             self.close_fd()
             raise
-        self.buffers: Buffers = {}
-        for name, (shape, dtype) in arrays.items():
-            self.buffers[name] = np.ndarray(shape, dtype, self.memory, offset)
-            offset += _bytes(shape, dtype)
+        self.buffers = layout.arrays(memoryview(self.memory)[offset:])
         self.seeds: Array = self.buffers.pop("seeds")
         if fd is None:
             self.buffers["masks"][:] = True
@@ -72,8 +67,3 @@ class SharedBatch:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-
-def _bytes(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> int:
-    size = int(np.prod(shape)) * dtype.itemsize
-    return -(-size // _LINE) * _LINE

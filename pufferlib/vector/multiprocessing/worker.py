@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 
 from pufferlib._native import WorkerEnd, progress_at
-from pufferlib.buffers import Buffers
+from pufferlib.buffers import Buffers, clear_rows
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.env_runner import EnvRunner, env_rows
@@ -123,7 +123,8 @@ class _Worker:
             random.seed(specs[0].seed)
             self._runner = EnvRunner(specs, setup.autoreset, self._rows, progress)
             self._runner.track(self._progress())
-            self._conn.send_bytes(pickled(Ready(self._runner.describe())))
+            assert self._row_spec is not None
+            self._conn.send_bytes(pickled(Ready(self._row_spec, self._runner.describe())))
         except BaseException as error:
             self._conn.send(Failed.of("build", progress[0], error))
             return False
@@ -206,8 +207,7 @@ class _Worker:
         self._awaits_reset = True
         agents = self._row_spec.num_agents * len(self._runner.envs if self._runner else ())
         first = self._first * self._row_spec.num_agents
-        for name in ("rewards", "terminals", "truncations", "masks"):
-            self._memory.buffers[name][first : first + agents] = 0
+        clear_rows(self._memory.buffers, slice(first, first + agents))
 
 
 def _infos_message(infos: Infos) -> bytes:

@@ -8,75 +8,32 @@ import pickle
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from pufferlib.buffers import Array, Buffers
+from pufferlib.buffers import Array, BufferLayout, Buffers, clear_rows
 from pufferlib.env import Infos
 from pufferlib.vector.env_runner import EnvRunner, env_rows
-from pufferlib.vector.protocol import Failed, pickled
-from pufferlib.vector.specs import Autoreset, EnvDescription, EnvSpec, RowSpec
+from pufferlib.vector.protocol import Failed, Ready, pickled
+from pufferlib.vector.specs import Autoreset, EnvSpec, RowSpec
 
-__all__ = ["Block", "Bytes", "EnvActor", "Outcome", "Ready", "actor_class"]
+__all__ = ["Bytes", "EnvActor", "Outcome", "actor_class", "shipped_layout"]
 
 Bytes = npt.NDArray[np.uint8]
 
 _T = TypeVar("_T")
 
-_ALIGN = 64
 _variables: set[str] = set()  # names of those of this process that some actor may have
 # In the order of the block. Last observations come last: they are shipped only when an episode has ended.
 _SHIPPED = ("rewards", "terminals", "truncations", "masks", "observations", "final_observations")
 
 
-class Block:
-    """The arrays of one actor's environments, laid out in one piece of memory.
-
-    Args:
-        row_spec: What one environment needs.
-        num_envs: Environments of the actor.
-    """
-
-    def __init__(self, row_spec: RowSpec, num_envs: int) -> None:
-        layout = row_spec.layout(num_envs)
-        self._places = {}
-        end = 0
-        for name in _SHIPPED:
-            shape, dtype = layout[name]
-            self._places[name] = (-(-end // _ALIGN) * _ALIGN, shape, dtype)
-            end = self._places[name][0] + int(np.prod(shape)) * dtype.itemsize
-        self._size, self._size_without_final = end, self._places["final_observations"][0]
-
-    def allocate(self) -> tuple[Bytes, Buffers]:
-        """New memory and the arrays in it; every mask is True."""
-        memory = np.zeros(self._size, np.uint8)
-        arrays = self.arrays(memory)
-        arrays["masks"][:] = True
-        return memory, arrays
-
-    def arrays(self, memory: Bytes) -> Buffers:
-        """The arrays in ``memory``: all, or all but ``final_observations`` if it ends before them."""
-        return {
-            name: np.ndarray(shape, dtype, memory.data, start)
-            for name, (start, shape, dtype) in self._places.items()
-            if start + int(np.prod(shape)) * dtype.itemsize <= len(memory)
-        }
-
-    def shipment(self, memory: Bytes, arrays: Buffers) -> Bytes:
-        """The part of ``memory`` that changed."""
-        ended = arrays["terminals"].any() or arrays["truncations"].any()
-        return memory if ended else memory[: self._size_without_final]
-
-
-@dataclass(frozen=True)
-class Ready:
-    """The environments are built."""
-
-    row_spec: RowSpec
-    description: EnvDescription
+def shipped_layout(row_spec: RowSpec, num_envs: int) -> BufferLayout:
+    """Block of memory that an actor of ``num_envs`` environments ships after each reset or step."""
+    specs = row_spec.arrays(num_envs)
+    return BufferLayout({name: specs[name] for name in _SHIPPED})
 
 
 Outcome = tuple[Bytes, bytes]  # of a reset or step: the block, and the pickled infos if there are any
@@ -194,9 +151,11 @@ class EnvActor:
         self._row_spec = self._row_spec or row_spec
         self._row_spec.check_same(row_spec, index)
         if not self._arrays:
-            self._block = Block(self._row_spec, self._num_envs)
-            self._memory, self._arrays = self._block.allocate()
-            shape, dtype = self._row_spec.layout(self._num_envs)["actions"]
+            self._layout = shipped_layout(self._row_spec, self._num_envs)
+            self._memory = np.zeros(self._layout.nbytes, np.uint8)
+            self._arrays = self._layout.arrays(self._memory.data)
+            self._arrays["masks"][:] = True
+            shape, dtype = self._row_spec.arrays(self._num_envs)["actions"]
             self._arrays["actions"] = np.zeros(shape, dtype)
         return env_rows(self._arrays, row_spec.num_agents, index - self._first)
 
@@ -214,9 +173,10 @@ class EnvActor:
 
     def _show_ended(self) -> Outcome:
         """Leave the rows as those of episodes that are over."""
-        for name in ("rewards", "terminals", "truncations", "masks"):
-            self._arrays[name][...] = 0
+        clear_rows(self._arrays)
         return self._outcome([])
 
     def _outcome(self, infos: Infos) -> Outcome:
-        return self._block.shipment(self._memory, self._arrays), pickled(infos) if infos else b""
+        ended = self._arrays["terminals"].any() or self._arrays["truncations"].any()
+        shipped = self._memory if ended else self._memory[: self._layout.start("final_observations")]
+        return shipped, pickled(infos) if infos else b""

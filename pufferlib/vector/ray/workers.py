@@ -17,8 +17,8 @@ from pufferlib.seeding import env_seed
 from pufferlib.vector.env_runner import env_rows
 from pufferlib.vector.multiprocessing.failures import envs_text, error_of
 from pufferlib.vector.pickling import pickle_by_value
-from pufferlib.vector.protocol import STEP, Failed
-from pufferlib.vector.ray.actor import Block, Ready, actor_class
+from pufferlib.vector.protocol import STEP, Failed, Ready
+from pufferlib.vector.ray.actor import actor_class, shipped_layout
 from pufferlib.vector.ray.cluster import connect, cpus_per_worker, describe_room
 from pufferlib.vector.restarts import Restarts
 from pufferlib.vector.specs import EnvDescription, RowSpec, VectorSpec
@@ -103,7 +103,7 @@ class ActorPool:
                 self._row_spec = ready.row_spec
         row_spec = self._row_spec
         assert row_spec is not None
-        self._block = Block(row_spec, self._envs_per_worker)
+        self._layout = shipped_layout(row_spec, self._envs_per_worker)
         self.buffers = allocate(row_spec.observation_space, row_spec.action_space, row_spec.num_agents * len(spec.envs))
         agents = row_spec.num_agents * self._envs_per_worker
         self.rows = [env_rows(self.buffers, agents, worker) for worker in range(spec.num_workers)]
@@ -155,7 +155,7 @@ class ActorPool:
     def fetch(self, worker: int) -> Infos:
         """Write the outcome of ``worker``, which was waited for, into its rows; returns its infos."""
         memory, infos = self._results[worker]
-        for name, array in self._block.arrays(memory).items():
+        for name, array in self._layout.arrays(memory.data).items():
             self.rows[worker][name][...] = array
         new: Infos = pickle.loads(infos) if infos else []
         return new if self._restarts is None else new + self._restarts.report(worker)
