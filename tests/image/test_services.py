@@ -1,77 +1,38 @@
-"""The built images and their Compose services: docker/check on each image, and what only Compose does."""
+"""The Compose services and their containers: what no single image shows."""
 
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.image.engine import LIMIT_S, ROOT, image_of, images, run
 
-
-def run(*command: str | Path, timeout_s: float = 600) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=timeout_s)
+pytestmark = [
+    pytest.mark.image,
+    pytest.mark.timeout(LIMIT_S),
+    pytest.mark.skipif(
+        not any(image.target == "tank" for image in images()),
+        reason="image tests: the image tank is not built, or no Docker engine answers",
+    ),
+]
 
 
 def compose(service: str, *command: str) -> subprocess.CompletedProcess[str]:
     return run("docker", "compose", "--progress", "quiet", "run", "--rm", "-T", service, *command)
 
 
-def image_of(service: str) -> str:
-    """The name of a service's image; TANK_TAG and TANK_DEVICE choose its tag."""
-    return run("docker", "compose", "--profile", "*", "config", "--images", service).stdout.strip()
-
-
-def missing() -> str | None:
-    """Name what these tests lack here; None if nothing."""
-    try:
-        if run("docker", "version").returncode:
-            return "no Docker engine answers"
-    except FileNotFoundError:
-        return "there is no docker program"
-    built = run("docker", "image", "inspect", image_of("tank")).returncode == 0
-    return None if built else f"{image_of('tank')} is not built"
-
-
-reason = missing()
-pytestmark = [
-    pytest.mark.image,
-    pytest.mark.timeout(900),
-    pytest.mark.skipif(reason is not None, reason=f"image tests: {reason}"),
-]
-
-
-@pytest.mark.parametrize("target", ["runtime", "tank", "test", "dev"])
-def test_checks_of_a_built_image(target: str) -> None:
-    image = image_of(target)
-    if run("docker", "image", "inspect", image).returncode:
-        pytest.skip(f"{image} is not built")
-    done = run(sys.executable, "docker/check", image)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_check_of_an_unknown_image_says_so() -> None:
-    done = run(sys.executable, "docker/check", "puffertank/no-such-target:cpu")
+def test_an_image_that_is_not_built_is_answered_with_its_name() -> None:
+    done = run("docker/check", "puffertank/no-such-target:cpu")
     assert done.returncode == 2
-    assert "check: error:" in done.stderr
+    assert "no such image: puffertank/no-such-target:cpu" in done.stderr.lower()
 
 
 def test_compose_gives_shared_memory() -> None:
     done = compose("tank", "df", "--output=size", "--block-size=1M", "/dev/shm")
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) == 2048
-
-
-def test_what_a_run_leaves_in_the_checkout_belongs_to_its_owner(tmp_path: Path) -> None:
-    # A checkout of its own: a service mounts the folder that its file lies in.
-    owner = (ROOT.stat().st_uid, ROOT.stat().st_gid) if os.getuid() else (12345, 23456)
-    os.chown(tmp_path, *owner)
-    options = ["--rm", "--user", "root", "-v", f"{tmp_path}:/workspace", image_of("tank")]
-    done = run("docker", "run", *options, "bash", "-c", "mkdir runs && touch runs/x")
-    assert done.returncode == 0, done.stderr
-    assert ((tmp_path / "runs/x").stat().st_uid, (tmp_path / "runs/x").stat().st_gid) == owner
 
 
 def test_a_hardened_container_of_any_user_has_room_to_work(tmp_path: Path) -> None:

@@ -1,0 +1,93 @@
+"""The Docker engine as tests use it: its command, and the images that are built here."""
+
+import functools
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+__all__ = ["LIMIT_S", "ROOT", "Image", "container_of", "docker", "image_of", "images", "of", "run"]
+
+ROOT = Path(__file__).parents[2]
+TARGETS = ("runtime", "tank", "tank-full", "test", "dev")
+LIMIT_S = 600
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in the checkout, whatever comes of it."""
+    return subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, timeout=LIMIT_S)
+
+
+def docker(*arguments: str | Path) -> str:
+    """Return what a docker command prints, and fail with its last lines where it fails."""
+    done = run("docker", *arguments)
+    last = " | ".join((done.stderr or done.stdout).splitlines()[-3:])
+    assert done.returncode == 0, f"docker {arguments[0]}: exit code {done.returncode}: {last}"
+    return done.stdout.strip()
+
+
+def container_of(image: str, *command: str, options: tuple[str, ...] = ()) -> str:
+    """Return what a command prints in a fresh container."""
+    return docker("run", "--rm", *options, image, *command)
+
+
+def image_of(service: str) -> str:
+    """Name of a service's image; TANK_TAG and TANK_DEVICE choose its tag."""
+    return run("docker", "compose", "--profile", "*", "config", "--images", service).stdout.strip()
+
+
+@dataclass(frozen=True)
+class Image:
+    """A built image.
+
+    Attributes:
+        name: With its tag.
+        target: The stage of the Dockerfile, as the label `tank.target` says.
+        device: "cpu" or "cuda": the build of torch.
+        facts: What the engine says of it.
+    """
+
+    name: str
+    target: str
+    device: str
+    facts: dict[str, Any]
+
+    @classmethod
+    def of(cls, facts: dict[str, Any], name: str) -> "Image":
+        """Read what `docker image inspect` says."""
+        target = (facts["Config"]["Labels"] or {}).get("tank.target")
+        assert target in TARGETS, f"{name} has no label tank.target, so it was not built from this Dockerfile"
+        variables = dict(line.split("=", 1) for line in facts["Config"]["Env"])
+        return cls(name, target, variables["TANK_DEVICE"], facts)
+
+    def run(self, *command: str, options: tuple[str, ...] = ()) -> str:
+        """Return what a command prints in a fresh container."""
+        return container_of(self.name, *command, options=options)
+
+    def python(self, code: str, *options: str) -> str:
+        """Return what a piece of Python prints in a fresh container."""
+        return self.run("python", "-c", code, options=options)
+
+
+@functools.cache
+def images() -> list[Image]:
+    """Those of TANK_IMAGES, or of the services of Compose as far as they are built."""
+    try:
+        services = run("docker", "compose", "--profile", "*", "config", "--images").stdout.split()
+        chosen = os.environ.get("TANK_IMAGES", "").split()
+        found = [(name, run("docker", "image", "inspect", name)) for name in chosen or sorted(services)]
+    except FileNotFoundError:  # there is no docker program
+        return []
+    assert not chosen or all(not done.returncode for _, done in found), f"not all of {chosen} are built here"
+    return [Image.of(json.loads(done.stdout)[0], name) for name, done in found if not done.returncode]
+
+
+def of(*targets: str) -> pytest.MarkDecorator:
+    """Give a test each built image as ``image``, or each of these targets."""
+    chosen = [pytest.param(image, id=image.name) for image in images() if image.target in (targets or TARGETS)]
+    lacks = f"image tests: of {', '.join(targets or TARGETS)} none is built, or no Docker engine answers"
+    return pytest.mark.parametrize("image", chosen or [pytest.param(None, marks=pytest.mark.skip(reason=lacks))])

@@ -1,0 +1,246 @@
+"""Every built image, from the outside, in fresh containers. docker/check runs these for the images that it is told."""
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.image.engine import LIMIT_S, ROOT, Image, container_of, docker, of, run
+
+pytestmark = [pytest.mark.image, pytest.mark.timeout(LIMIT_S)]
+
+ONLY_RUN = ("runtime", "tank", "tank-full")
+# Largest sizes in GB, as `docker images` counts them. CUDA's libraries alone take 4.3 GB.
+BUDGET_GB = {
+    ("runtime", "cpu"): 1.3,
+    ("tank", "cpu"): 3.0,
+    ("tank-full", "cpu"): 6.0,
+    ("runtime", "cuda"): 5.6,
+    ("tank", "cuda"): 7.0,
+    ("tank-full", "cuda"): 10.0,
+}
+
+Checkout = Callable[[Image, str], tuple[str, ...]]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Iterator[Checkout]:
+    """Options that mount a folder of "uid:gid" where the checkout goes; the engine, which is root, gives it away."""
+    given: list[Image] = []
+
+    def give(image: Image, owner: str) -> None:
+        options = ("--user", "root", "--entrypoint", "chown", "-v", f"{tmp_path}:/mnt")
+        container_of(image.name, "-R", owner, "/mnt", options=options)
+
+    def mount(image: Image, owner: str) -> tuple[str, ...]:
+        given.append(image)
+        give(image, owner)
+        return ("--user", "root", "-v", f"{tmp_path}:/workspace")
+
+    yield mount
+    for image in given:
+        give(image, f"{os.getuid()}:{os.getgid()}")
+
+
+# Size and contents
+
+
+@of(*ONLY_RUN)
+def test_its_size_is_within_its_budget(image: Image) -> None:
+    assert image.facts["Size"] / 1e9 <= BUDGET_GB[image.target, image.device], f"see docker history {image.name}"
+
+
+@of()
+def test_its_variables_hold_no_secret(image: Image) -> None:
+    names = [line.split("=", 1)[0] for line in image.facts["Config"]["Env"]]
+    assert not [name for name in names if re.search("KEY|TOKEN|SECRET|PASSWORD", name)]
+
+
+@of()
+def test_nothing_is_left_in_caches(image: Image) -> None:
+    over_2_mb = "du -sm /var/cache/apt /var/lib/apt /var/cache/uv /root/.cache 2>/dev/null | awk '$1 > 2'"
+    assert image.run("bash", "-c", over_2_mb) == ""
+
+
+@of()
+def test_packages_are_exactly_those_of_the_locks(image: Image) -> None:
+    code = """
+import importlib.metadata, json, pathlib, re, tomllib
+normal = lambda name: re.sub(r"[-_.]+", "-", name).lower()
+tank = pathlib.Path("/opt/tank")
+shared = [path for path in tank.glob("bindings/*/binding.toml") if "isolated" not in tomllib.loads(path.read_text())]
+locks = [*tank.glob("locks/*.txt"), *(path.with_name("lock.txt") for path in shared)]
+text = "".join(path.read_text() for path in locks)
+locked = dict(re.findall(r"(?m)^([a-z0-9][a-z0-9.-]*)==(\\S+)", text))
+site = importlib.metadata.distributions(path=["/opt/venv/lib/python3.11/site-packages"])
+got = {normal(package.name): package.version for package in site}
+got.pop("pufferlib")
+print(json.dumps(sorted(set(locked.items()) ^ set(got.items()))))"""
+    assert json.loads(image.python(code)) == []
+
+
+@of(*ONLY_RUN)
+def test_there_is_no_compiler(image: Image) -> None:
+    assert image.run("bash", "-c", "type -P gcc cc g++ ld cython cmake || true") == ""
+
+
+@of("test", "dev")
+def test_compilers_and_sanitizers_work(image: Image) -> None:
+    script = """
+cd "$(mktemp -d)"
+echo 'int main(int n, char **a) { (void)a; return n - 1; }' >a.c
+for flags in -fsanitize=address,undefined -fsanitize=thread; do gcc -Wall -Wextra -Werror $flags a.c -o a; done
+type -P cmake ninja cython >/dev/null
+echo done"""
+    assert image.run("bash", "-ec", script) == "done"
+
+
+# The first process and the user
+
+
+@of()
+def test_it_runs_as_user_tank(image: Image) -> None:
+    assert image.facts["Config"]["User"] == "1000", "numeric, so that an orchestrator can see that it is not root"
+    assert image.run("bash", "-c", "echo $(id -u) $(id -g) $(id -un)") == "1000 1000 tank"
+
+
+@of()
+def test_it_becomes_the_owner_of_the_checkout(image: Image, checkout: Checkout) -> None:
+    command = "touch left-behind ~/.cache/x && echo $(id -u) $(id -g) $(id -un) $(stat -c %u:%g left-behind)"
+    printed = image.run("bash", "-c", command, options=checkout(image, "12345:23456"))
+    assert printed == "12345 23456 tank 12345:23456"
+
+
+@of()
+def test_it_stays_root_in_roots_checkout(image: Image, checkout: Checkout) -> None:
+    assert image.run("id", "-u", options=checkout(image, "0:0")) == "0"
+
+
+@of()
+def test_any_user_has_a_home_to_write_to(image: Image) -> None:
+    code = "import os, pathlib; pathlib.Path.home().joinpath('x').touch(); print(os.getuid())"
+    assert image.python(code, "--user", "4242:4242") == "4242"
+
+
+@of()
+def test_tini_is_the_first_process_and_passes_a_signal_on(image: Image) -> None:
+    assert image.run("cat", "/proc/1/comm") == "tini"
+    container = docker("run", "--detach", image.name, "bash", "-c", "echo up; exec sleep 60")
+    try:
+        while not docker("logs", container):  # before it has set up its handlers, the first process ignores signals
+            time.sleep(0.1)
+        docker("stop", "--time", "30", container)
+        assert docker("inspect", "--format", "{{.State.ExitCode}}", container) == "143"
+    finally:
+        docker("rm", "--force", container)
+
+
+@of(*ONLY_RUN, "dev")
+def test_arguments_that_are_no_program_are_a_verb_of_puffer(image: Image) -> None:
+    assert "breakout" in image.run("list")
+    assert "usage: puffer install" in image.run("install", "--help").lower(), "there is a program of that name"
+
+
+@of("test")
+def test_arguments_that_are_no_program_are_pytests(image: Image) -> None:
+    assert image.run("--version").startswith("pytest")
+
+
+@of(*ONLY_RUN)
+def test_training_says_first_that_there_is_no_gpu(image: Image) -> None:
+    assert "no GPU" in run("docker", "run", "--rm", image.name, "train", "--help").stderr
+
+
+# The library
+
+
+@of()
+def test_python_is_3_11(image: Image) -> None:
+    assert image.python("import sys; print('%d.%d' % sys.version_info[:2])") == "3.11"
+
+
+@of()
+def test_torch_is_the_build_for_the_device_and_computes_on_the_cpu(image: Image) -> None:
+    code = "import torch; print(torch.version.cuda or 'cpu', torch.ones(2, 2).mm(torch.ones(2, 2)).sum().item())"
+    build, total = image.python(code).split()
+    assert ("cpu" if build == "cpu" else "cuda", total) == (image.device, "8.0")
+
+
+@of()
+def test_importing_pufferlib_leaves_torch_alone(image: Image) -> None:
+    assert image.python("import sys, pufferlib; print('torch' in sys.modules)") == "False"
+
+
+@of(*ONLY_RUN, "test")
+def test_pufferlib_is_the_installed_one_also_in_a_checkout(image: Image, tmp_path: Path) -> None:
+    (tmp_path / "pufferlib").mkdir()
+    (tmp_path / "pufferlib" / "__init__.py").write_text("raise ImportError('the sources of the checkout')")
+    tmp_path.chmod(0o755)
+    path = image.python("import pufferlib; print(pufferlib.__file__)", "-v", f"{tmp_path}:/workspace:ro")
+    assert path == "/opt/venv/lib/python3.11/site-packages/pufferlib/__init__.py"
+
+
+@of("dev")
+def test_the_package_is_editable_and_compiles_again_as_any_user(
+    image: Image, tmp_path: Path, checkout: Checkout
+) -> None:
+    for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", "pufferlib", "bindings"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    command = "tank-develop && python -c 'import pufferlib, pufferlib._native as n; print(pufferlib.__file__)'"
+    # Not optimised, which takes a fraction of the time.
+    options = (*checkout(image, "12345:23456"), "--env", "SKBUILD_CMAKE_BUILD_TYPE=Debug")
+    assert image.run("bash", "-c", command, options=options) == "/workspace/pufferlib/__init__.py"
+
+
+@of()
+def test_the_compiled_code_is_that_of_the_sources_beside_it(image: Image) -> None:
+    code = """
+import pathlib, pufferlib
+from pufferlib import _native
+from pufferlib.native.source_hash import source_hash
+print(source_hash(pathlib.Path(pufferlib.__file__).parent), _native.source_hash)"""
+    expected, got = image.python(code).split()
+    assert got == expected
+
+
+@of()
+def test_the_compiled_environments_run(image: Image) -> None:
+    code = "import pufferlib; env = pufferlib.make('squared', num_envs=4); print(env.reset(seed=0)[0].shape[0])"
+    assert image.python(code) == "4"
+
+
+@of("tank", "tank-full")  # `test` has tests of its own for it
+def test_environments_run_in_an_actor_of_ray(image: Image) -> None:
+    code = """
+import pufferlib, pufferlib.vector
+creator = pufferlib.env_creator("squared")
+with pufferlib.vector.make(creator, num_envs=4, num_workers=1, backend="Ray") as envs:
+    print(envs.reset(seed=0)[0].shape[0])"""
+    assert image.python(code) == "4"
+
+
+@of()
+def test_the_bindings_are_those_that_it_should_have(image: Image) -> None:
+    code = """
+import json
+from pufferlib import registry
+from pufferlib.installation import install
+known = [facts for facts in registry.binding_facts().values() if not facts.unavailable]
+wanted = {"runtime": [], "tank": [facts for facts in known if facts.common]}.get("TARGET", known)
+wanted = {facts.name: "installed" for facts in wanted}
+got = {facts.name: install.state(facts) for facts in known}
+print(json.dumps(sorted(wanted.items() ^ {item for item in got.items() if item[1]})))"""
+    assert json.loads(image.python(code.replace("TARGET", image.target))) == []
+
+
+@of("tank-full", "test")
+@pytest.mark.parametrize("name", ["atari/pong", "craftax/Craftax-Classic-Symbolic-v1"])
+def test_a_binding_is_played(image: Image, name: str) -> None:
+    code = f"import pufferlib; env = pufferlib.make('{name}'); print(env.reset(seed=0)[0].any()); env.close()"
+    assert image.python(code) == "True"
