@@ -1,4 +1,4 @@
-"""What scripts/lock makes of bindings/*/binding.toml: the extras of pyproject.toml and a lock per binding.
+"""A lock per binding, which scripts/lock makes of bindings/*/binding.toml.
 
 bindings/NAME/lock.txt holds everything that the binding needs beyond the hard dependencies of pufferlib, and
 build.txt what compiles its sources. All are cut from the one resolution of the images' locks, in which the
@@ -8,16 +8,14 @@ stale metadata of packages is corrected. The bindings of an isolated stack are r
 import hashlib
 import importlib
 import json
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from resolver import PLATFORM, PYTHON_VERSION, ROOT, LockError, locked_versions, package_name, resolve
+from resolver import PLATFORM, PYTHON_VERSION, ROOT, LockError, locked_versions, resolve
 
 BINDINGS = ROOT / "bindings"
-MARKERS = ("# The extras of the bindings, made by scripts/lock from bindings/*/binding.toml:", "# end of the bindings")
 
 
 def load_facts() -> dict[str, Any]:
@@ -29,23 +27,6 @@ def load_facts() -> dict[str, Any]:
     except ValueError as error:
         raise LockError(str(error)) from error
     return facts
-
-
-def rendered_extras(facts: dict[str, Any]) -> str:
-    """Return the extras as they stand between the two markers."""
-    lines = [f"{entry.extra_name} = {json.dumps(list(entry.requires))}" for entry in facts.values() if entry.extra]
-    common = ",".join(entry.extra_name for entry in facts.values() if entry.common)
-    return "\n".join([*lines, f'common = ["pufferlib[{common}]"]', ""])
-
-
-def with_extras(pyproject: str, facts: dict[str, Any]) -> str:
-    """Return the text of pyproject.toml with today's extras."""
-    start, end = (re.escape(marker) for marker in MARKERS)
-    pattern = rf"(?ms)(^{start}\n).*?(^{end}$)"
-    text, count = re.subn(pattern, lambda match: match[1] + rendered_extras(facts) + match[2], pyproject)
-    if count != 1:
-        raise LockError(f"pyproject.toml: expected once {MARKERS[0]!r} and then {MARKERS[1]!r}, got them {count} times")
-    return text
 
 
 def shared(facts: dict[str, Any]) -> list[Any]:
@@ -169,8 +150,3 @@ def disagreements(facts: dict[str, Any], locks: Iterable[Path]) -> list[str]:
         for name, version in locked_versions(path.read_text()).items():
             found.setdefault(name, {})[version.partition("+")[0]] = path
     return [f"{name} {' and '.join(versions)}" for name, versions in found.items() if len(versions) > 1]
-
-
-def pinned_names(facts: dict[str, Any]) -> list[str]:
-    """Return the packages that bindings pin."""
-    return sorted({package_name(pin) for entry in facts.values() for pin in entry.requires})

@@ -75,7 +75,7 @@ class Image:
 
 @functools.cache
 def images() -> list[Image]:
-    """Those of TANK_IMAGES, or of the services of Compose as far as they are built."""
+    """Look up the images of TANK_IMAGES, or of the services of Compose as far as they are built."""
     try:
         services = run("docker", "compose", "--profile", "*", "config", "--images").stdout.split()
         chosen = os.environ.get("TANK_IMAGES", "").split()

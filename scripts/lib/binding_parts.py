@@ -1,0 +1,124 @@
+"""Parts of files that scripts/lock makes of bindings/*/binding.toml, each between two lines that say so.
+
+In the Dockerfile each binding has a layer of its own. Layers that are there keep their order and a new one comes
+last, so that a new binding rebuilds none of the others.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from resolver import ROOT, LockError
+
+_APT = ("type=cache,target=/var/cache/apt,sharing=locked", "type=cache,target=/var/lib/apt,sharing=locked")
+_PYTHON = (
+    "type=bind,from=uv,source=/opt/uv,target=/opt/uv",
+    "type=cache,target=/var/cache/uv",
+    "type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt",
+)
+
+
+def rendered(facts: dict[str, Any]) -> dict[Path, str]:
+    """Return the text of each file that has such a part, as it should be."""
+    return {
+        ROOT / name: _with_part(name, *markers, lambda before, render=render: render(facts, before))
+        for name, (*markers, render) in _PARTS.items()
+    }
+
+
+def _with_part(name: str, start: str, end: str, make: Callable[[str], str]) -> str:
+    pattern = rf"(?ms)(^{re.escape(start)}\n)(.*?)(^{re.escape(end)}$)"
+    text, count = re.subn(pattern, lambda found: found[1] + make(found[2]) + found[3], (ROOT / name).read_text())
+    if count != 1:
+        raise LockError(f"{name}: expected once {start!r} and then {end!r}, got them {count} times")
+    return text
+
+
+def extras(facts: dict[str, Any], before: str) -> str:
+    """Return the extras of pyproject.toml."""
+    lines = [f"{entry.extra_name} = {json.dumps(list(entry.requires))}" for entry in facts.values() if entry.extra]
+    common = ",".join(entry.extra_name for entry in facts.values() if entry.common)
+    return "\n".join([*lines, f'common = ["pufferlib[{common}]"]', ""])
+
+
+def page(facts: dict[str, Any], before: str) -> str:
+    """Return the table of docs/bindings.md, what must be provided, and the Debian packages."""
+    here = [entry for entry in facts.values() if not entry.unavailable]
+    lines = ["| Binding | For example | What it is | Licence | Install |", "| --- | --- | --- | --- | --- |"]
+    for entry in here:
+        cells = (
+            f"[{entry.title}]({entry.homepage})",
+            f"`{entry.name}/{entry.example}`",
+            entry.about.rstrip("."),
+            entry.licence,
+            f"`{entry.command}`",
+        )
+        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    lines += ["", "On no package index:", ""]
+    lines += [f"- [{e.title}]({e.homepage}), `{e.name}/...`: {e.unavailable}." for e in facts.values() if e.unavailable]
+    lines += ["", "Debian packages that some of them need (`sudo apt-get install ...`):", ""]
+    for entry in here:
+        needs = [f"`{name}` ({why})" for name, why in entry.apt.items()]
+        needs += [f"to compile, `{name}` ({why})" for name, why in entry.apt_build.items()]
+        lines += [f"- {entry.name}: {'; '.join(needs)}"] if needs else []
+    return "\n".join([*lines, ""])
+
+
+def layers(facts: dict[str, Any], before: str) -> str:
+    """Return the stages of the Dockerfile, with the bindings in the order that they have in ``before``."""
+    there = re.findall(r"(?m)\bbinding install (\w+)$", before)
+    known = {name: entry for name, entry in facts.items() if not entry.unavailable}
+    order = [name for name in dict.fromkeys([*there, *known]) if name in known]
+    entries = [known[name] for name in order]
+    stages = [_compiled(entry) for entry in entries if entry.build]
+    for stage, parent, common in (("common", "envs", True), ("full", "common", False)):
+        stages.append(f"FROM {parent} AS {stage}\n")
+        stages += [_layer(entry) for entry in entries if entry.common is common]
+    return "\n".join([*stages, ""])
+
+
+def _compiled(entry: Any) -> str:
+    return f"FROM compilers AS {_stage(entry)}\n{_copy(entry)}{_run('compile', entry, [])}"
+
+
+def _layer(entry: Any) -> str:
+    mounts = [f"type=bind,from={_stage(entry)},source=/wheels,target=/mnt/wheels"] if entry.build else []
+    mounts += ["type=bind,from=strip,target=/mnt/strip"] if entry.strip else []
+    return f"# {entry.title}\n{_copy(entry)}{_run('install', entry, mounts)}"
+
+
+def _stage(entry: Any) -> str:
+    return f"{entry.name.replace('_', '-')}-wheels"
+
+
+def _copy(entry: Any) -> str:
+    folder = f"bindings/{entry.name}"
+    files = ["binding.toml", "lock.txt", *(["build.txt"] if entry.build else [])]
+    return f"COPY {' '.join(f'{folder}/{name}' for name in files)} /opt/tank/{folder}/\n"
+
+
+def _run(verb: str, entry: Any, more: list[str]) -> str:
+    needs_apt = entry.apt_build if verb == "compile" else entry.apt
+    mounts = [*(_APT if needs_apt else ()), *_PYTHON, *more]
+    return "RUN " + "".join(f"--mount={mount} \\\n    " for mount in mounts) + f"binding {verb} {entry.name}\n"
+
+
+_PARTS = {
+    "Dockerfile": (
+        "# The bindings, made by scripts/lock from bindings/*/binding.toml:",
+        "# end of the bindings",
+        layers,
+    ),
+    "pyproject.toml": (
+        "# The extras of the bindings, made by scripts/lock from bindings/*/binding.toml:",
+        "# end of the bindings",
+        extras,
+    ),
+    "docs/bindings.md": (
+        "<!-- Made by scripts/lock from bindings/*/binding.toml: -->",
+        "<!-- end of what scripts/lock makes -->",
+        page,
+    ),
+}

@@ -1,0 +1,143 @@
+"""scripts/lock: the locks that are here, and what it notices and makes of a change."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LAYERS = sorted((ROOT / "docker" / "locks").glob("*.txt"))
+LOCKS = [*LAYERS, *(path for name in ("build", "lock") for path in sorted((ROOT / "bindings").glob(f"*/{name}.txt")))]
+
+
+def packages(lock: Path) -> dict[str, str]:
+    return dict(re.findall(r"(?m)^([a-z0-9][a-z0-9.-]*)==(\S+)", lock.read_text()))
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_locks_pin_with_hashes_and_name_no_host(path: Path) -> None:
+    text = path.read_text()
+    assert "://" not in text
+    blocks = re.split(r"(?m)^(?=[a-z0-9])", text)[1:]
+    assert blocks or path not in LAYERS  # a binding may need nothing of its own
+    for block in blocks:
+        assert re.match(r"[a-z0-9.-]+==\S+", block), block
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", block), block
+
+
+def test_locks_agree_with_pyproject() -> None:
+    done = lock(ROOT, "--check")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """Copy of everything that scripts/lock reads."""
+    for part in (
+        "docker/locks",
+        "scripts/lib",
+        "bindings",
+        "pufferlib/errors.py",
+        "scripts/lock",
+        "pyproject.toml",
+        "docs/bindings.md",
+        "Dockerfile",
+    ):
+        target = tmp_path / part
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / part, target)
+    return tmp_path
+
+
+def lock(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, root / "scripts/lock", *arguments], capture_output=True, text=True)
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_version_changed_only_in_pyproject_is_noticed(copied: Path) -> None:
+    edit(copied / "pyproject.toml", "torch==", "torch>=")
+    done = lock(copied, "--check")
+    assert done.returncode == 1
+    assert done.stderr.startswith("lock: error: docker/locks/torch-cpu.txt, docker/locks/torch-cuda.txt, ")
+    assert done.stderr.endswith(": not made from today's pyproject.toml and binding.toml; run scripts/lock\n")
+
+
+def test_a_version_changed_only_in_a_binding_is_noticed(copied: Path) -> None:
+    edit(copied / "bindings/atari/binding.toml", "ale-py==", "ale-py==9")
+    done = lock(copied, "--check")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "lock: error: pyproject.toml: not made from today's binding.toml files; run scripts/lock --extras\n",
+    )
+    done = lock(copied, "--extras")
+    assert (done.returncode, done.stdout) == (0, "lock: pyproject.toml, the part about bindings\n")
+    assert '\natari = ["ale-py==9' in (copied / "pyproject.toml").read_text()
+    assert "bindings/atari/lock.txt" in lock(copied, "--check").stderr
+
+
+def test_the_docs_show_what_a_binding_says_of_itself(copied: Path) -> None:
+    edit(copied / "bindings/atari/binding.toml", "GPL-2.0-only", "LGPL-9")
+    assert "docs/bindings.md: not made from today's binding.toml files" in lock(copied, "--check").stderr
+    lock(copied, "--extras")
+    assert "| LGPL-9 | `puffer install atari` |" in (copied / "docs/bindings.md").read_text()
+
+
+def test_the_layer_of_a_new_binding_comes_after_all_others(copied: Path) -> None:
+    (copied / "bindings/aardvark").mkdir()
+    text = (copied / "bindings/atari/binding.toml").read_text().replace("Atari 2600", "Aardvark")
+    (copied / "bindings/aardvark/binding.toml").write_text(text)
+    before = re.findall(r"binding install (\w+)", (ROOT / "Dockerfile").read_text())
+    assert "Dockerfile: not made from today's binding.toml files" in lock(copied, "--check").stderr
+    lock(copied, "--extras")
+    after = re.findall(r"binding install (\w+)", (copied / "Dockerfile").read_text())
+    assert [name for name in after if name != "aardvark"] == before
+    common = [name for name in after if after.index(name) <= after.index("aardvark")]
+    assert common[-1] == "aardvark"
+    assert "FROM common AS full" in (copied / "Dockerfile").read_text().partition("binding install aardvark\n")[2][:30]
+
+
+def test_two_versions_of_one_package_are_noticed(copied: Path) -> None:
+    edit(copied / "bindings/atari/lock.txt", "ale-py==", "ale-py==9")
+    assert "the locks hold two versions of ale-py" in lock(copied, "--check").stderr
+
+
+def test_a_mistake_in_a_binding_toml_is_a_sentence(copied: Path) -> None:
+    edit(copied / "bindings/atari/binding.toml", "licence", "license")
+    assert lock(copied, "--check").stderr == (
+        "lock: error: atari/binding.toml: unknown key 'license'; did you mean 'licence'?\n"
+    )
+
+
+def test_locks_hold_every_version_that_an_extra_pins() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    locked = {name: version.split("+")[0] for path in LOCKS for name, version in packages(path).items()}
+    for requirement in (requirement for extra in extras.values() for requirement in extra if "==" in requirement):
+        name, version = requirement.split("==")
+        assert locked[re.sub(r"[-_.]+", "-", name.partition("[")[0]).lower()] == version
+
+
+def test_layers_of_one_image_share_no_package() -> None:
+    for device in ("cpu", "cuda"):
+        seen: dict[str, str] = {}
+        for layer in (f"torch-{device}", "core", "envs", "tools"):
+            for name in packages(ROOT / "docker" / "locks" / f"{layer}.txt"):
+                assert name not in seen, f"{name} is in {seen[name]} and {layer}"
+                seen[name] = layer
+
+
+def test_both_builds_of_torch_need_the_same_versions() -> None:
+    cpu, cuda = (packages(ROOT / "docker" / "locks" / f"torch-{device}.txt") for device in ("cpu", "cuda"))
+    assert cpu.pop("torch") == cuda["torch"] + "+cpu"
+    assert cpu.items() <= cuda.items()
