@@ -1,4 +1,4 @@
-"""The part of ``env_creator`` that all bindings share: names, options, what is missing, emulation."""
+"""Part of ``env_creator`` that all bindings share: names, options, what is missing, emulation."""
 
 import functools
 import importlib
@@ -24,7 +24,7 @@ __all__ = ["creator", "facts_of"]
 def creator(
     package: str, name: str, known: Iterable[str], adaptor: str = "env:make_env", options_of: tuple[str, ...] = ()
 ) -> Callable[..., Any]:
-    """What ``env_creator(name)`` of a binding returns: a picklable ``(buf=None, seed=0, **options)``.
+    """Return what ``env_creator(name)`` of a binding returns: a picklable ``(buf=None, seed=0, **options)``.
 
     It imports the adaptor and calls its function as ``function(name, **options)``. What comes back, a
     Gymnasium or PettingZoo environment, is put into ``EpisodeStats`` (unless it has that inside) and
@@ -80,7 +80,7 @@ def _create(
 
 @functools.cache
 def facts_of(package: str) -> Facts:
-    """The facts of the binding whose ``__name__`` is ``package``."""
+    """Return the facts of the binding whose ``__name__`` is ``package``."""
     file = importlib.import_module(package).__file__
     assert file is not None, package
     return read_facts(Path(file).with_name("binding.toml"))
@@ -106,7 +106,7 @@ def _emulated(env: Any, buf: Mapping[str, Array] | None, seed: int) -> Any:
 
 
 def _with_stats(env: Any, stats: type) -> Any:
-    """``env``, in ``stats`` unless one of its wrappers is that already."""
+    """Return ``env``, in ``stats`` unless one of its wrappers is that already."""
     layer = env
     while layer is not None:
         if isinstance(layer, stats):

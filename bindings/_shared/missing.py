@@ -1,4 +1,4 @@
-"""When what a binding wraps is not here: one sentence that names the command which brings it."""
+"""Error for a package or library that a binding needs and that is not here: it names the command which brings it."""
 
 import contextlib
 import re
@@ -46,12 +46,12 @@ def explain_missing(facts: Facts, where: str) -> Iterator[None]:
 
 
 def way_to_install(facts: Facts, where: str) -> str:
-    """The end of a message about the environment ``where``: the command that brings what is missing."""
+    """Return the end of a message about the environment ``where``: the command that brings what is missing."""
     if facts.unavailable:
         return facts.unavailable
     return commands.way_to_install(facts.name, facts.image, f"train {where}")
 
 
 def _providers(facts: Facts, library: str) -> list[str]:
-    """The Debian packages whose reason names the library; all that the binding needs where none does."""
+    """Return the Debian packages whose reason names the library; all that the binding needs where none does."""
     return [name for name, why in facts.apt.items() if library in why] or list(facts.apt)

@@ -15,7 +15,7 @@ class ControlGroup(NamedTuple):
 
 
 def control_groups(controller: str, root: Path = Path("/")) -> Iterator[ControlGroup]:
-    """The groups whose limits on ``controller`` hold for this process: its own, and each above it.
+    """Yield the groups whose limits on ``controller`` hold for this process: its own, and each above it.
 
     Args:
         controller: "cpu" or "memory".
@@ -37,7 +37,7 @@ def control_groups(controller: str, root: Path = Path("/")) -> Iterator[ControlG
 
 
 def words_of(file: Path) -> list[str]:
-    """What a file of a control group says; empty if it is not there."""
+    """Return the words in a file of a control group; none if it is not there."""
     try:
         return file.read_text().split()
     except OSError:

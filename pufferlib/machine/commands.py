@@ -1,4 +1,4 @@
-"""The commands that messages name, as they are typed where this runs."""
+"""Commands in messages, as they are typed where this runs."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ DISTRIBUTION = "pufferlib"
 
 
 def as_typed(command: str) -> str:
-    """``command``, which begins with ``puffer``, with what is typed here instead: ``PUFFER_COMMAND``, where it is set.
+    """Return ``command`` with ``PUFFER_COMMAND``, where that is set, in place of the ``puffer`` that it begins with.
 
     ``scripts/tank`` sets it, because it runs a ``puffer`` that is not on the caller's PATH.
     """
@@ -18,12 +18,12 @@ def as_typed(command: str) -> str:
 
 
 def in_image() -> bool:
-    """Whether this is a container of ours, where nothing is installed any more."""
+    """Return True in a container of ours, where nothing is installed any more."""
     return shutil.which("tank-entrypoint") is not None
 
 
 def way_to_install(name: str, image: str = "tank", arguments: str = "") -> str:
-    """The end of a message about what is not installed: the command that brings it.
+    """Return the end of a message about what is not installed: the command that brings it.
 
     Args:
         name: A binding or an extra.

@@ -1,4 +1,4 @@
-"""How many cores this process may really use: affinity and container quota, not what the machine has."""
+"""Number of cores that this process may really use: affinity and container quota, not what the machine has."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ __all__ = ["usable_cpus"]
 
 
 def usable_cpus(root: Path = Path("/")) -> int:
-    """Cores that this process can keep busy: those it may run on, or its cgroup quota if that is less.
+    """Return the cores that this process can keep busy: those it may run on, or its cgroup quota if that is less.
 
     At least 1. A quota of 2.5 cores counts as 2: a third busy worker would stall all of them.
 
@@ -22,7 +22,7 @@ def usable_cpus(root: Path = Path("/")) -> int:
 
 
 def _quota(group: ControlGroup) -> float | None:
-    """The CPU quota of a control group, in cores; None without one."""
+    """Return the CPU quota of a control group, in cores; None without one."""
     if group.version == 2:
         limit, period = words_of(group.folder / "cpu.max") or ["max", "1"]
         return None if limit == "max" else int(limit) / int(period)

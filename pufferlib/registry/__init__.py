@@ -18,7 +18,7 @@ __all__ = ["binding_facts", "env_creator", "folder", "list_envs", "make", "names
 
 
 def list_envs() -> list[str]:
-    """Every name that ``make`` knows, sorted: Ocean's, then ``binding/name`` of each binding."""
+    """Return every name that ``make`` knows, sorted: Ocean's, then ``binding/name`` of each binding."""
     from pufferlib import ocean
 
     bound = [f"{binding}/{name}" for binding in _bindings() for name in _binding(binding).names()]
@@ -26,7 +26,7 @@ def list_envs() -> list[str]:
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """The function that makes environment ``name``, for ``vector.make``; it can be pickled.
+    """Return the function that makes environment ``name``, for ``vector.make``; it can be pickled.
 
     It takes ``buf``, ``seed`` and the keywords of the environment, and returns a ``PufferEnv``, or
     a wrapper of ``pufferlib.emulation`` around an environment that is written in Python.
@@ -50,7 +50,7 @@ def env_creator(name: str) -> Callable[..., Any]:
 
 
 def unknown_env(where: str, name: str) -> UnknownNameError:
-    """The error for a name that no environment has.
+    """Return the error for a name that no environment has.
 
     Suggests those that bear it elsewhere (``PongNoFrameskip-v4``), or the nearest, of its binding if it names one.
     """
@@ -69,7 +69,7 @@ def unknown_env(where: str, name: str) -> UnknownNameError:
 
 
 def _title(name: str) -> str:
-    """What a name says of the game alone: "ALE/SpaceInvaders-v5" and "atari/space_invaders" are "spaceinvaders"."""
+    """Reduce a name to its game: "ALE/SpaceInvaders-v5" and "atari/space_invaders" are "spaceinvaders"."""
     game = re.split("[/:]", name)[-1].removeprefix("puffer_").lower()
     return re.sub(r"(-ram)?(noframeskip|deterministic)?-v\d+$|[^a-z0-9]", "", re.sub(r"[_ ]", "", game))
 
@@ -88,7 +88,7 @@ def make(name: str, **kwargs: Any) -> Any:
 
 
 def policies(env_name: str) -> ModuleType | None:
-    """The module of policies that the environment or its binding brings, if it does; loading it loads torch."""
+    """Import the module of policies that the environment or its binding brings, if it does; loading it loads torch."""
     from pufferlib import ocean
 
     binding, _, game = env_name.partition("/")
@@ -103,18 +103,18 @@ def policies(env_name: str) -> ModuleType | None:
 
 
 def binding_facts() -> dict[str, Facts]:
-    """What the ``binding.toml`` of every binding says (``pufferlib.registry.facts.Facts``), by name."""
+    """Return the ``binding.toml`` of every binding (``pufferlib.registry.facts.Facts``), by name."""
     return all_facts()
 
 
 def names(binding: str) -> tuple[str, ...]:
-    """The environments of a binding, without its own name before them."""
+    """Return the environments of a binding, without its own name before them."""
     found: tuple[str, ...] = _binding(binding).names()
     return found
 
 
 def folder(binding: str) -> Path:
-    """Where the files of a binding lie."""
+    """Return the folder of a binding."""
     file = _binding(binding).__file__
     assert file is not None, binding
     return Path(file).parent

@@ -35,7 +35,7 @@ def write() -> None:
 
 
 def problems() -> list[str]:
-    """What is not as ``write`` would leave it; sentences."""
+    """Compare the pages with what ``write`` would leave; return a sentence for each difference."""
     found = [
         f"{page.relative_to(ROOT)} is out of date; run {AGAIN} and commit what it writes"
         for page, text in _texts().items()

@@ -13,7 +13,7 @@ PLATFORM = "x86_64-manylinux_2_28"
 
 
 class LockError(Exception):
-    """What went wrong and what to do, as one sentence."""
+    """One sentence on what went wrong and what to do."""
 
 
 def package_name(requirement: str) -> str:
