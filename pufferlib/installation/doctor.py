@@ -1,9 +1,8 @@
-"""What this machine has, and what to do where something is missing: the findings behind ``puffer doctor``."""
+"""Findings behind ``puffer doctor``: what this machine has, and what to do where something is missing."""
 
 import importlib.metadata
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from packaging.utils import canonicalize_name
 
 from pufferlib.installation import extras
 from pufferlib.machine.cgroups import control_groups, words_of
@@ -77,12 +78,12 @@ def examine(runs: Path = Path("runs"), root: Path = Path("/")) -> list[Finding]:
 
 
 def usable(findings: list[Finding]) -> bool:
-    """Whether nothing stands in the way of using the package."""
+    """Return True where nothing stands in the way of using the package."""
     return not any(finding.level == "problem" for finding in findings)
 
 
 def python_version() -> Finding:
-    """The interpreter; the compiled extension exists for 3.11 only."""
+    """Look at the interpreter; the compiled extension exists for 3.11 only."""
     version = platform.python_version()
     if sys.version_info[:2] != (3, 11):
         return Finding("python", version, "problem", "use Python 3.11, or the image: docker compose run --rm tank")
@@ -90,7 +91,7 @@ def python_version() -> Finding:
 
 
 def native_extension() -> Finding:
-    """Whether the compiled module loads."""
+    """Load the compiled module, in another process."""
     error = _import_error("pufferlib._native")
     if error:
         advice = "build it again: pip install --force-reinstall --no-deps . (needs a C compiler: apt install gcc)"
@@ -99,7 +100,7 @@ def native_extension() -> Finding:
 
 
 def cores() -> Finding:
-    """Cores that this process can keep busy, by affinity and quota, and those of the machine."""
+    """Count the cores that this process can keep busy, by affinity and quota, and those of the machine."""
     count, machine = usable_cpus(), os.cpu_count() or 1
     allowed = len(os.sched_getaffinity(0))
     value = f"{count} usable of {machine}"
@@ -110,7 +111,7 @@ def cores() -> Finding:
 
 
 def memory(root: Path = Path("/")) -> Finding:
-    """Memory of the machine, what is free of it, and the container's limit."""
+    """Look at the memory of the machine, what is free of it, and the container's limit."""
     lines = (line.split() for line in (root / "proc/meminfo").read_text().splitlines())
     kib = {words[0].rstrip(":"): int(words[1]) for words in lines if len(words) > 1}
     total, available = kib["MemTotal"] * 1024, kib["MemAvailable"] * 1024
@@ -126,7 +127,7 @@ def memory(root: Path = Path("/")) -> Finding:
 
 
 def shared_memory(root: Path = Path("/")) -> Finding:
-    """Size of /dev/shm, which other libraries use between processes."""
+    """Look at the size of /dev/shm, which other libraries use between processes."""
     try:
         total = shutil.disk_usage(root / "dev/shm").total
     except OSError:
@@ -139,7 +140,7 @@ def shared_memory(root: Path = Path("/")) -> Finding:
 
 
 def disk(runs: Path) -> Finding:
-    """Free space where runs are kept, and whether they can be written."""
+    """Look at the free space where runs are kept, and whether they can be written."""
     folder = runs.absolute()
     while not folder.exists():
         folder = folder.parent
@@ -157,7 +158,7 @@ def disk(runs: Path) -> Finding:
 
 
 def docker(root: Path = Path("/")) -> list[Finding]:
-    """The Docker engine: present, running, permitted; and Compose."""
+    """Ask the Docker engine: present, running, permitted; and Compose."""
     if not shutil.which("docker"):
         if (root / ".dockerenv").exists() or (root / "run/.containerenv").exists():
             return [Finding("docker", "not needed: this is a container")]
@@ -180,7 +181,7 @@ def docker(root: Path = Path("/")) -> list[Finding]:
 
 
 def gpu() -> Finding:
-    """NVIDIA GPUs and their driver, and whether the installed torch can use them."""
+    """Look at the NVIDIA GPUs and their driver, and whether the installed torch can use them."""
     query = "--query-gpu=name,driver_version,memory.total"
     code, output = _run("nvidia-smi", query, "--format=csv,noheader") if shutil.which("nvidia-smi") else (1, "")
     if code or not output:
@@ -210,7 +211,7 @@ def gpu() -> Finding:
 
 
 def packages() -> list[Finding]:
-    """Versions of what the package always needs, then each extra that is installed, then those that are not."""
+    """Look at what the package always needs, then each extra that is installed, then those that are not."""
     try:
         always = extras.required()
     except importlib.metadata.PackageNotFoundError:
@@ -227,7 +228,7 @@ def packages() -> list[Finding]:
 
 
 def extra(name: str, modules: dict[str, str] | None = None) -> Finding:
-    """Whether what the extra requires is installed, in the pinned versions, and imports.
+    """Look whether what the extra requires is installed, in the pinned versions, and imports.
 
     Args:
         name: Of the extra.
@@ -240,14 +241,14 @@ def extra(name: str, modules: dict[str, str] | None = None) -> Finding:
     if missing:
         return Finding(title, f"not installed: {', '.join(missing)}", "absent", install, data)
     modules = _modules_by_distribution() if modules is None else modules
-    error = _import_error(*(modules[_plain(package)] for package in versions if _plain(package) in modules))
+    error = _import_error(*(modules[name] for name in map(canonicalize_name, versions) if name in modules))
     if error:
-        exact = " ".join(requirement.text for requirement in own)
+        exact = " ".join(map(str, own))
         return Finding(title, error, "advice", f"pip install --force-reinstall {exact}", data)
     found = ", ".join(f"{package} {version}" for package, version in versions.items())
-    moved = [r for r in own if r.version and r.version != versions[r.name].partition("+")[0]]
+    moved = [r for r in own if not r.specifier.contains(versions[r.name], prereleases=True)]
     if moved:
-        wanted = " and ".join(f"{r.name} {r.version}" for r in moved)
+        wanted = " and ".join(f"{r.name} {extras.pin_of(r)}" for r in moved)
         return Finding(title, found, "advice", f"tested with {wanted}: {install}", data)
     return Finding(title, found, data=data)
 
@@ -260,7 +261,7 @@ def _base_package(name: str) -> Finding:
 
 
 def _absent(found: dict[str, Finding]) -> list[Finding]:
-    """One line for all extras that are not installed."""
+    """Return one line for all extras that are not installed."""
     if not found:
         return []
     value = f"{len(found)} not installed: {', '.join(found)}"
@@ -271,7 +272,7 @@ def _absent(found: dict[str, Finding]) -> list[Finding]:
 
 
 def _memory_limits(root: Path) -> Iterator[int]:
-    """The memory limit of every control group of this process, in bytes."""
+    """Yield the memory limit of every control group of this process, in bytes."""
     for group in control_groups("memory", root):
         words = words_of(group.folder / ("memory.limit_in_bytes" if group.version == 1 else "memory.max"))
         if words and words[0] != "max" and int(words[0]) < NO_LIMIT_BYTES:
@@ -279,7 +280,7 @@ def _memory_limits(root: Path) -> Iterator[int]:
 
 
 def _way_to_cuda(build: str, driver: str) -> str:
-    """What to do where the driver is there and torch's build for CUDA ``build`` does not find the GPU."""
+    """Return what to do where the driver is there and torch's build for CUDA ``build`` does not find the GPU."""
     needed = OLDEST_DRIVER.get(build.partition(".")[0])
     if needed and int(driver.partition(".")[0]) < needed:
         return f"CUDA {build} needs driver {needed} or newer: update it, with Docker on the host"
@@ -295,9 +296,9 @@ print(torch.version.cuda or "-", works, card[0] + card[1] / 10, min(map(int, cod
 
 
 def _torch_cuda() -> tuple[str | None, bool, float, float]:
-    """CUDA version that torch is built for (empty: none; None: no torch), whether it finds a GPU, and two versions.
+    """Return the CUDA version of torch (empty: none; None: no torch), whether it finds a GPU, and two more versions.
 
-    They are compute capabilities: of the GPU, and the oldest that torch has code for; both 0 where none is found.
+    Those are compute capabilities: of the GPU, and the oldest that torch has code for; both 0 where none is found.
     """
     code, output = _python(_CUDA_PROBE)
     if code:
@@ -307,24 +308,22 @@ def _torch_cuda() -> tuple[str | None, bool, float, float]:
 
 
 def _import_error(*modules: str) -> str:
-    """Why one of ``modules`` cannot be imported; empty when all can. A crash harms only the process that tries."""
+    """Import ``modules`` in a process of its own; return why one of them fails, empty when none does."""
     code, output = _python("".join(f"import {module}\n" for module in modules))
     return (output.splitlines() or [f"import ended with exit code {code}"])[-1] if code else ""
 
 
 def _modules_by_distribution() -> dict[str, str]:
-    """One importable module of each installed distribution, the one named like it where there is one."""
+    """Return one importable module of each installed distribution, the one named like it where there is one."""
     found: dict[str, list[str]] = {}
     for module, distributions in importlib.metadata.packages_distributions().items():
         if module.isidentifier() and not module.startswith("_"):
             for distribution in distributions:
-                found.setdefault(_plain(distribution), []).append(module)
-    return {name: min(modules, key=lambda module: (_plain(module) != name, module)) for name, modules in found.items()}
-
-
-def _plain(name: str) -> str:
-    """A distribution's name in the one spelling that all spellings share."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+                found.setdefault(canonicalize_name(distribution), []).append(module)
+    return {
+        name: min(modules, key=lambda module: (canonicalize_name(module) != name, module))
+        for name, modules in found.items()
+    }
 
 
 def _python(code: str) -> tuple[int, str]:
@@ -332,7 +331,7 @@ def _python(code: str) -> tuple[int, str]:
 
 
 def _run(*command: str, timeout_s: float = COMMAND_TIMEOUT_S) -> tuple[int, str]:
-    """Exit code and output of a command; a command that cannot start or never ends fails with a sentence."""
+    """Return the exit code and output of a command; a command that cannot start or never ends fails with a sentence."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL, check=False

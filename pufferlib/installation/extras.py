@@ -1,13 +1,14 @@
-"""The extras of this package, as its metadata say: what each requires."""
+"""Extras of this package, as its metadata say: what each requires."""
 
 import importlib.metadata
-import re
-from dataclasses import dataclass
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from pufferlib import registry
 from pufferlib.machine.commands import DISTRIBUTION
 
-__all__ = ["COMMON", "Requirement", "names", "required", "version_of"]
+__all__ = ["COMMON", "names", "pin_of", "required", "version_of"]
 
 #: The bindings that can be installed together.
 COMMON = "common"
@@ -15,60 +16,40 @@ COMMON = "common"
 GENERAL = ("train", "render", "ray", COMMON)
 
 
-@dataclass(frozen=True)
-class Requirement:
-    """One entry of a package's ``Requires-Dist``: ``torch==2.13.0; extra == "train"``.
-
-    Attributes:
-        name: The package.
-        extras: Of that package.
-        version: The exact one that it pins, or empty.
-        extra: Of this package, which has the requirement; empty where it is always needed.
-        text: As pip takes it: ``torch==2.13.0``.
-    """
-
-    name: str
-    extras: tuple[str, ...]
-    version: str
-    extra: str
-    text: str
-
-    @classmethod
-    def parse(cls, entry: str) -> "Requirement":
-        """Read a requirement."""
-        body, _, marker = entry.partition(";")
-        match = re.match(r"\s*([A-Za-z0-9._-]+)\s*(?:\[([^\]]*)\])?", body)
-        pin = re.search(r"==\s*([^\s,]+)", body)
-        extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)", marker)
-        name, extras = match.groups() if match else (body.strip(), "")
-        names = tuple(part.strip() for part in (extras or "").split(",") if part.strip())
-        return cls(name, names, pin[1] if pin else "", extra[1] if extra else "", body.strip())
-
-
 def required(extra: str = "") -> list[Requirement]:
-    """What ``extra`` requires, with what it takes from other extras in their place; "" is what is always required.
+    """Return what ``extra`` requires, without markers, and with what it takes from other extras in their place.
+
+    Args:
+        extra: Of this package; "" asks for what is always required.
 
     Raises:
         importlib.metadata.PackageNotFoundError: This package is not installed.
     """
     found: dict[str, Requirement] = {}
-    entries = [Requirement.parse(entry) for entry in importlib.metadata.requires(DISTRIBUTION) or []]
-    for requirement in (entry for entry in entries if entry.extra == extra):
-        is_own = requirement.name == DISTRIBUTION
-        parts = [part for name in requirement.extras for part in required(name)] if is_own else [requirement]
-        found.update({part.text: part for part in parts})
+    for requirement in map(Requirement, importlib.metadata.requires(DISTRIBUTION) or []):
+        if not (requirement.marker.evaluate({"extra": extra}) if requirement.marker else not extra):
+            continue
+        requirement.marker = None
+        is_own = canonicalize_name(requirement.name) == DISTRIBUTION
+        parts = [part for name in sorted(requirement.extras) for part in required(name)] if is_own else [requirement]
+        found.update({str(part): part for part in parts})
     return list(found.values())
 
 
+def pin_of(requirement: Requirement) -> str:
+    """Return the exact version that a requirement asks for; empty where it leaves a choice."""
+    return next((one.version for one in requirement.specifier if one.operator == "=="), "")
+
+
 def names() -> list[str]:
-    """The extras for users."""
+    """Return the extras for users."""
     provided = importlib.metadata.metadata(DISTRIBUTION).get_all("Provides-Extra") or []
     for_users = {*GENERAL, *(facts.extra_name for facts in registry.binding_facts().values())}
     return [extra for extra in provided if extra in for_users]
 
 
 def version_of(distribution: str) -> str:
-    """The version of a package that is installed; empty where it is not."""
+    """Return the version of a package that is installed; empty where it is not."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:

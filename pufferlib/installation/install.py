@@ -1,4 +1,4 @@
-"""Bringing bindings and extras into this environment: what ``puffer install`` plans, does and checks."""
+"""Installation of bindings and extras into this environment: plan, commands and check of ``puffer install``."""
 
 import importlib.metadata
 import re
@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from pufferlib import registry
 from pufferlib.errors import PufferError, UnknownNameError
@@ -39,7 +42,7 @@ class InstallError(PufferError, RuntimeError):
 
 @dataclass(frozen=True)
 class Plan:
-    """What installing one binding or extra does.
+    """Commands that install one binding or extra, and what they change.
 
     Attributes:
         name: Of the binding or extra.
@@ -106,24 +109,24 @@ def plan(name: str, folder: Path | None = None, python: Path | None = None) -> P
 
 
 def _plan_of_extra(name: str) -> Plan:
-    """What the metadata of this package say that the extra requires; never this package itself, which is here."""
+    """Plan what this package's metadata say that the extra requires; never this package itself, which is here."""
     if name not in extras.names():
         raise UnknownNameError.of(
             "puffer install", "binding or extra", name, {*registry.binding_facts(), *extras.names()}
         )
     python = Path(sys.executable)
     wanted, have = extras.required(name), _installed(python)
-    versions = {requirement: have.get(_normal(requirement.name), "") for requirement in wanted}
+    versions = {requirement: have.get(canonicalize_name(requirement.name), "") for requirement in wanted}
     changes = tuple(
-        (requirement.name, version, requirement.version)
+        (requirement.name, version, extras.pin_of(requirement))
         for requirement, version in versions.items()
-        if requirement.version != version.partition("+")[0]
+        if not version or not requirement.specifier.contains(version, prereleases=True)
     )
     commands: tuple[tuple[str, ...], ...] = ()
     if changes and not in_image():
         setup, pip = _pip(name, python)
         # What this package always requires stands there too, so that pip keeps it as it must be.
-        commands = (*setup, (*pip, *(requirement.text for requirement in [*wanted, *extras.required()])))
+        commands = (*setup, (*pip, *map(str, [*wanted, *extras.required()])))
     common = [facts for facts in registry.binding_facts().values() if facts.common and name == extras.COMMON]
     libraries = dict.fromkeys(package for facts in common for package in facts.apt)
     return Plan(
@@ -198,8 +201,8 @@ def _play(name: str) -> None:
 
 
 def state(facts: Any) -> str:
-    """Whether it is here: "installed" if the binding's pinned packages are, with other versions if so, else ""."""
-    pins = {_normal(name.partition("[")[0]): pin for name, pin in (pin.split("==") for pin in facts.requires)}
+    """Return "installed" if the binding's pinned packages are here, with other versions if so, else ""."""
+    pins = {canonicalize_name(wanted.name): extras.pin_of(wanted) for wanted in map(Requirement, facts.requires)}
     if facts.isolated:
         python = find_interpreter(facts.isolated)
         have = _installed(python) if python else {}
@@ -212,7 +215,7 @@ def state(facts: Any) -> str:
 
 
 def absent_debian_packages(packages: Iterable[str]) -> list[str]:
-    """Those of ``packages`` that this machine lacks; where there is no dpkg, the commands that it lacks."""
+    """Return those of ``packages`` that this machine lacks; where there is no dpkg, the commands that it lacks."""
     return [package for package in packages if not _is_here(package)]
 
 
@@ -251,7 +254,7 @@ def _commands(facts: Any, folder: Path, python: Path) -> Iterator[tuple[str, ...
 
 
 def _pip(name: str, python: Path) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
-    """The commands that bring pip where there is none, and pip's own, that installs for ``python``."""
+    """Return the commands that bring pip where there is none, and pip's own, which installs for ``python``."""
     setup: tuple[tuple[str, ...], ...] = ()
     helper = Path(sys.executable)
     if not _has_module("pip"):
@@ -283,14 +286,10 @@ def _changes(lock: str, python: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _installed(python: Path) -> dict[str, str]:
-    """The packages that an interpreter has, with their versions."""
+    """Return the packages that an interpreter has, with their versions."""
     own = python == Path(sys.executable)
     paths = sys.path if own else [str(path) for path in python.parents[1].glob("lib/python3*/site-packages")]
     found: dict[str, str] = {}
     for distribution in importlib.metadata.distributions(path=paths):
-        found.setdefault(_normal(distribution.metadata["Name"]), distribution.version)
+        found.setdefault(canonicalize_name(distribution.metadata["Name"]), distribution.version)
     return found
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()

@@ -5,10 +5,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from packaging.requirements import Requirement
 
 from pufferlib.installation import doctor, extras
 from pufferlib.installation.doctor import GIB, Finding
-from pufferlib.installation.extras import Requirement
 
 MEMINFO = "MemTotal: {total} kB\nMemFree: 1 kB\nMemAvailable: {free} kB\n"
 
@@ -195,26 +195,26 @@ def test_torch_is_asked_for_the_card_and_for_the_oldest_that_it_has_code_for(
     assert doctor._torch_cuda() == ("13.0", True, 9.0, 7.5)
 
 
-@pytest.mark.parametrize(
-    ("text", "parsed"),
-    [
-        ("numpy<3,>=1.26", Requirement("numpy", (), "", "", "numpy<3,>=1.26")),
-        ('torch==2.13.0; extra == "train"', Requirement("torch", (), "2.13.0", "train", "torch==2.13.0")),
-        (
-            "pufferlib[atari,test] ; extra == 'dev'",
-            Requirement("pufferlib", ("atari", "test"), "", "dev", "pufferlib[atari,test]"),
-        ),
-    ],
-)
-def test_requirements(text: str, parsed: Requirement) -> None:
-    assert Requirement.parse(text) == parsed
+def test_the_requirements_of_an_extra_have_no_markers_and_those_of_other_extras_in_their_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = [
+        "numpy<3,>=1.26",
+        'Wing_Tip==1.2; extra == "fly"',
+        "pufferlib[fly,swim] ; extra == 'all'",
+        'fin; extra == "swim"',
+    ]
+    monkeypatch.setattr(extras.importlib.metadata, "requires", lambda _: said)
+    assert list(map(str, extras.required())) == ["numpy<3,>=1.26"]
+    assert list(map(str, extras.required("all"))) == ["Wing_Tip==1.2", "fin"]
+    assert list(map(extras.pin_of, extras.required("all"))) == ["1.2", ""]
 
 
 def extra(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str], import_error: str = "") -> Finding:
     """The finding for an extra that wants wing==1.2 and tail, with these ``versions`` installed."""
     monkeypatch.setattr(extras, "version_of", lambda name: versions.get(name, ""))
     monkeypatch.setattr(doctor, "_import_error", lambda *_: import_error)
-    wanted = [Requirement.parse("wing==1.2"), Requirement.parse("tail")]
+    wanted = [Requirement("wing==1.2"), Requirement("tail")]
     monkeypatch.setattr(extras, "required", lambda _: wanted)
     return doctor.extra("fly", {"wing": "wing"})
 
