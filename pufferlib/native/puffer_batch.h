@@ -47,7 +47,7 @@ static inline void puffer_set_parameters(PufferGame *game, const PufferEnvType *
     }
 }
 
-/* Of one game with these parameters, a multiple of 16; 0 when there is no memory to find out. */
+/* Bytes of one game with these parameters, a multiple of 16; 0 when there is no memory to find out. */
 static inline size_t puffer_game_bytes(const PufferEnvType *type, const double *values) {
     if (type->bytes == NULL) return type->size;
     PufferGame *game = calloc(1, type->size);

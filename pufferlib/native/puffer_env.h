@@ -147,7 +147,8 @@ typedef struct {
     int32_t offset, size;
 } PufferRange;
 
-/* What Python derives the spaces from. Shapes and sizes end with their first zero. */
+/* Spec of an environment, from which Python derives the spaces. Shapes and sizes end with their first zero.
+ */
 typedef struct {
     PufferType observation_type;
     int32_t observation_shape[PUFFER_MAX_DIMS];
@@ -199,10 +200,10 @@ static inline bool puffer_is_first(const PufferGame *game) {
     return game->present == 0;
 }
 
-/* How a step ends. The loop sets the flags of the players that are there and begins the next episode. */
+/* Outcome of a step. The loop sets the flags of the agents that are there and begins the next episode. */
 typedef enum {
     PUFFER_RUNNING,
-    PUFFER_TERMINATED, /* the task is over: what follows is worth nothing */
+    PUFFER_TERMINATED, /* the task is over: the next state has the value 0 */
     PUFFER_TRUNCATED,  /* a limit from outside cut it off: what follows would have been worth something */
 } PufferOutcome;
 
@@ -216,7 +217,7 @@ static inline void puffer_log_episode(PufferLog *log, const void *game, const Pu
     log->episodes++;
 }
 
-/* What follows the end of an episode. */
+/* Autoreset modes: the steps that follow the end of an episode. */
 typedef enum {
     PUFFER_SAME_STEP, /* the row shows the next episode at once, final_observations keeps the last observation
                        */
@@ -226,7 +227,7 @@ typedef enum {
 
 /* ---- The batch ---------------------------------------------------------------------------------- */
 
-/* What PUFFER_ENV makes of an environment. Ranges are of games: [begin, end). */
+/* Function table of an environment, made by PUFFER_ENV. Ranges are of games: [begin, end). */
 typedef struct {
     const char *name, *class_name, *about;
     size_t size;                       /* of the struct, bytes */
@@ -259,13 +260,13 @@ struct PufferBatch {
     PufferLog *logs; /* [num_games]; apart from the games, to keep what a step touches small */
     char *observations, *final_observations;
     char *actions;
-    /* Where the caller has the actions of this step, int64 if they are wide; NULL: they lie in `actions`. */
+    /* The caller's actions of this step, int64 if they are wide; NULL: they are in `actions`. */
     const void *given;
     bool is_wide;
     float *rewards;
     bool *terminals, *truncations, *masks;
-    /* Where agents see pictures, NULL elsewhere: the caller's rows of them, while the observations above are
-     * the batch's own, and how to draw one there for an episode that has ended. */
+    /* For observations that are pictures, else NULL: the caller's rows, while the observations above are the
+     * batch's own, and the function that draws the final one of an episode. */
     struct PufferPixels *pixels;
     void (*keep_picture)(const PufferBatch *batch, int32_t index);
 };

@@ -1,10 +1,10 @@
-/* Pictures as observations: what a game draws, brought to any size, in every row of its agents.
+/* Pictures as observations: the picture of a game, scaled to any size, in every row of its agents.
  *
  * A pixel of the small picture is the mean of the area that it covers. Weights are whole numbers that sum up
  * to 256 along each side, so that a row of sums fits in 16 bits, and one colour stays exactly itself.
  *
- * Games draw at their own size into an easel: memory that one thread has at a time. There are as many easels
- * as threads may step the batch, so that taking one never waits, and a step allocates nothing. */
+ * Games draw at their own size into a scratch buffer, which one thread has at a time. There are as many as
+ * threads may step the batch, so that taking one never waits, and a step allocates nothing. */
 #ifndef PUFFER_PIXELS_H
 #define PUFFER_PIXELS_H
 
@@ -30,12 +30,12 @@ typedef struct {
     atomic_flag taken;
     uint8_t *picture;
     uint16_t *sums; /* a row of three channels */
-} PufferEasel;
+} PufferScratch;
 
 struct PufferPixels {
     PufferScale scale;
-    int32_t num_easels;
-    PufferEasel *easels;
+    int32_t num_scratch_buffers;
+    PufferScratch *scratch_buffers;
     uint8_t *rows, *final_rows; /* of the caller: [agents][3][small_height][small_width] */
 };
 
@@ -145,10 +145,10 @@ static inline bool puffer_scale_once(const uint8_t *picture, int32_t height, int
 
 /* ---- Observations --------------------------------------------------------------------------------- */
 
-static inline PufferEasel *puffer_take_easel(struct PufferPixels *pixels) {
-    for (int32_t i = 0;; i = (i + 1) % pixels->num_easels) {
-        if (!atomic_flag_test_and_set_explicit(&pixels->easels[i].taken, memory_order_acquire)) {
-            return &pixels->easels[i];
+static inline PufferScratch *puffer_take_scratch(struct PufferPixels *pixels) {
+    for (int32_t i = 0;; i = (i + 1) % pixels->num_scratch_buffers) {
+        if (!atomic_flag_test_and_set_explicit(&pixels->scratch_buffers[i].taken, memory_order_acquire)) {
+            return &pixels->scratch_buffers[i];
         }
     }
 }
@@ -159,13 +159,13 @@ static inline void puffer_draw_rows(const PufferBatch *batch, int32_t index, uin
     const int32_t agents = batch->spec.agents;
     const size_t row_bytes = 3 * (size_t)scale->small_height * (size_t)scale->small_width;
     uint8_t *row = rows + (size_t)index * (size_t)agents * row_bytes;
-    PufferEasel *easel = puffer_take_easel(batch->pixels);
+    PufferScratch *scratch = puffer_take_scratch(batch->pixels);
     for (int32_t agent = 0; agent < agents; agent++, row += row_bytes) {
-        PufferCanvas canvas = {easel->picture, scale->width, scale->height, agent};
+        PufferCanvas canvas = {scratch->picture, scale->width, scale->height, agent};
         batch->type->draw(puffer_game(batch, index), &canvas);
-        puffer_scale_picture(scale, easel->picture, easel->sums, row, true);
+        puffer_scale_picture(scale, scratch->picture, scratch->sums, row, true);
     }
-    atomic_flag_clear_explicit(&easel->taken, memory_order_release);
+    atomic_flag_clear_explicit(&scratch->taken, memory_order_release);
 }
 
 static inline void puffer_draw_final_rows(const PufferBatch *batch, int32_t index) {
@@ -196,11 +196,11 @@ static inline void puffer_draw_games(const PufferBatch *batch, int32_t begin, in
 static inline void puffer_pixels_destroy(PufferBatch *batch) {
     struct PufferPixels *pixels = batch->pixels;
     if (pixels == NULL) return;
-    for (int32_t i = 0; i < pixels->num_easels; i++) {
-        free(pixels->easels[i].picture);
-        free(pixels->easels[i].sums);
+    for (int32_t i = 0; i < pixels->num_scratch_buffers; i++) {
+        free(pixels->scratch_buffers[i].picture);
+        free(pixels->scratch_buffers[i].sums);
     }
-    free(pixels->easels);
+    free(pixels->scratch_buffers);
     puffer_scale_destroy(&pixels->scale);
     free(pixels);
     free(batch->observations); /* the games' own */
@@ -209,17 +209,17 @@ static inline void puffer_pixels_destroy(PufferBatch *batch) {
     batch->observations = batch->final_observations = NULL;
 }
 
-static inline bool puffer_make_easels(struct PufferPixels *pixels, int32_t num_easels) {
+static inline bool puffer_make_scratch_buffers(struct PufferPixels *pixels, int32_t num_scratch_buffers) {
     const size_t row = 3 * (size_t)pixels->scale.width;
-    pixels->easels = calloc((size_t)num_easels, sizeof *pixels->easels);
-    if (pixels->easels == NULL) return false;
-    pixels->num_easels = num_easels;
-    for (int32_t i = 0; i < num_easels; i++) {
-        PufferEasel *easel = &pixels->easels[i];
-        atomic_flag_clear(&easel->taken);
-        easel->picture = malloc(row * (size_t)pixels->scale.height);
-        easel->sums = malloc(row * sizeof *easel->sums);
-        if (easel->picture == NULL || easel->sums == NULL) return false;
+    pixels->scratch_buffers = calloc((size_t)num_scratch_buffers, sizeof *pixels->scratch_buffers);
+    if (pixels->scratch_buffers == NULL) return false;
+    pixels->num_scratch_buffers = num_scratch_buffers;
+    for (int32_t i = 0; i < num_scratch_buffers; i++) {
+        PufferScratch *scratch = &pixels->scratch_buffers[i];
+        atomic_flag_clear(&scratch->taken);
+        scratch->picture = malloc(row * (size_t)pixels->scale.height);
+        scratch->sums = malloc(row * sizeof *scratch->sums);
+        if (scratch->picture == NULL || scratch->sums == NULL) return false;
     }
     return true;
 }
@@ -236,7 +236,7 @@ static inline bool puffer_pixels_create(PufferBatch *batch, int32_t height, int3
     return batch->observations != NULL && batch->final_observations != NULL &&
            puffer_scale_create(&pixels->scale, batch->spec.picture_height, batch->spec.picture_width, height,
                                width) &&
-           puffer_make_easels(pixels, threads);
+           puffer_make_scratch_buffers(pixels, threads);
 }
 
 #endif

@@ -46,7 +46,7 @@ typedef struct PufferTask {
     int32_t num_items;
     int32_t threads;   /* at most, the caller included; no more than there are cores for them */
     int32_t helper_ns; /* PUFFER_HELPER_NS; 0 calls all helpers always, for tests */
-    /* What the pool has learned; zero at first. */
+    /* Estimates of the pool; zero at first. */
     bool is_short; /* done before anybody could help, or ask to stop it */
     uint32_t calls;
     double item_ns;
@@ -58,7 +58,7 @@ typedef struct PufferShare {
     int32_t begin, end, num_chunks;
 } PufferShare;
 
-/* What is being worked on; the same holds for `task` and `chunk`. */
+/* The task in progress; the same holds for `task` and `chunk`. */
 typedef struct PufferJob {
     const PufferTask *task;
     int32_t chunk;              /* items */
@@ -234,8 +234,8 @@ static uint32_t puffer_work_along(PufferShare *share, const PufferJob *job, Puff
     return chunks;
 }
 
-/* How many of `width` threads to share with: helpers that sleep stay asleep unless their part is worth the
- * waking, or the last job is so near that they will be awake for the next one. The pool is taken. */
+/* Number of `width` threads to share with: sleeping helpers are only woken if their part is worth it, or if
+ * the last job is so near that they will be awake for the next one. The pool is taken. */
 static int32_t puffer_awake(const PufferTask *task, int32_t items, int32_t width) {
     double part_ns = task->item_ns * items / width;
     if (part_ns >= (double)task->helper_ns * PUFFER_WAKE_FACTOR) return width;
@@ -318,7 +318,7 @@ static int32_t puffer_probe(PufferTask *task) {
     return items;
 }
 
-/* How many threads the items are worth. */
+/* Number of threads that pays for so many items. */
 static int32_t puffer_width(const PufferTask *task, int32_t items) {
     double work_ns = task->item_ns * items;
     int32_t most = items < task->threads ? items : task->threads;

@@ -303,8 +303,8 @@ static void check_days(void) {
     check("the last day", "perf", env.perf, 1);
 }
 
-/* Of cars within 6.5 lengths of each other, one lane has none, the order by distance holds, and the cars
- * ahead are counted. */
+/* Invariants of traffic: of cars within 6.5 lengths of each other, one lane has none, the order by distance
+ * holds, and the cars ahead are counted. */
 static void check_traffic(const Enduro *env) {
     int32_t ahead[ENDURO_LANES] = {0};
     for (int32_t i = env->num_passed; i < env->num_cars; i++) ahead[env->cars[i].lane]++;

@@ -227,10 +227,10 @@ static void play(const Go *env, const char *name, Move move, int32_t *ko) {
     const GoBoard board = go_board_of(env, env->words);
     const int32_t colour = move.colour == 'X' ? GO_BLACK : GO_WHITE;
     const int32_t point = move.row * board.stride + move.column;
-    GoSurvey survey;
+    GoLiberties liberties;
     uint64_t legal[GO_MAX_WORDS];
-    go_survey(&board, &survey);
-    go_legal(&board, &survey, colour, *ko, legal);
+    go_count_liberties(&board, &liberties);
+    go_legal(&board, &liberties, colour, *ko, legal);
     check(go_has(legal, point) == (move.captured != ILLEGAL), name, "legal or not");
     if (!go_has(legal, point)) return;
     const int32_t captured = go_place(&board, colour, point);
@@ -434,11 +434,11 @@ static void check_replies(void) {
         Go *env = set_up(replies[i].before);
         const GoBoard board = go_board_of(env, env->words);
         bool chosen[GO_MAX_SIZE * GO_MAX_SIZE] = {0}, passed = false;
-        GoSurvey survey;
+        GoLiberties liberties;
         env->opponent = replies[i].opponent;
-        go_survey(&board, &survey);
+        go_count_liberties(&board, &liberties);
         for (int32_t k = 0; k < TRIES; k++) {
-            const int32_t point = go_choose(env, &board, &survey);
+            const int32_t point = go_choose_reply(env, &board, &liberties);
             passed |= point == GO_NOWHERE;
             if (point != GO_NOWHERE) chosen[point / board.stride * board.size + point % board.stride] = true;
         }

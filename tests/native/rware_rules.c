@@ -107,13 +107,13 @@ static const struct {
 static void check_cases(void) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Rware *env = make(1, cases[i].robots, 1);
-        for (int32_t k = 0; k < cases[i].robots; k++) rware_take(env, k);
+        for (int32_t k = 0; k < cases[i].robots; k++) rware_remove_robot(env, k);
         for (int32_t k = 0; k < cases[i].robots; k++) {
             const Robot *robot = &cases[i].robot[k];
             env->headings[k] = (uint8_t)robot->heading;
             env->loads[k] = (uint8_t)robot->load;
             ((int32_t *)env->game.actions)[k] = robot->action;
-            rware_put(env, k, rware_cell(robot->row, robot->column));
+            rware_place_robot(env, k, rware_cell(robot->row, robot->column));
         }
         rware_step(env);
         for (int32_t k = 0; k < cases[i].robots; k++) {
@@ -142,9 +142,9 @@ static void check_delivery(void) {
     const int32_t shelf = rware_cell(8, 2), goal = rware_cell(10, 4);
     env->map[rware_pick(env, RWARE_REQUESTED, true)] -= RWARE_REQUESTED - RWARE_SHELF;
     env->map[shelf] = RWARE_REQUESTED;
-    rware_take(env, 0);
+    rware_remove_robot(env, 0);
     env->headings[0] = D;
-    rware_put(env, 0, shelf);
+    rware_place_robot(env, 0, shelf);
     check(act(env, RWARE_LIFT) == 0.5f && env->loads[0] == RWARE_CARRY, name, "lifts a requested shelf");
     check(rware_kind(env, shelf) == RWARE_PLACE, name, "leaves a free place");
     check(act(env, RWARE_LIFT) == 0 && env->loads[0] == RWARE_CARRY, name, "puts it down nowhere else");

@@ -54,7 +54,7 @@ static void check_case(const Case *one) {
         memset(&env.board[cell], one->cards[cell] - '0', sizeof(TripleTriadCard));
     }
     env.hands[TRIPLETRIAD_OWN][0] = one->card;
-    tripletriad_lay(&env, TRIPLETRIAD_OWN, 0, one->cell);
+    tripletriad_place_card(&env, TRIPLETRIAD_OWN, 0, one->cell);
     for (int cell = 0; cell < TRIPLETRIAD_CELLS; cell++) {
         const bool taken = one->before[cell] == 'r' && one->after[cell] == 'o';
         if (env.owners[cell] != owner_of(one->after[cell])) fail(one->what);

@@ -1,4 +1,4 @@
-/* When a waiter goes to sleep without lending its core first. Built with the sanitizers. */
+/* The wait primitive sleeps at once, or yields its core first. Built with the sanitizers. */
 #include <sched.h>
 #include <stdio.h>
 

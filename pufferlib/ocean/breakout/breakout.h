@@ -178,7 +178,7 @@ static inline void breakout_reset(Breakout *env) {
     breakout_observe(env);
 }
 
-/* ---- What the ball meets first in a frame ---------------------------------------------------------- */
+/* ---- The first contact of the ball in a frame ------------------------------------------------------ */
 
 typedef enum {
     BREAKOUT_NOTHING,
@@ -218,7 +218,8 @@ static inline void breakout_meet_paddle(const Breakout *env, float dx, float dy,
     if (!beside && time < first->time) *first = (BreakoutContact){.obstacle = BREAKOUT_PADDLE, .time = time};
 }
 
-/* When a span of `size` px at `from`, moving by `move`, begins and ceases to overlap [low, high]. */
+/* Times at which a span of `size` px at `from`, moving by `move`, begins and ceases to overlap [low, high].
+ */
 static inline void breakout_sweep(float from, float size, float move, float low, float high, float *enter,
                                   float *leave) {
     if (move == 0) {
@@ -274,7 +275,7 @@ static inline void breakout_meet_bricks(const Breakout *env, float dx, float dy,
     }
 }
 
-/* ---- What follows from it -------------------------------------------------------------------------- */
+/* ---- Consequences of a contact --------------------------------------------------------------------- */
 
 static inline void breakout_hit_brick(Breakout *env, int32_t row, int32_t column) {
     float *gone = (float *)env->game.observations + BREAKOUT_SCALARS;
@@ -335,7 +336,7 @@ static inline void breakout_launch(Breakout *env) {
     env->launched = true;
 }
 
-/* Where the paddle wants to go, in [-1, 1]. */
+/* Direction of the paddle, in [-1, 1]. */
 static inline float breakout_direction(const Breakout *env) {
     if (env->continuous) return puffer_clamp(*(const float *)env->game.actions, -1, 1);
     const int32_t action = *(const int32_t *)env->game.actions;

@@ -106,8 +106,8 @@ static inline uint64_t connect4_completing(uint64_t side) {
 
 /* ---- The opponent --------------------------------------------------------------------------------- */
 
-/* Of the `playable` cells those after which the other side, which completes a line in the cells `theirs`,
- * cannot do so with its next move. */
+/* Cells of `playable` after which the other side, which completes a line in the cells `theirs`, cannot do so
+ * with its next move. */
 static inline uint64_t connect4_safe(uint64_t playable, uint64_t theirs) {
     const uint64_t blocks = playable & theirs;
     if (blocks != 0) playable = (blocks & (blocks - 1)) == 0 ? blocks : 0;
@@ -166,7 +166,7 @@ static inline uint64_t connect4_pick(PufferRng *rng, uint64_t moves) {
 
 /* ---- The game ----------------------------------------------------------------------------------- */
 
-static inline void connect4_show(Connect4 *env, uint64_t move, float disc) {
+static inline void connect4_observe_move(Connect4 *env, uint64_t move, float disc) {
     float *observation = env->game.observations;
     const int32_t bit = __builtin_ctzll(move), column = bit / 7, row = bit % 7;
     observation[CONNECT4_ROWS * column + row] = disc;
@@ -194,13 +194,13 @@ static inline PufferOutcome connect4_step(Connect4 *env) {
     env->own_last = connect4_playable(env->own | env->other) & column;
     if (env->own_last == 0) return connect4_end(env, -1, true);
     env->own |= env->own_last;
-    connect4_show(env, env->own_last, 1);
+    connect4_observe_move(env, env->own_last, 1);
     if (connect4_has_line(env->own)) return connect4_end(env, 1, false);
 
     /* The agent began, so that a cell is left. */
     env->other_last = connect4_pick(&env->game.rng, connect4_best_moves(env->other, env->own, env->depth));
     env->other |= env->other_last;
-    connect4_show(env, env->other_last, -1);
+    connect4_observe_move(env, env->other_last, -1);
     if (connect4_has_line(env->other)) return connect4_end(env, -1, false);
     if ((env->own | env->other) == CONNECT4_BOARD) return connect4_end(env, 0, false);
     return PUFFER_RUNNING;

@@ -146,10 +146,10 @@ static inline float enduro_screen_y(float row, float scale) {
 }
 
 /* The numbers of car i: [0][i] to [ENDURO_SLOT - 1][i]. */
-typedef float EnduroNumbers[ENDURO_SLOT][ENDURO_MAX_CARS];
+typedef float EnduroCarFeatures[ENDURO_SLOT][ENDURO_MAX_CARS];
 
 /* All cars at once, in vectors of four. Places without a car have what an old one left, made harmless. */
-static inline void enduro_reckon_cars(const Enduro *env, EnduroNumbers numbers) {
+static inline void enduro_compute_cars(const Enduro *env, EnduroCarFeatures numbers) {
     const float bend = enduro_bend(env), row = enduro_row(env),
                 own = enduro_lane_middle(enduro_own_lane(env));
     const float last_bend = env->last_bend, last_row = env->last_row, gain = env->gain;
@@ -173,8 +173,8 @@ static inline int32_t enduro_observe_cars(const Enduro *env, float *slots, float
     const float far = enduro_is_fog(env) ? ENDURO_FOG : ENDURO_FAR;
     const int32_t passed = env->num_passed;
     int32_t shown = env->num_cars;
-    EnduroNumbers numbers;
-    enduro_reckon_cars(env, numbers);
+    EnduroCarFeatures numbers;
+    enduro_compute_cars(env, numbers);
     while (shown > passed && env->distances[shown - 1] > far) shown--;
     for (int32_t i = 0; i < ENDURO_LANES; i++) nearest[i] = 1;
     for (int32_t car = shown - 1; car >= passed; car--) {
@@ -231,8 +231,8 @@ static inline void enduro_reset(Enduro *env) {
     enduro_observe(env);
 }
 
-/* By factors of 0 and 1 instead of branches, which nobody could predict. */
-static inline void enduro_pay(Enduro *env) {
+/* Add up the rewards, with factors of 0 and 1 in place of branches that cannot be predicted. */
+static inline void enduro_reward(Enduro *env) {
     const bool is_free = env->ahead[enduro_own_lane(env)] == 0;
     env->reward += env->streak * (float)(env->stun == 0);
     env->reward += env->reward_free_lane * (float)(is_free & (env->speed > 0));
@@ -258,7 +258,7 @@ static inline PufferOutcome enduro_play_frame(Enduro *env, EnduroControls contro
     enduro_move_traffic(env);
     enduro_collide(env);
     enduro_spawn(env);
-    enduro_pay(env);
+    enduro_reward(env);
     return ++env->day_frame < env->day_frames ? PUFFER_RUNNING : enduro_end_day(env);
 }
 

@@ -4,8 +4,8 @@
 #define ENDURO_RENDER_H
 
 #include "enduro.h"
-#include "scene.h"
 #include "puffer_draw.h"
+#include "scene.h"
 
 static const PufferKey enduro_keys[] = {
     {"", 0, ENDURO_COAST, "keep the speed"},
@@ -33,12 +33,12 @@ static inline void enduro_draw_part(PufferCanvas *canvas, const int32_t box[4], 
 }
 
 static inline void enduro_draw_lamps(const EnduroView *view, const int32_t box[4], bool braking) {
-    const bool dark = view->look.light < 0.5f;
+    const bool dark = view->palette.light < 0.5f;
     const uint32_t lamp = braking ? 0xFF5040 : dark ? 0xFF2418 : 0xC02018;
     for (int32_t side = 0; side < 2; side++) {
         if (dark) {
             enduro_draw_part(view->canvas, box, side ? 72 : 4, 44, 24, 26,
-                             enduro_mix(view->look.ground, lamp, 0.45f));
+                             enduro_mix(view->palette.ground, lamp, 0.45f));
         }
         enduro_draw_part(view->canvas, box, side ? 76 : 8, 48, 16, 16, lamp);
     }
@@ -53,8 +53,8 @@ static inline void enduro_draw_car(const EnduroView *view, float x, float distan
                   height = (int32_t)(0.85f * size * view->down) + 2;
     const int32_t left = (int32_t)(enduro_screen_x(x, scale, view->bend) * view->across) - width / 2;
     const int32_t box[4] = {left, (int32_t)bottom - height, width, height};
-    const uint32_t body = enduro_lit(view, paint.body, distance),
-                   black = enduro_lit(view, 0x15171A, distance);
+    const uint32_t body = enduro_shade(view, paint.body, distance),
+                   black = enduro_shade(view, 0x15171A, distance);
     enduro_draw_part(canvas, box, -4, 90, 108, 12, enduro_mix(body, 0x000000, 0.75f));
     enduro_draw_part(canvas, box, 2, 62, 20, 38, black);
     enduro_draw_part(canvas, box, 78, 62, 20, 38, black);
@@ -63,13 +63,13 @@ static inline void enduro_draw_car(const EnduroView *view, float x, float distan
         enduro_draw_part(canvas, box, inset, row, 100 - 2 * inset, 5, body);
         if (row < 8 || row > 28) continue;
         enduro_draw_part(canvas, box, inset + 6, row, 88 - 2 * inset, 5,
-                         enduro_lit(view, paint.glass, distance));
+                         enduro_shade(view, paint.glass, distance));
     }
     enduro_draw_part(canvas, box, 2, 36, 96, 46, body);
     enduro_draw_part(canvas, box, 2, 36, 96, 6,
-                     enduro_mix(body, enduro_lit(view, 0xFFFFFF, distance), 0.45f));
+                     enduro_mix(body, enduro_shade(view, 0xFFFFFF, distance), 0.45f));
     enduro_draw_part(canvas, box, 6, 74, 88, 12, black);
-    enduro_draw_part(canvas, box, 40, 54, 20, 12, enduro_lit(view, 0xE8E8E8, distance));
+    enduro_draw_part(canvas, box, 40, 54, 20, 12, enduro_shade(view, 0xE8E8E8, distance));
     enduro_draw_lamps(view, box, paint.braking);
 }
 
@@ -137,21 +137,22 @@ static inline void enduro_draw_cars_left(const EnduroView *view, int32_t x, int3
     }
 }
 
-/* The sixteen phases as they look, and where in them we are. */
+/* The sixteen phases in their colours, and the present time. */
 static inline void enduro_draw_clock(const EnduroView *view, int32_t x, int32_t y, int32_t width,
                                      int32_t scale) {
     Enduro other = *view->env;
     for (int32_t i = 0; i < width; i++) {
         other.day_frame = (int32_t)((int64_t)i * other.day_frames / width);
-        const EnduroLook look = enduro_look(&other);
-        draw_rectangle(view->canvas, x + i, y, 1, 3 * scale, look.low_sky);
-        draw_rectangle(view->canvas, x + i, y + 3 * scale, 1, 3 * scale, look.ground);
+        const EnduroPalette palette = enduro_palette(&other);
+        draw_rectangle(view->canvas, x + i, y, 1, 3 * scale, palette.low_sky);
+        draw_rectangle(view->canvas, x + i, y + 3 * scale, 1, 3 * scale, palette.ground);
     }
     const int32_t now = x + (int32_t)((int64_t)width * view->env->day_frame / view->env->day_frames);
     draw_rectangle(view->canvas, now - scale, y - 2 * scale, 2 * scale, 10 * scale, DRAW_WHITE);
 }
 
-/* Where words do not fit: bars of the cars passed and of the speed, and the time of day. */
+/* Dashboard without text, for small pictures: bars of the cars passed and of the speed, and the time of day.
+ */
 static inline void enduro_draw_small_dashboard(const EnduroView *view) {
     const Enduro *env = view->env;
     const int32_t bar = (view->canvas->height - view->bottom) / 6 + 1, gap = bar / 2 + 1;

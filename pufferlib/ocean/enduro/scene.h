@@ -9,17 +9,17 @@
 
 enum { ENDURO_TREES = 24, ENDURO_FLAKES = 160, ENDURO_STARS = 60 };
 
-/* What a phase of the day looks like; `light` is 1 in full daylight. */
+/* Colours of a phase of the day; `light` is 1 in full daylight. */
 typedef struct {
     uint32_t sky, low_sky, hills, ground;
     float light;
-} EnduroLook;
+} EnduroPalette;
 
-/* What a picture needs again and again. */
+/* Values that all parts of a picture share. */
 typedef struct {
     const Enduro *env;
     PufferCanvas *canvas;
-    EnduroLook look;
+    EnduroPalette palette;
     float across, down; /* px of the picture for one of the screen */
     float bend, row;
     float fog; /* 0 none to 1 full */
@@ -44,8 +44,8 @@ static inline uint32_t enduro_hash(uint32_t value) {
 }
 
 /* In the last third of a phase the next one begins to show. */
-static inline EnduroLook enduro_look(const Enduro *env) {
-    static const EnduroLook looks[ENDURO_PHASES] = {
+static inline EnduroPalette enduro_palette(const Enduro *env) {
+    static const EnduroPalette palettes[ENDURO_PHASES] = {
         {0x4A7FC1, 0xF6C58F, 0x56724E, 0x5C9A4A, 0.9f},  {0x3F8FE0, 0xBFE3FA, 0x4F8A50, 0x56A745, 1},
         {0x2F86E0, 0xB5DEF9, 0x4A8A4C, 0x4FA03F, 1},     {0x8FA6BA, 0xDDE6EE, 0xC3D0DC, 0xEDF3F7, 0.95f},
         {0x3F8FE0, 0xBFE3FA, 0x4F8A50, 0x56A745, 1},     {0x2F86E0, 0xB5DEF9, 0x4A8A4C, 0x4FA03F, 1},
@@ -57,9 +57,9 @@ static inline EnduroLook enduro_look(const Enduro *env) {
     };
     const int32_t begun = (int32_t)enduro_time(env),
                   phase = begun < ENDURO_PHASES ? begun : ENDURO_PHASES - 1;
-    const EnduroLook *now = &looks[phase], *next = &looks[(phase + 1) % ENDURO_PHASES];
+    const EnduroPalette *now = &palettes[phase], *next = &palettes[(phase + 1) % ENDURO_PHASES];
     const float share = 3 * (enduro_time(env) - (float)phase) - 2;
-    return (EnduroLook){
+    return (EnduroPalette){
         enduro_mix(now->sky, next->sky, share),
         enduro_mix(now->low_sky, next->low_sky, share),
         enduro_mix(now->hills, next->hills, share),
@@ -80,7 +80,7 @@ static inline EnduroView enduro_view(const Enduro *env, PufferCanvas *canvas) {
     return (EnduroView){
         .env = env,
         .canvas = canvas,
-        .look = enduro_look(env),
+        .palette = enduro_palette(env),
         .across = (float)canvas->width / ENDURO_SCREEN_WIDTH,
         .down = down,
         .bend = enduro_bend(env),
@@ -92,10 +92,10 @@ static inline EnduroView enduro_view(const Enduro *env, PufferCanvas *canvas) {
 }
 
 /* A colour as it looks in this light, and at this distance in the fog. */
-static inline uint32_t enduro_lit(const EnduroView *view, uint32_t colour, float distance) {
-    const uint32_t dark = enduro_mix(0x04060C, view->look.sky, 0.15f);
-    const uint32_t lit = enduro_mix(dark, colour, 0.12f + 0.88f * view->look.light);
-    return enduro_mix(lit, view->look.low_sky, view->fog * puffer_clamp(distance / ENDURO_FOG, 0, 1));
+static inline uint32_t enduro_shade(const EnduroView *view, uint32_t colour, float distance) {
+    const uint32_t dark = enduro_mix(0x04060C, view->palette.sky, 0.15f);
+    const uint32_t lit = enduro_mix(dark, colour, 0.12f + 0.88f * view->palette.light);
+    return enduro_mix(lit, view->palette.low_sky, view->fog * puffer_clamp(distance / ENDURO_FOG, 0, 1));
 }
 
 /* ---- The sky ---------------------------------------------------------------------------------------- */
@@ -110,12 +110,12 @@ static inline float enduro_skyline(float turn, int32_t layer) {
 }
 
 static inline void enduro_draw_hills(const EnduroView *view) {
-    const uint32_t far = enduro_mix(view->look.hills, view->look.low_sky, 0.55f);
+    const uint32_t far = enduro_mix(view->palette.hills, view->palette.low_sky, 0.55f);
     const float tall[2] = {24 * view->down, 12 * view->down};
     for (int32_t layer = 0; layer < 2; layer++) {
         const float start = view->env->heading * (float)(layer + 1);
         const uint32_t colour =
-            enduro_mix(layer == 0 ? far : view->look.hills, view->look.low_sky, view->fog);
+            enduro_mix(layer == 0 ? far : view->palette.hills, view->palette.low_sky, view->fog);
         for (int32_t x = 0; x < view->canvas->width; x++) {
             const float turn = start + 0.25f * (float)x / (float)view->canvas->width;
             const int32_t height = (int32_t)(tall[layer] * enduro_skyline(turn, layer));
@@ -125,7 +125,7 @@ static inline void enduro_draw_hills(const EnduroView *view) {
 }
 
 static inline void enduro_draw_stars(const EnduroView *view) {
-    const float dark = (1 - view->fog) * puffer_clamp(1 - 2.5f * view->look.light, 0, 1);
+    const float dark = (1 - view->fog) * puffer_clamp(1 - 2.5f * view->palette.light, 0, 1);
     if (dark <= 0) return;
     const int32_t size = view->canvas->height / 300 + 1;
     for (uint32_t i = 0; i < ENDURO_STARS; i++) {
@@ -133,7 +133,8 @@ static inline void enduro_draw_stars(const EnduroView *view) {
         const float turn = (float)(place & 1023) / 1024 - 4 * view->env->heading;
         const int32_t x = (int32_t)((turn - floorf(turn)) * (float)view->canvas->width);
         const int32_t y = (int32_t)(place >> 10 & 1023) * view->horizon / 1024;
-        const uint32_t sky = enduro_mix(view->look.sky, view->look.low_sky, (float)y / (float)view->horizon);
+        const uint32_t sky =
+            enduro_mix(view->palette.sky, view->palette.low_sky, (float)y / (float)view->horizon);
         const float shine = dark * (0.4f + 0.6f * (float)(place >> 20 & 15) / 15);
         draw_rectangle(view->canvas, x, y, size, size, enduro_mix(sky, 0xFFFFFF, shine));
     }
@@ -151,16 +152,16 @@ static inline void enduro_draw_sun(const EnduroView *view) {
     const int32_t y = view->horizon - (int32_t)((2 + 160 * way * (1 - way)) * view->down);
     const uint32_t colour = night ? 0xE8ECF4 : enduro_mix(0xFFF3B0, 0xFF8A40, 2 * fabsf(way - 0.5f));
     if (!night)
-        draw_disc(view->canvas, x, y, radius + radius / 2, enduro_mix(view->look.low_sky, colour, 0.35f));
+        draw_disc(view->canvas, x, y, radius + radius / 2, enduro_mix(view->palette.low_sky, colour, 0.35f));
     draw_disc(view->canvas, x, y, radius, colour);
-    if (night) draw_disc(view->canvas, x + radius / 2, y - radius / 4, radius * 7 / 8, view->look.sky);
+    if (night) draw_disc(view->canvas, x + radius / 2, y - radius / 4, radius * 7 / 8, view->palette.sky);
 }
 
 static inline void enduro_draw_sky(const EnduroView *view) {
     for (int32_t y = 0; y < view->horizon; y++) {
         const float share = (float)y / (float)view->horizon;
         draw_rectangle(view->canvas, 0, y, view->canvas->width, 1,
-                       enduro_mix(view->look.sky, view->look.low_sky, share * share));
+                       enduro_mix(view->palette.sky, view->palette.low_sky, share * share));
     }
     enduro_draw_stars(view);
     enduro_draw_sun(view);
@@ -169,7 +170,7 @@ static inline void enduro_draw_sky(const EnduroView *view) {
 
 /* ---- The ground ------------------------------------------------------------------------------------- */
 
-/* Whether a place along the road is in the second half of its stripe. */
+/* True in the second half of a stripe along the road. */
 static inline bool enduro_stripe(const EnduroView *view, float distance, float length) {
     const double place = (view->env->odometer + (double)distance) / (double)length;
     return place - floor(place) >= 0.5;
@@ -186,10 +187,11 @@ static inline void enduro_draw_strip(const EnduroView *view, int32_t y, float sc
 
 /* At night the lamps of the car light the road ahead. */
 static inline void enduro_draw_beam(const EnduroView *view, int32_t y, float scale, float distance) {
-    const float dark = puffer_clamp(1 - 2 * view->look.light, 0, 1) * puffer_clamp(1 - distance / 50, 0, 1);
+    const float dark =
+        puffer_clamp(1 - 2 * view->palette.light, 0, 1) * puffer_clamp(1 - distance / 50, 0, 1);
     if (dark <= 0 || distance < 0) return;
     const float half = 7 + 0.35f * distance;
-    const uint32_t road = enduro_lit(view, 0x55585F, distance);
+    const uint32_t road = enduro_shade(view, 0x55585F, distance);
     enduro_draw_strip(view, y, scale, puffer_max(view->env->x - half, -46),
                       puffer_min(view->env->x + half, 46), enduro_mix(road, 0xD8D2A8, 0.35f * dark));
 }
@@ -199,21 +201,22 @@ static inline void enduro_draw_road_row(const EnduroView *view, int32_t y) {
     const float scale = puffer_max((screen_y - ENDURO_HORIZON) / (view->row - ENDURO_HORIZON), 0.01f);
     const float distance = ENDURO_FOCUS / scale - ENDURO_FOCUS, edge = enduro_edge(view->env, distance);
     const bool odd = enduro_stripe(view, distance, 24);
-    const uint32_t grass = enduro_mix(view->look.ground, 0x000000, odd ? 0.1f : 0);
-    const uint32_t haze = enduro_mix(grass, view->look.low_sky, puffer_clamp((distance - 60) / 600, 0, 0.6f));
+    const uint32_t grass = enduro_mix(view->palette.ground, 0x000000, odd ? 0.1f : 0);
+    const uint32_t haze =
+        enduro_mix(grass, view->palette.low_sky, puffer_clamp((distance - 60) / 600, 0, 0.6f));
     const uint32_t road = enduro_mix(0x55585F, enduro_is_snow(view->env) ? 0xC9D3DB : 0x55585F, 0.45f);
     draw_rectangle(
         view->canvas, 0, y, view->canvas->width, 1,
-        enduro_mix(haze, view->look.low_sky, view->fog * puffer_clamp(distance / ENDURO_FOG, 0, 1)));
+        enduro_mix(haze, view->palette.low_sky, view->fog * puffer_clamp(distance / ENDURO_FOG, 0, 1)));
     enduro_draw_strip(view, y, scale, -edge - 4, edge + 4,
-                      enduro_lit(view, enduro_stripe(view, distance, 12) ? 0xC8463C : 0xF0F0F0, distance));
+                      enduro_shade(view, enduro_stripe(view, distance, 12) ? 0xC8463C : 0xF0F0F0, distance));
     enduro_draw_strip(view, y, scale, -edge, edge,
-                      enduro_lit(view, enduro_mix(road, 0, odd ? 0.06f : 0), distance));
+                      enduro_shade(view, enduro_mix(road, 0, odd ? 0.06f : 0), distance));
     enduro_draw_beam(view, y, scale, distance);
     if (!enduro_stripe(view, distance, 16)) return;
     for (int32_t side = -1; side <= 1; side += 2) {
         const float line = 0.5f * ENDURO_LANE * (float)side;
-        enduro_draw_strip(view, y, scale, line - 0.8f, line + 0.8f, enduro_lit(view, 0xF4F1DE, distance));
+        enduro_draw_strip(view, y, scale, line - 0.8f, line + 0.8f, enduro_shade(view, 0xF4F1DE, distance));
     }
 }
 
@@ -222,14 +225,14 @@ static inline void enduro_draw_tree(const EnduroView *view, int32_t x, int32_t y
     const bool snow = enduro_is_snow(view->env);
     const int32_t trunk = size / 8 + 1, crown = size * 5 / 6;
     draw_rectangle(view->canvas, x - trunk / 2, y - size / 4, trunk, size / 4,
-                   enduro_lit(view, 0x5B3F28, distance));
+                   enduro_shade(view, 0x5B3F28, distance));
     for (int32_t row = 0; row < crown; row++) {
         const int32_t tier = crown / 3 + 1,
                       half = (row % tier + tier / 2 * (row / tier)) * size / (5 * tier) + 1;
         const uint32_t green = row % tier < tier / 2 ? 0x2F7A3A : 0x25642F;
         const bool white = snow && row % tier < tier * 2 / 3;
         draw_rectangle(view->canvas, x - half, y - size + row, 2 * half + 1, 1,
-                       enduro_lit(view, white ? 0xF4F8FB : green, distance));
+                       enduro_shade(view, white ? 0xF4F8FB : green, distance));
     }
 }
 

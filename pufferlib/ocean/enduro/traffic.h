@@ -8,7 +8,7 @@ static inline bool enduro_quota_met(const Enduro *env) {
     return env->today >= env->todays_quota;
 }
 
-static inline void enduro_pass(Enduro *env) {
+static inline void enduro_count_passed(Enduro *env) {
     EnduroCar *car = &env->cars[env->num_passed++];
     env->ahead[car->lane]--;
     if (!car->paid) {
@@ -22,7 +22,7 @@ static inline void enduro_pass(Enduro *env) {
     env->passed++;
 }
 
-static inline void enduro_be_passed(Enduro *env) {
+static inline void enduro_count_lost(Enduro *env) {
     env->ahead[env->cars[--env->num_passed].lane]++;
     env->repassed++;
     if (enduro_quota_met(env)) return;
@@ -51,8 +51,8 @@ static inline void enduro_move_traffic(Enduro *env) {
     env->gain = gain;
     const int32_t whole = enduro_whole_vectors(env);
     for (int32_t i = 0; i < whole; i++) distances[i] -= gain;
-    while (env->num_passed < env->num_cars && distances[env->num_passed] < -length) enduro_pass(env);
-    while (env->num_passed > 0 && distances[env->num_passed - 1] > length) enduro_be_passed(env);
+    while (env->num_passed < env->num_cars && distances[env->num_passed] < -length) enduro_count_passed(env);
+    while (env->num_passed > 0 && distances[env->num_passed - 1] > length) enduro_count_lost(env);
     while (env->num_cars > 0 && distances[env->num_cars - 1] > ENDURO_FAR) {
         env->ahead[env->cars[--env->num_cars].lane]--;
     }

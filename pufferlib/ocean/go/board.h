@@ -16,7 +16,7 @@ enum { GO_MIN_SIZE = 5, GO_MAX_SIZE = 19, GO_MAX_WORDS = 6, GO_NOWHERE = -1 };
 enum { GO_MARGIN = 32, GO_CLASSES = 5, GO_MANY = GO_CLASSES - 1 };
 enum { GO_BLACK, GO_WHITE, GO_EMPTY, GO_EDGE };
 
-/* Where the parts of a board lie in its owner's memory. */
+/* Pointers to the parts of a board in its owner's memory. */
 typedef struct {
     int32_t size, stride, words;
     uint64_t *stones[2], *heads[2], *empty; /* sets, for each colour and for none */
@@ -196,38 +196,38 @@ PUFFER_INLINE int32_t go_ko(const GoBoard *board, int32_t point, int32_t capture
 
 /* ---- Looking at the board ----------------------------------------------------------------------- */
 
-/* The liberties of each side's chains by how many a chain has: [0] of those in atari, [1] of those with two,
- * and so on; [GO_MANY] of those with five or more. */
+/* Liberties of each side's chains by the number that a chain has: [0] of those in atari, [1] of those with
+ * two, and so on; [GO_MANY] of those with five or more. */
 typedef struct {
-    uint64_t liberties[2][GO_CLASSES][GO_MAX_WORDS];
-} GoSurvey;
+    uint64_t by_count[2][GO_CLASSES][GO_MAX_WORDS];
+} GoLiberties;
 
-PUFFER_INLINE void go_survey(const GoBoard *board, GoSurvey *survey) {
+PUFFER_INLINE void go_count_liberties(const GoBoard *board, GoLiberties *liberties) {
     for (int32_t colour = 0; colour < 2; colour++) {
         for (int32_t class = 0; class < GO_CLASSES; class ++) {
-            for (int32_t w = 0; w < board->words; w++) survey->liberties[colour][class][w] = 0;
+            for (int32_t w = 0; w < board->words; w++) liberties->by_count[colour][class][w] = 0;
         }
         for (int32_t i = 0; i < board->words; i++) {
             for (uint64_t rest = board->heads[colour][i]; rest != 0; rest &= rest - 1) {
                 const int32_t chain = 64 * i + __builtin_ctzll(rest);
                 const int32_t class = board->num_liberties[chain] - 1;
-                uint64_t *liberties = survey->liberties[colour][class < GO_MANY ? class : GO_MANY];
+                uint64_t *set = liberties->by_count[colour][class < GO_MANY ? class : GO_MANY];
                 for (int32_t w = 0; w < board->words; w++) {
-                    liberties[w] |= board->liberties[chain * board->words + w];
+                    set[w] |= board->liberties[chain * board->words + w];
                 }
             }
         }
     }
 }
 
-/* Where `colour` may play: next to an empty point, next to an own chain that keeps a liberty, or where it
- * captures; not at `ko`. So suicide is illegal. */
-PUFFER_INLINE void go_legal(const GoBoard *board, const GoSurvey *survey, int32_t colour, int32_t ko,
+/* Legal moves of `colour`: next to an empty point, next to an own chain that keeps a liberty, or with a
+ * capture; not at `ko`. So suicide is illegal. */
+PUFFER_INLINE void go_legal(const GoBoard *board, const GoLiberties *liberties, int32_t colour, int32_t ko,
                             uint64_t *legal) {
     for (int32_t w = 0; w < board->words; w++) {
         uint64_t good = go_neighbours(board->empty, board->words, board->stride, w);
-        for (int32_t class = 1; class < GO_CLASSES; class ++) good |= survey->liberties[colour][class][w];
-        legal[w] = (good | survey->liberties[!colour][0][w]) & board->empty[w];
+        for (int32_t class = 1; class < GO_CLASSES; class ++) good |= liberties->by_count[colour][class][w];
+        legal[w] = (good | liberties->by_count[!colour][0][w]) & board->empty[w];
     }
     if (ko != GO_NOWHERE) go_remove(legal, ko);
 }
@@ -241,7 +241,7 @@ PUFFER_INLINE void go_eyes(const GoBoard *board, int32_t colour, uint64_t *eyes)
 }
 
 /* Grow `reached` over empty points as far as it goes. */
-PUFFER_INLINE void go_reach(const GoBoard *board, uint64_t *reached) {
+PUFFER_INLINE void go_flood(const GoBoard *board, uint64_t *reached) {
     bool grown = true;
     while (grown) {
         grown = false;
@@ -258,7 +258,7 @@ PUFFER_INLINE void go_reach(const GoBoard *board, uint64_t *reached) {
 PUFFER_INLINE void go_area(const GoBoard *board, uint64_t area[2][GO_MAX_WORDS]) {
     for (int32_t colour = 0; colour < 2; colour++) {
         for (int32_t w = 0; w < board->words; w++) area[colour][w] = board->stones[colour][w];
-        go_reach(board, area[colour]);
+        go_flood(board, area[colour]);
     }
     for (int32_t w = 0; w < board->words; w++) {
         const uint64_t both = area[0][w] & area[1][w];

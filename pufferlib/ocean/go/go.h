@@ -122,8 +122,8 @@ PUFFER_INLINE float go_lead(const Go *env, const GoBoard *board) {
 /* ---- Observation -------------------------------------------------------------------------------- */
 
 /* Bring a plane of the observation from the set `shown` to the set `now`. */
-PUFFER_INLINE void go_show(const Go *env, float *plane, uint64_t *shown, const uint64_t *now,
-                           const int32_t words) {
+PUFFER_INLINE void go_update_plane(const Go *env, float *plane, uint64_t *shown, const uint64_t *now,
+                                   const int32_t words) {
     for (int32_t w = 0; w < words; w++) {
         for (uint64_t rest = shown[w] ^ now[w]; rest != 0; rest &= rest - 1) {
             const int32_t bit = __builtin_ctzll(rest), point = 64 * w + bit;
@@ -139,16 +139,16 @@ PUFFER_INLINE void go_observe_time(Go *env) {
     end[-1] = (float)env->game.episode_length / (float)env->limit;
 }
 
-/* `survey` is of the board as it stands. */
-PUFFER_INLINE void go_observe(Go *env, const GoBoard *board, const GoSurvey *survey) {
+/* Write the observation; `liberties` are those of the present board. */
+PUFFER_INLINE void go_observe(Go *env, const GoBoard *board, const GoLiberties *liberties) {
     const int32_t points = go_num_points(env), words = board->words;
     uint64_t *shown = go_shown(env);
     float *plane = (float *)env->game.observations + 1;
     uint64_t legal[GO_MAX_WORDS];
-    go_legal(board, survey, GO_BLACK, env->ko, legal);
-    go_show(env, plane, shown, legal, words);
-    go_show(env, plane + points, shown + words, board->stones[GO_BLACK], words);
-    go_show(env, plane + 2 * points, shown + 2 * words, board->stones[GO_WHITE], words);
+    go_legal(board, liberties, GO_BLACK, env->ko, legal);
+    go_update_plane(env, plane, shown, legal, words);
+    go_update_plane(env, plane + points, shown + words, board->stones[GO_BLACK], words);
+    go_update_plane(env, plane + 2 * points, shown + 2 * words, board->stones[GO_WHITE], words);
     float *numbers = plane + 3 * points;
     numbers[0] = (float)env->captured[GO_BLACK] / (float)points;
     numbers[1] = (float)env->captured[GO_WHITE] / (float)points;
@@ -160,7 +160,7 @@ static inline void go_reset(Go *env) {
     const int32_t words = go_words(env->grid_size);
     const GoBoard board = go_board_of(env, words);
     float *observation = env->game.observations;
-    GoSurvey survey;
+    GoLiberties liberties;
     env->words = words;
     env->limit = env->moves_per_point * go_num_points(env);
     env->divisor = 65536u / (uint32_t)board.stride + 1;
@@ -170,8 +170,8 @@ static inline void go_reset(Go *env) {
     memset(go_shown(env), 0, 3 * (size_t)words * sizeof(uint64_t));
     memset(observation, 0, (size_t)(3 * go_num_points(env) + 5) * sizeof(float));
     observation[GO_PASS] = 1;
-    go_survey(&board, &survey);
-    go_observe(env, &board, &survey);
+    go_count_liberties(&board, &liberties);
+    go_observe(env, &board, &liberties);
 }
 
 /* ---- The opponent ------------------------------------------------------------------------------- */
@@ -187,18 +187,18 @@ PUFFER_INLINE int32_t go_pick(Go *env, const uint64_t *set, const int32_t words)
     return 64 * w + __builtin_ctzll(rest);
 }
 
-/* Where white plays, or GO_NOWHERE for a pass. */
-PUFFER_INLINE int32_t go_choose(Go *env, const GoBoard *board, const GoSurvey *survey) {
+/* White's move, or GO_NOWHERE for a pass. */
+PUFFER_INLINE int32_t go_choose_reply(Go *env, const GoBoard *board, const GoLiberties *liberties) {
     const int32_t words = board->words;
-    const uint64_t *const wishes[] = {survey->liberties[GO_BLACK][0], survey->liberties[GO_WHITE][0],
-                                      survey->liberties[GO_BLACK][1], survey->liberties[GO_BLACK][2],
-                                      survey->liberties[GO_BLACK][3]};
-    static const int32_t num_wishes[] = {[GO_RANDOM] = 0, [GO_EASY] = 2, [GO_GREEDY] = 5};
+    const uint64_t *const preferences[] = {liberties->by_count[GO_BLACK][0], liberties->by_count[GO_WHITE][0],
+                                           liberties->by_count[GO_BLACK][1], liberties->by_count[GO_BLACK][2],
+                                           liberties->by_count[GO_BLACK][3]};
+    static const int32_t num_preferences[] = {[GO_RANDOM] = 0, [GO_EASY] = 2, [GO_GREEDY] = 5};
     uint64_t legal[GO_MAX_WORDS], wanted[GO_MAX_WORDS];
-    go_legal(board, survey, GO_WHITE, env->ko, legal);
-    for (int32_t i = 0; i < num_wishes[env->opponent]; i++) {
+    go_legal(board, liberties, GO_WHITE, env->ko, legal);
+    for (int32_t i = 0; i < num_preferences[env->opponent]; i++) {
         uint64_t any = 0;
-        for (int32_t w = 0; w < words; w++) any |= wanted[w] = wishes[i][w] & legal[w];
+        for (int32_t w = 0; w < words; w++) any |= wanted[w] = preferences[i][w] & legal[w];
         if (any != 0) return go_pick(env, wanted, words);
     }
     go_eyes(board, GO_WHITE, wanted);
@@ -207,9 +207,9 @@ PUFFER_INLINE int32_t go_choose(Go *env, const GoBoard *board, const GoSurvey *s
 }
 
 /* White's answer to a legal move or a pass. */
-PUFFER_INLINE void go_answer(Go *env, const GoBoard *board, const GoSurvey *survey) {
-    const bool content = env->passes > 0 && go_lead(env, board) < 0;
-    const int32_t point = content ? GO_NOWHERE : go_choose(env, board, survey);
+PUFFER_INLINE void go_reply(Go *env, const GoBoard *board, const GoLiberties *liberties) {
+    const bool may_stop = env->passes > 0 && go_lead(env, board) < 0;
+    const int32_t point = may_stop ? GO_NOWHERE : go_choose_reply(env, board, liberties);
     env->last[GO_WHITE] = point;
     env->ko = GO_NOWHERE;
     if (point == GO_NOWHERE) {
@@ -233,7 +233,7 @@ PUFFER_INLINE int32_t go_point(const Go *env, int32_t action) {
 }
 
 /* Black's pass or legal move. */
-PUFFER_INLINE void go_act(Go *env, const GoBoard *board, int32_t point) {
+PUFFER_INLINE void go_play(Go *env, const GoBoard *board, int32_t point) {
     env->last[GO_BLACK] = point;
     env->ko = GO_NOWHERE;
     if (point == GO_NOWHERE) {
@@ -248,36 +248,36 @@ PUFFER_INLINE void go_act(Go *env, const GoBoard *board, int32_t point) {
     env->passes = 0;
 }
 
-PUFFER_INLINE PufferOutcome go_finish(Go *env, const GoBoard *board) {
+PUFFER_INLINE PufferOutcome go_end(Go *env, const GoBoard *board) {
     env->score = go_lead(env, board);
     env->perf = env->score > 0 ? 1 : env->score == 0 ? 0.5f : 0;
     env->game.rewards[0] += env->reward_result * (float)((env->score > 0) - (env->score < 0));
     return PUFFER_TERMINATED;
 }
 
-PUFFER_INLINE PufferOutcome go_turn(Go *env, const int32_t words) {
+PUFFER_INLINE PufferOutcome go_play_turn(Go *env, const int32_t words) {
     const GoBoard board = go_board_of(env, words);
     const int32_t action = *(const int32_t *)env->game.actions, point = go_point(env, action);
-    GoSurvey survey;
+    GoLiberties liberties;
     if (action != GO_PASS && point == GO_NOWHERE) {
         env->game.rewards[0] += env->reward_move_invalid;
         go_observe_time(env);
     } else {
-        go_act(env, &board, point);
-        go_survey(&board, &survey);
+        go_play(env, &board, point);
+        go_count_liberties(&board, &liberties);
         if (env->passes < 2) {
-            go_answer(env, &board, &survey);
-            go_survey(&board, &survey);
+            go_reply(env, &board, &liberties);
+            go_count_liberties(&board, &liberties);
         }
-        go_observe(env, &board, &survey);
+        go_observe(env, &board, &liberties);
     }
     if (env->passes < 2 && env->game.episode_length < env->limit) return PUFFER_RUNNING;
-    return go_finish(env, &board);
+    return go_end(env, &board);
 }
 
 /* Boards of one word, up to 7 x 7, have code of their own. */
 static inline PufferOutcome go_step(Go *env) {
-    return env->words == 1 ? go_turn(env, 1) : go_turn(env, env->words);
+    return env->words == 1 ? go_play_turn(env, 1) : go_play_turn(env, env->words);
 }
 
 #endif

@@ -16,7 +16,7 @@ enum { GO_BEND = 12 }; /* most that the grain of the wood bends, px */
 
 static const PufferKey go_keys[] = {{"p", 0, GO_PASS, "pass"}};
 
-/* Where a point of the board is in the picture. */
+/* Position of the board in the picture. */
 typedef struct {
     int32_t left, top, pitch, radius;
 } GoPlace;

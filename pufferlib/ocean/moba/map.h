@@ -36,7 +36,7 @@ typedef struct {
 static const int8_t moba_dx[8] = {0, 1, 1, 1, 0, -1, -1, -1};
 static const int8_t moba_dy[8] = {-1, -1, 0, 1, 1, 1, 0, -1};
 
-/* Of radiant: three towers of each of the tiers 1 to 3, by lane, two of tier 4, and the ancient. */
+/* Sites of radiant: three towers of each of the tiers 1 to 3, by lane, two of tier 4, and the ancient. */
 enum { MOBA_ANCIENT = MOBA_SIDE_TOWERS - 1 };
 static const MobaCell moba_tower_sites[MOBA_SIDE_TOWERS] = {
     {10, 40},  {54, 73},  {87, 117}, /* tier 1 */

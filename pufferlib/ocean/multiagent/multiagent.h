@@ -17,11 +17,11 @@
 
 enum { MULTIAGENT_ABSENT, MULTIAGENT_ZERO, MULTIAGENT_ONE, MULTIAGENT_OTHER };
 
-/* What the picture shows of an agent. */
+/* State of an agent, for the picture. */
 typedef struct {
     bool is_there; /* in this episode */
     int8_t played; /* in the last step */
-} MultiagentSeat;
+} MultiagentPlayer;
 
 typedef struct {
     PufferGame game;
@@ -30,7 +30,7 @@ typedef struct {
     float absence;
     /* metrics */
     float score, perf;
-    MultiagentSeat seats[]; /* [players] */
+    MultiagentPlayer shown[]; /* [players] */
 } Multiagent;
 
 static const char multiagent_about[] = "Agents that see who they are, and have to play different actions.";
@@ -46,7 +46,7 @@ static const PufferMetric multiagent_metrics[] = {
 };
 
 static inline size_t multiagent_bytes(const void *game) {
-    return sizeof(Multiagent) + (size_t)((const Multiagent *)game)->players * sizeof(MultiagentSeat);
+    return sizeof(Multiagent) + (size_t)((const Multiagent *)game)->players * sizeof(MultiagentPlayer);
 }
 
 static inline const char *multiagent_spec(const Multiagent *env, PufferSpec *spec) {
@@ -65,8 +65,8 @@ static inline const char *multiagent_spec(const Multiagent *env, PufferSpec *spe
     return NULL;
 }
 
-/* Who is there in this episode. */
-static inline void multiagent_invite(Multiagent *env) {
+/* Draw the agents of this episode. */
+static inline void multiagent_choose_present(Multiagent *env) {
     const uint32_t limit = (uint32_t)(env->absence * 65536);
     const int32_t certain = puffer_random_below(&env->game.rng, env->players);
     for (int32_t agent = 0; agent < env->players; agent++) {
@@ -77,20 +77,20 @@ static inline void multiagent_invite(Multiagent *env) {
 static inline void multiagent_reset(Multiagent *env) {
     float *observations = env->game.observations;
     const bool is_first = puffer_is_first(&env->game);
-    if (env->absence > 0) multiagent_invite(env);
+    if (env->absence > 0) multiagent_choose_present(env);
     for (int32_t agent = 0; agent < env->players; agent++) {
-        MultiagentSeat *seat = &env->seats[agent];
-        seat->is_there = env->game.masks[agent];
-        if (is_first) seat->played = MULTIAGENT_ABSENT;
-        observations[agent] = (float)(agent % 2 && seat->is_there);
+        MultiagentPlayer *player = &env->shown[agent];
+        player->is_there = env->game.masks[agent];
+        if (is_first) player->played = MULTIAGENT_ABSENT;
+        observations[agent] = (float)(agent % 2 && player->is_there);
     }
 }
 
-static inline void multiagent_remember(Multiagent *env, const int32_t *actions) {
+static inline void multiagent_record_actions(Multiagent *env, const int32_t *actions) {
     for (int32_t agent = 0; agent < env->players; agent++) {
         const uint32_t action = (uint32_t)actions[agent]; /* a negative one is large */
         const int8_t played = action < 2 ? (int8_t)(MULTIAGENT_ZERO + action) : MULTIAGENT_OTHER;
-        env->seats[agent].played = env->game.masks[agent] ? played : MULTIAGENT_ABSENT;
+        env->shown[agent].played = env->game.masks[agent] ? played : MULTIAGENT_ABSENT;
     }
 }
 
@@ -103,7 +103,7 @@ static inline PufferOutcome multiagent_step(Multiagent *env) {
         right += good;
         present += env->game.masks[agent];
     }
-    multiagent_remember(env, actions);
+    multiagent_record_actions(env, actions);
     env->score = env->perf = (float)right / (float)present;
     return PUFFER_TERMINATED;
 }

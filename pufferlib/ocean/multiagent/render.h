@@ -4,8 +4,8 @@
 #ifndef MULTIAGENT_RENDER_H
 #define MULTIAGENT_RENDER_H
 
-#include "puffer_draw.h"
 #include "multiagent.h"
+#include "puffer_draw.h"
 
 enum { MULTIAGENT_DRAWN = 8 };
 
@@ -18,11 +18,11 @@ static inline void multiagent_draw_agent(const Multiagent *env, PufferCanvas *ca
                                          int32_t x, int32_t radius) {
     static const char *const names[] = {
         [MULTIAGENT_ZERO] = "0", [MULTIAGENT_ONE] = "1", [MULTIAGENT_OTHER] = "-"};
-    const int32_t played = env->seats[agent].played, right = MULTIAGENT_ZERO + agent % 2;
+    const int32_t played = env->shown[agent].played, right = MULTIAGENT_ZERO + agent % 2;
     const int32_t scale = radius / 6 > 0 ? radius / 6 : 1, left = x - 5 * scale / 2, up = 7 * scale / 2;
     const int32_t digits = 1 + (agent > 9) + (agent > 99) + (agent > 999);
     const uint32_t colour = agent % 2 == 0 ? DRAW_CYAN : DRAW_ORANGE;
-    draw_disc(canvas, x, 84, radius, env->seats[agent].is_there ? colour : DRAW_SLATE);
+    draw_disc(canvas, x, 84, radius, env->shown[agent].is_there ? colour : DRAW_SLATE);
     draw_text(canvas, left, 84 - up, scale, DRAW_NIGHT, names[right]);
     draw_rectangle(canvas, x - radius, 176 - radius, 2 * radius, 2 * radius,
                    played == MULTIAGENT_ABSENT ? DRAW_SLATE

@@ -115,7 +115,7 @@ static inline void pong_reset(Pong *env) {
     pong_observe(env);
 }
 
-/* Where the paddle wants to go, in [-1, 1]. */
+/* Direction of the paddle, in [-1, 1]. */
 static inline float pong_direction(const Pong *env) {
     if (env->continuous) return puffer_clamp(*(const float *)env->game.actions, -1, 1);
     const int32_t action = *(const int32_t *)env->game.actions;

@@ -140,7 +140,7 @@ static inline int32_t rware_columns(const Rware *env) {
     return (int32_t)strlen(rware_maps[env->map_choice - 1][0]);
 }
 
-/* How many cells of the map are `kind`: '.', '#' or 'G'. */
+/* Number of cells of the map that are `kind`: '.', '#' or 'G'. */
 static inline int32_t rware_count(const Rware *env, char kind) {
     int32_t count = 0;
     for (int32_t row = 0; row < rware_rows(env); row++) {
@@ -219,13 +219,13 @@ static inline bool rware_is_free(const Rware *env, int32_t cell) {
     return env->map[cell] < RWARE_ROBOT;
 }
 
-static inline void rware_put(Rware *env, int32_t i, int32_t cell) {
+static inline void rware_place_robot(Rware *env, int32_t i, int32_t cell) {
     env->cells[i] = (uint16_t)cell;
     env->robot[cell] = (uint8_t)i;
     env->map[cell] = (uint8_t)(env->map[cell] + RWARE_ROBOT * (env->headings[i] + 1));
 }
 
-static inline void rware_take(Rware *env, int32_t i) {
+static inline void rware_remove_robot(Rware *env, int32_t i) {
     env->map[env->cells[i]] = (uint8_t)rware_kind(env, env->cells[i]);
 }
 
@@ -267,14 +267,14 @@ static inline void rware_reset(Rware *env) {
     for (int32_t i = 0; i < env->num_agents; i++) {
         env->headings[i] = (uint8_t)(puffer_random(&env->game.rng) >> 30);
         env->loads[i] = RWARE_EMPTY;
-        rware_put(env, i, rware_pick(env, RWARE_FLOOR, false));
+        rware_place_robot(env, i, rware_pick(env, RWARE_FLOOR, false));
     }
     rware_observe(env);
 }
 
-/* ---- What robots do on their cell --------------------------------------------------------------- */
+/* ---- Actions on a robot's own cell -------------------------------------------------------------- */
 
-/* Lift or put down, where that is possible. */
+/* Lift or put down a shelf, if that is possible. */
 static inline void rware_lift(Rware *env, int32_t i) {
     uint8_t *at = &env->map[env->cells[i]];
     const int32_t kind = *at % RWARE_ROBOT, load = env->loads[i];
@@ -294,7 +294,7 @@ static inline void rware_lift(Rware *env, int32_t i) {
     }
 }
 
-/* Everything but moves. Returns the set of the robots that want to move; their `targets` say where to. */
+/* Turn and lift. Returns the set of the robots that want to move to their `targets`. */
 static inline uint64_t rware_act(Rware *env) {
     static const int8_t turns[8] = {[RWARE_LEFT] = 3, [RWARE_RIGHT] = 1};
     static const int16_t steps[4] = {1, RWARE_PITCH, -1, -RWARE_PITCH};
@@ -324,18 +324,19 @@ static inline uint64_t rware_act(Rware *env) {
 /* ---- Moves -------------------------------------------------------------------------------------- */
 
 static inline void rware_move(Rware *env, int32_t i) {
-    rware_take(env, i);
-    rware_put(env, i, env->targets[i]);
+    rware_remove_robot(env, i);
+    rware_place_robot(env, i, env->targets[i]);
 }
 
-/* Turn a circle of robots, each of which wants the cell of the one behind it in `circle`. */
-static inline void rware_turn(Rware *env, const uint8_t *circle, int32_t length) {
-    for (int32_t k = 0; k < length; k++) rware_take(env, circle[k]);
-    for (int32_t k = 0; k < length; k++) rware_put(env, circle[k], env->targets[circle[k]]);
+/* Move a circle of robots, each of which wants the cell of the one behind it in `circle`. */
+static inline void rware_rotate(Rware *env, const uint8_t *circle, int32_t length) {
+    for (int32_t k = 0; k < length; k++) rware_remove_robot(env, circle[k]);
+    for (int32_t k = 0; k < length; k++) rware_place_robot(env, circle[k], env->targets[circle[k]]);
 }
 
-/* Settle what robot `first` does, and all robots that it waits for. Returns those that are still open. */
-static inline uint64_t rware_settle(Rware *env, int32_t first, uint64_t moving) {
+/* Resolve the move of robot `first` and of all robots that it waits for. Returns those that are unresolved.
+ */
+static inline uint64_t rware_resolve_moves(Rware *env, int32_t first, uint64_t moving) {
     uint8_t line[RWARE_MAX_AGENTS]; /* each robot wants the cell of the one behind it here */
     int32_t length = 0, front = first;
     for (;;) {
@@ -345,10 +346,10 @@ static inline uint64_t rware_settle(Rware *env, int32_t first, uint64_t moving) 
         if (rware_is_free(env, target)) break;
         front = env->robot[target];
         if (!(moving >> front & 1)) {
-            /* It stays, or it is in this line: a circle, which turns unless it is two robots. */
+            /* It stays, or it is in this line: a circle, which moves unless it is two robots. */
             int32_t start = 0;
             while (start < length && line[start] != front) start++;
-            if (length - start > 2) rware_turn(env, line + start, length - start);
+            if (length - start > 2) rware_rotate(env, line + start, length - start);
             return moving;
         }
     }
@@ -358,7 +359,7 @@ static inline uint64_t rware_settle(Rware *env, int32_t first, uint64_t moving) 
 
 static inline PufferOutcome rware_step(Rware *env) {
     uint64_t moving = rware_act(env);
-    while (moving != 0) moving = rware_settle(env, __builtin_ctzll(moving), moving);
+    while (moving != 0) moving = rware_resolve_moves(env, __builtin_ctzll(moving), moving);
     rware_observe(env);
     if (env->game.episode_length < env->max_steps) return PUFFER_RUNNING;
     env->score = (float)env->deliveries / (float)env->num_agents;

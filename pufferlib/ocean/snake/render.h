@@ -122,17 +122,17 @@ static inline void snake_draw_window(const Snake *env, PufferCanvas *canvas, con
     for (int32_t i = 0; i < env->num_snakes; i++) snake_draw_body(env, canvas, window, i);
 }
 
-/* Where the snake is that the picture is for. */
+/* Arrow at the snake that the picture is for. */
 static inline void snake_draw_arrow(const Snake *env, PufferCanvas *canvas, const SnakeWindow *window) {
     const int32_t cell = env->bodies[canvas->agent].head, px = window->px;
     const int32_t row = cell / env->stride - window->row, column = cell % env->stride - window->column;
     draw_arrow(canvas, window->x + column * px + px / 2, window->y + row * px);
 }
 
-/* ---- Cells that are not -----------------------------------------------------------------------------------
+/* ---- Maps with several cells to a pixel -------------------------------------------------------------------
  */
 
-/* What is seen best of the cells that a square of the picture stands for. */
+/* Most visible of the cells under a pixel. */
 static inline uint16_t snake_draw_choose(const Snake *env, const SnakePicture *picture, int32_t row,
                                          int32_t column) {
     const int32_t cells = picture->cells_per_px, margin = env->vision - 1;

@@ -27,7 +27,7 @@
 
 #include "puffer_env.h"
 
-/* What is in a cell, as it is observed. */
+/* Contents of a cell, as observed. */
 enum {
     SNAKE_EMPTY,
     SNAKE_FOOD,
@@ -184,7 +184,7 @@ static inline const char *snake_spec(const Snake *env, PufferSpec *spec) {
 /* ---- Cells ------------------------------------------------------------------------------------------------
  */
 
-/* What the map holds where snake `number` has its SNAKE_BODY or SNAKE_HEAD. */
+/* Value of the map at the SNAKE_BODY or SNAKE_HEAD of snake `number`. */
 static inline uint16_t snake_part(int32_t number, int32_t part) {
     return (uint16_t)((number + 1) << SNAKE_OWNER_SHIFT | part);
 }
@@ -196,7 +196,7 @@ static inline int32_t *snake_cell(const Snake *env, int32_t number, int32_t k) {
 }
 
 /* A random cell that is empty, or has `other`; -1 if none was found. */
-static inline int32_t snake_find(Snake *env, int32_t other) {
+static inline int32_t snake_find_cell(Snake *env, int32_t other) {
     for (int32_t i = 0; i < SNAKE_TRIES; i++) {
         const int32_t row = env->vision + puffer_random_below(&env->game.rng, env->height);
         const int32_t column = env->vision + puffer_random_below(&env->game.rng, env->width);
@@ -206,10 +206,10 @@ static inline int32_t snake_find(Snake *env, int32_t other) {
     return -1;
 }
 
-/* Put the food back that is due, as far as there is room. */
-static inline void snake_sow(Snake *env) {
+/* Place the food that is due, as far as there is room. */
+static inline void snake_place_food(Snake *env) {
     while (env->food_due > 0) {
-        const int32_t cell = snake_find(env, SNAKE_EMPTY);
+        const int32_t cell = snake_find_cell(env, SNAKE_EMPTY);
         if (cell < 0) return;
         env->map[cell] = SNAKE_FOOD;
         env->food_due--;
@@ -223,8 +223,8 @@ static inline void snake_sow(Snake *env) {
 typedef uint16_t SnakeCells __attribute__((vector_size(SNAKE_BLOCK * sizeof(uint16_t))));
 typedef int8_t SnakeSeen __attribute__((vector_size(SNAKE_BLOCK)));
 
-/* What a snake sees, and up to SNAKE_BLOCK - 1 bytes more behind it. */
-static inline void snake_look(const Snake *env, int32_t number, int8_t *seen) {
+/* Copy the view of a snake, and up to SNAKE_BLOCK - 1 bytes more behind it. */
+static inline void snake_copy_view(const Snake *env, int32_t number, int8_t *seen) {
     const int32_t side = snake_side(env);
     const uint16_t own = (uint16_t)(number + 1);
     const uint16_t *row = env->map + env->bodies[number].head - env->vision * (env->stride + 1);
@@ -242,23 +242,23 @@ static inline void snake_look(const Snake *env, int32_t number, int8_t *seen) {
 /* Write the observation of one snake, and nothing behind it. */
 static inline void snake_observe_one(Snake *env, int32_t number) {
     const size_t size = (size_t)(snake_side(env) * snake_side(env));
-    snake_look(env, number, env->scratch);
+    snake_copy_view(env, number, env->scratch);
     memcpy((int8_t *)env->game.observations + (size_t)number * size, env->scratch, size);
 }
 
-/* What is written behind an observation is overwritten by the next one: it is no shorter than a block. */
+/* Write all observations. Each overwrites the bytes behind the one before: it is no shorter than a block. */
 static inline void snake_observe(Snake *env) {
     _Static_assert((2 * SNAKE_MIN_VISION + 1) * (2 * SNAKE_MIN_VISION + 1) >= SNAKE_BLOCK, "a short row");
     const size_t size = (size_t)(snake_side(env) * snake_side(env));
     int8_t *seen = env->game.observations;
-    for (int32_t i = 0; i < env->num_snakes - 1; i++, seen += size) snake_look(env, i, seen);
+    for (int32_t i = 0; i < env->num_snakes - 1; i++, seen += size) snake_copy_view(env, i, seen);
     snake_observe_one(env, env->num_snakes - 1);
 }
 
 /* ---- Lives ------------------------------------------------------------------------------------------------
  */
 
-static inline void snake_hatch(Snake *env, int32_t number, int32_t cell) {
+static inline void snake_spawn(Snake *env, int32_t number, int32_t cell) {
     SnakeBody *body = &env->bodies[number];
     *body = (SnakeBody){.head = cell, .direction = -env->stride, .length = 1};
     *snake_cell(env, number, 0) = cell;
@@ -275,8 +275,8 @@ static inline void snake_end_life(Snake *env, int32_t number, PufferOutcome outc
     for (int32_t k = 0; k < body->length; k++) {
         env->map[*snake_cell(env, number, k)] = (uint16_t)(k % 2 == 0 ? corpse : SNAKE_EMPTY);
     }
-    const int32_t cell = snake_find(env, SNAKE_CORPSE);
-    snake_hatch(env, number, cell >= 0 ? cell : body->head);
+    const int32_t cell = snake_find_cell(env, SNAKE_CORPSE);
+    snake_spawn(env, number, cell >= 0 ? cell : body->head);
 }
 
 static inline void snake_reset(Snake *env) {
@@ -295,12 +295,12 @@ static inline void snake_reset(Snake *env) {
     }
     for (int32_t i = 0; i < env->num_snakes; i++) {
         int32_t cell;
-        do cell = snake_find(env, SNAKE_EMPTY); /* at least half of the map is */
+        do cell = snake_find_cell(env, SNAKE_EMPTY); /* at least half of the map is */
         while (cell < 0);
-        snake_hatch(env, i, cell);
+        snake_spawn(env, i, cell);
     }
     env->food_due = env->num_food;
-    snake_sow(env);
+    snake_place_food(env);
     snake_observe(env);
 }
 
@@ -345,8 +345,8 @@ static inline void snake_move(Snake *env, int32_t number, uint32_t action) {
     }
 }
 
-/* The last observation of a life that is cut off shows where it has come to. */
-static inline void snake_cut_off(Snake *env) {
+/* Truncate lives that are too long, each with its last observation. */
+static inline void snake_truncate(Snake *env) {
     for (int32_t i = 0; i < env->num_snakes; i++) {
         if (env->bodies[i].age < env->max_life) continue;
         snake_observe_one(env, i);
@@ -357,8 +357,8 @@ static inline void snake_cut_off(Snake *env) {
 static inline PufferOutcome snake_step(Snake *env) {
     const uint32_t *actions = env->game.actions; /* a negative one is large */
     for (int32_t i = 0; i < env->num_snakes; i++) snake_move(env, i, actions[i]);
-    snake_sow(env);
-    snake_cut_off(env);
+    snake_place_food(env);
+    snake_truncate(env);
     snake_observe(env);
     return PUFFER_RUNNING;
 }

@@ -74,18 +74,18 @@ static inline void tactical_remove(TacticalBoard *board, int32_t place) {
     board->words[place >> 6] &= ~((uint64_t)1 << (place & 63));
 }
 
-static inline TacticalBoard tactical_only(int32_t place) {
+static inline TacticalBoard tactical_singleton(int32_t place) {
     TacticalBoard board = {{0}};
     tactical_add(&board, place);
     return board;
 }
 
-static inline TacticalBoard tactical_both(TacticalBoard a, const TacticalBoard *b) {
+static inline TacticalBoard tactical_intersection(TacticalBoard a, const TacticalBoard *b) {
     for (int32_t i = 0; i < TACTICAL_WORDS; i++) a.words[i] &= b->words[i];
     return a;
 }
 
-static inline TacticalBoard tactical_without(TacticalBoard a, const TacticalBoard *b) {
+static inline TacticalBoard tactical_difference(TacticalBoard a, const TacticalBoard *b) {
     for (int32_t i = 0; i < TACTICAL_WORDS; i++) a.words[i] &= ~b->words[i];
     return a;
 }
@@ -127,7 +127,7 @@ static inline TacticalBoard tactical_grown(const TacticalBoard *board, const Tac
     }};
 }
 
-/* What can be reached from `board` through `free` in so many steps. */
+/* Places that can be reached from `board` through `free` in so many steps. */
 static inline TacticalBoard tactical_flooded(TacticalBoard board, const TacticalBoard *free, int32_t steps) {
     for (; steps > 0; steps--) {
         const TacticalBoard next = tactical_grown(&board, free);
@@ -141,9 +141,9 @@ static inline TacticalBoard tactical_flooded(TacticalBoard board, const Tactical
  * there is none. `steps`, if not NULL, becomes their number. */
 static inline int32_t tactical_nearest(int32_t from, const TacticalBoard *goals, const TacticalBoard *free,
                                        int32_t *steps) {
-    TacticalBoard board = tactical_only(from);
+    TacticalBoard board = tactical_singleton(from);
     for (int32_t taken = 0;; taken++) {
-        const TacticalBoard found = tactical_both(board, goals);
+        const TacticalBoard found = tactical_intersection(board, goals);
         if (tactical_any(&found)) {
             if (steps != NULL) *steps = taken;
             return tactical_nth(&found, 0);
@@ -165,7 +165,7 @@ typedef struct {
 enum { TACTICAL_MEADOW, TACTICAL_RUINS, TACTICAL_LAKES, TACTICAL_RIVER, TACTICAL_ISLAND, TACTICAL_KINDS };
 enum { TACTICAL_MAPS_OF_A_KIND = 8, TACTICAL_MAPS = TACTICAL_MAPS_OF_A_KIND * TACTICAL_KINDS };
 
-/* Of map k of a kind: index k * TACTICAL_KINDS + kind. Written by tactical_prepare alone. */
+/* Map k of a kind has the index k * TACTICAL_KINDS + kind. Only tactical_prepare writes them. */
 static TacticalMap tactical_maps[TACTICAL_MAPS];
 static TacticalBoard tactical_near[TACTICAL_PLACES][TACTICAL_ROW]; /* places at most so many steps away */
 static TacticalBoard tactical_lines[TACTICAL_PLACES];              /* places in the same row or column */
@@ -223,8 +223,8 @@ static inline void tactical_cut_island(TacticalMap *map) {
     }
 }
 
-/* Things on the board, in two opposite halves of equal numbers. */
-static inline void tactical_furnish(TacticalMap *map, PufferRng *rng, int32_t kind) {
+/* Place walls and holes, the same in both halves of the board. */
+static inline void tactical_place_obstacles(TacticalMap *map, PufferRng *rng, int32_t kind) {
     switch (kind) {
         case TACTICAL_MEADOW:
             tactical_scatter(map, rng, 3, 1, 1, false);
@@ -249,21 +249,21 @@ static inline void tactical_furnish(TacticalMap *map, PufferRng *rng, int32_t ki
 }
 
 /* The ground of the rows in which a player begins. */
-static inline TacticalBoard tactical_home(const TacticalMap *map) {
+static inline TacticalBoard tactical_start_rows(const TacticalMap *map) {
     TacticalBoard home = {{0, 0, ~(uint64_t)0 << TACTICAL_ROW * (TACTICAL_HOME % 4)}};
-    return tactical_both(home, &map->ground);
+    return tactical_intersection(home, &map->ground);
 }
 
 /* Turn ground that cannot be reached into holes. False if the sides are cut off from each other, or little
  * remains. */
 static inline bool tactical_connect(TacticalMap *map) {
-    TacticalBoard all = map->ground, home = tactical_home(map), turned = {{0}};
+    TacticalBoard all = map->ground, home = tactical_start_rows(map), turned = {{0}};
     if (!tactical_any(&home)) return false;
-    map->ground = tactical_flooded(tactical_only(tactical_nth(&home, 0)), &all, TACTICAL_CELLS);
+    map->ground = tactical_flooded(tactical_singleton(tactical_nth(&home, 0)), &all, TACTICAL_CELLS);
     for (int32_t place = 0; place < TACTICAL_PLACES; place++) {
         if (tactical_has(&map->ground, place)) tactical_add(&turned, tactical_turned(place));
     }
-    home = tactical_home(map);
+    home = tactical_start_rows(map);
     return tactical_same(&turned, &map->ground) && tactical_count(&home) >= TACTICAL_SIDE &&
            tactical_count(&map->ground) >= TACTICAL_CELLS / 2;
 }
@@ -274,21 +274,21 @@ static inline void tactical_make_map(TacticalMap *map, PufferRng *rng, int32_t k
         for (int32_t word = 0; word < TACTICAL_WORDS; word++) {
             map->ground.words[word] = 0x0FFF0FFF0FFF0FFFu;
         }
-        tactical_furnish(map, rng, kind);
+        tactical_place_obstacles(map, rng, kind);
     } while (!tactical_connect(map));
 }
 
 /* ---- Sight ---------------------------------------------------------------------------------------- */
 
-/* Whether no wall is on the line between the middles of two places. All places that the line touches count,
- * so where it passes exactly through a corner, both places beside it do. */
+/* True if no wall is on the line between the middles of two places. All places that the line touches count;
+ * if it passes exactly through a corner, both places beside it do. */
 static inline bool tactical_is_clear(const TacticalBoard *walls, int32_t from, int32_t to) {
     const int32_t right = tactical_x(to) - tactical_x(from), down = tactical_y(to) - tactical_y(from);
     const int32_t wide = right < 0 ? -right : right, high = down < 0 ? -down : down;
     const int32_t step_x = right < 0 ? -1 : 1, step_y = down < 0 ? -TACTICAL_ROW : TACTICAL_ROW;
     int32_t place = from, x = 0, y = 0; /* steps made in both directions */
     while (x < wide || y < high) {
-        /* Which edge of the place does the line meet first? */
+        /* The edge of the place that the line meets first is the nearer one. */
         const int32_t side = (2 * x + 1) * high, end = (2 * y + 1) * wide;
         if (side == end) {
             if (tactical_has(walls, place + step_x) || tactical_has(walls, place + step_y)) return false;
@@ -300,7 +300,7 @@ static inline bool tactical_is_clear(const TacticalBoard *walls, int32_t from, i
     return true;
 }
 
-static inline void tactical_look_around(TacticalMap *map) {
+static inline void tactical_compute_sight(TacticalMap *map) {
     for (int32_t from = 0; from < TACTICAL_PLACES; from++) {
         if (tactical_x(from) >= TACTICAL_SIDE || tactical_has(&map->walls, from)) continue;
         for (int32_t to = from + 1; to < TACTICAL_PLACES; to++) {
@@ -311,7 +311,7 @@ static inline void tactical_look_around(TacticalMap *map) {
     }
 }
 
-static inline void tactical_measure(void) {
+static inline void tactical_compute_distances(void) {
     for (int32_t from = 0; from < TACTICAL_PLACES; from++) {
         for (int32_t cell = 0; cell < TACTICAL_CELLS; cell++) {
             const int32_t to = tactical_place_of_cell(cell);
@@ -328,9 +328,9 @@ static inline void tactical_prepare(void) {
     puffer_seed(&rng, 12);
     for (int32_t i = 0; i < TACTICAL_MAPS; i++) {
         tactical_make_map(&tactical_maps[i], &rng, i % TACTICAL_KINDS);
-        tactical_look_around(&tactical_maps[i]);
+        tactical_compute_sight(&tactical_maps[i]);
     }
-    tactical_measure();
+    tactical_compute_distances();
 }
 
 #endif

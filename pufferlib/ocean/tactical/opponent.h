@@ -12,47 +12,49 @@ static inline bool tactical_can(const Tactical *env, int32_t action) {
 }
 
 /* Walk to the nearest of `goals`; TACTICAL_END if none can be reached. */
-static inline int32_t tactical_go(const Tactical *env, const TacticalBoard *goals) {
-    const TacticalBoard reached = tactical_both(env->options.moves, goals), free = tactical_free(env);
+static inline int32_t tactical_walk_towards(const Tactical *env, const TacticalBoard *goals) {
+    const TacticalBoard reached = tactical_intersection(env->options.moves, goals), free = tactical_free(env);
     if (!tactical_any(&reached)) return TACTICAL_END;
     const int32_t place = tactical_nearest(env->units[env->actor].place, &reached, &free, NULL);
     return TACTICAL_MOVE + tactical_cell(place);
 }
 
-/* Whether the swift rabbit brings one of `goals` into reach and leaves enough for a wind arrow. */
-static inline bool tactical_should_hurry(const Tactical *env, const TacticalBoard *goals) {
+/* True if the swift rabbit brings one of `goals` into reach and leaves enough for a wind arrow. */
+static inline bool tactical_should_cast_rabbit(const Tactical *env, const TacticalBoard *goals) {
     const TacticalUnit *unit = &env->units[env->actor];
     const int32_t cost = tactical_spells[TACTICAL_SWIFT].cost + tactical_spells[TACTICAL_WINDY].cost;
     if (!tactical_can(env, TACTICAL_RABBIT) || unit->ap < cost) return false;
     const TacticalBoard free = tactical_free(env);
-    TacticalBoard moves = tactical_flooded(tactical_only(unit->place), &free, unit->mp + TACTICAL_HASTE);
-    moves = tactical_both(moves, goals);
+    TacticalBoard moves = tactical_flooded(tactical_singleton(unit->place), &free, unit->mp + TACTICAL_HASTE);
+    moves = tactical_intersection(moves, goals);
     return tactical_any(&moves);
 }
 
 /* The wind arrow, or the way to it; TACTICAL_END if there is none. */
-static inline int32_t tactical_seek_line(const Tactical *env, int32_t target, const TacticalBoard *seen) {
+static inline int32_t tactical_plan_wind_arrow(const Tactical *env, int32_t target,
+                                               const TacticalBoard *seen) {
     if (tactical_can(env, TACTICAL_WIND)) return TACTICAL_WIND;
-    const TacticalBoard lines = tactical_both(tactical_lines[target], seen);
-    const int32_t move = tactical_go(env, &lines);
+    const TacticalBoard lines = tactical_intersection(tactical_lines[target], seen);
+    const int32_t move = tactical_walk_towards(env, &lines);
     if (move != TACTICAL_END) return move;
-    return tactical_should_hurry(env, &lines) ? TACTICAL_RABBIT : TACTICAL_END;
+    return tactical_should_cast_rabbit(env, &lines) ? TACTICAL_RABBIT : TACTICAL_END;
 }
 
 /* The explosive arrow to a place where it hurts the other alone, or the way to it. */
-static inline int32_t tactical_seek_sight(const Tactical *env, int32_t target, const TacticalBoard *seen) {
+static inline int32_t tactical_plan_explosive_arrow(const Tactical *env, int32_t target,
+                                                    const TacticalBoard *seen) {
     const TacticalBoard *own_blast = &tactical_near[env->units[env->actor].place][TACTICAL_BLAST];
     const TacticalBoard *their_blast = &tactical_near[target][TACTICAL_BLAST];
-    TacticalBoard places = tactical_both(env->options.blasts, their_blast);
-    places = tactical_without(places, own_blast);
+    TacticalBoard places = tactical_intersection(env->options.blasts, their_blast);
+    places = tactical_difference(places, own_blast);
     if (tactical_any(&places)) return TACTICAL_EXPLODE + tactical_cell(tactical_nth(&places, 0));
-    places = tactical_both(tactical_near[target][tactical_spells[TACTICAL_EXPLOSIVE].range], seen);
-    places = tactical_without(places, their_blast);
-    return tactical_go(env, &places);
+    places = tactical_intersection(tactical_near[target][tactical_spells[TACTICAL_EXPLOSIVE].range], seen);
+    places = tactical_difference(places, their_blast);
+    return tactical_walk_towards(env, &places);
 }
 
-/* The place in reach from where the way to the other is shortest. */
-static inline int32_t tactical_come_near(const Tactical *env, int32_t target) {
+/* The move to the place in reach that is nearest to the other. */
+static inline int32_t tactical_approach(const Tactical *env, int32_t target) {
     const int32_t own = env->units[env->actor].place;
     TacticalBoard places = env->options.moves;
     tactical_add(&places, own);
@@ -65,19 +67,19 @@ static inline int32_t tactical_choose(const Tactical *env) {
     const TacticalBoard *seen = &tactical_map(env)->seen[target];
     int32_t action = TACTICAL_END;
     if (ap >= tactical_spells[TACTICAL_WINDY].cost) {
-        action = tactical_seek_line(env, target, seen);
-        if (action == TACTICAL_END) action = tactical_seek_sight(env, target, seen);
+        action = tactical_plan_wind_arrow(env, target, seen);
+        if (action == TACTICAL_END) action = tactical_plan_explosive_arrow(env, target, seen);
     }
     if (action == TACTICAL_END && ap >= tactical_spells[TACTICAL_FLYING].cost) {
         if (tactical_can(env, TACTICAL_FLY)) return TACTICAL_FLY;
-        action = tactical_go(env, &tactical_near[target][tactical_spells[TACTICAL_FLYING].range]);
-        if (action == TACTICAL_END) action = tactical_come_near(env, target);
+        action = tactical_walk_towards(env, &tactical_near[target][tactical_spells[TACTICAL_FLYING].range]);
+        if (action == TACTICAL_END) action = tactical_approach(env, target);
     }
     return action == TACTICAL_END && tactical_can(env, TACTICAL_ROOT) ? TACTICAL_ROOT : action;
 }
 
 /* Any legal action, each as likely as the others. */
-static inline int32_t tactical_choose_any(Tactical *env) {
+static inline int32_t tactical_choose_random(Tactical *env) {
     const TacticalOptions *options = &env->options;
     const int32_t moves = tactical_count(&options->moves), blasts = tactical_count(&options->blasts);
     const int32_t others = __builtin_popcount(options->others);
@@ -92,13 +94,13 @@ static inline int32_t tactical_choose_any(Tactical *env) {
     return TACTICAL_END;
 }
 
-/* Play a whole turn. With less than full strength, some of its actions are any. */
+/* Play a whole turn. With less than full strength, some of its actions are random. */
 static inline void tactical_play_turn(Tactical *env) {
     const int32_t own = env->actor;
-    const int32_t wisdom = (int32_t)(env->strength * 65536);
+    const int32_t skill = (int32_t)(env->strength * 65536);
     while (env->actor == own && !tactical_is_over(env)) {
-        const bool wise = puffer_random_below(&env->game.rng, 65536) < wisdom;
-        tactical_act(env, wise ? tactical_choose(env) : tactical_choose_any(env));
+        const bool is_best = puffer_random_below(&env->game.rng, 65536) < skill;
+        tactical_act(env, is_best ? tactical_choose(env) : tactical_choose_random(env));
     }
 }
 

@@ -37,8 +37,8 @@ static const char *const tactical_names[] = {"CYAN", "ORANGE"};
 
 /* ---- The board ------------------------------------------------------------------------------------ */
 
-/* Where a place of the board lies in the picture, and the other way round: the second unit sees it turned, as
- * in its observation and its actions. */
+/* Convert between places of the board and of the picture: the second unit sees it turned, as in its
+ * observation and its actions. */
 static inline int32_t tactical_seen(const PufferCanvas *canvas, int32_t place) {
     return canvas->agent == 1 ? tactical_turned(place) : place;
 }
@@ -101,7 +101,7 @@ static inline void tactical_draw_block(PufferCanvas *canvas, int32_t x, int32_t 
                           TACTICAL_STONE_LIGHT);
 }
 
-/* Whether an explosion of the last step reached the place. */
+/* True if an explosion of the last step reached the place. */
 static inline bool tactical_is_scorched(const Tactical *env, int32_t place) {
     for (int32_t i = 0; i < env->num_events; i++) {
         if (env->events[i].spell != TACTICAL_EXPLOSIVE) continue;
@@ -220,7 +220,7 @@ static inline void tactical_draw_panel(const Tactical *env, PufferCanvas *canvas
     draw_number(canvas, x + 204, 108, 1, DRAW_WHITE, archer->swift);
 }
 
-/* Who won, if the game is over, or else the turn; and what kind of map this is. */
+/* The winner once the game is over, before that the turn; and the kind of the map. */
 static inline void tactical_draw_title(const Tactical *env, PufferCanvas *canvas) {
     static const char *const kinds[] = {"MEADOW", "RUINS", "LAKES", "RIVER", "ISLAND"};
     const char *kind = kinds[env->board % TACTICAL_KINDS];

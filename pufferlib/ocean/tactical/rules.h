@@ -1,4 +1,4 @@
-/* Tactical's rules: the units, what they may do, and what comes of it. */
+/* Tactical's rules: units, legal actions, and their effects. */
 #ifndef TACTICAL_RULES_H
 #define TACTICAL_RULES_H
 
@@ -28,9 +28,9 @@ enum {
 };
 enum { TACTICAL_BLAST = 2 /* radius */, TACTICAL_ROOTED = 3, TACTICAL_HASTE = 5 /* MP */ };
 
-/* `rest` is how many ends of the own turn must pass before the spell can be cast again. */
+/* `cooldown` is the number of own turns that must end before the spell can be cast again. */
 static const struct {
-    int32_t cost, range, damage, rest;
+    int32_t cost, range, damage, cooldown;
 } tactical_spells[TACTICAL_SPELLS] = {
     [TACTICAL_EXPLOSIVE] = {4, 11, 200, 0}, [TACTICAL_FLYING] = {3, 14, 100, 0},
     [TACTICAL_ROOTING] = {2, 8, 0, 2},      [TACTICAL_WINDY] = {4, 2 * TACTICAL_SIDE, 400, 0},
@@ -40,17 +40,16 @@ static const struct {
 typedef struct {
     int32_t place; /* with its own side of the board below */
     int32_t hp, ap, mp;
-    int32_t rooting, swift; /* rest that these spells still need */
+    int32_t rooting, swift; /* cooldowns of these spells */
 } TacticalUnit;
 
-/* What the unit whose turn it is may do, besides ending it. */
+/* Legal actions of the unit whose turn it is, besides ending it. */
 typedef struct {
     TacticalBoard moves, blasts;
     uint32_t others; /* bit i: action TACTICAL_FLY + i */
 } TacticalOptions;
 
-/* Something that happened in the last step, for the picture: a move, or a spell. Places are as the first unit
- * sees them. */
+/* Event of the last step, for the picture: a move or a spell. Places are as the first unit sees them. */
 typedef struct {
     int8_t unit, spell; /* TACTICAL_SPELLS is a move */
     uint8_t from, to;
@@ -86,7 +85,7 @@ static inline const TacticalMap *tactical_map(const Tactical *env) {
     return &tactical_maps[env->board];
 }
 
-/* Where `unit` sees the other one. */
+/* Place of the other unit, as `unit` sees it. */
 static inline int32_t tactical_target(const Tactical *env, int32_t unit) {
     return tactical_turned(env->units[1 - unit].place);
 }
@@ -105,7 +104,7 @@ static inline uint32_t tactical_casts(const TacticalUnit *unit, int32_t target, 
     return (uint32_t)(flying | rooting << 1 | windy << 2 | swift << 3);
 }
 
-/* Actions with a name of their own for what a walk or an explosive arrow does as well. */
+/* Legal shortcuts: single steps, and the explosive arrow at the other. */
 static inline uint32_t tactical_shortcuts(const TacticalOptions *options, int32_t place, int32_t target) {
     const bool up = place >= TACTICAL_ROW && tactical_has(&options->moves, place - TACTICAL_ROW);
     const bool right = tactical_has(&options->moves, place + 1);
@@ -128,28 +127,28 @@ static inline void tactical_find_options(Tactical *env) {
     const TacticalBoard *seen = &tactical_map(env)->seen[unit->place];
     const TacticalBoard free = tactical_free(env);
     const int32_t target = tactical_target(env, env->actor);
-    env->options.moves = tactical_flooded(tactical_only(unit->place), &free, unit->mp);
+    env->options.moves = tactical_flooded(tactical_singleton(unit->place), &free, unit->mp);
     tactical_remove(&env->options.moves, unit->place);
     env->options.blasts = (TacticalBoard){{0}};
     if (unit->ap >= tactical_spells[TACTICAL_EXPLOSIVE].cost) {
         const int32_t range = tactical_spells[TACTICAL_EXPLOSIVE].range;
-        env->options.blasts = tactical_both(tactical_near[unit->place][range], seen);
+        env->options.blasts = tactical_intersection(tactical_near[unit->place][range], seen);
     }
     env->options.others = tactical_casts(unit, target, tactical_has(seen, target)) |
                           tactical_shortcuts(&env->options, unit->place, target);
 }
 
-/* Where the wind arrow of the other can hit `unit` in its next turn, after a walk, but without the swift
+/* Places at which the other's wind arrow can hit `unit` in its next turn, after a walk, but without the swift
  * rabbit. */
 static inline TacticalBoard tactical_danger(const Tactical *env, int32_t unit) {
     const TacticalMap *map = tactical_map(env);
-    const TacticalBoard start = tactical_only(tactical_target(env, unit));
+    const TacticalBoard start = tactical_singleton(tactical_target(env, unit));
     const TacticalBoard stands = tactical_flooded(start, &map->ground, env->units[1 - unit].mp);
     TacticalBoard danger = {{0}};
     for (int32_t word = 0; word < TACTICAL_WORDS; word++) {
         for (uint64_t bits = stands.words[word]; bits != 0; bits &= bits - 1) {
             const int32_t place = 64 * word + __builtin_ctzll(bits);
-            const TacticalBoard hit = tactical_both(tactical_lines[place], &map->seen[place]);
+            const TacticalBoard hit = tactical_intersection(tactical_lines[place], &map->seen[place]);
             for (int32_t i = 0; i < TACTICAL_WORDS; i++) danger.words[i] |= hit.words[i];
         }
     }
@@ -170,7 +169,7 @@ static inline bool tactical_is_legal(const TacticalOptions *options, int32_t act
 
 /* ---- Acting -------------------------------------------------------------------------------------- */
 
-static inline void tactical_note(Tactical *env, int32_t spell, int32_t from, int32_t to) {
+static inline void tactical_record_event(Tactical *env, int32_t spell, int32_t from, int32_t to) {
     if (env->num_events == TACTICAL_EVENTS) return;
     const bool turn = env->actor == 1;
     env->events[env->num_events++] = (TacticalEvent){
@@ -185,7 +184,7 @@ static inline void tactical_reward(Tactical *env, int32_t unit, float reward) {
     if (unit < env->players) env->game.rewards[unit] += reward;
 }
 
-static inline void tactical_hurt(Tactical *env, int32_t unit, int32_t damage) {
+static inline void tactical_damage(Tactical *env, int32_t unit, int32_t damage) {
     TacticalUnit *hurt = &env->units[unit];
     const int32_t lost = damage < hurt->hp ? damage : hurt->hp;
     const float worth = env->damage_reward * (float)lost / (float)env->hp;
@@ -196,38 +195,38 @@ static inline void tactical_hurt(Tactical *env, int32_t unit, int32_t damage) {
 
 static inline void tactical_walk(Tactical *env, int32_t to) {
     TacticalUnit *unit = &env->units[env->actor];
-    const TacticalBoard free = tactical_free(env), goal = tactical_only(to);
+    const TacticalBoard free = tactical_free(env), goal = tactical_singleton(to);
     int32_t steps = 0;
     tactical_nearest(unit->place, &goal, &free, &steps);
-    tactical_note(env, TACTICAL_SPELLS, unit->place, to);
+    tactical_record_event(env, TACTICAL_SPELLS, unit->place, to);
     unit->place = to;
     unit->mp -= steps;
 }
 
-/* Everybody in the blast is hurt, whoever shot, and walls give no cover. */
+/* Damage both units if they are in the blast; walls give no cover. */
 static inline void tactical_explode(Tactical *env, int32_t to) {
     const int32_t damage = tactical_spells[TACTICAL_EXPLOSIVE].damage, other = 1 - env->actor;
     const int32_t own = env->units[env->actor].place;
     if (tactical_distance(to, tactical_target(env, env->actor)) <= TACTICAL_BLAST) {
-        tactical_hurt(env, other, damage);
+        tactical_damage(env, other, damage);
     }
-    if (tactical_distance(to, own) <= TACTICAL_BLAST) tactical_hurt(env, env->actor, damage);
+    if (tactical_distance(to, own) <= TACTICAL_BLAST) tactical_damage(env, env->actor, damage);
 }
 
 static inline void tactical_cast(Tactical *env, int32_t spell, int32_t to) {
     TacticalUnit *unit = &env->units[env->actor], *other = &env->units[1 - env->actor];
     unit->ap -= tactical_spells[spell].cost;
-    tactical_note(env, spell, unit->place, to);
+    tactical_record_event(env, spell, unit->place, to);
     if (spell == TACTICAL_EXPLOSIVE) {
         tactical_explode(env, to);
     } else if (spell == TACTICAL_ROOTING) {
-        unit->rooting = tactical_spells[spell].rest;
+        unit->rooting = tactical_spells[spell].cooldown;
         other->mp = other->mp > TACTICAL_ROOTED ? other->mp - TACTICAL_ROOTED : 0;
     } else if (spell == TACTICAL_SWIFT) {
-        unit->swift = tactical_spells[spell].rest;
+        unit->swift = tactical_spells[spell].cooldown;
         unit->mp += TACTICAL_HASTE;
     } else {
-        tactical_hurt(env, 1 - env->actor, tactical_spells[spell].damage);
+        tactical_damage(env, 1 - env->actor, tactical_spells[spell].damage);
     }
 }
 
@@ -235,7 +234,7 @@ static inline bool tactical_is_over(const Tactical *env) {
     return env->units[0].hp == 0 || env->units[1].hp == 0 || env->turn > env->max_turns;
 }
 
-/* The unit gets its points back, for its next turn or for what happens until then. */
+/* End the turn: the unit's points are restored. */
 static inline void tactical_end_turn(Tactical *env) {
     TacticalUnit *unit = &env->units[env->actor];
     unit->ap = env->ap;
@@ -248,7 +247,7 @@ static inline void tactical_end_turn(Tactical *env) {
 }
 
 /* The walk or explosive arrow that a legal action stands for, or the action itself. */
-static inline int32_t tactical_meaning(const Tactical *env, int32_t action) {
+static inline int32_t tactical_resolve_action(const Tactical *env, int32_t action) {
     static const int32_t ways[] = {-TACTICAL_ROW, 1, TACTICAL_ROW, -1};
     if (action < TACTICAL_STEP) return action;
     if (action == TACTICAL_AIM) {
@@ -257,13 +256,13 @@ static inline int32_t tactical_meaning(const Tactical *env, int32_t action) {
     return TACTICAL_MOVE + tactical_cell(env->units[env->actor].place + ways[action - TACTICAL_STEP]);
 }
 
-/* One action of the unit whose turn it is. What is not legal does nothing, but a turn has only so many. */
+/* Play one action of the unit whose turn it is. An illegal one does nothing but count. */
 static inline void tactical_act(Tactical *env, int32_t action) {
     const int32_t target = tactical_target(env, env->actor);
     const bool legal = tactical_is_legal(&env->options, action);
     const bool ends = action == TACTICAL_END || ++env->turn_taken >= env->turn_actions;
     if (!legal && !ends) return;
-    if (legal) action = tactical_meaning(env, action);
+    if (legal) action = tactical_resolve_action(env, action);
     if (legal && action >= TACTICAL_FLY) {
         tactical_cast(env, TACTICAL_FLYING + action - TACTICAL_FLY, target);
     } else if (legal && action >= TACTICAL_EXPLODE) {

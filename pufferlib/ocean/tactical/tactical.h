@@ -20,7 +20,7 @@
  *              0     the mask of legal actions, one for each of the 298
  *              298   144 cells each, row by row: itself, the other, ground, walls, what the other sees, where
  *                    its wind arrow can hit in its next turn after a walk (without the swift rabbit)
- *              1162  of itself: hp, AP, MP, rest of rooting arrow and of swift rabbit, as shares of their
+ *              1162  of itself: hp, AP, MP, cooldowns of rooting arrow and swift rabbit, as shares of their
  *                    limits; the same of the other; whether it is to act
  * Actions      Discrete(298): 0 end the turn; 1 + cell walk there, the shortest way; 145 + cell explosive
  *              arrow to there; 289 flying, 290 rooting, 291 wind arrow to the other; 292 swift rabbit. 293
@@ -45,7 +45,7 @@
 
 #include "opponent.h"
 
-/* Where things lie in an observation; of the units the own one comes first. */
+/* Offsets in an observation; the own unit comes first. */
 enum {
     TACTICAL_SEES_MASK = 0,
     TACTICAL_SEES_ITSELF = TACTICAL_SEES_MASK + TACTICAL_ACTIONS,
@@ -134,7 +134,7 @@ static inline void tactical_show_mask(const Tactical *env, uint8_t *mask, bool a
 }
 
 static inline void tactical_show_unit(const Tactical *env, uint8_t *shares, const TacticalUnit *unit) {
-    enum { LONGEST_REST = 4, SHARE = 255 / LONGEST_REST };
+    enum { LONGEST_COOLDOWN = 4, SHARE = 255 / LONGEST_COOLDOWN };
     shares[0] = (uint8_t)((float)unit->hp * env->hp_scale + 0.5f);
     shares[1] = (uint8_t)((float)unit->ap * env->ap_scale + 0.5f);
     shares[2] = (uint8_t)((float)unit->mp * env->mp_scale + 0.5f);
@@ -149,7 +149,7 @@ static inline void tactical_show_place(uint8_t *cells, int32_t *shown, int32_t p
     *shown = place;
 }
 
-/* What depends on where the other is and how far it can walk. */
+/* Write the planes that depend on the other's place and movement points. */
 static inline void tactical_show_other(Tactical *env, uint8_t *row, int32_t agent) {
     const int32_t target = tactical_target(env, agent), mp = env->units[1 - agent].mp;
     if (env->shown[agent].other == target && env->shown[agent].mp == mp) return;
@@ -187,13 +187,13 @@ static inline void tactical_observe_map(Tactical *env) {
 
 /* ---- The game ------------------------------------------------------------------------------------- */
 
-static inline void tactical_draw_lots(Tactical *env) {
+static inline void tactical_place_units(Tactical *env) {
     PufferRng *rng = &env->game.rng;
     const int32_t number = puffer_random_below(rng, TACTICAL_MAPS_OF_A_KIND);
     const int32_t kind = env->map > 0 ? env->map - 1 : puffer_random_below(rng, TACTICAL_KINDS);
     env->board = number * TACTICAL_KINDS + kind;
     env->actor = puffer_random_below(rng, 2);
-    const TacticalBoard home = tactical_home(tactical_map(env));
+    const TacticalBoard home = tactical_start_rows(tactical_map(env));
     const int32_t place = tactical_nth(&home, puffer_random_below(rng, tactical_count(&home)));
     for (int32_t unit = 0; unit < 2; unit++) {
         env->units[unit] = (TacticalUnit){.place = place, .hp = env->hp, .ap = env->ap, .mp = env->mp};
@@ -206,7 +206,7 @@ static inline void tactical_reset(Tactical *env) {
     env->mp_scale = 255.0f / (float)(env->mp + TACTICAL_HASTE);
     env->turn = 1;
     env->turn_taken = env->num_events = 0;
-    tactical_draw_lots(env);
+    tactical_place_units(env);
     tactical_find_options(env);
     tactical_observe_map(env);
     tactical_observe(env);

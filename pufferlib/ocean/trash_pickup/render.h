@@ -55,7 +55,8 @@ static inline void trash_pickup_draw_agent(PufferCanvas *canvas, int32_t x, int3
     trash_pickup_draw_piece(canvas, x + px / 5, y - px / 8, px - 2 * (px / 5));
 }
 
-/* How many pieces are where, each number beside a picture of the place, and the time that has passed. */
+/* Numbers of pieces on the floor, with agents and in bins, each beside a picture, and the time that has
+ * passed. */
 static inline void trash_pickup_draw_top(const TrashPickup *env, PufferCanvas *canvas) {
     const int32_t width = canvas->width - 2 * TRASH_MARGIN_PX, third = width / 3, x = TRASH_MARGIN_PX;
     const int32_t floor = env->num_trash - env->carried - env->deposited;
@@ -91,7 +92,7 @@ typedef struct {
     int32_t x, y;
 } TrashCorner;
 
-/* Of the cell where an agent is. */
+/* Corner of an agent's cell in the picture. */
 static inline TrashCorner trash_pickup_corner(const TrashPickup *env, int32_t agent, int32_t left,
                                               int32_t px) {
     const int32_t cell = env->agents[agent].cell, sight = env->agent_sight_range;

@@ -24,7 +24,7 @@
 
 #include "puffer_env.h"
 
-/* What is in a cell; all but the last have a channel of their own. */
+/* Contents of a cell; all but the last have a channel of their own. */
 enum { TRASH_EMPTY, TRASH_PIECE, TRASH_BIN, TRASH_AGENT, TRASH_OUTSIDE };
 enum { TRASH_CARRYING = 4, TRASH_CHANNELS };
 enum { TRASH_UP, TRASH_DOWN, TRASH_LEFT, TRASH_RIGHT, TRASH_NUM_ACTIONS };
@@ -134,7 +134,7 @@ static inline const char *trash_pickup_spec(const TrashPickup *env, PufferSpec *
 /* ---- Cells ------------------------------------------------------------------------------------------------
  */
 
-static inline void trash_pickup_put(TrashPickup *env, int32_t cell, uint8_t kind) {
+static inline void trash_pickup_set_cell(TrashPickup *env, int32_t cell, uint8_t kind) {
     env->channels[env->kinds[cell] * env->cells + cell] = false;
     env->channels[kind * env->cells + cell] = true;
     env->kinds[cell] = kind;
@@ -148,11 +148,11 @@ static inline int32_t trash_pickup_scatter(TrashPickup *env, uint8_t kind) {
         const int32_t column = env->agent_sight_range + puffer_random_below(&env->game.rng, env->grid_size);
         cell = row * env->stride + column;
     } while (env->kinds[cell] != TRASH_EMPTY);
-    trash_pickup_put(env, cell, kind);
+    trash_pickup_set_cell(env, cell, kind);
     return cell;
 }
 
-static inline void trash_pickup_carry(TrashPickup *env, TrashAgent *agent, bool carries) {
+static inline void trash_pickup_set_carrying(TrashPickup *env, TrashAgent *agent, bool carries) {
     env->channels[TRASH_CARRYING * env->cells + agent->cell] = carries;
     env->carried += carries - agent->carries;
     agent->carries = carries;
@@ -161,8 +161,8 @@ static inline void trash_pickup_carry(TrashPickup *env, TrashAgent *agent, bool 
 /* ---- Observing --------------------------------------------------------------------------------------------
  */
 
-/* What an agent sees, and up to TRASH_BLOCK - 1 bytes more behind it. */
-static inline void trash_pickup_look(const TrashPickup *env, const TrashAgent *agent, int8_t *seen) {
+/* Copy the view of an agent, and up to TRASH_BLOCK - 1 bytes more behind it. */
+static inline void trash_pickup_copy_view(const TrashPickup *env, const TrashAgent *agent, int8_t *seen) {
     const int32_t side = trash_pickup_side(env);
     const int8_t *corner = env->channels + agent->cell - env->agent_sight_range * (env->stride + 1);
     for (int32_t channel = 0; channel < TRASH_CHANNELS; channel++, corner += env->cells) {
@@ -173,13 +173,13 @@ static inline void trash_pickup_look(const TrashPickup *env, const TrashAgent *a
     }
 }
 
-/* What is written behind an observation is overwritten by the next one; nothing is behind the last. */
+/* Write all observations. Each overwrites the bytes behind the one before; the last has none behind it. */
 static inline void trash_pickup_observe(TrashPickup *env) {
     const size_t size = (size_t)(TRASH_CHANNELS * trash_pickup_side(env) * trash_pickup_side(env));
     const int32_t last = env->num_agents - 1;
     int8_t *seen = env->game.observations;
-    for (int32_t i = 0; i < last; i++, seen += size) trash_pickup_look(env, &env->agents[i], seen);
-    trash_pickup_look(env, &env->agents[last], env->scratch);
+    for (int32_t i = 0; i < last; i++, seen += size) trash_pickup_copy_view(env, &env->agents[i], seen);
+    trash_pickup_copy_view(env, &env->agents[last], env->scratch);
     memcpy(seen, env->scratch, size);
 }
 
@@ -216,18 +216,18 @@ static inline void trash_pickup_reset(TrashPickup *env) {
 
 static inline void trash_pickup_move(TrashPickup *env, TrashAgent *agent, int32_t cell) {
     const bool carries = agent->carries;
-    trash_pickup_carry(env, agent, false);
-    trash_pickup_put(env, agent->cell, TRASH_EMPTY);
+    trash_pickup_set_carrying(env, agent, false);
+    trash_pickup_set_cell(env, agent->cell, TRASH_EMPTY);
     agent->cell = cell;
-    trash_pickup_put(env, cell, TRASH_AGENT);
-    trash_pickup_carry(env, agent, carries);
+    trash_pickup_set_cell(env, cell, TRASH_AGENT);
+    trash_pickup_set_carrying(env, agent, carries);
 }
 
 /* An agent without trash walks against a bin. */
 static inline void trash_pickup_push(TrashPickup *env, TrashAgent *agent, int32_t move) {
     const int32_t bin = agent->cell + move;
     if (env->kinds[bin + move] != TRASH_EMPTY) return;
-    trash_pickup_put(env, bin + move, TRASH_BIN);
+    trash_pickup_set_cell(env, bin + move, TRASH_BIN);
     trash_pickup_move(env, agent, bin);
 }
 
@@ -239,10 +239,10 @@ static inline float trash_pickup_act(TrashPickup *env, TrashAgent *agent, int32_
         trash_pickup_move(env, agent, cell);
     } else if (found == TRASH_PIECE && !agent->carries) {
         trash_pickup_move(env, agent, cell);
-        trash_pickup_carry(env, agent, true);
+        trash_pickup_set_carrying(env, agent, true);
         return env->reward_pickup;
     } else if (found == TRASH_BIN && agent->carries) {
-        trash_pickup_carry(env, agent, false);
+        trash_pickup_set_carrying(env, agent, false);
         env->deposited++;
         return env->reward_deposit;
     } else if (found == TRASH_BIN) {

@@ -41,7 +41,7 @@ enum {
     TRIPLETRIAD_WEST
 }; /* opposites differ in bit 0 */
 
-/* Where the parts of an observation begin. */
+/* Offsets of the parts of an observation. */
 enum {
     TRIPLETRIAD_LEGAL = 0,
     TRIPLETRIAD_BOARD = TRIPLETRIAD_LEGAL + TRIPLETRIAD_ACTIONS,
@@ -121,7 +121,7 @@ static inline const char *tripletriad_spec(const TripleTriad *env, PufferSpec *s
     return NULL;
 }
 
-/* ---- What is observed -------------------------------------------------------------------------- */
+/* ---- Observation ------------------------------------------------------------------------------- */
 
 static inline void tripletriad_show_card(const TripleTriad *env, int32_t at, TripleTriadCard card) {
     float *observation = (float *)env->game.observations + at;
@@ -201,7 +201,7 @@ static inline void tripletriad_reset(TripleTriad *env) {
     tripletriad_show_numbers(env);
 }
 
-static inline void tripletriad_take(TripleTriad *env, int32_t player, int32_t cell) {
+static inline void tripletriad_capture(TripleTriad *env, int32_t player, int32_t cell) {
     env->owners[cell] = (uint8_t)player;
     env->points[player]++;
     env->points[!player]--;
@@ -211,7 +211,7 @@ static inline void tripletriad_take(TripleTriad *env, int32_t player, int32_t ce
     tripletriad_show_card(env, tripletriad_place_of(player, cell), env->board[cell]);
 }
 
-static inline void tripletriad_lay(TripleTriad *env, int32_t player, int32_t index, int32_t cell) {
+static inline void tripletriad_place_card(TripleTriad *env, int32_t player, int32_t index, int32_t cell) {
     const TripleTriadCard card = env->hands[player][index];
     env->board[cell] = card;
     env->owners[cell] = (uint8_t)player;
@@ -224,12 +224,12 @@ static inline void tripletriad_lay(TripleTriad *env, int32_t player, int32_t ind
         const int32_t neighbour = tripletriad_neighbours[cell][side];
         if (neighbour < 0 || env->owners[neighbour] != !player) continue;
         if (card.values[side] > env->board[neighbour].values[side ^ 1])
-            tripletriad_take(env, player, neighbour);
+            tripletriad_capture(env, player, neighbour);
     }
 }
 
-/* How many cards those of the own hand would take on an empty cell. */
-static inline void tripletriad_weigh_cell(TripleTriad *env, int32_t cell) {
+/* Count the cards that each card of the own hand would capture on an empty cell. */
+static inline void tripletriad_count_captures_at(TripleTriad *env, int32_t cell) {
     uint8_t touching[TRIPLETRIAD_SIDES];
     for (int32_t side = 0; side < TRIPLETRIAD_SIDES; side++) {
         const int32_t neighbour = tripletriad_neighbours[cell][side];
@@ -246,11 +246,11 @@ static inline void tripletriad_weigh_cell(TripleTriad *env, int32_t cell) {
     }
 }
 
-static inline void tripletriad_weigh(TripleTriad *env) {
+static inline void tripletriad_count_captures(TripleTriad *env) {
     float *observation = (float *)env->game.observations + TRIPLETRIAD_MOST;
     memset(env->gains, 0, sizeof env->gains);
     for (int32_t cell = 0; cell < TRIPLETRIAD_CELLS; cell++) {
-        if (env->empty >> cell & 1) tripletriad_weigh_cell(env, cell);
+        if (env->empty >> cell & 1) tripletriad_count_captures_at(env, cell);
     }
     for (int32_t card = 0; card < TRIPLETRIAD_HAND; card++) {
         uint8_t most = 0;
@@ -269,10 +269,10 @@ static inline int32_t tripletriad_pick(PufferRng *rng, uint32_t bits) {
     return __builtin_ctz(bits);
 }
 
-static inline void tripletriad_answer(TripleTriad *env) {
+static inline void tripletriad_play_rival(TripleTriad *env) {
     const int32_t card = tripletriad_pick(&env->game.rng, env->in_hand[TRIPLETRIAD_RIVAL]);
     const int32_t cell = tripletriad_pick(&env->game.rng, env->empty);
-    tripletriad_lay(env, TRIPLETRIAD_RIVAL, card, cell);
+    tripletriad_place_card(env, TRIPLETRIAD_RIVAL, card, cell);
 }
 
 static inline void tripletriad_act(TripleTriad *env, int32_t action) {
@@ -287,11 +287,11 @@ static inline void tripletriad_act(TripleTriad *env, int32_t action) {
         env->game.rewards[0] -= env->select_cost;
         tripletriad_show_card(env, TRIPLETRIAD_SELECTED, env->hands[TRIPLETRIAD_OWN][action]);
     } else {
-        tripletriad_lay(env, TRIPLETRIAD_OWN, env->selected, action - TRIPLETRIAD_HAND);
+        tripletriad_place_card(env, TRIPLETRIAD_OWN, env->selected, action - TRIPLETRIAD_HAND);
         env->selected = -1;
         tripletriad_hide_card(env, TRIPLETRIAD_SELECTED);
-        if (env->empty != 0) tripletriad_answer(env);
-        tripletriad_weigh(env);
+        if (env->empty != 0) tripletriad_play_rival(env);
+        tripletriad_count_captures(env);
     }
     tripletriad_show_gains(env);
     tripletriad_show_legal(env);
