@@ -106,9 +106,9 @@ def make(kind: str, turns: int = 0) -> gymnasium.Env[Any, Any]:
         return Still(turns=turns) if turns else Empty()
     if kind == "cartpole":
         return gymnasium.make("CartPole-v1")
-    from pufferlib.bindings.atari.env import make_game
+    from pufferlib.bindings.atari.env import make_env
 
-    return make_game("breakout")
+    return make_env("breakout")
 
 
 def turns_for(seconds: float) -> int:

@@ -68,9 +68,9 @@ def opened(num_envs: int, workers: int = 0, batch: int | None = None) -> Any:
 
 def bare() -> Any:
     """The package's own class, with the settings and maps that the binding gives it."""
-    from pufferlib.bindings.nmmo.env import make_game
+    from pufferlib.bindings.nmmo.env import make_env
 
-    world = make_game("default").env
+    world = make_env("default").env
 
     class Own(type(world)):  # type: ignore[misc]
         _validate_actions = type(world).__mro__[1]._validate_actions

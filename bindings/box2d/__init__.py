@@ -23,7 +23,7 @@ Options: those of Gymnasium's class (``gravity``, ``enable_wind``, ``wind_power`
 * ``channels_first``: show CarRacing's pictures as ``(3, 96, 96)``, as NatureCNN takes them.
 * ``render_mode``: None or "rgb_array".
 
-What is mended:
+Differences from the package:
 
 * Each episode gets a new Box2D world: in a used one, BipedalWalker depends on what was played before.
 * The numbers that LunarLander and BipedalWalker show leave the bounds that Gymnasium states, so here

@@ -15,10 +15,10 @@
 Options: ``size`` and ``stack`` of pictures, ``render_mode`` (None or "rgb_array"), and those of the game
 itself, such as ``n_pistons``.
 
-Mended: without a ``render_mode`` cooperative_pong draws nothing, so that its agents would see one picture
-forever. Closing a game shuts down pygame for all others of the process; here it does not. The old
-import paths, which warn, are avoided. Zombies came when a clock said so that ran on from game to game; now each
-game sets it anew, so that a seed decides everything.
+Differences from the package: without a ``render_mode`` cooperative_pong draws nothing, so that its agents
+would see one picture forever. Closing a game shuts down pygame for all others of the process; here it does
+not. The old import paths, which warn, are avoided. Zombies came when a clock said so that ran on from game to
+game; now each game sets it anew, so that a seed decides everything.
 
 Source: Terry et al., "PettingZoo" (2021), https://doi.org/10.48550/arXiv.2009.14471.
 """

@@ -18,7 +18,7 @@ from pufferlib.spaces import Space
 from .._shared.options import check_counts, check_render_mode
 
 __all__ = [
-    "Quiet",
+    "RenderOnRequest",
     "SmallPictures",
     "cooperative_pong",
     "knights_archers_zombies",
@@ -52,12 +52,12 @@ def make_env(
     check_counts(where, stack=stack, size=1 if size is None else size)
     check_render_mode(where, render_mode)
     # Always in this mode: in others cooperative_pong does not draw what its agents see.
-    env: Any = Quiet(aec_to_parallel(_GAMES[name](render_mode="rgb_array", **options)), render_mode)
+    env: Any = RenderOnRequest(aec_to_parallel(_GAMES[name](render_mode="rgb_array", **options)), render_mode)
     is_picture = len(env.observation_space(env.possible_agents[0]).shape) == 3
     return SmallPictures(env, size, stack) if is_picture and size is not None else env
 
 
-class Quiet(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
+class RenderOnRequest(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
     """Renders only if that was asked for, and leaves pygame alone when it is closed.
 
     Args:

@@ -7,7 +7,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from .._shared.gymnasium import control_task, environment, quiet_pygame
 
-__all__ = ["Drawn", "make_env"]
+__all__ = ["HeadlessRender", "make_env"]
 
 Env = gymnasium.Env[Any, Any]
 
@@ -20,10 +20,10 @@ def make_env(name: str, *, render_mode: str | None = None, **options: Any) -> En
         APIUsageError: A value is of the wrong type or out of its range.
     """
     env = control_task(f"classic/{name}", name, render_mode=render_mode, **options)
-    return env if render_mode is None else Drawn(env)
+    return env if render_mode is None else HeadlessRender(env)
 
 
-class Drawn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class HeadlessRender(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Draws without looking for a screen, and leaves pygame to others who use it.
 
     Gymnasium starts all of pygame for a first picture, which looks for a screen and complains where

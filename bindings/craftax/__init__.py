@@ -20,9 +20,9 @@ Options:
 * ``timeout_s``: longest that the construction, a reset or a step may take, compilation included; 600.
 * ``render_mode``: None, or "rgb_array", which shows the first game.
 
-Mended: only games that ended are reset, where Craftax makes a new world for every game in every step;
-time limits are truncations, not terminals; each game has its own stream of random numbers, so that its
-course depends on neither the others nor their number.
+Differences from the package: only games that ended are reset, where Craftax makes a new world for every game
+in every step; time limits are truncations, not terminals; each game has its own stream of random numbers, so
+that its course depends on neither the others nor their number.
 
 Source: Matthews et al. 2024, https://arxiv.org/abs/2402.16801
 """

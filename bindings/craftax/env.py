@@ -8,7 +8,7 @@ import numpy as np
 from craftax.craftax_env import make_craftax_env_from_name
 from gymnasium.spaces import Box, Discrete
 
-from .._shared.jax.batch import Game, JaxBatch
+from .._shared.jax.batch import JaxBatch, JaxFunctions
 
 __all__ = ["make"]
 
@@ -40,7 +40,9 @@ def make(name: str, num_envs: int, seed: int, render_mode: str | None, max_times
     space = Box(0, 255, shape, np.uint8) if pixels else Box(-np.inf, np.inf, shape, np.float32)
     actions = Discrete(env.action_space(params).n)
     package = "craftax.craftax_classic" if "Classic" in name else "craftax.craftax"
-    return JaxBatch(Game(space, actions, reset, step, truncated, _painter(package)), num_envs, seed, render_mode)
+    return JaxBatch(
+        JaxFunctions(space, actions, reset, step, truncated, _painter(package)), num_envs, seed, render_mode
+    )
 
 
 def _painter(package: str) -> Any:

@@ -12,7 +12,7 @@ their own. Needs crafter (MIT) and numba, which ``puffer install crafter`` bring
 * Options: ``size``, ``view``, ``area``, ``length``, ``channels_first``, ``render_size`` and ``render_mode``; see
   ``make_env``.
 
-What is mended:
+Differences from the package:
 
 * Seeds: ``reset(seed=s)`` starts the world of ``crafter.Env(seed=s)``, and decides the whole game. The
   package removes creatures in an order that depends on addresses in memory.

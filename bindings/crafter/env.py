@@ -16,7 +16,7 @@ from .._shared.gym_alias import gym_is_gymnasium
 from .._shared.gymnasium import ChannelsFirst
 from .._shared.options import check_counts, check_render_mode, check_switches
 
-__all__ = ["CrafterGame", "make_env"]
+__all__ = ["CrafterEnv", "make_env"]
 
 Pixels = npt.NDArray[np.uint8]
 Info = dict[str, Any]
@@ -85,29 +85,29 @@ def make_env(
     check_counts(where, length=length)
     check_switches(where, channels_first=channels_first)
     check_render_mode(where, render_mode)
-    game = crafter.Env((area, area), (view, view), (size, size), name == "CrafterReward-v1", length, seed=0)
-    env = CrafterGame(game, render_size, render_mode)
+    simulation = crafter.Env((area, area), (view, view), (size, size), name == "CrafterReward-v1", length, seed=0)
+    env = CrafterEnv(simulation, render_size, render_mode)
     return ChannelsFirst(env) if channels_first else env
 
 
-class CrafterGame(gymnasium.Env[Pixels, np.int64]):
+class CrafterEnv(gymnasium.Env[Pixels, np.int64]):
     """Crafter with the seeding and the rendering of a Gymnasium environment.
 
     Args:
-        game: The package's own environment, of which this one takes possession.
+        env: The package's own environment, of which this one takes possession.
         render_size: Height and width of what ``render`` draws, in pixels.
         render_mode: None or "rgb_array".
     """
 
-    def __init__(self, game: Any, render_size: int, render_mode: str | None) -> None:
+    def __init__(self, env: Any, render_size: int, render_mode: str | None) -> None:
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
         self.render_mode = render_mode
-        self._game = game
+        self._env = env
         self._render_size = (render_size, render_size)
         self._is_seeded = False
-        game._world.__class__ = _OrderedWorld
-        game._sem_view = lambda: None  # a map for the info of every step, which nobody would see
-        self.observation_space = Box(0, 255, game.observation_space.shape, np.uint8)
+        env._world.__class__ = _OrderedWorld
+        env._sem_view = lambda: None  # a map for the info of every step, which nobody would see
+        self.observation_space = Box(0, 255, env.observation_space.shape, np.uint8)
         self.action_space = Discrete(len(constants.actions))
 
     def get_action_meanings(self) -> list[str]:
@@ -118,14 +118,14 @@ class CrafterGame(gymnasium.Env[Pixels, np.int64]):
         """Start a game: with a seed, the first one that ``crafter.Env(seed=seed)`` plays."""
         super().reset(seed=seed)
         if seed is not None or not self._is_seeded:
-            self._game._seed = int(self.np_random.integers(2**31 - 1)) if seed is None else seed
-            self._game._episode = 0
+            self._env._seed = int(self.np_random.integers(2**31 - 1)) if seed is None else seed
+            self._env._episode = 0
             self._is_seeded = True
-        return _in_order(self._game.reset()), {}
+        return _in_order(self._env.reset()), {}
 
     def step(self, action: np.int64) -> tuple[Pixels, float, bool, bool, Info]:
         """Act once. The info is empty but for the last step of a game."""
-        observation, reward, done, info = self._game.step(action)
+        observation, reward, done, info = self._env.step(action)
         observation = _in_order(observation)
         if not done:
             return observation, reward, False, False, {}
@@ -139,9 +139,9 @@ class CrafterGame(gymnasium.Env[Pixels, np.int64]):
         """A larger picture of the observation; None without a ``render_mode``."""
         if self.render_mode is None:
             return None
-        chance = self._game._world.random
+        chance = self._env._world.random
         state = chance.get_state()  # the noise of the night is drawn from what drives the game
-        picture: Pixels = self._game.render(self._render_size)
+        picture: Pixels = self._env.render(self._render_size)
         chance.set_state(state)
         return picture
 

@@ -18,7 +18,7 @@ from .._shared.dm_env import FromDmEnv
 from .._shared.opengl import cannot_draw
 from .._shared.options import check_counts, check_render_mode, check_switches
 
-__all__ = ["Pixels", "Task", "make_env"]
+__all__ = ["ControlTask", "PixelObservation", "make_env"]
 
 Picture = npt.NDArray[np.uint8]
 
@@ -70,16 +70,16 @@ def make_env(
             f"{where}: needs EGL or OSMesa to draw, and neither is here; "
             "run: sudo apt-get install libegl1, or use the image tank, which has it"
         )
-    env = Task(suite.load(domain, task, task_kwargs={"random": 0}), render_mode)
+    env = ControlTask(suite.load(domain, task, task_kwargs={"random": 0}), render_mode)
     if pixels or render_mode:
         try:
             env.picture(1, 1)
         except Exception as error:
             raise cannot_draw(where, _BACKEND, error) from error
-    return Pixels(env, size) if pixels else env
+    return PixelObservation(env, size) if pixels else env
 
 
-class Task(FromDmEnv):
+class ControlTask(FromDmEnv):
     """A task that can draw itself, seen as one row of numbers."""
 
     def __init__(self, env: Any, render_mode: str | None) -> None:
@@ -98,10 +98,10 @@ class Task(FromDmEnv):
         return picture
 
 
-class Pixels(gymnasium.ObservationWrapper[Picture, Any, Any], RecordConstructorArgs):
+class PixelObservation(gymnasium.ObservationWrapper[Picture, Any, Any], RecordConstructorArgs):
     """Shows the picture instead of the numbers, channels first."""
 
-    def __init__(self, env: Task, size: int) -> None:
+    def __init__(self, env: ControlTask, size: int) -> None:
         RecordConstructorArgs.__init__(self, size=size)
         super().__init__(env)
         self._task = env

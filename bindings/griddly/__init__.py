@@ -14,7 +14,7 @@ action begins with the column and row of who is to act.
 
 The options and their defaults are those of ``make_env``.
 
-What was mended, and why:
+Differences from the package, and why:
 
 * The old interface of gym, which is not needed; spaces, which exist only after a reset, are there from the start.
 * Seeds: every ``reset`` seeds the engine from the stream that ``reset(seed)`` starts. Worlds in which nothing happens

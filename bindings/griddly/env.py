@@ -63,11 +63,13 @@ def make_env(
     check_render_mode(where, render_mode)
     if observer != "vector":
         check_vulkan(where, f"observer={observer!r}")
-    world = World(where, gymnasium.registry[name].kwargs["yaml_file"], level, max_steps, observer, render_mode)
-    return Solo(world) if world.num_players == 1 else Team(world)
+    simulation = GriddlySimulation(
+        where, gymnasium.registry[name].kwargs["yaml_file"], level, max_steps, observer, render_mode
+    )
+    return GriddlyEnv(simulation) if simulation.num_players == 1 else GriddlyParallelEnv(simulation)
 
 
-class World:
+class GriddlySimulation:
     """Simulation that the classes for one player and for several share.
 
     Args:
@@ -123,62 +125,62 @@ class World:
         self.griddly = None
 
 
-class Solo(gymnasium.Env[npt.NDArray[Any], Any]):
+class GriddlyEnv(gymnasium.Env[npt.NDArray[Any], Any]):
     """A world of one player."""
 
     metadata = METADATA
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.render_mode = world.render_mode
-        self.observation_space = world.observation_space
-        self.action_space = world.action_space
+    def __init__(self, simulation: GriddlySimulation) -> None:
+        self._simulation = simulation
+        self.render_mode = simulation.render_mode
+        self.observation_space = simulation.observation_space
+        self.action_space = simulation.action_space
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[npt.NDArray[np.uint8], Info]:
         """Start the level. The observation is overwritten by the next step."""
         super().reset(seed=seed)
-        return self._world.reset(self.np_random), {}
+        return self._simulation.reset(self.np_random), {}
 
     def step(self, action: Any) -> tuple[npt.NDArray[np.uint8], float, bool, bool, Info]:
         """Act once. The observation is overwritten by the next step."""
-        observation, reward, terminated, truncated = self._world.step(action)
+        observation, reward, terminated, truncated = self._simulation.step(action)
         return observation, float(reward), terminated, truncated, {}
 
     def render(self) -> Picture | None:
         """The level: uint8 ``(10 * rows, 10 * columns, 3)``; None without a ``render_mode``."""
-        return self._world.picture()
+        return self._simulation.picture()
 
     def close(self) -> None:
         """Free the engine."""
-        self._world.close()
+        self._simulation.close()
 
 
-class Team(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
+class GriddlyParallelEnv(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
     """A world of several players, who play until it ends for all."""
 
     metadata: ClassVar[dict[str, Any]] = {**METADATA, "name": "griddly"}
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.render_mode = world.render_mode
-        self.possible_agents = [f"player_{index}" for index in range(world.num_players)]
+    def __init__(self, simulation: GriddlySimulation) -> None:
+        self._simulation = simulation
+        self.render_mode = simulation.render_mode
+        self.possible_agents = [f"player_{index}" for index in range(simulation.num_players)]
         self.agents: list[str] = []
         self._stream = np.random.default_rng()
 
     def observation_space(self, agent: str) -> Box:
         """Observation space of each player."""
-        return self._world.observation_space
+        return self._simulation.observation_space
 
     def action_space(self, agent: str) -> Space:
         """Action space of each player."""
-        return self._world.action_space
+        return self._simulation.action_space
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[dict[str, Any], dict[str, Info]]:
         """Start the level. Observations are overwritten by the next step."""
         if seed is not None:
             self._stream = np.random.default_rng(seed)
         self.agents = list(self.possible_agents)
-        observations = self._world.reset(self._stream)
+        observations = self._simulation.reset(self._stream)
         return self._by_agent(observations), {agent: {} for agent in self.agents}
 
     def step(
@@ -186,7 +188,7 @@ class Team(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Info]]:
         """Act once. Observations are overwritten by the next step."""
         everyone = self.possible_agents
-        observations, rewards, terminated, truncated = self._world.step([actions[agent] for agent in everyone])
+        observations, rewards, terminated, truncated = self._simulation.step([actions[agent] for agent in everyone])
         if terminated or truncated:
             self.agents = []
         return (
@@ -199,11 +201,11 @@ class Team(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
 
     def render(self) -> Picture | None:
         """The level: uint8 ``(10 * rows, 10 * columns, 3)``; None without a ``render_mode``."""
-        return self._world.picture()
+        return self._simulation.picture()
 
     def close(self) -> None:
         """Free the engine."""
-        self._world.close()
+        self._simulation.close()
 
     def _by_agent(self, observations: Any) -> dict[str, Any]:
         return dict(zip(self.possible_agents, observations, strict=True))

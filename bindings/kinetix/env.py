@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from .._shared.jax.batch import Game, JaxBatch  # first: importing kinetix compiles programs, which it says how to keep
+# First: importing kinetix compiles programs, and this module says where they are kept.
+from .._shared.jax.batch import JaxBatch, JaxFunctions
 
 # isort: split
 import jax.numpy as jnp
@@ -50,8 +51,10 @@ def make(
     shape = env.observation_space(params).shape
     space = Box(-np.inf, np.inf, shape, np.float32)
     draw = make_render_pixels(params, static.replace(downscale=1))
-    game = Game(space, _action_space(env, params, action), reset, step, truncated, lambda state: _upright(draw(state)))
-    return JaxBatch(game, num_envs, seed, render_mode)
+    functions = JaxFunctions(
+        space, _action_space(env, params, action), reset, step, truncated, lambda state: _upright(draw(state))
+    )
+    return JaxBatch(functions, num_envs, seed, render_mode)
 
 
 def _action_space(env: Any, params: Any, action: str) -> Space:

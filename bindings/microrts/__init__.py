@@ -75,4 +75,4 @@ def env_creator(name: str) -> Callable[..., Any]:
     Raises:
         UnknownNameError: No map has this name; the nearest ones are suggested.
     """
-    return creator(__name__, name, names(), "env:Games")
+    return creator(__name__, name, names(), "env:MicrortsGames")

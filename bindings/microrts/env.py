@@ -16,7 +16,7 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 from .._shared.options import check_counts, check_render_mode, check_switches
 from .java import FOLDER, OPPONENTS, common_chance, opponent, own_chance, shared_integers, start
 
-__all__ = ["Games"]
+__all__ = ["MicrortsGames"]
 
 REWARDS = ("WinLoss", "ResourceGather", "ProduceWorker", "ProduceBuilding", "Attack", "ProduceCombatUnit")
 WEIGHTS = (10.0, 1.0, 1.0, 0.2, 1.0, 4.0)  # of Huang et al. 2021
@@ -28,7 +28,7 @@ CELL_PX = 16
 Pixels = npt.NDArray[np.uint8]
 
 
-class Games(PufferEnv):
+class MicrortsGames(PufferEnv):
     """Games on one map; for the options see the page of the binding.
 
     Raises:

@@ -18,7 +18,7 @@ Options:
 * ``direction``, ``max_steps``, ``render_mode`` (None or "rgb_array").
 * Those of the world's class: ``agent_view_size``, ``see_through_walls``, ``highlight``, ``size`` ...
 
-What is mended: the space of the image states the bounds of its small numbers (in the package, those of
+Differences from the package: the space of the image states the bounds of its small numbers (in the package, those of
 a byte), the one of the mission can be emulated, and BabyAI prints nothing.
 
 Seeds decide everything. MiniGrid-WFC-* are left out: minigrid 3.2.0 comes without their patterns.

@@ -20,7 +20,7 @@ with quiet_pygame():
 
 vars(roomgrid_level).update(print=lambda *_: None)  # BabyAI tells on stdout of every world that it drew in vain
 
-__all__ = ["Seen", "make_env"]
+__all__ = ["SelectObservation", "make_env"]
 
 Env = gymnasium.Env[Any, Any]
 
@@ -70,8 +70,8 @@ def make_env(
     if view == "full":
         env = AllCells(env)
     elif is_picture:
-        env = (Picture if view == "rgb" else PartialPicture)(env, tile_size)
-    return Seen(env, direction, mission, is_picture)
+        env = (FullPicture if view == "rgb" else PartialPicture)(env, tile_size)
+    return SelectObservation(env, direction, mission, is_picture)
 
 
 class AllCells(FullyObsWrapper, RecordConstructorArgs):  # type: ignore[misc]  # minigrid has no types
@@ -82,7 +82,7 @@ class AllCells(FullyObsWrapper, RecordConstructorArgs):  # type: ignore[misc]  #
         FullyObsWrapper.__init__(self, env)
 
 
-class Picture(RGBImgObsWrapper, RecordConstructorArgs):  # type: ignore[misc]
+class FullPicture(RGBImgObsWrapper, RecordConstructorArgs):  # type: ignore[misc]
     """MiniGrid's picture of all cells, which a spec can make again."""
 
     def __init__(self, env: Env, tile_size: int) -> None:
@@ -98,7 +98,7 @@ class PartialPicture(RGBImgPartialObsWrapper, RecordConstructorArgs):  # type: i
         RGBImgPartialObsWrapper.__init__(self, env, tile_size)
 
 
-class Seen(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class SelectObservation(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Shows the image, and the direction and the mission if they are asked for.
 
     The space says what there can be: cells are three small numbers, not bytes of a picture, and the
@@ -130,14 +130,14 @@ class Seen(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
-        return self._seen(observation), info
+        return self._select(observation), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Act once."""
         outcome = self.env.step(action)
-        return self._seen(outcome[0]), *outcome[1:]
+        return self._select(outcome[0]), *outcome[1:]
 
-    def _seen(self, observation: dict[str, Any]) -> Any:
+    def _select(self, observation: dict[str, Any]) -> Any:
         """Select the observation from MiniGrid's dict, which is made anew for every step."""
         if self._is_image:
             return observation["image"]

@@ -14,7 +14,8 @@ version, too: ``minihack/Room-5x5``.
 * Terminal: the goal is reached, or the hero died. Truncation: ``max_episode_steps``, which each world has its own of.
 * Infos, when an episode ends: ``success``, and those of the binding nethack.
 
-The options and their defaults are those of ``make_env``. What is mended in nle is mended here, and besides:
+The options and their defaults are those of ``make_env``. The differences from nle that the binding nethack lists
+hold here too, and besides:
 
 * Worlds made with MiniGrid drew their levels without any seed; now from that of the game.
 * A choice of level seeds (``seeds``) was drawn from Python's own generator; now from that of the game.

@@ -1,4 +1,4 @@
-"""MiniHack's worlds, mended as the games of the binding nethack, and more."""
+"""MiniHack's worlds, patched as the games of the binding nethack, and more."""
 
 import warnings
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from gymnasium.spaces import Dict
 
 from pufferlib.errors import APIUsageError
 
-from .._shared.nle.env import Info, Mended, Observation, check_keys, mended
+from .._shared.nle.env import Info, Observation, PatchedNLE, check_keys, patched
 from .._shared.options import check_counts, check_numbers
 
 with warnings.catch_warnings():
@@ -70,7 +70,7 @@ def make_env(
     levels = _checked_seeds(where, seeds)
     spec = gymnasium.registry[name]
     task: Any = load_env_creator(str(spec.entry_point))
-    world: Any = mended(task, World)
+    world: Any = patched(task, PatchedMiniHack)
     options = {**spec.kwargs, **given, **rewards, "obs_crop_h": crop, "obs_crop_w": crop}
     with warnings.catch_warnings():
         # minihack names worlds of MiniGrid by ids that have newer versions, and leaves a file open.
@@ -82,7 +82,7 @@ def make_env(
     return env  # type: ignore[no-any-return]
 
 
-class World(Mended):
+class PatchedMiniHack(PatchedNLE):
     """Base of all MiniHack levels."""
 
     level_seeds: tuple[int, ...] = ()

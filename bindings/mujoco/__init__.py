@@ -17,7 +17,7 @@ Options: those of Gymnasium's class, such as ``frame_skip``, ``reset_noise_scale
 * ``render_mode``: None or "rgb_array". Pictures are drawn without a window, by EGL or else by OSMesa; the
   environment variable MUJOCO_GL ("egl", "osmesa", "glfw") chooses. One of their libraries must be there.
 
-What is mended:
+Differences from the package:
 
 * MuJoCo writes its warnings into a file MUJOCO_LOG.TXT in the working folder; here they go to the
   logger ``pufferlib.bindings.mujoco``, without those about attributes of the robots' files.

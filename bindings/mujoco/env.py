@@ -17,7 +17,7 @@ from pufferlib.errors import APIUsageError
 from .._shared.gymnasium import control_task, environment
 from .._shared.opengl import cannot_draw
 
-__all__ = ["Drawn", "make_env"]
+__all__ = ["OffscreenRender", "make_env"]
 
 Env = gymnasium.Env[Any, Any]
 
@@ -47,10 +47,10 @@ def make_env(name: str, *, render_mode: str | None = None, **options: Any) -> En
     """
     where = f"mujoco/{name}"
     env = control_task(where, name, render_mode=render_mode, **options)
-    return env if render_mode is None else Drawn(where, env)
+    return env if render_mode is None else OffscreenRender(where, env)
 
 
-class Drawn(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class OffscreenRender(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Draws pictures without a window, beside other environments that do.
 
     Raises:

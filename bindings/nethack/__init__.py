@@ -19,7 +19,7 @@ without ``-v0``, and without ``NetHack`` too, in snake_case: ``nethack/score``, 
 
 The options and their defaults are those of ``make_env``.
 
-What was mended, and why:
+Differences from the package, and why:
 
 * Seeds: ``reset(seed)`` of nle does not seed NetHack. Here every episode's seeds of NetHack come from the stream
   that ``reset(seed)`` starts, its own habit of reseeding itself is off, and the moon, which at midnight and on

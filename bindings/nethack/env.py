@@ -10,7 +10,7 @@ from nle.env import NLE, tasks
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 
-from .._shared.nle.env import Info, Mended, Observation, check_keys, mended
+from .._shared.nle.env import Info, Observation, PatchedNLE, check_keys, patched
 from .._shared.options import check_counts, check_numbers, check_switches
 
 __all__ = ["make_env"]
@@ -18,7 +18,7 @@ __all__ = ["make_env"]
 DEFAULT_KEYS = ("glyphs", "blstats", "message")
 PENALTY_MODES = ("constant", "exp", "square", "linear", "always")
 CHALLENGE_STEPS = 50_000
-# What the parts of a character may be; NetHack mends combinations that it does not know.
+# What the parts of a character may be; NetHack corrects combinations that it does not know.
 ROLES = ["arc", "bar", "cav", "hea", "kni", "mon", "pri", "ran", "rog", "sam", "tou", "val", "wiz"]
 TRAITS = ["hum", "elf", "dwa", "gno", "orc", "mal", "fem", "law", "neu", "cha"]
 
@@ -75,8 +75,8 @@ def make_env(
     given = {**counts, **penalties, **switches, **named, "spawn_monsters": spawn_monsters}
     _check_options(where, given, has_penalty=task != "NetHack", is_challenge=is_challenge)
     keys = check_keys(where, observation_keys, nethack.OBSERVATION_DESC, render_mode)
-    drawn = [key for key in Mended.screen if render_mode and key not in keys]
-    env = mended(NLE if task == "NetHack" else getattr(tasks, task))(
+    drawn = [key for key in PatchedNLE.screen if render_mode and key not in keys]
+    env = patched(NLE if task == "NetHack" else getattr(tasks, task))(
         observation_keys=(*keys, *drawn), render_mode=render_mode, fix_moon_phase=True, **given
     )
     env.show(keys)

@@ -23,9 +23,9 @@ Options:
 * ``config``: any other setting of nmmo's by its name, ``{"NPC_N": 64}``; not paths.
 * ``render_mode``: None or "rgb_array", the map with players in red and other beings in yellow.
 
-Mended: maps are made in memory, where nmmo writes them under the working folder; the worlds are the
-same, bit for bit. The noise that they are made of is our own (``simplex.py``), because vec-noise no longer
-builds. Actions are checked in half the time. Environments can be freed.
+Differences from the package: maps are made in memory, where nmmo writes them under the working folder; the
+worlds are the same, bit for bit. The noise that they are made of is our own (``simplex.py``), because
+vec-noise no longer builds. Actions are checked in half the time. Environments can be freed.
 
 Source: Suarez et al., "Neural MMO 2.0" (2023), https://doi.org/10.48550/arXiv.2311.03736.
 """

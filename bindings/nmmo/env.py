@@ -26,7 +26,7 @@ finally:
     if not _had_vec_noise:
         del sys.modules["vec_noise"]
 
-__all__ = ["World", "make_env"]
+__all__ = ["NmmoParallelEnv", "make_env"]
 
 PerAgent = dict[int, Any]
 Pixels = npt.NDArray[np.uint8]
@@ -57,7 +57,7 @@ def make_env(
     curriculum: str | None = None,
     config: Mapping[str, Any] | None = None,
     render_mode: str | None = None,
-) -> "World":
+) -> "NmmoParallelEnv":
     """The world of size ``name``; for the options see the page of the binding.
 
     Raises:
@@ -76,7 +76,7 @@ def make_env(
     if curriculum is not None:
         settings.set("GAME_PACKS", [(nmmo.core.game_api.AgentTraining, 1)])
     env = _Nmmo(settings)
-    return World(env, _observed(where, env, observe, curriculum is not None), render_mode)
+    return NmmoParallelEnv(env, _observed(where, env, observe, curriculum is not None), render_mode)
 
 
 def _configure(where: str, settings: Any, changes: Mapping[str, Any]) -> None:
@@ -102,7 +102,7 @@ def _observed(where: str, env: Any, observe: Sequence[str] | str | None, has_tas
     return [field for field in fields if field in observe]
 
 
-class World(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # pettingzoo has no types
+class NmmoParallelEnv(ParallelEnv[int, Any, Any]):  # type: ignore[misc]  # pettingzoo has no types
     """One world; agents are called 1, 2, 3, ...
 
     Args:

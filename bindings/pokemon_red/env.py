@@ -16,7 +16,7 @@ from pufferlib.errors import APIUsageError
 
 from .._shared.options import check_counts, check_numbers, check_render_mode
 from .kanto import HEIGHT, WIDTH, on_kanto
-from .memory import EVENT_FLAGS, PARTY_SIZE, Moment, read_moment
+from .memory import EVENT_FLAGS, PARTY_SIZE, GameState, read_state
 from .practice import practice_rom
 from .rom import find_rom
 
@@ -119,7 +119,7 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         self._start.seek(0)
         self._console.load_state(self._start)
         self._console.tick(1 + int(self.np_random.integers(self._wait_max + 1)), True, False)
-        moment = read_moment(self._console.memory)
+        moment = read_state(self._console.memory)
         self._steps = 0
         self._outdoors = (WIDTH // 2, HEIGHT // 2)
         self._visited: set[tuple[int, int, int]] = set()
@@ -135,7 +135,7 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         self._console.tick(self._hold, False, False)
         self._console.button_release(button)
         self._console.tick(self._rest, True, False)
-        moment = read_moment(self._console.memory)
+        moment = read_state(self._console.memory)
         reward = self._earn(moment)
         self._screens[:-1] = self._screens[1:]
         self._screens[-1] = self._picture()
@@ -151,7 +151,7 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         """Switch the console off. Nothing is saved."""
         self._console.stop(save=False)
 
-    def _earn(self, moment: Moment) -> float:
+    def _earn(self, moment: GameState) -> float:
         """The reward for what ``moment`` has that the episode had not seen."""
         self._visited.add(moment.square)
         now = {
@@ -173,7 +173,7 @@ class PokemonRed(gymnasium.Env[Observation, np.int64]):
         picture: npt.NDArray[np.uint8] = self._console.screen.ndarray[::2, ::2, 0]
         return picture
 
-    def _observation(self, moment: Moment) -> Observation:
+    def _observation(self, moment: GameState) -> Observation:
         self._outdoors = on_kanto(*moment.square) or self._outdoors
         numbers = np.zeros(_NUMBERS, np.float32)
         numbers[:8] = (

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Moment", "read_moment"]
+__all__ = ["GameState", "read_state"]
 
 PARTY_SIZE = 6
 EVENT_FLAGS = 2560
@@ -22,8 +22,8 @@ _EVENTS = 0xD747
 
 
 @dataclass(frozen=True)
-class Moment:
-    """One moment of the game.
+class GameState:
+    """One state of the game.
 
     Attributes:
         square: Map, x, y.
@@ -42,10 +42,10 @@ class Moment:
     health: tuple[float, ...]
 
 
-def read_moment(memory: Any) -> Moment:
-    """The moment in ``memory``, which is read as ``memory[address]`` and ``memory[start:stop]``."""
+def read_state(memory: Any) -> GameState:
+    """The state in ``memory``, which is read as ``memory[address]`` and ``memory[start:stop]``."""
     places = range(0, min(memory[_PARTY_COUNT], PARTY_SIZE) * _POKEMON_BYTES, _POKEMON_BYTES)
-    return Moment(
+    return GameState(
         square=(memory[_MAP], memory[_X], memory[_Y]),
         in_battle=memory[_IN_BATTLE] != 0,
         badges=memory[_BADGES].bit_count(),

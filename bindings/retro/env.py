@@ -80,16 +80,16 @@ class RetroGame(gymnasium.Env[Pixels, Any]):
         self.render_mode = render_mode
         self._frame_skip, self._wait_max, self._max_frames = frame_skip, wait_max, max_frames
         self._repeat_action_probability = chance
-        self._turn = _Turn(where, name, state, scenario, _ACTIONS[actions])
+        self._lease = _EmulatorLease(where, name, state, scenario, _ACTIONS[actions])
         self._frames = np.zeros((stack, size, size), np.uint8)
         self.observation_space = Box(0, 255, self._frames.shape, np.uint8)
-        self.action_space = self._turn.game.action_space
+        self.action_space = self._lease.game.action_space
         self._idle: Any = self.action_space.sample() * 0  # no button
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Pixels, Info]:
         """Start the game. The observation is overwritten by the next step."""
         super().reset(seed=seed)
-        game = self._turn.take()
+        game = self._lease.acquire()
         self._screen, _ = game.reset()
         for _ in range(self.np_random.integers(self._wait_max + 1)):
             self._screen, *_ = game.step(self._idle)
@@ -100,7 +100,7 @@ class RetroGame(gymnasium.Env[Pixels, Any]):
 
     def step(self, action: Any) -> tuple[Pixels, float, bool, bool, Info]:
         """Play ``frame_skip`` frames. The observation is overwritten by the next step."""
-        game = self._turn.take()
+        game = self._lease.acquire()
         points = 0.0
         for stays in (self.np_random.random(self._frame_skip) < self._repeat_action_probability).tolist():
             if not stays:
@@ -121,7 +121,7 @@ class RetroGame(gymnasium.Env[Pixels, Any]):
 
     def close(self) -> None:
         """Give the emulator back. May be called twice."""
-        self._turn.leave()
+        self._lease.close()
 
     def _small(self) -> Pixels:
         grey = cv2.cvtColor(self._screen, cv2.COLOR_RGB2GRAY)
@@ -129,10 +129,10 @@ class RetroGame(gymnasium.Env[Pixels, Any]):
         return small
 
 
-class _Turn:
+class _EmulatorLease:
     """One game's claim to the emulator, of which a process can have only one."""
 
-    _holder: "weakref.ref[_Turn] | None" = None
+    _owner: "weakref.ref[_EmulatorLease] | None" = None
 
     def __init__(self, where: str, name: str, state: str | None, scenario: str | None, actions: Any) -> None:
         self._where = where
@@ -141,7 +141,7 @@ class _Turn:
         _check_known(where, "state", state, stable_retro.data.list_states(name))
         _check_known(where, "scenario", scenario, stable_retro.data.list_scenarios(name))
         self._rom = stable_retro.data.get_original_romfile_path(name)
-        self._take_from_the_other()  # and drop it: the next line makes its own
+        self._take_over()  # and drop it: the next line makes its own
         self.game: Any = stable_retro.make(
             name,
             state=stable_retro.State.DEFAULT if state is None else state,
@@ -149,14 +149,14 @@ class _Turn:
             use_restricted_actions=actions,
             render_mode="rgb_array",  # a window by default
         )
-        _Turn._holder = weakref.ref(self)
+        _EmulatorLease._owner = weakref.ref(self)
 
-    def take(self) -> Any:
+    def acquire(self) -> Any:
         """The game, with its emulator."""
         if self.game is None:
             raise APIUsageError(f"{self._where}: the game is closed; make another")
         if not hasattr(self.game, "em"):
-            emulator = self._take_from_the_other()
+            emulator = self._take_over()
             if emulator is None:
                 emulator = stable_retro.RetroEmulator(self._rom)
                 emulator.configure_data(self.game.data)
@@ -165,18 +165,18 @@ class _Turn:
                 emulator.configure_data(self.game.data)
             emulator.set_state(self._saved)
             self.game.em = emulator
-            _Turn._holder = weakref.ref(self)
+            _EmulatorLease._owner = weakref.ref(self)
         return self.game
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Close the game, for good."""
         if self.game is not None:
             self.game.close()
         self.game = None
 
-    def _take_from_the_other(self) -> Any:
+    def _take_over(self) -> Any:
         """Save the game that has the emulator. Returns the emulator if it has the same ROM in it, else ends it."""
-        other = _Turn._holder() if _Turn._holder else None
+        other = _EmulatorLease._owner() if _EmulatorLease._owner else None
         if other is None or not hasattr(other.game, "em"):
             return None
         emulator = other.game.em

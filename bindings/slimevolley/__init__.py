@@ -17,7 +17,7 @@ Binary actions are forward, back and jump.
   ``self_play=True`` a second agent does: both see the court as if they stood on the right, and one's reward is the
   other's loss.
 
-What was mended, and why:
+Differences from the package, and why:
 
 * The old interface of gym, which is not needed: observations are float32 as their space says (they were float64), and
   the time limit is a truncation.

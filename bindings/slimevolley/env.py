@@ -49,38 +49,38 @@ def make_env(
     check_counts(where, max_episode_steps=max_episode_steps)
     check_switches(where, self_play=self_play)
     check_render_mode(where, render_mode)
-    court = Court(KINDS[name](), max_episode_steps, render_mode)
-    return Duel(court) if self_play else Solo(court)
+    simulation = SlimeVolleySimulation(KINDS[name](), max_episode_steps, render_mode)
+    return SlimeVolleyParallelEnv(simulation) if self_play else SlimeVolleyEnv(simulation)
 
 
-class Court:
+class SlimeVolleySimulation:
     """Simulation that the classes for one agent and for two share.
 
     Args:
-        game: The package's environment.
+        env: The package's environment.
         max_episode_steps: The step after which a game is cut off.
         render_mode: None or "rgb_array".
     """
 
-    def __init__(self, game: Any, max_episode_steps: int, render_mode: str | None) -> None:
-        self.game = game
+    def __init__(self, env: Any, max_episode_steps: int, render_mode: str | None) -> None:
+        self.env = env
         self.render_mode = render_mode
-        self.game.t_limit = self._max_steps = max_episode_steps
-        self.action_space: Discrete | MultiBinary = Discrete(6) if game.atari_mode else MultiBinary(3)
+        self.env.t_limit = self._max_steps = max_episode_steps
+        self.action_space: Discrete | MultiBinary = Discrete(6) if env.atari_mode else MultiBinary(3)
         self.observation_space: Box = Box(-np.inf, np.inf, (12,), np.float32)
-        if game.from_pixels:
+        if env.from_pixels:
             self.observation_space = Box(0, 255, (package.PIXEL_HEIGHT, package.PIXEL_WIDTH, 3), np.uint8)
 
     def reset(self, stream: np.random.Generator) -> npt.NDArray[Any]:
         """Start a game that draws from ``stream``; what the agent on the right sees."""
-        self.game.game.np_random = stream
-        self.game.policy.reset()
-        return self.converted(self.game.reset())
+        self.env.game.np_random = stream
+        self.env.policy.reset()
+        return self.converted(self.env.reset())
 
     def step(self, *actions: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], float, bool, bool]:
         """Act, on the right and perhaps on the left; what both see, the reward on the right, and the ends."""
-        observation, reward, done, info = self.game.step(*actions)
-        terminated = min(self.game.game.agent_left.life, self.game.game.agent_right.life) <= 0
+        observation, reward, done, info = self.env.step(*actions)
+        terminated = min(self.env.game.agent_left.life, self.env.game.agent_right.life) <= 0
         other = self.converted(info["otherObs"])
         return self.converted(observation), other, float(reward), terminated, done and not terminated
 
@@ -90,61 +90,61 @@ class Court:
 
     def picture(self) -> Picture | None:
         """The court: uint8 ``(336, 672, 3)``; None without a ``render_mode``."""
-        return self.game.game.display(None) if self.render_mode else None
+        return self.env.game.display(None) if self.render_mode else None
 
 
-class Solo(gymnasium.Env[npt.NDArray[Any], Any]):
+class SlimeVolleyEnv(gymnasium.Env[npt.NDArray[Any], Any]):
     """One agent, on the right."""
 
     metadata = METADATA
 
-    def __init__(self, court: Court) -> None:
-        self._court = court
-        self.render_mode = court.render_mode
-        self.observation_space = court.observation_space
-        self.action_space = court.action_space
+    def __init__(self, simulation: SlimeVolleySimulation) -> None:
+        self._simulation = simulation
+        self.render_mode = simulation.render_mode
+        self.observation_space = simulation.observation_space
+        self.action_space = simulation.action_space
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[npt.NDArray[Any], Info]:
         """Start a game."""
         super().reset(seed=seed)
-        return self._court.reset(self.np_random), {}
+        return self._simulation.reset(self.np_random), {}
 
     def step(self, action: Any) -> tuple[npt.NDArray[Any], float, bool, bool, Info]:
         """Act for a thirtieth of a second."""
-        observation, _, reward, terminated, truncated = self._court.step(action)
+        observation, _, reward, terminated, truncated = self._simulation.step(action)
         return observation, reward, terminated, truncated, {}
 
     def render(self) -> Picture | None:
         """The court: uint8 ``(336, 672, 3)``; None without a ``render_mode``."""
-        return self._court.picture()
+        return self._simulation.picture()
 
 
-class Duel(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
+class SlimeVolleyParallelEnv(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
     """Two agents, each of which sees the court as if it stood on the right."""
 
     metadata: ClassVar[dict[str, Any]] = {**METADATA, "name": "slimevolley"}
 
-    def __init__(self, court: Court) -> None:
-        self._court = court
-        self.render_mode = court.render_mode
+    def __init__(self, simulation: SlimeVolleySimulation) -> None:
+        self._simulation = simulation
+        self.render_mode = simulation.render_mode
         self.possible_agents = list(SIDES)
         self.agents: list[str] = []
         self._stream = np.random.default_rng()
 
     def observation_space(self, agent: str) -> Box:
         """Observation space of each agent."""
-        return self._court.observation_space
+        return self._simulation.observation_space
 
     def action_space(self, agent: str) -> Discrete | MultiBinary:
         """Action space of each agent."""
-        return self._court.action_space
+        return self._simulation.action_space
 
     def reset(self, seed: int | None = None, options: Info | None = None) -> tuple[dict[str, Any], dict[str, Info]]:
         """Start a game, which looks the same from both sides but for the ball."""
         if seed is not None:
             self._stream = np.random.default_rng(seed)
-        right = self._court.reset(self._stream)
-        left = np.flip(right, 1).copy() if right.ndim == 3 else self._court.converted(self._left())
+        right = self._simulation.reset(self._stream)
+        left = np.flip(right, 1).copy() if right.ndim == 3 else self._simulation.converted(self._left())
         self.agents = list(SIDES)
         return {"right": right, "left": left}, {side: {} for side in SIDES}
 
@@ -152,7 +152,7 @@ class Duel(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Info]]:
         """Act for a thirtieth of a second."""
-        right, left, reward, terminated, truncated = self._court.step(actions["right"], actions["left"])
+        right, left, reward, terminated, truncated = self._simulation.step(actions["right"], actions["left"])
         if terminated or truncated:
             self.agents = []
         return (
@@ -165,11 +165,11 @@ class Duel(ParallelEnv):  # type: ignore[misc]  # pettingzoo has no types
 
     def render(self) -> Picture | None:
         """The court: uint8 ``(336, 672, 3)``; None without a ``render_mode``."""
-        return self._court.picture()
+        return self._simulation.picture()
 
     def close(self) -> None:
         """Nothing is held."""
 
     def _left(self) -> npt.NDArray[np.float64]:
-        observation: npt.NDArray[np.float64] = self._court.game.game.agent_left.getObservation()
+        observation: npt.NDArray[np.float64] = self._simulation.env.game.agent_left.getObservation()
         return observation

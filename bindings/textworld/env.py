@@ -18,7 +18,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.render.text import draw_terminal
 
 from .._shared.options import check_counts, check_render_mode, check_switches
-from .making import game_file, without_the_interpreters_doubts
+from .factory import game_file, quiet_interpreter
 
 __all__ = ["TextGame", "make_env"]
 
@@ -94,7 +94,7 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
             won=True,
             lost=True,
         )
-        with without_the_interpreters_doubts():
+        with quiet_interpreter():
             self._game = textworld.start(str(file), shown)
         self._game.seed(1)  # else the clock decides; the games ask for no chance
         last = VOCABULARY - 1
@@ -111,14 +111,14 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
         """Start the game anew."""
         super().reset(seed=seed)
         self._steps = self._score = 0
-        with without_the_interpreters_doubts():
+        with quiet_interpreter():
             state = self._game.reset()
         return self._observation(state), {}
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, Info]:
         """Do what the row ``action`` of the commands says."""
         command = self._commands[action] if action < len(self._commands) else "look"
-        with without_the_interpreters_doubts():
+        with quiet_interpreter():
             state, score, _ = self._game.step(command)
         reward, self._score = float(score - self._score), score
         self._steps += 1

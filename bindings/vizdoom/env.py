@@ -14,7 +14,7 @@ import vizdoom.gymnasium_wrapper  # registers the scenarios
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 from .._shared.options import check_counts, check_render_mode
-from .leash import leashed
+from .parent_death import tied_to_parent
 
 __all__ = ["Doom", "make_env"]
 
@@ -121,7 +121,9 @@ class Doom(gymnasium.Env[Observation, Any]):
         if self._folder is not None:
             return contextlib.nullcontext()
         self._folder = tempfile.TemporaryDirectory(prefix="pufferlib-vizdoom-", ignore_cleanup_errors=True)
-        self._doom.game.set_vizdoom_path(leashed(Path(vizdoom.__file__).with_name("vizdoom"), Path(self._folder.name)))
+        self._doom.game.set_vizdoom_path(
+            tied_to_parent(Path(vizdoom.__file__).with_name("vizdoom"), Path(self._folder.name))
+        )
         return contextlib.chdir(self._folder.name)
 
     def _see(self, seen: Observation) -> None:

@@ -67,9 +67,9 @@ def test_forbidden_actions_count_as_the_first_that_is_allowed(games: Any) -> Non
     free = np.argwhere(games._java_masks[..., 0] == 1)
     assert len(free) > 0
     wild = np.broadcast_to(np.array(game_parts()) - 1, games._java_actions.shape)
-    mended = games._allowed(wild)
+    replaced = games._allowed(wild)
     for game, cell in free:
-        for start, choice in zip(np.cumsum((0, *game_parts()[:-1])), mended[game, cell], strict=True):
+        for start, choice in zip(np.cumsum((0, *game_parts()[:-1])), replaced[game, cell], strict=True):
             allowed = games._java_masks[game, cell, start:].any()
             assert games._java_masks[game, cell, start + choice] == 1 or not allowed or choice == 0
 
@@ -125,9 +125,9 @@ def test_the_policy_orders_only_what_units_can_do(games: Any) -> None:
     assert values.shape == (2,)
     actions = policy.distribution.sample(params, torch.Generator().manual_seed(0)).numpy()
     orders = actions.reshape(games._java_actions.shape)
-    mended = games._allowed(orders)
+    replaced = games._allowed(orders)
     has_unit = games._java_masks.any(-1)
-    assert (orders[has_unit] == mended[has_unit]).mean() > 0.9  # of parts without any choice all are alike
+    assert (orders[has_unit] == replaced[has_unit]).mean() > 0.9  # of parts without any choice all are alike
 
 
 def test_without_java_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

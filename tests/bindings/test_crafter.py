@@ -22,7 +22,7 @@ ACTIONS = np.random.default_rng(0).integers(17, size=20).tolist()
 def play_at_night(env: Any, looks: bool) -> list[Any]:
     """Play fixed random actions in the dark, where the noise of pictures is random; return the outcomes."""
     env.reset(seed=1)
-    env.env.unwrapped._game._step = 200
+    env.env.unwrapped._env._step = 200
     seen = []
     for action in ACTIONS:
         observation, reward, *_ = env.step(action)
@@ -94,7 +94,7 @@ def test_where_numba_can_keep_nothing_it_compiles_for_itself() -> None:
 def test_creatures_are_counted_in_the_order_in_which_they_came() -> None:
     env = pufferlib.make("crafter/reward")
     env.reset(seed=0)
-    world = env.env.unwrapped._game._world
+    world = env.env.unwrapped._env._world
     for chunk in world.chunks.values():
         assert list(chunk) == sorted(chunk, key=world._objects.index)
     env.close()
@@ -136,7 +136,7 @@ def test_length_is_a_truncation_and_death_an_end() -> None:
     env.reset(seed=0)
     assert [env.step(0)[2:4] for _ in range(2)] == [(False, False), (False, True)]
     env.reset(seed=0)
-    env.env.unwrapped._game._player.health = 0
+    env.env.unwrapped._env._player.health = 0
     assert env.step(0)[1:4] == (0.0, True, False)
     env.close()
 

@@ -17,7 +17,7 @@ if reason := missing_binding("openspiel"):
 import pyspiel
 
 from pufferlib.bindings.openspiel.env import make_env
-from pufferlib.bindings.openspiel.table import Table
+from pufferlib.bindings.openspiel.match import Match
 
 
 def test_names_are_the_games_that_load_and_show_something() -> None:
@@ -84,11 +84,11 @@ def test_seats_are_drawn_when_none_is_asked_for() -> None:
 
 
 def test_an_illegal_action_counts_as_the_next_legal_one() -> None:
-    table = Table("here", "tic_tac_toe", {}, None)
-    table.start()
-    table.play({0: 8})
-    table.play({1: 8})  # taken: goes on with 0
-    assert str(table.shown("ansi")).split() == ["o..", "...", "..x"]
+    match = Match("here", "tic_tac_toe", {}, None)
+    match.start()
+    match.play({0: 8})
+    match.play({1: 8})  # taken: goes on with 0
+    assert str(match.shown("ansi")).split() == ["o..", "...", "..x"]
 
 
 def test_only_those_whose_turn_it_is_act_when_one_hand_plays_all() -> None:

@@ -108,7 +108,7 @@ def test_all_that_cannot_be_installed_have_a_stand_in() -> None:
 def test_without_it_the_message_says_what_to_provide(binding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = registry.binding_facts()[binding]
     monkeypatch.setitem(sys.modules, facts.modules[0], None)
-    monkeypatch.delitem(sys.modules, f"pufferlib.bindings.{binding}.game", raising=False)
+    monkeypatch.delitem(sys.modules, f"pufferlib.bindings.{binding}.env", raising=False)
     with pytest.raises(pufferlib.BindingMissing) as error:
         pufferlib.make(f"{binding}/{facts.example}")
     assert f"{binding}/{facts.example}: needs the package" in str(error.value)
@@ -127,14 +127,14 @@ def test_the_smac_of_pypi_is_recognised_as_another_package(monkeypatch: pytest.M
 def test_with_it_episodes_are_played_and_summed_up(binding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for stand_in in STAND_INS[binding]:
         monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
-    monkeypatch.delitem(sys.modules, f"pufferlib.bindings.{binding}.game", raising=False)
+    monkeypatch.delitem(sys.modules, f"pufferlib.bindings.{binding}.env", raising=False)
     creator = pufferlib.env_creator(f"{binding}/{registry.binding_facts()[binding].example}")
     infos = []
     with pufferlib.vector.make(creator, num_envs=2, backend="Serial", seed=1, autoreset="same_step") as envs:
         envs.reset()
         for _ in range(10):
             infos += envs.step(envs.action_space.sample())[4]
-    monkeypatch.delitem(sys.modules, f"pufferlib.bindings.{binding}.game")
+    monkeypatch.delitem(sys.modules, f"pufferlib.bindings.{binding}.env")
     shown = [own for info in infos for own in (info, *info.values()) if isinstance(own, dict)]  # of agents: by name
     ends = [own for own in shown if "episode_length" in own]
     assert len(ends) == 2 * envs.num_agents

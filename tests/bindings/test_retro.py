@@ -80,7 +80,7 @@ def test_discrete_actions_are_the_combinations_that_make_sense() -> None:
     env = RetroGame(FREE, actions="discrete", wait_max=0, repeat_action_probability=0)
     env.reset(seed=0)
     env.step(np.int64(env.action_space.n - 1))
-    assert env._turn.game.get_action_meaning(0) == []
+    assert env._lease.game.get_action_meaning(0) == []
     env.close()
 
 

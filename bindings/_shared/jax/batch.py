@@ -18,7 +18,7 @@ from pufferlib.env import Infos, PufferEnv, Stepped
 from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space
 
-__all__ = ["Game", "JaxBatch"]
+__all__ = ["JaxBatch", "JaxFunctions"]
 
 
 def _processor() -> str:
@@ -42,7 +42,7 @@ if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
 
 
 @dataclass(frozen=True)
-class Game:
+class JaxFunctions:
     """One environment as pure functions of one state; ``JaxBatch`` maps and compiles them.
 
     Attributes:
@@ -68,7 +68,7 @@ class JaxBatch(PufferEnv):
     resetting every game in every step, as is usual, would pay for it each time.
 
     Args:
-        game: The functions to map.
+        functions: Of the environment, to map and compile.
         num_envs: Games, and rows of the batch.
         seed: Of the first reset.
         render_mode: None or "rgb_array", which shows the first game.
@@ -76,24 +76,24 @@ class JaxBatch(PufferEnv):
 
     def __init__(
         self,
-        game: Game,
+        functions: JaxFunctions,
         num_envs: int,
         seed: int = 0,
         render_mode: str | None = None,
         render_fps: float = 15.0,
         buf: BufferSource = None,
     ) -> None:
-        self.single_observation_space = game.observation_space
-        self.single_action_space = game.action_space
+        self.single_observation_space = functions.observation_space
+        self.single_action_space = functions.action_space
         self.num_agents = num_envs
         self.render_mode = render_mode
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": render_fps}
         super().__init__(buf)
         self._seed = seed
-        self._reset = jax.jit(jax.vmap(_split_then(game.reset)))
-        self._step = jax.jit(jax.vmap(_split_then(_with_truncation(game))))
+        self._reset = jax.jit(jax.vmap(_split_then(functions.reset)))
+        self._step = jax.jit(jax.vmap(_split_then(_with_truncation(functions))))
         self._scatter = jax.jit(_scatter, donate_argnums=0)
-        self._draw = jax.jit(lambda states: game.draw(jax.tree.map(lambda leaf: leaf[0], states)))
+        self._draw = jax.jit(lambda states: functions.draw(jax.tree.map(lambda leaf: leaf[0], states)))
         self._group = max(1, num_envs // 16)
         self._keys: Any = None
         self._states: Any = None
@@ -177,10 +177,10 @@ def _split_then(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _with_truncation(game: Game) -> Callable[..., Any]:
+def _with_truncation(functions: JaxFunctions) -> Callable[..., Any]:
     def step(key: jax.Array, state: Any, action: jax.Array) -> tuple[Any, ...]:
-        observation, state, reward, done, metrics = game.step(key, state, action)
-        return observation, state, reward, done, game.truncated(state), metrics
+        observation, state, reward, done, metrics = functions.step(key, state, action)
+        return observation, state, reward, done, functions.truncated(state), metrics
 
     return step
 

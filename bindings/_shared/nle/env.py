@@ -18,7 +18,7 @@ from pufferlib.render.text import draw_terminal
 from ..options import check_render_mode
 from .symbols import prefer_own_symbols
 
-__all__ = ["Info", "Mended", "Observation", "check_keys", "mended"]
+__all__ = ["Info", "Observation", "PatchedNLE", "check_keys", "patched"]
 
 Info = dict[str, Any]
 Observation = dict[str, npt.NDArray[Any]]
@@ -27,13 +27,13 @@ MAX_SEED = 1 << 62
 
 
 @functools.cache
-def mended(task: type[NLE], by: type["Mended"] | None = None) -> type["Mended"]:
-    """The class ``task`` of nle, mended, ``by`` a class that mends more, if given."""
-    return type(task.__name__, (by or Mended, task), {})
+def patched(task: type[NLE], by: type["PatchedNLE"] | None = None) -> type["PatchedNLE"]:
+    """Patch the class ``task`` of nle with ``PatchedNLE``, or with a subclass ``by`` of it."""
+    return type(task.__name__, (by or PatchedNLE, task), {})
 
 
-class Mended(NLE):  # type: ignore[misc]  # nle has no types
-    """Base of all tasks of nle; it stands before the class of a task."""
+class PatchedNLE(NLE):  # type: ignore[misc]  # nle has no types
+    """NLE with Gymnasium's seeding, rendering and infos; ``patched`` puts it before the class of a task."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 10}
     #: Keys of what is drawn.

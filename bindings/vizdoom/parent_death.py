@@ -5,7 +5,7 @@ import shlex
 import sys
 from pathlib import Path
 
-__all__ = ["leashed"]
+__all__ = ["tied_to_parent"]
 
 # Linux ends a process with its parent if that process asks for it, and it stays asked for in what the process becomes.
 _SCRIPT = """#!/bin/sh
@@ -19,12 +19,12 @@ if os.getppid() == {parent}:  # else it has ended already
 """
 
 
-def leashed(program: Path, folder: Path) -> str:
+def tied_to_parent(program: Path, folder: Path) -> str:
     """The path of a script in ``folder`` that becomes ``program``, for this process to start.
 
     It is ``program`` itself where files in ``folder`` may not be executed.
     """
-    script = folder / f"leashed-{program.name}"
+    script = folder / f"tied_to_parent-{program.name}"
     parts = {"python": shlex.quote(sys.executable), "parent": os.getpid(), "program": shlex.quote(str(program))}
     script.write_text(_SCRIPT.format(**parts))
     script.chmod(0o700)

@@ -14,7 +14,7 @@ from textworld.challenges.tw_coin_collector import coin_collector
 from textworld.challenges.tw_simple import simple
 from textworld.challenges.tw_treasure_hunter import treasure_hunter
 
-__all__ = ["game_file", "without_the_interpreters_doubts"]
+__all__ = ["game_file", "quiet_interpreter"]
 
 
 def game_file(name: str, seed: int) -> Path:
@@ -24,15 +24,15 @@ def game_file(name: str, seed: int) -> Path:
     if not file.exists():
         folder.mkdir(parents=True, exist_ok=True)
         # Several processes may make the same game at the same time.
-        with tempfile.TemporaryDirectory(dir=folder) as workshop, without_the_interpreters_doubts():
-            made = Path(_made(name, seed, Path(workshop) / file.name))
+        with tempfile.TemporaryDirectory(dir=folder) as scratch, quiet_interpreter():
+            made = Path(_made(name, seed, Path(scratch) / file.name))
             os.replace(made.with_suffix(".json"), file.with_suffix(".json"))
             os.replace(made, file)
     return file
 
 
 @contextlib.contextmanager
-def without_the_interpreters_doubts() -> Iterator[None]:
+def quiet_interpreter() -> Iterator[None]:
     """The interpreter warns of every game that it has no notes on; TextWorld keeps its own beside the game."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Game .* is not fully supported|Unable to find valid actions")

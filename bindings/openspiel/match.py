@@ -13,13 +13,13 @@ from gymnasium.utils import seeding
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.render.text import draw_terminal
 
-__all__ = ["Table"]
+__all__ = ["Match"]
 
 KINDS = ("information_state", "observation")
 SCREEN = (24, 80)  # rows and columns of the picture of a state
 
 
-class Table:
+class Match:
     """A game, its state, and its chance.
 
     Args:
@@ -67,7 +67,7 @@ class Table:
     def start(self) -> None:
         """Begin a game, up to the first decision of a player."""
         self._state = self._game.new_initial_state()
-        self._settle()
+        self._play_chance()
 
     @property
     def is_over(self) -> bool:
@@ -88,7 +88,7 @@ class Table:
             state.apply_actions(chosen)
         else:
             state.apply_action(chosen[0])
-        self._settle()
+        self._play_chance()
 
     def _legal(self, player: int, action: int) -> int:
         """``action`` if it is legal, else the next that is."""
@@ -102,17 +102,17 @@ class Table:
         legal = self._state.legal_actions(player)
         return int(legal[self.chance.integers(len(legal))]) if legal else 0
 
-    def _settle(self) -> None:
+    def _play_chance(self) -> None:
         """Make the moves of chance, if it is its turn."""
         while self._state.is_chance_node():
             outcomes, weights = zip(*self._state.chance_outcomes(), strict=True)
             drawn = np.searchsorted(np.cumsum(weights), self.chance.random(), side="right")
             self._state.apply_action(outcomes[min(int(drawn), len(outcomes) - 1)])
 
-    def winnings(self) -> Sequence[float]:
+    def returns(self) -> Sequence[float]:
         """Return of each player since the start of the game."""
-        winnings: Sequence[float] = self._state.returns()
-        return winnings
+        returns: Sequence[float] = self._state.returns()
+        return returns
 
     def view(self, player: int) -> dict[str, npt.NDArray[Any]]:
         """Observation and action mask of ``player``; zeros when the game is over."""
