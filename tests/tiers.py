@@ -1,4 +1,4 @@
-"""Which parameters of a matrix stand for all of it in the day."""
+"""Parameters of a matrix that stand for all of it in the day."""
 
 from collections.abc import Container, Iterable
 from typing import Any
