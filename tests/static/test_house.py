@@ -1,0 +1,23 @@
+"""Rules of the house that no other tool holds: few files at the top, and one meaning for each class name."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MOST_MODULES_AT_THE_TOP = 10
+
+
+def test_the_package_root_stays_small_enough_to_read():
+    modules = sorted(path.name for path in (ROOT / "pufferlib").iterdir() if path.suffix == ".py")
+    assert len(modules) <= MOST_MODULES_AT_THE_TOP, f"give one of these a folder: {modules}"
+
+
+def test_no_class_name_has_two_meanings():
+    homes = defaultdict(list)
+    for folder in ("pufferlib", "bindings"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef):
+                    homes[node.name].append(path.relative_to(ROOT).as_posix())
+    assert not {name: files for name, files in homes.items() if len(files) > 1}
