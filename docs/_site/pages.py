@@ -1,0 +1,48 @@
+"""More on the site than in the file: navigation from lists that open with links, and the examples with their code."""
+
+import posixpath
+import re
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+_CAPTION_OR_ITEM = re.compile(r"^(?:\*\*(?P<caption>.+)\*\*|[*-] (?P<item>.+))$", re.MULTILINE)
+_PAGE = re.compile(r"\[([^\]]+)\]\(([^):#]+)\.md\)")
+
+
+def with_toctree(page: str) -> str:
+    """Return `page` with a hidden table of contents for each of its lists; a bold line above a list is its caption."""
+    lists: list[tuple[str, list[tuple[str, str]]]] = []
+    for found in _CAPTION_OR_ITEM.finditer(page):
+        if found["caption"]:
+            lists.append((found["caption"], []))
+        elif link := _PAGE.match(found["item"]):
+            if not lists:
+                lists.append(("", []))
+            lists[-1][1].append((link[1], link[2]))
+    return page + "".join(_toctree(caption, pages) for caption, pages in lists if pages)
+
+
+def _toctree(caption: str, pages: list[tuple[str, str]]) -> str:
+    options = f":hidden:\n:caption: {caption}" if caption else ":hidden:"
+    entries = "\n".join(f"{title} <{posixpath.normpath(page)}>" for title, page in pages)
+    return f"\n\n```{{toctree}}\n{options}\n\n{entries}\n```\n"
+
+
+def with_code(page: str, folder: Path) -> str:
+    """Return `page` with the code of each Python file in its folder."""
+    files = sorted(folder.glob("*.py"))
+    return page + "".join(f"\n\n## {file.name}\n\n```python\n{file.read_text().strip()}\n```\n" for file in files)
+
+
+def _read(app: Sphinx, name: str, source: list[str]) -> None:
+    if re.fullmatch(r"docs/(.+/)?README", name):
+        source[0] = with_toctree(source[0])
+    elif name == "examples/README":
+        source[0] = with_code(source[0], Path(app.srcdir, "examples"))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.connect("source-read", _read)
+    return {"parallel_read_safe": True}

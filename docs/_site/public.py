@@ -1,0 +1,129 @@
+"""Every public name, as the pages of the reference ask for it: without Sphinx, so that a test reads it too.
+
+A page names its modules in a block `{public-names}`, which becomes directives of autodoc. A name that several modules
+offer is explained at the first of `MODULES` that has it, and mentioned elsewhere.
+"""
+
+import importlib
+import inspect
+import re
+from functools import cache
+from pathlib import Path
+
+# Public is what the `__all__` of these says.
+MODULES = (
+    "pufferlib",
+    "pufferlib.env",
+    "pufferlib.wrappers",
+    "pufferlib.errors",
+    "pufferlib.buffers",
+    "pufferlib.vector",
+    "pufferlib.emulation",
+    "pufferlib.ocean",
+    "pufferlib.testing",
+    "pufferlib.spaces",
+    "pufferlib.seeding",
+    "pufferlib.registry",
+    "pufferlib.registry.facts",
+    "pufferlib.isolated",
+    "pufferlib.models",
+    "pufferlib.pytorch",
+    "pufferlib.train.config",
+    "pufferlib.train.trainer",
+    "pufferlib.train.evaluate",
+    "pufferlib.train.loggers",
+    "pufferlib.train.rollout",
+    "pufferlib.train.advantage",
+    "pufferlib.train.ppo",
+    "pufferlib.render.view",
+    "pufferlib.render.window",
+    "pufferlib.render.video",
+)
+BLOCK = re.compile(r"^```\{(?P<kind>public-names|c-header)\}\n(?P<items>(?:\S+\n)+)```$", re.MULTILINE)
+DIRECTIVES = {
+    "Functions": "autofunction",
+    "Classes": "autoclass",
+    "Errors": "autoexception",
+    "Values": "autodata",
+    "Types": "py:type",
+}
+_SECTION = re.compile(r"^/\* -+ (.+?) -+ \*/\n", re.MULTILINE)
+
+
+def expand(page: str, root: Path) -> str:
+    """Return a page with what its blocks stand for; paths of C headers are below `root`."""
+
+    def written(block: re.Match[str]) -> str:
+        items = block["items"].split()
+        if block["kind"] == "c-header":
+            return "\n\n".join(_header((root / item).read_text()) for item in items)
+        if len(items) == 1:
+            return _module(items[0], "## {}\n\n")
+        return "\n\n".join(f"## {item}\n\n{_module(item, '')}" for item in items)
+
+    return BLOCK.sub(written, page)
+
+
+def public_names(module: str) -> dict[str, object]:
+    """Names of a module's `__all__`, and the environments of `pufferlib.ocean`, with what they are."""
+    loaded = importlib.import_module(module)
+    environments = [name for name in dir(loaded) if name[0].isupper()] if module == "pufferlib.ocean" else []
+    return {name: getattr(loaded, name) for name in sorted({*loaded.__all__, *environments})}
+
+
+@cache
+def homes() -> dict[int, str]:
+    """Full name under which each public object is explained, by the identity of the object."""
+    found: dict[int, str] = {}
+    for module in MODULES:
+        for name, value in public_names(module).items():
+            found.setdefault(id(value), f"{module}.{name}")
+    return found
+
+
+def group(value: object) -> str:
+    """Heading under which an object stands."""
+    if not getattr(value, "__module__", "pufferlib").startswith("pufferlib"):
+        return "Types"  # another name for somebody else's class
+    if inspect.isclass(value):
+        return "Errors" if issubclass(value, BaseException) else "Classes"
+    return "Functions" if callable(value) else "Values"
+
+
+def _module(module: str, heading: str) -> str:
+    """Explain the public names of a module, those of a group below a heading."""
+    names = public_names(module)
+    own = {name: value for name, value in names.items() if homes()[id(value)] == f"{module}.{name}"}
+    opening = f".. automodule:: {module}\n   :no-members:\n\n.. currentmodule:: {module}\n\n"
+    explained = [name for name, value in own.items() if group(value) not in ("Types", "Values")]
+    if len(explained) > 1:
+        opening += ".. autosummary::\n   :nosignatures:\n\n" + "".join(f"   {name}\n" for name in explained)
+    if elsewhere := [f":py:obj:`{name} <{homes()[id(names[name])]}>`" for name in names if name not in own]:
+        opening += f"\nAlso here: {', '.join(elsewhere)}.\n"
+    parts = [_rst(opening)]
+    for title in DIRECTIVES:
+        members = [_directive(title, name, value) for name, value in own.items() if group(value) == title]
+        if members:
+            parts.append(heading.format(title) + _rst(f".. currentmodule:: {module}\n\n" + "\n".join(members)))
+    return "\n\n".join(parts)
+
+
+def _directive(title: str, name: str, value: object) -> str:
+    if title == "Types":
+        known = f"{value.__module__}.{value.__qualname__}" if inspect.isclass(value) else str(value)
+        return f".. py:type:: {name}\n   :canonical: {known}\n"
+    return f".. {DIRECTIVES[title]}:: {name}\n"
+
+
+def _rst(text: str) -> str:
+    return f"```{{eval-rst}}\n{text}```"
+
+
+def _header(text: str) -> str:
+    """Show a C header: its opening comment as text, each of its sections below a heading."""
+    opening, *sections = _SECTION.split(text)
+    comment = "\n".join(line[3:] for line in opening.split(" */")[0].splitlines())
+    parts = [f"```text\n{comment}\n```"]
+    for title, code in zip(sections[::2], sections[1::2], strict=True):
+        parts.append(f"## {title}\n\n```c\n{code.strip()}\n```")
+    return "\n\n".join(parts)

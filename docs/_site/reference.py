@@ -1,0 +1,73 @@
+"""The reference in Sphinx: pages with all their public names, and names that link to where they are explained."""
+
+import re
+from pathlib import Path
+
+import public
+from docutils import nodes
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.transforms import SphinxTransform
+
+_DOTTED = re.compile(r"(pufferlib|gymnasium|numpy|torch)(\.\w+)+")
+_PRIVATE_BASES = re.compile(r"_|Record")
+
+
+def _read(app: Sphinx, name: str, source: list[str]) -> None:
+    source[0] = public.expand(source[0], Path(app.srcdir))
+
+
+def _bases(app: Sphinx, name: str, value: type, options: object, bases: list[type]) -> None:
+    """Leave out bases that are nobody's business: compiled halves, private mixins."""
+    bases[:] = [
+        base
+        for base in bases
+        if not _PRIVATE_BASES.match(getattr(base, "__name__", "")) and base.__module__ != "pufferlib._native"
+    ]
+
+
+def _signature(
+    app: Sphinx, what: str, name: str, value: object, options: object, signature: str | None, returns: str | None
+) -> tuple[str, str | None] | None:
+    """Write `...` for defaults that a dataclass makes anew, whose own text is no Python."""
+    return (signature.replace("<factory>", "..."), returns) if signature and "<factory>" in signature else None
+
+
+def _page(app: Sphinx, name: str, template: str, context: dict[str, object], doctree: nodes.document | None) -> None:
+    """Drop links of source code that lead nowhere: back to names explained as another module's, and to builtins."""
+    if name.startswith("_modules/"):
+        dead = r'<a class="viewcode-back".*?</a>|<li><a href="builtins.html">builtins</a></li>'
+        context["body"] = re.sub(dead, "", str(context["body"]))
+
+
+class LinkNames(SphinxTransform):
+    """Makes a link of a full name in code style, `gymnasium.spaces.Box`, if it is explained anywhere."""
+
+    default_priority = 500
+
+    def apply(self, **kwargs: object) -> None:
+        """Put a reference around each of them."""
+        for literal in list(self.document.findall(nodes.literal)):
+            if _DOTTED.fullmatch(literal.astext()) and not isinstance(literal.parent, nodes.reference | pending_xref):
+                link = pending_xref("", refdomain="py", reftype="obj", reftarget=literal.astext(), is_guess=True)
+                link["refdoc"] = self.env.docname
+                literal.replace_self(link)
+                link += literal
+
+
+def _unexplained(app: Sphinx, env: BuildEnvironment, link: pending_xref, text: nodes.Element) -> nodes.Element | None:
+    """Keep as text what was only guessed to be a name, and inner parts of ours that appear in signatures."""
+    is_inner = link["reftarget"].startswith("pufferlib.") and link.get("reftype") == "class"
+    return text if is_inner or link.get("is_guess") else None
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.connect("source-read", _read)
+    app.connect("autodoc-process-bases", _bases)
+    app.connect("autodoc-process-signature", _signature)
+    app.connect("html-page-context", _page)
+    app.connect("missing-reference", _unexplained, priority=900)  # after the inventories of others
+    app.add_transform(LinkNames)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,73 @@
+"""Settings of the site, which Sphinx makes of the Markdown pages and the docstrings; `scripts/docs` builds it.
+
+The folder of its sources is the root of the repository, so that a link from page to page is the same file here, on the
+site and where a repository is shown on the web.
+"""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+sys.path.insert(0, str(HERE / "_site"))
+
+import inventories  # noqa: E402
+
+import pufferlib  # noqa: E402
+
+project = "PufferTank"
+version = release = pufferlib.__version__
+copyright = "the authors of PufferTank, MIT licence"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "pages",
+    "reference",
+]
+nitpicky = True
+nitpick_ignore_regex = [("py:class", r"(numpy\._typing|pettingzoo\.utils\.env\.AgentID).*")]
+root_doc = "docs/README"
+include_patterns = ["*.md", "docs/**.md", "docker/README.md", "examples/README.md"]
+exclude_patterns = [".*", "build", "runs", "docs/_*", "pufferlib", "bindings", "tests", "benchmarks", "scripts"]
+
+myst_heading_anchors = 4
+suppress_warnings = ["myst.header"]  # the changelog repeats its headings
+
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_member_order = "bysource"
+autosummary_generate = False
+napoleon_use_ivar = True
+maximum_signature_line_length = 90
+python_use_unqualified_type_names = True
+intersphinx_mapping = inventories.mapping(HERE / "inventories", ROOT / "build" / "docs" / "inventories")
+
+html_theme = "furo"
+html_title = "PufferTank"
+html_static_path = ["_static"]
+html_css_files = ["style.css"]
+html_extra_path = ["_site/index.html"]
+html_show_sphinx = False
+html_copy_source = False
+highlight_language = "text"  # of blocks that name none: what a terminal shows
+pygments_style = "friendly"
+pygments_dark_style = "github-dark"
+html_theme_options = {
+    "light_css_variables": {
+        "color-brand-primary": "#0b5c7a",
+        "color-brand-content": "#0b6a8d",
+        "color-api-name": "#0b5c7a",
+        "color-api-pre-name": "#6b7785",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#7cc7e8",
+        "color-brand-content": "#7cc7e8",
+        "color-api-name": "#7cc7e8",
+        "color-api-pre-name": "#8b97a5",
+    },
+}
