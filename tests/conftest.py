@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pufferlib.machine.cpus import usable_cpus
 from pufferlib.registry.facts import all_facts
 
 NIGHT = 20  # times as long may a test take that plays as long as a night allows
@@ -105,6 +106,11 @@ def add_marks(item):
         item.add_marker(pytest.mark.place)
     if binding_of(item.nodeid) not in (None, IN_THE_DAY):
         item.add_marker(pytest.mark.all)
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_auto_num_workers():
+    return usable_cpus() + 1  # many tests wait for processes, so that one more than the cores has something to do
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
