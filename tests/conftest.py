@@ -128,7 +128,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def shared_load(nodeid):
-    """Name what the test shares with others: the Ray cluster, which fills the machine too, or a binding's packages."""
+    """Name the load that a test shares with others: the Ray cluster, or the packages of a binding."""
     if nodeid.startswith("tests/cluster/"):
         return "cluster"
     return f"binding {binding}" if (binding := binding_of(nodeid)) else nodeid
@@ -137,6 +137,6 @@ def shared_load(nodeid):
 def binding_of(nodeid):
     """Name the binding that a test plays; None where it plays none, or many."""
     for pattern in (r"tests/\w+/test_bindings\.py::.*\[(\w+)/", r"tests/bindings/test_(\w+)\.py::"):
-        if (found := re.match(pattern, nodeid)) and found[1] in all_facts():
+        if (found := re.match(pattern, nodeid)) and found[1] in BINDINGS:
             return found[1]
     return None

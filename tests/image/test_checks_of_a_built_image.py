@@ -12,7 +12,7 @@ import pytest
 
 from tests.image.engine import LIMIT_S, ROOT, Image, container_of, docker, of, run
 
-pytestmark = [pytest.mark.image, pytest.mark.timeout(LIMIT_S)]
+pytestmark = [pytest.mark.image, pytest.mark.all, pytest.mark.timeout(LIMIT_S)]
 
 ONLY_RUN = ("runtime", "tank", "tank-full")
 # Largest sizes in GB, as `docker images` counts them. CUDA's libraries alone take 4.3 GB.
