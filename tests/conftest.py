@@ -26,6 +26,7 @@ IN_THE_DAY = "atari"  # the binding that is played in every run; the others are 
 PLACES = (
     "tests/image/",
     "tests/installation/",
+    "tests/static/test_ci.py",
     "tests/static/test_devcontainer.py",
     "tests/static/test_entrypoint.py",
     "tests/static/test_scripts.py",

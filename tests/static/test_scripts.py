@@ -172,6 +172,23 @@ def test_test_runs_its_compose_service_with_the_arguments_of_pytest(sandbox: San
     assert sandbox.compose_run() == "docker compose --progress quiet run --rm -T test -k spaces"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], "-n auto"),
+        (["--all"], "--all -n auto"),
+        (["--docker", "--nightly"], "--nightly -n auto"),
+        (["--all", "--docker", "-k", "spaces"], "--all -k spaces"),
+    ],
+    ids=str,
+)
+def test_test_runs_a_tier_on_all_cores_and_chosen_tests_in_one_process(
+    sandbox: Sandbox, arguments: list[str], expected: str
+) -> None:
+    assert sandbox.docker().run("test", *arguments)[0] == 0
+    assert sandbox.compose_run() == f"docker compose --progress quiet run --rm -T test {expected}"
+
+
 def test_without_an_engine_the_scripts_set_up_a_venv_once_and_say_so(sandbox: Sandbox) -> None:
     status, output = sandbox.python().run("tank")
     assert status == 0, output

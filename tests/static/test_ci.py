@@ -1,0 +1,212 @@
+"""Tiers of tests, and the programs with which CI counts and chooses them."""
+
+import importlib.machinery
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pufferlib.registry.facts import all_facts
+
+ROOT = Path(__file__).parents[2]
+THREE_TIERS = "tests/vector/test_never_hangs.py"  # has tests of each
+
+
+def program(name: str) -> ModuleType:
+    """Import a program of CI, which has no suffix."""
+    path = str(ROOT / ".ci" / name)
+    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), path)
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[loader.name] = module  # where a dataclass looks for its own
+    loader.exec_module(module)
+    return module
+
+
+# Tiers
+
+
+def collected(*arguments: str) -> set[str]:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", f"testpaths={THREE_TIERS}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line}
+
+
+def test_a_flag_adds_tests_and_choosing_them_by_name_runs_each() -> None:
+    once, tier_all, nightly = collected(), collected("--all"), collected("--nightly")
+    assert once < tier_all < nightly
+    (longest,) = nightly - tier_all
+    assert collected(THREE_TIERS) == nightly
+    assert collected("-k", longest) == {longest}
+
+
+def test_what_all_adds_for_a_binding_can_be_left_out() -> None:
+    matrix = "tests/learning/test_bindings.py"
+    every, rest = collected("--all", matrix), collected("--all", matrix, "--without-bindings", "nethack")
+    assert every - rest == {test for test in every if "[nethack/" in test} != set()
+
+
+def test_an_unknown_binding_cannot_be_left_out() -> None:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "--without-bindings", "atari,nothing", THREE_TIERS]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 4
+    assert "--without-bindings: there is no binding nothing" in done.stderr
+
+
+# What JUnit files say
+
+REPORT = """<testsuites><testsuite>
+    <testcase classname="tests.vector.test_make" name="test_a[x|y]" time="1.6"/>
+    <testcase classname="tests.vector.test_make" name="test_b" time="30"><failure/></testcase>
+    <testcase classname="tests.test_env" name="test_c" time="0.1"><error/></testcase>
+    <testcase classname="" name="tests.cluster.test_ray" time="0.2"><skipped/></testcase>
+</testsuite></testsuites>"""
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    path = tmp_path / "report.xml"
+    path.write_text(REPORT)
+    return path
+
+
+def junit(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ROOT / ".ci/junit", *arguments], capture_output=True, text=True, timeout=20)
+
+
+def test_the_tests_of_all_reports_are_counted(report: Path) -> None:
+    assert junit("counts", report, report).stdout == "2 4 2\n"
+    assert junit("counts").stdout == "0 0 0\n"
+
+
+def test_a_report_that_was_cut_off_is_a_fault(report: Path) -> None:
+    report.write_text(REPORT[:200])
+    assert junit("counts", report).returncode != 0
+
+
+def test_the_slowest_tests_are_put_into_a_page(report: Path) -> None:
+    page = report.with_name("page.md")
+    marks = program("junit")
+    page.write_text(f"before\n{marks.BEGIN}\nan older table\n{marks.END}\nafter\n")
+    assert junit("slowest", "--number", "2", "--into", page, report).returncode == 0
+    assert page.read_text().splitlines() == [
+        "before",
+        marks.BEGIN,
+        "| Seconds | Test, in `tests/` |",
+        "| ---: | --- |",
+        "| 30 | `vector/test_make.py::test_b` |",
+        r"| 2 | `vector/test_make.py::test_a[x\|y]` |",
+        marks.END,
+        "after",
+    ]
+
+
+def test_contributing_has_the_place_of_the_table() -> None:
+    marks, text = program("junit"), (ROOT / "CONTRIBUTING.md").read_text()
+    assert text.index(marks.BEGIN) < text.index(marks.END)
+
+
+# Bindings that no change can break
+
+
+@pytest.mark.parametrize(
+    ("changed", "tested"),
+    [
+        (["docs/vectorize.md", "pufferlib/cli/__init__.py", "tests/vector/test_make.py"], []),
+        (["bindings/nethack/lock.txt", "README.md"], ["nethack"]),
+        (["tests/bindings/test_crafter.py", "bindings/retro/env.py"], ["crafter", "retro"]),
+        (["bindings/_shared/nle/env.py"], None),
+        (["pufferlib/vector/serial.py"], None),
+        (["bindings/nethack/lock.txt", "Dockerfile"], None),
+        (["tests/a_new_module.py"], None),
+        (["a-file-that-nobody-knows"], None),
+    ],
+)
+def test_bindings_are_left_out_that_no_change_can_break(changed: list[str], tested: list[str] | None) -> None:
+    bindings = set(all_facts())
+    names, culprit = program("bindings-to-test").left_out(changed, bindings)
+    assert bindings - names == (bindings if tested is None else set(tested))
+    assert culprit == ("" if tested is not None else changed[-1])
+
+
+class Checkout:
+    """A repository with two bindings."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name in ("nethack", "retro"):
+            self.write(f"bindings/{name}/binding.toml")
+        self.write(".ci/bindings-to-test", (ROOT / ".ci/bindings-to-test").read_text())
+        self.git("init", "-q")
+
+    def write(self, name: str, text: str = "") -> None:
+        (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / name).write_text(text)
+
+    def git(self, *arguments: str, day: int = 1) -> str:
+        date = f"2026-01-{day:02}T12:00:00Z"
+        who = {"GIT_AUTHOR_NAME": "x", "GIT_AUTHOR_EMAIL": "x@example.org", "GIT_AUTHOR_DATE": date}
+        settings = {**who, **{key.replace("AUTHOR", "COMMITTER"): value for key, value in who.items()}}
+        environment = {**os.environ, **settings}
+        command = ["git", "-C", self.root, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout.strip()
+
+    def commit(self, day: int = 1) -> str:
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", f"day {day}", day=day)
+        return self.git("rev-parse", "HEAD")
+
+    def choose(self, *arguments: str, **settings: str) -> tuple[str, str]:
+        """Returns what is left out, and the sentence about it."""
+        command = [sys.executable, self.root / ".ci/bindings-to-test", *arguments]
+        environment = {**os.environ, **settings}
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        return done.stdout.strip(), done.stderr.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    return Checkout(tmp_path)
+
+
+def test_nothing_is_left_out_where_no_commit_is_known_to_have_passed(checkout: Checkout) -> None:
+    checkout.commit()
+    assert checkout.choose() == ("", "the long tests of all 2 bindings: no commit is known to have passed")
+    assert checkout.choose("--since", "0123456789") == checkout.choose()
+
+
+def test_what_changed_since_the_commit_that_passed_is_tested_committed_or_not(checkout: Checkout) -> None:
+    base = checkout.commit()
+    checkout.write("bindings/retro/env.py", "pass")
+    names, sentence = checkout.choose(TANK_CI_BASE=base)
+    assert names == "nethack"
+    assert sentence.startswith("left out: the long tests of 1 of 2 bindings; nothing that they depend on changed since")
+    assert sentence.endswith(": nethack")
+    checkout.commit(day=2)
+    assert checkout.choose("--since", base)[0] == "nethack"
+    checkout.git("update-ref", "refs/tank/ci-passed", base)
+    assert checkout.choose()[0] == "nethack"
+    checkout.write("pufferlib/env.py", "pass")
+    names, sentence = checkout.choose()
+    assert (names, sentence.partition(": ")[2]) == ("", f"pufferlib/env.py changed since {base[:9]}, which passed")
+
+
+def test_a_commit_of_another_line_or_of_long_ago_is_no_base(checkout: Checkout) -> None:
+    base = checkout.commit()
+    checkout.commit(day=10)
+    assert checkout.choose("--since", base) == (
+        "",
+        f"the long tests of all 2 bindings: {base[:9]}, which passed, is 9 days older than this commit",
+    )
+    checkout.git("checkout", "-q", "--orphan", "other")
+    checkout.commit(day=2)
+    assert "is not an ancestor of this commit" in checkout.choose("--since", base)[1]
