@@ -210,3 +210,63 @@ def test_a_commit_of_another_line_or_of_long_ago_is_no_base(checkout: Checkout) 
     checkout.git("checkout", "-q", "--orphan", "other")
     checkout.commit(day=2)
     assert "is not an ancestor of this commit" in checkout.choose("--since", base)[1]
+
+
+# Steps of CI
+
+
+def steps(folder: Path, *lines: str) -> tuple[int, list[str]]:
+    """Run a script of steps; returns its exit code and its last lines: those of the sum, and of what failed."""
+    (folder / ".ci").symlink_to(ROOT / ".ci")
+    script = "\n".join(["set -euo pipefail", ". .ci/lib/steps.sh", "start_rows", *lines])
+    done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert not done.stderr, done.stderr
+    first = next(number for number, line in enumerate(done.stdout.splitlines()) if line.startswith("total "))
+    return done.returncode, [
+        *(line for line in done.stdout.splitlines()[:first] if line.startswith("failed: ")),
+        *done.stdout.splitlines()[first + 1 :],
+    ]
+
+
+WRITES = 'writes() { cp "$1" "$report.xml"; }'
+
+
+def one_report(folder: Path, *outcomes: str) -> Path:
+    path = folder / f"{'-'.join(outcomes)}.xml"
+    tests = "".join(f'<testcase name="x">{"" if what == "passed" else f"<{what}/>"}</testcase>' for what in outcomes)
+    path.write_text(f"<testsuites>{tests}</testsuites>")
+    return path
+
+
+def test_ci_sums_the_reports_of_its_steps_and_of_those_beside_them(tmp_path: Path) -> None:
+    report = one_report(tmp_path, "passed", "passed", "skipped")
+    lines = [WRITES, f'row() {{ tests "other tests" writes {report}; }}', "beside row", f"tests some writes {report}"]
+    assert steps(tmp_path, *lines, "step lint true", "join") == (0, ["4 passed, 0 failed, 2 skipped"])
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "command", "expected"),
+    [
+        (["passed", "failure"], "writes", ["failed: some (failed tests)", "2 passed, 1 failed, 0 skipped"]),
+        (["skipped"], "writes", ["failed: some (no test passed)", "1 passed, 1 failed, 1 skipped"]),
+        ([], "true", ["failed: some (no test passed)", "1 passed, 1 failed, 0 skipped"]),
+        (["passed"], "stops_after", ["failed: some (exit code 1)", "2 passed, 1 failed, 0 skipped"]),
+    ],
+)
+def test_ci_fails_where_a_step_failed_or_tested_nothing(
+    tmp_path: Path, outcomes: list[str], command: str, expected: list[str]
+) -> None:
+    good, report = one_report(tmp_path, "passed"), one_report(tmp_path, *outcomes)
+    lines = [WRITES, 'stops_after() { writes "$1"; false; true; }', f"tests some {command} {report}"]
+    assert steps(tmp_path, *lines, f"tests more writes {good}") == (1, expected)
+
+
+def test_ci_fails_where_nothing_was_tested_at_all(tmp_path: Path) -> None:
+    assert steps(tmp_path, "step lint true") == (1, ["0 passed, 0 failed, 0 skipped"])
+
+
+def test_ci_counts_a_report_that_was_cut_off_as_a_failure(tmp_path: Path) -> None:
+    report = one_report(tmp_path, "passed")
+    report.write_text(report.read_text()[:20])
+    status, lines = steps(tmp_path, WRITES, f"tests some writes {report} 2>/dev/null")
+    assert (status, lines[-1]) == (1, "0 passed, 2 failed, 0 skipped")
