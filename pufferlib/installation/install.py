@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -21,6 +20,7 @@ from pufferlib.errors import PufferError, UnknownNameError
 from pufferlib.installation import doctor, extras
 from pufferlib.isolated.stacks import find_interpreter, user_folder
 from pufferlib.machine.commands import as_typed, in_image
+from pufferlib.registry.facts import Facts
 
 __all__ = ["InstallError", "Plan", "absent_debian_packages", "install", "plan", "smoke_test", "state"]
 
@@ -200,7 +200,7 @@ def _play(name: str) -> None:
         raise InstallError(f"puffer install: {name} is installed but does not work: {last}")
 
 
-def state(facts: Any) -> str:
+def state(facts: Facts) -> str:
     """Return "installed" if the binding's pinned packages are here, with other versions if so, else ""."""
     pins = {canonicalize_name(wanted.name): extras.pin_of(wanted) for wanted in map(Requirement, facts.requires)}
     if facts.isolated:
@@ -231,7 +231,7 @@ def _is_here(package: str) -> bool:
     return shown.stdout == "installed"
 
 
-def _interpreter(facts: Any) -> Path:
+def _interpreter(facts: Facts) -> Path:
     return user_folder() / facts.isolated / "bin" / "python" if facts.isolated else Path(sys.executable)
 
 
@@ -240,7 +240,7 @@ def _has_module(module: str) -> bool:
     return PathFinder.find_spec(module) is not None
 
 
-def _commands(facts: Any, folder: Path, python: Path) -> Iterator[tuple[str, ...]]:
+def _commands(facts: Facts, folder: Path, python: Path) -> Iterator[tuple[str, ...]]:
     if not python.exists():
         yield (sys.executable, "-m", "venv", "--without-pip", str(python.parents[1]))
     setup, pip = _pip(facts.name, python)
