@@ -57,7 +57,7 @@ class Image:
     facts: dict[str, Any]
 
     @classmethod
-    def of(cls, facts: dict[str, Any], name: str) -> "Image":
+    def of(cls, name: str, facts: dict[str, Any]) -> "Image":
         """Read what `docker image inspect` says."""
         variables = dict(line.split("=", 1) for line in facts["Config"]["Env"] or [])
         labels = facts["Config"]["Labels"] or {}
@@ -77,11 +77,11 @@ def images() -> list[Image]:
     """Look up the images of TANK_IMAGES, or of the services of Compose as far as they are built."""
     chosen = os.environ.get("TANK_IMAGES", "").split()
     try:
-        services = run("docker", "compose", "--profile", "*", "config", "--images").stdout.split()
-        found = [(name, run("docker", "image", "inspect", name)) for name in chosen or sorted(services)]
+        names = chosen or run("docker", "compose", "--profile", "*", "config", "--images").stdout.split()
+        inspected = json.loads(run("docker", "image", "inspect", *sorted(names)).stdout or "[]")
     except FileNotFoundError:  # there is no docker program
         return []
-    built = [Image.of(json.loads(done.stdout)[0], name) for name, done in found if not done.returncode]
+    built = [Image.of(name, facts) for facts in inspected for name in facts["RepoTags"] if name in names]
     ours = [image for image in built if image.target in TARGETS]
     assert ours or not chosen, f"none of {', '.join(chosen)} is an image of this Dockerfile that trains or tests"
     return ours
