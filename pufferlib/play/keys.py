@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from pufferlib.ocean.types import Key
 from pufferlib.spaces import Space
 
-__all__ = ["Hands", "keys_for"]
+__all__ = ["KeyMap", "keys_for"]
 
 # For each number of a continuous action, the keys for its least and greatest value; the first also up and down.
 PAIRS = (("left", "right"), ("down", "up"), ("a", "d"), ("s", "w"), ("f", "h"), ("g", "t"), ("j", "l"), ("k", "i"))
@@ -48,8 +48,8 @@ def _fits(space: Space, key: Key) -> bool:
     return 0 <= key.component < len(sizes) and 0 <= key.value < sizes[key.component]
 
 
-class Hands:
-    """A person's hands on the keyboard.
+class KeyMap:
+    """Actions of the keys that a person holds or types.
 
     Attributes:
         waits: The game waits for a key; otherwise time goes on without.

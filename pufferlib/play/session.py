@@ -12,15 +12,16 @@ from pufferlib.errors import APIUsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.ocean.types import env_types
 from pufferlib.play.cursor import DIRECTIONS, Area, Cursor
-from pufferlib.play.keys import Hands, keys_for
+from pufferlib.play.keys import KeyMap, keys_for
 from pufferlib.play.meanings import keys_of_env
-from pufferlib.play.opponents import Others, RandomOthers, TrainedOthers
 from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
 from pufferlib.render.video import Frame
-from pufferlib.train.runs import Run
+from pufferlib.train.config import Config
+from pufferlib.train.players import Player, PolicyPlayer, RandomPlayer
+from pufferlib.train.runs import Run, load_policy
 
-__all__ = ["Game", "Viewer", "play"]
+__all__ = ["Session", "Viewer", "play"]
 
 NEXT_AFTER_S = 1.5  # that an episode is over, when nobody plays who could press a key
 # Where the game waits for a key:
@@ -52,7 +53,7 @@ class Viewer(Protocol):
         """Give back what it took."""
 
 
-class Game:
+class Session:
     """One environment with a person for one of its agents, or with a person who watches.
 
     Attributes:
@@ -96,15 +97,13 @@ class Game:
         self._env = vector.make(creator, env_kwargs=drawn, backend="Serial", seed=seed, autoreset="disabled")
         try:
             self._check(files)
-            self._env.action_space.seed(seed)
-            self._others: Others = RandomOthers(self._env)
+            self._opponents: Player = RandomPlayer(self._env, seed)
             if files and config:
                 config = dataclasses.replace(config, env=keywords)
-                greedy = watched and config.eval.greedy
-                self._others = TrainedOthers(files, config, self._env.num_agents, seed, greedy)
+                self._opponents = _trained(files, config, self._env.num_agents, seed, watched and config.eval.greedy)
             space, driver = self._env.single_action_space, self._env.driver_env
             keys = keys_for(space, env_types()[name].keys if name in ocean.names() else keys_of_env(driver))
-            self.hands = Hands(space, keys)
+            self.key_map = KeyMap(space, keys)
             self.has_arrows = any(key.name in DIRECTIONS for key in keys)
             self._motion = Motion(driver)
             self.pictures_per_step = self._motion.pictures_per_step
@@ -132,7 +131,7 @@ class Game:
     def reset(self) -> None:
         """Begin another episode."""
         self._observations, _ = self._env.reset()
-        self._others.begin()
+        self._opponents.begin()
         self.steps, self.reward, self.total = 0, 0.0, 0.0
         self.over = self.out = False
 
@@ -145,7 +144,7 @@ class Game:
         """
         if self.over:
             return
-        actions = np.array(self._others.act(self._observations))
+        actions = np.array(self._opponents.act(self._observations))
         if not self.watched:
             actions[self.agent] = action
         if show is not None:
@@ -158,7 +157,7 @@ class Game:
         self.total += self.reward
         masks = self._env.masks
         self.out = not masks[self.agent]
-        self._others.begin(terminals | truncations | absent)
+        self._opponents.begin(terminals | truncations | absent)
         if (terminals | truncations | ~masks).all():
             # Either the game is over, or all agents of a game that goes on have ended in one step.
             self._observations, *_ = self._env.step(actions)
@@ -190,16 +189,16 @@ class Game:
         if self.over or self.out:
             over, out = ("over", "out") if self.watched else ("over; press r", "you are out")
             parts.append(over if self.over else out)
-        if self.hands.types:
-            parts.append(f"action: {self.hands.typed}_")
-        keys = [*([] if self.watched else self.hands.help()), "r: begin again", "q: quit"]
+        if self.key_map.types:
+            parts.append(f"action: {self.key_map.typed}_")
+        keys = [*([] if self.watched else self.key_map.help()), "r: begin again", "q: quit"]
         if self.areas() and not self.watched:
             ways = {"click on a place": has_mouse, "choose a place by arrows and enter": not self.has_arrows}
             keys[:0] = [way for way, is_open in ways.items() if is_open]
         return ["   ".join(parts), "   ".join(keys)]
 
-    def sentence(self) -> str:
-        """What came of it."""
+    def result(self) -> str:
+        """Text for when it is over: the best score, or the return so far."""
         if not self.scores:
             return f"{self.name}: no episode was finished; return {self.total:g} after {self.steps} steps"
         return f"{self.name}: best score {max(self.scores):g}, episodes finished: {len(self.scores)}"
@@ -209,55 +208,55 @@ class Game:
         self._env.close()
 
 
-def play(game: Game, viewer: Viewer, fps: float) -> None:
+def play(session: Session, viewer: Viewer, fps: float) -> None:
     """Let a person play, or watch, ``fps`` steps a second, until they have enough."""
-    person = _Person(game)
-    rate = max(fps, LEAST_LOOKS) if game.hands.waits and not game.watched else fps * game.pictures_per_step
+    person = _Person(session)
+    rate = max(fps, LEAST_LOOKS) if session.key_map.waits and not session.watched else fps * session.pictures_per_step
     pace, pause = Pace(rate), 0  # looks at a game that is over
 
     def show(picture: Frame) -> None:
-        viewer.show(picture, game.lines(viewer.has_mouse))
+        viewer.show(picture, session.lines(viewer.has_mouse))
         pace.wait()
 
-    viewer.show(game.picture(), game.lines(viewer.has_mouse))
+    viewer.show(session.picture(), session.lines(viewer.has_mouse))
     while not viewer.closed:
         pace.wait()
         pressed = viewer.pressed()
         if "q" in pressed:
             return
-        pause = pause + 1 if game.over and game.watched else 0
+        pause = pause + 1 if session.over and session.watched else 0
         if "r" in pressed or pause > NEXT_AFTER_S * rate:
-            game.reset()
-        action = None if game.watched else person.action(viewer, pressed)
-        moves = game.watched or action is not None
+            session.reset()
+        action = None if session.watched else person.action(viewer, pressed)
+        moves = session.watched or action is not None
         if moves:
-            game.step(action, show)
+            session.step(action, show)
         if pressed or moves:
-            viewer.show(person.marked(game.picture()), game.lines(viewer.has_mouse))
+            viewer.show(person.marked(session.picture()), session.lines(viewer.has_mouse))
 
 
 class _Person:
     """What a person at keyboard and mouse has the agent do."""
 
-    def __init__(self, game: Game) -> None:
-        self._game, self._one_by_one, self._cursor = game, _OneByOne(), Cursor()
+    def __init__(self, session: Session) -> None:
+        self._session, self._one_by_one, self._cursor = session, _OneByOne(), Cursor()
 
     def action(self, viewer: Viewer, pressed: Sequence[str]) -> Any:
         """The action that was chosen, None if there is none yet."""
-        hands, held, clicks = self._game.hands, viewer.held, viewer.clicks()
-        if not hands.waits:
-            action = hands.action({*pressed, *held})
-        elif hands.types:
-            action = hands.read(pressed)
+        keys, held, clicks = self._session.key_map, viewer.held, viewer.clicks()
+        if not keys.waits:
+            action = keys.action({*pressed, *held})
+        elif keys.types:
+            action = keys.read(pressed)
         else:
-            action = hands.action(self._one_by_one(pressed, held))
+            action = keys.action(self._one_by_one(pressed, held))
         if action is None:
-            action = self._cursor.choose(self._game.areas(), () if self._game.has_arrows else pressed, clicks)
+            action = self._cursor.choose(self._session.areas(), () if self._session.has_arrows else pressed, clicks)
         return action
 
     def marked(self, picture: Frame) -> Frame:
         """``picture`` with the place that the person is at."""
-        return self._cursor.marked(picture, self._game.areas())
+        return self._cursor.marked(picture, self._session.areas())
 
 
 class _OneByOne:
@@ -279,9 +278,15 @@ class _OneByOne:
         return wanted
 
 
-def _config_of(files: Run, name: str) -> Any:
-    from pufferlib.train.config import Config
+def _trained(files: Run, config: Config, num_agents: int, seed: int, greedy: bool) -> Player:
+    import torch
 
+    policy = load_policy(config, files)
+    generator = torch.Generator(next(policy.parameters()).device).manual_seed(seed)
+    return PolicyPlayer(policy, num_agents, generator, greedy)
+
+
+def _config_of(files: Run, name: str) -> Config:
     config = Config.load(files.config)
     if config.env_name != name:
         raise APIUsageError(f"puffer play: {files.folder} is a run of {config.env_name}, not of {name}")

@@ -9,17 +9,18 @@ import numpy as np
 import torch
 
 from pufferlib import ocean, registry, vector
-from pufferlib.errors import APIUsageError, PufferError
-from pufferlib.models import Policy, State
+from pufferlib.errors import APIUsageError
+from pufferlib.models import Policy
 from pufferlib.render.motion import Motion
 from pufferlib.render.video import Frame
 from pufferlib.seeding import env_seed
 from pufferlib.train.config import Config
 from pufferlib.train.episodes import EpisodeMeans
+from pufferlib.train.players import Player, PolicyPlayer, RandomPlayer
 
 __all__ = ["EvalResult", "evaluate"]
 
-AT_ONCE = 32  # games side by side: enough to fill the network's batch, few enough for big environments
+AT_ONCE = 32  # episodes side by side: enough to fill the network's batch, few enough for big environments
 Record = Callable[[Frame | None, float], None]
 
 
@@ -78,125 +79,121 @@ def evaluate(
     seed = config.eval.seed if seed is None else seed
     if episodes < 1:
         raise APIUsageError(f"evaluate: episodes must be at least 1, got {episodes}")
-    generator = torch.Generator(_device(policy)).manual_seed(env_seed(seed, 0))  # torch takes no more than 64 bits
-    games: list[_Game] = []
+    device = torch.device("cpu") if policy is None else next(policy.parameters()).device
+    generator = torch.Generator(device).manual_seed(env_seed(seed, 0))  # torch takes no more than 64 bits
+    played: list[_Episode] = []
     for start in range(0, episodes, AT_ONCE):
-        numbers = range(start, min(start + AT_ONCE, episodes))
-        games += _play(config, policy, [env_seed(seed, i) for i in numbers], env_creator, generator, record)
+        first_seed = env_seed(seed, start) if start else seed
+        count = min(episodes - start, AT_ONCE)
+        with _make_vecenv(config, env_creator, count, first_seed, render=record is not None) as vecenv:
+            player: Player = RandomPlayer(vecenv, first_seed)
+            if policy is not None:
+                player = PolicyPlayer(policy, vecenv.num_agents, generator, config.eval.greedy)
+            played += _play(vecenv, player, config.eval.max_steps, record)
         record = None
-    ended = [game for game in games if game.score is not None]
+    ended = [episode for episode in played if episode.score is not None]
     if not ended:
         raise APIUsageError(
             f"evaluate: none of {episodes} episodes of {config.env_name} reported a score within "
             f"{config.eval.max_steps} steps; raise eval.max_steps, or wrap the environment with pufferlib.EpisodeStats"
         )
-    scores = tuple(game.score for game in ended if game.score is not None)
+    scores = tuple(episode.score for episode in ended if episode.score is not None)
     return EvalResult(
         score_mean=statistics.fmean(scores),
         score_std=statistics.stdev(scores) if len(scores) > 1 else 0.0,
-        episode_length=statistics.fmean(game.steps for game in ended),
+        episode_length=statistics.fmean(episode.steps for episode in ended),
         episodes=len(ended),
         unfinished=episodes - len(ended),
         scores=scores,
     )
 
 
-class _Game:
-    """One environment, until every agent that was there has ended and a score is known.
+class _Episode:
+    """One environment of the batch, until every agent that was there has ended and a score is known.
 
-    With several agents the score is the mean over all that they report. A single life may end
-    before the score is known, as in ``episodic_life``; then the game goes on.
+    It listens to the environment's ``step``, since a batch does not tell which environment an info is of. With
+    several agents the score is the mean over all that they report. A single life may end before the score is known,
+    as in ``episodic_life``; then the game goes on.
     """
 
-    def __init__(self, config: Config, env_creator: Callable[..., Any] | None, seed: int, render: bool) -> None:
-        kwargs = {**config.env, **({"render_mode": "rgb_array"} if render else {})}
-        kwargs.pop("autoreset", None)  # a setting of training; no game is played twice here
-        if "num_envs" in kwargs:  # a batch of games, of which short ones would count more often than long ones
-            kwargs["num_envs"] = 1
-        if env_creator is None:
-            env_creator = registry.env_creator(config.env_name)
-            if config.env_name in ocean.names():
-                kwargs["log_interval"] = 1  # else they report now and then
-        self.env = vector.make(env_creator, env_kwargs=kwargs, backend="Serial", seed=seed, autoreset="same_step")
-        self.observations, _ = self.env.reset()
-        self.env.action_space.seed(seed)
+    def __init__(self, env: Any) -> None:
         self.steps = 0
         self.score: float | None = None
         self._means = EpisodeMeans()
-        self._waited_for = np.zeros(self.env.num_agents, bool)  # agents that were there, until they end
-        self._ended = np.zeros(self.env.num_agents, bool)
-        self.begins = np.zeros(self.env.num_agents, bool)  # agents whose observation starts an episode of their own
+        self._env = env
+        source = env.env if env.emulated else env
+        self._step, source.step = source.step, self.step
 
-    def step(self, actions: Any) -> bool:
-        """Act; True when the episode has ended."""
-        self._waited_for |= self.env.masks & ~self._ended
-        absent = ~self.env.masks
-        self.observations, _, terminals, truncations, infos = self.env.step(actions)
+    def step(self, actions: Any) -> Any:
+        """Step the environment, and take its infos."""
+        outcome = self._step(actions)
         self.steps += 1
-        self._means.add(infos)
-        self.begins = terminals | truncations | absent
-        self._ended |= terminals | truncations
-        self._waited_for &= ~self._ended
-        if not self._waited_for.any():
-            self.score = self._means.get("score", "episode_return")
+        if infos := outcome[-1]:
+            self._means.add(infos if isinstance(infos, list) else [infos])
+        return outcome
+
+    def end(self) -> bool:
+        """Take the score, now that all agents have ended, and stop the environment; False if it is not known yet."""
+        self.score = self._means.get("score", "episode_return")
+        if self.score is not None:
+            self._env.step = self._stand_still
         return self.score is not None
 
-
-def _play(
-    config: Config,
-    policy: Policy | None,
-    seeds: list[int],
-    env_creator: Callable[..., Any] | None,
-    generator: torch.Generator,
-    record: Record | None,
-) -> list[_Game]:
-    """Play one episode per seed, all side by side; each game leaves when its episode has ended."""
-    games: list[_Game] = []
-    try:
-        for index, seed in enumerate(seeds):
-            games.append(_Game(config, env_creator, seed, render=record is not None and index == 0))
-        agents = games[0].env.num_agents
-        playing = games
-        motion = Motion(games[0].env.driver_env)
-        state = policy.initial_state(agents * len(games), _device(policy)) if policy else {}
-        for _ in range(config.eval.max_steps):
-            actions = _choose(config, policy, playing, state, generator)
-            if record is not None and games[0].score is None:
-                record(games[0].env.driver_env.render(), motion.fps)
-                for picture in motion.between(actions[0]):
-                    record(picture, motion.fps)
-            ended = [game.step(action) for game, action in zip(playing, actions, strict=True)]
-            if any(ended):
-                playing = [game for game, over in zip(playing, ended, strict=True) if not over]
-                keep = torch.tensor(ended, device=generator.device).logical_not_().repeat_interleave(agents)
-                state = {name: memory[keep] for name, memory in state.items()}
-            if not playing:
-                break
-        return games
-    finally:
-        for game in games:
-            game.env.close()
+    def _stand_still(self, actions: Any) -> Any:
+        """Take the place of the environment's ``step``: return its rows as they are."""
+        env = self._env
+        if hasattr(env, "possible_agents"):
+            return {}, {}, {}, {}, {}
+        rows = env.observations, env.rewards, env.terminals, env.truncations
+        return (*(row[0] for row in rows), {}) if env.emulated else (*rows, [])
 
 
-@torch.inference_mode()
-def _choose(
-    config: Config, policy: Policy | None, playing: list[_Game], state: State, generator: torch.Generator
-) -> list[Any]:
-    """The actions of each game that is still played; ``state`` moves on."""
-    if policy is None:
-        return [game.env.action_space.sample() for game in playing]
-    observations = np.concatenate([game.observations for game in playing])
-    for memory in state.values():  # ends with each life, as in training
-        memory[torch.from_numpy(np.concatenate([game.begins for game in playing]))] = 0
-    params, _ = policy.forward_eval(torch.from_numpy(observations).to(generator.device), state)
-    if params.isnan().any():  # the likeliest of such would be the first action, whatever it sees
-        raise PufferError(
-            "evaluate: the policy's outputs must be numbers, got NaN; look for NaN in its weights and in observations"
-        )
-    distribution = policy.distribution
-    chosen = distribution.mode(params) if config.eval.greedy else distribution.sample(params, generator)
-    return np.split(distribution.to_env(chosen), len(playing))
+def _make_vecenv(config: Config, env_creator: Callable[..., Any] | None, num_envs: int, seed: int, render: bool) -> Any:
+    """One environment for each episode; the first draws pictures with ``render``."""
+    kwargs = dict(config.env)
+    kwargs.pop("autoreset", None)  # a setting of training; nothing is played twice here
+    if "num_envs" in kwargs:  # a batch of games, of which short ones would count more often than long ones
+        kwargs["num_envs"] = 1
+    if env_creator is None:
+        env_creator = registry.env_creator(config.env_name)
+        if config.env_name in ocean.names():
+            kwargs["log_interval"] = 1  # else they report now and then
+    first = {**kwargs, "render_mode": "rgb_array"} if render else kwargs
+    return vector.make(
+        [env_creator] * num_envs,
+        env_kwargs=[first, *[kwargs] * (num_envs - 1)],
+        num_envs=num_envs,
+        backend="Serial",
+        seed=seed,
+        autoreset="same_step",
+    )
 
 
-def _device(policy: Policy | None) -> torch.device:
-    return torch.device("cpu") if policy is None else next(policy.parameters()).device
+def _play(vecenv: Any, player: Player, max_steps: int, record: Record | None) -> list[_Episode]:
+    """Play an episode in each environment, all side by side."""
+    count, agents = vecenv.num_envs, vecenv.num_agents // vecenv.num_envs
+    observations, _ = vecenv.reset()
+    episodes = [_Episode(env) for env in vecenv.envs]
+    motion = Motion(vecenv.driver_env)
+    actions = vecenv.actions.copy()
+    playing = np.ones(count, bool)
+    awaited = np.zeros((count, agents), bool)  # agents that were there, until they end
+    ended = np.zeros((count, agents), bool)
+    for _ in range(max_steps):
+        rows = np.flatnonzero(playing.repeat(agents))
+        actions[rows] = player.act(observations, rows)
+        if record is not None and playing[0]:
+            record(vecenv.driver_env.render(), motion.fps)
+            for picture in motion.between(actions[:agents]):
+                record(picture, motion.fps)
+        present = vecenv.masks.copy()
+        observations, _, terminals, truncations, _ = vecenv.step(actions)
+        ends = terminals | truncations
+        player.begin(ends | ~present)  # memory ends with each life, as in training
+        awaited |= present.reshape(awaited.shape)
+        ended |= ends.reshape(ended.shape)
+        for index in np.flatnonzero(playing & ~(awaited & ~ended).any(1)):
+            playing[index] = not episodes[index].end()
+        if not playing.any():
+            break
+    return episodes

@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Discrete
 import pufferlib
 from pufferlib import ocean, registry
 from pufferlib.ocean.types import env_types
-from pufferlib.play.keys import Hands, keys_for
+from pufferlib.play.keys import KeyMap, keys_for
 
 DOCS = ROOT / "docs"
 OCEAN, BINDINGS = DOCS / "ocean.md", DOCS / "gallery.md"
@@ -93,8 +93,8 @@ def _facts_of(name: str) -> list[str]:
             rows.append(("Agents in a game", str(env.num_agents)))
             rows.append(("Memory of a game", f"{env.game_bytes:,} bytes"))
             rows += [("Metrics", "; ".join(f"`{key}`: {about}" for key, about in env_types()[name].metrics.items()))]
-        hands = Hands(env.single_action_space, keys_for(env.single_action_space, _declared(name)))
-        rows.append(("Play", f"`puffer play {name}`: {', '.join(hands.help())}"))
+        key_map = KeyMap(env.single_action_space, keys_for(env.single_action_space, _declared(name)))
+        rows.append(("Play", f"`puffer play {name}`: {', '.join(key_map.help())}"))
     finally:
         env.close()
     return ["| | |", "| --- | --- |", *(f"| {label} | {text.replace('|', chr(92) + '|')} |" for label, text in rows)]

@@ -4,7 +4,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib.ocean.types import Key
-from pufferlib.play.keys import Hands, keys_for
+from pufferlib.play.keys import KeyMap, keys_for
 
 WAITING = (Key("left", 0, 1, "go left"), Key("right", 0, 2, "go right"), Key("x", 0, 9, "no such action"))
 
@@ -20,47 +20,48 @@ def test_declared_keys_are_taken_where_the_space_has_their_actions():
 
 
 def test_a_game_without_an_idle_action_waits_for_a_key():
-    hands = Hands(Discrete(3), keys_for(Discrete(3), WAITING))
-    assert hands.waits
-    assert hands.action(set()) is None
-    assert hands.action({"z"}) is None
-    assert hands.action({"left"}) == 1
-    assert hands.help() == ["left: go left", "right: go right"]
+    key_map = KeyMap(Discrete(3), keys_for(Discrete(3), WAITING))
+    assert key_map.waits
+    assert key_map.action(set()) is None
+    assert key_map.action({"z"}) is None
+    assert key_map.action({"left"}) == 1
+    assert key_map.help() == ["left: go left", "right: go right"]
 
 
 def test_keys_that_are_down_together_come_first():
-    hands = Hands(Discrete(4), keys_for(Discrete(4), REAL_TIME))
-    assert not hands.waits
-    assert [hands.action(down) for down in ((), {"up"}, {"right"}, {"up", "right"})] == [0, 1, 3, 2]
-    assert hands.help() == ["up: up", "right: right"]
+    key_map = KeyMap(Discrete(4), keys_for(Discrete(4), REAL_TIME))
+    assert not key_map.waits
+    assert [key_map.action(down) for down in ((), {"up"}, {"right"}, {"up", "right"})] == [0, 1, 3, 2]
+    assert key_map.help() == ["up: up", "right: right"]
 
 
 def test_each_number_of_an_action_has_its_keys():
     keys = (Key("", 1, 2, "rest"), Key("a", 0, 1, "grab"), Key("b", 1, 0, "run"))
-    hands = Hands(MultiDiscrete([2, 3]), keys_for(MultiDiscrete([2, 3]), keys))
-    assert [hands.action(down).tolist() for down in ((), {"a"}, {"b"}, {"a", "b"})] == [[0, 2], [1, 2], [0, 0], [1, 0]]
+    key_map = KeyMap(MultiDiscrete([2, 3]), keys_for(MultiDiscrete([2, 3]), keys))
+    actions = [key_map.action(down).tolist() for down in ((), {"a"}, {"b"}, {"a", "b"})]
+    assert actions == [[0, 2], [1, 2], [0, 0], [1, 0]]
 
 
 def test_pairs_of_keys_move_real_numbers():
     space = Box(np.array([-2, 0], np.float32), np.array([1, 5], np.float32))
-    hands = Hands(space, keys_for(space, WAITING))
-    assert not hands.waits
+    key_map = KeyMap(space, keys_for(space, WAITING))
+    assert not key_map.waits
     cases = {(): [0, 0], ("left",): [-2, 0], ("right", "up"): [1, 5], ("down",): [0, 0]}
     for down, expected in cases.items():
-        action = hands.action(down)
+        action = key_map.action(down)
         assert action.dtype == np.float32
         assert action.tolist() == expected
 
 
 def test_actions_without_keys_are_typed():
-    hands = Hands(Discrete(82), keys_for(Discrete(82), ()))
-    assert hands.types
-    assert hands.read(["4", "x"]) is None
-    assert hands.typed == "4"
-    assert hands.read(["0", "1", "backspace", "enter"]) == 40
-    assert hands.typed == ""
-    assert hands.read(["8", "2", "enter"]) is None
-    assert hands.read(["enter"]) is None
-    pairs = Hands(MultiDiscrete([5, 20]), ())
+    key_map = KeyMap(Discrete(82), keys_for(Discrete(82), ()))
+    assert key_map.types
+    assert key_map.read(["4", "x"]) is None
+    assert key_map.typed == "4"
+    assert key_map.read(["0", "1", "backspace", "enter"]) == 40
+    assert key_map.typed == ""
+    assert key_map.read(["8", "2", "enter"]) is None
+    assert key_map.read(["enter"]) is None
+    pairs = KeyMap(MultiDiscrete([5, 20]), ())
     assert pairs.read(["4", "space", "1", "9", "enter"]).tolist() == [4, 19]
     assert pairs.read(["5", "space", "1", "enter"]) is None

@@ -3,7 +3,7 @@
 import gymnasium
 from gymnasium.spaces import Discrete
 
-from pufferlib.play.keys import Hands, keys_for
+from pufferlib.play.keys import KeyMap, keys_for
 from pufferlib.play.meanings import keys_of_env, keys_of_meanings, keys_of_table
 
 
@@ -12,9 +12,9 @@ def test_actions_that_have_names_get_arrows_space_and_letters():
     assert [(key.name, key.value) for key in atari] == [
         ("", 0), ("space", 1), ("up", 2), ("right", 3), ("up+right", 4), ("down+left+space", 5)
     ]  # fmt: skip
-    hands = Hands(Discrete(6), keys_for(Discrete(6), atari))
-    assert [hands.action(down) for down in ((), {"up"}, {"up", "right"}, {"left"})] == [0, 2, 4, 0]
-    assert hands.help() == ["space: fire", "up: up", "right: right"]
+    key_map = KeyMap(Discrete(6), keys_for(Discrete(6), atari))
+    assert [key_map.action(down) for down in ((), {"up"}, {"up", "right"}, {"left"})] == [0, 2, 4, 0]
+    assert key_map.help() == ["space: fire", "up: up", "right: right"]
     grid = keys_of_meanings(["left", "right", "forward", "pickup", "drop", "toggle", "done"])
     assert [key.name for key in grid] == ["left", "right", "up", "p", "d", "space", "o"]
     words = keys_of_meanings(["noop", "move_left", "left engine", "queue", "none"])

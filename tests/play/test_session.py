@@ -10,10 +10,10 @@ from pufferlib.cli import main
 from pufferlib.errors import APIUsageError
 from pufferlib.ocean import OceanEnv
 from pufferlib.play import session
-from pufferlib.play.opponents import RandomOthers, TrainedOthers
-from pufferlib.play.session import Game, play
+from pufferlib.play.session import Session, play
 from pufferlib.render.window import Window
 from pufferlib.train.config import Config
+from pufferlib.train.players import PolicyPlayer, RandomPlayer
 from pufferlib.train.runs import find_run
 from tests.runs import untrained_run
 
@@ -27,12 +27,12 @@ def test_a_batch_of_training_is_played_as_one_game(monkeypatch):
             super().__init__("squared", num_envs, seed, render_mode, autoreset=autoreset, buf=buf)
 
     monkeypatch.setattr(registry, "env_creator", lambda _name: Squared)
-    Game("games/squared", {"num_envs": 32}).close()
+    Session("games/squared", {"num_envs": 32}).close()
     assert made == [1]
 
 
 def test_a_game_counts_what_happens_and_stands_still_at_its_end():
-    game = Game("squared", {"size": 5}, seed=1)
+    game = Session("squared", {"size": 5}, seed=1)
     while not game.over:
         before = game.picture()
         game.step(1)
@@ -46,7 +46,7 @@ def test_a_game_counts_what_happens_and_stands_still_at_its_end():
     np.testing.assert_array_equal(game.picture(), last)
     game.reset()
     assert (game.steps, game.total, game.over) == (0, 0, False)
-    assert "best score" in game.sentence()
+    assert "best score" in game.result()
     game.close()
 
 
@@ -67,12 +67,12 @@ def ended(outcome):
     return outcome[2] | outcome[3]
 
 
-def test_the_others_act_at_random_and_the_same_for_the_same_seed(monkeypatch):
-    actions = watch(monkeypatch, RandomOthers, "act")
+def test_the_opponents_act_at_random_and_the_same_for_the_same_seed(monkeypatch):
+    actions = watch(monkeypatch, RandomPlayer, "act")
 
     def played(seed):
         actions.clear()
-        game = Game("multiagent", {}, seed=seed, agent=1)
+        game = Session("multiagent", {}, seed=seed, agent=1)
         for _ in range(5):
             game.reset()
             game.step(1)
@@ -82,14 +82,14 @@ def test_the_others_act_at_random_and_the_same_for_the_same_seed(monkeypatch):
     assert played(1) == played(1) != played(2)
 
 
-def test_the_memory_of_trained_others_ends_with_a_life(tmp_path, monkeypatch):
+def test_the_memory_of_trained_opponents_ends_with_a_life(tmp_path, monkeypatch):
     pytest.importorskip("torch", reason="the train extra is not installed")
     from pufferlib.models import LSTMWrapper
 
     tiny = ["--env.num-envs=1", "--train.horizon=4", "--train.minibatch-size=64", "--train.total-timesteps=64"]
     more = ["--policy.recurrent=True", "--policy.hidden-size=8", "--eval.episodes=1", f"--runs={tmp_path}"]
     assert main(["train", "snake", *tiny, *more, "--train.device=cpu"]) == 0
-    game = Game("snake", {}, seed=1, files=find_run("test", "snake", tmp_path))
+    game = Session("snake", {}, seed=1, files=find_run("test", "snake", tmp_path))
     ends, memory = watch(monkeypatch, vector.Serial, "step", ended), []
     forward = LSTMWrapper.forward_eval
 
@@ -107,7 +107,7 @@ def test_the_memory_of_trained_others_ends_with_a_life(tmp_path, monkeypatch):
 
 def test_scores_are_those_of_the_person(monkeypatch):
     ends = watch(monkeypatch, vector.Serial, "step", ended)
-    game = Game("snake", {}, seed=1)
+    game = Session("snake", {}, seed=1)
     for _ in range(100):
         game.step(1)
     ends = np.array(ends)
@@ -117,21 +117,21 @@ def test_scores_are_those_of_the_person(monkeypatch):
 
 
 def test_other_environments_with_pictures_can_be_played_too():
-    game = Game("spaces", {}, seed=1)
+    game = Session("spaces", {}, seed=1)
     assert game.picture().dtype == np.uint8
-    assert game.hands.help()
+    assert game.key_map.help()
     game.close()
 
 
 def test_the_agent_that_is_watched_acts_as_its_evaluation_says(tmp_path, monkeypatch):
     run, made = untrained_run(tmp_path), []
-    monkeypatch.setattr(session, "TrainedOthers", lambda *args: made.append(TrainedOthers(*args)) or made[-1])
+    monkeypatch.setattr(session, "PolicyPlayer", lambda *args: made.append(PolicyPlayer(*args)) or made[-1])
     config = Config.load(run.config)
     shape = make("squared", **config.env).observations.shape
     played = []
     for greedy in (True, True, False):
         dataclasses.replace(config, eval=dataclasses.replace(config.eval, greedy=greedy)).save(run.config)
-        Game("squared", {}, seed=1, files=run, watched=True).close()
+        Session("squared", {}, seed=1, files=run, watched=True).close()
         observations = np.random.default_rng(0).integers(0, 3, (64, *shape), np.uint8)
         played.append([made[-1].act(observation).tolist() for observation in observations])
     assert played[0] == played[1] != played[2]
@@ -140,7 +140,7 @@ def test_the_agent_that_is_watched_acts_as_its_evaluation_says(tmp_path, monkeyp
 def test_a_run_that_could_only_play_you_can_be_watched(tmp_path):
     run = untrained_run(tmp_path)
     with pytest.raises(APIUsageError, match=r"one agent, which is you; .* watch it play: puffer play --watch"):
-        Game("squared", {}, files=run)
+        Session("squared", {}, files=run)
 
 
 # ---- In a window ----------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ class ScriptedWindow(Window):
 def play_in_window(name, script, monkeypatch, **keywords):
     pytest.importorskip("pygame", reason="the render extra is not installed")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    game, window = Game(name, keywords, seed=1), ScriptedWindow(script)
+    game, window = Session(name, keywords, seed=1), ScriptedWindow(script)
     play(game, window, 1000)
     window.close()
     game.close()
@@ -196,8 +196,8 @@ def test_a_game_in_real_time_goes_on_without_keys(monkeypatch):
 def test_atari_is_played_by_arrows_and_space_in_real_time(monkeypatch):
     pytest.importorskip("ale_py", reason="the atari extra is not installed")
     done = []
-    step = Game.step
-    monkeypatch.setattr(Game, "step", lambda game, action, show: done.append(action) or step(game, action, show))
+    step = Session.step
+    monkeypatch.setattr(Session, "step", lambda game, action, show: done.append(action) or step(game, action, show))
     game, shown = play_in_window("atari/pong", ["", "space", "right", "left", "q"], monkeypatch)
     assert done == [0, 1, 2, 3]  # NOOP FIRE RIGHT LEFT
     assert game.steps == 4
@@ -217,7 +217,7 @@ def test_a_trained_agent_is_watched_episode_after_episode(tmp_path, monkeypatch)
     run = untrained_run(tmp_path)
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setattr(session, "NEXT_AFTER_S", 0.01)
-    game, window = Game("squared", {}, seed=1, files=run, watched=True), ScriptedWindow(["right"] * 150 + ["q"])
+    game, window = Session("squared", {}, seed=1, files=run, watched=True), ScriptedWindow(["right"] * 150 + ["q"])
     play(game, window, 2000)
     texts = [lines for _, lines in window.shown]
     assert len(game.scores) > 1, "the next episode begins by itself"
@@ -236,7 +236,7 @@ def test_closing_the_window_ends_the_game(monkeypatch):
 
     pytest.importorskip("pygame", reason="the render extra is not installed")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    game, window = Game("squared", {}), Closing([])
+    game, window = Session("squared", {}), Closing([])
     play(game, window, 1000)
     assert game.steps == 0
     window.close()
@@ -255,7 +255,7 @@ def test_a_click_plays_what_it_is_on(monkeypatch):
             return super().clicks()
 
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    game = Game("connect4", {}, seed=1)
+    game = Session("connect4", {}, seed=1)
     area = game.areas()[4]
     window = Clicking([""])
     play(game, window, 1000)

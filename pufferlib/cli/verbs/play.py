@@ -8,7 +8,7 @@ from pufferlib.cli.arguments import Parser, split_env
 from pufferlib.cli.console import say
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import way_to_install
-from pufferlib.play.session import Game, Viewer, play
+from pufferlib.play.session import Session, Viewer, play
 from pufferlib.render.screen import Screen, is_terminal
 from pufferlib.render.window import Window, has_display
 from pufferlib.train.config import Config
@@ -50,16 +50,16 @@ def run(argv: list[str]) -> int:
     target = options.watch or options.checkpoint
     files = find_run(PROG, target, options.runs) if target else None
     name = _name_of(options.env) if options.env or not files else Config.load(files.config).env_name
-    game = Game(name, keywords, options.seed, options.agent, files, watched=bool(options.watch))
+    session = Session(name, keywords, options.seed, options.agent, files, watched=bool(options.watch))
     try:
         viewer: Viewer = Window(f"puffer play {name}", "play with --terminal") if in_window else Screen()
         try:
-            play(game, viewer, options.fps or game.fps)
+            play(session, viewer, options.fps or session.fps)
         finally:
             viewer.close()
     finally:
-        game.close()
-    say(game.sentence())
+        session.close()
+    say(session.result())
     return 0
 
 

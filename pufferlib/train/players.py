@@ -1,0 +1,97 @@
+"""Players: they choose the actions of the agents in a vector environment, at random or with a policy."""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferlib.errors import PufferError
+from pufferlib.seeding import env_seed
+from pufferlib.spaces import joint_space
+
+if TYPE_CHECKING:
+    import torch
+
+    from pufferlib.models import Policy
+
+__all__ = ["Player", "PolicyPlayer", "RandomPlayer"]
+
+EVERYONE = slice(None)
+Rows = npt.NDArray[np.intp] | slice
+
+
+class Player(Protocol):
+    """Chooses the actions of all agents, or of those in some rows."""
+
+    def begin(self, rows: Any = EVERYONE) -> None:
+        """Note that the agents in ``rows`` begin an episode."""
+
+    def act(self, observations: npt.NDArray[Any], rows: Rows = EVERYONE) -> Any:
+        """Choose the actions of the agents in ``rows``, after ``observations (num_agents, *shape)``."""
+
+
+class RandomPlayer:
+    """Draws from the action space; in environment i the draws follow from ``env_seed(seed, i)``.
+
+    Args:
+        vecenv: The environments, with whole batches. ``rows`` are those of whole environments.
+        seed: Of the draws.
+    """
+
+    def __init__(self, vecenv: Any, seed: int) -> None:
+        self._agents = vecenv.num_agents // vecenv.num_envs
+        self._rows = np.arange(vecenv.num_agents)
+        self._spaces = [joint_space(vecenv.single_action_space, self._agents) for _ in range(vecenv.num_envs)]
+        for index, space in enumerate(self._spaces):
+            space.seed(env_seed(seed, index))
+
+    def begin(self, rows: Any = EVERYONE) -> None:
+        """See ``Player``: chance has no memory."""
+
+    def act(self, observations: npt.NDArray[Any], rows: Rows = EVERYONE) -> Any:
+        """See ``Player``."""
+        envs = self._rows[rows][:: self._agents] // self._agents
+        return np.concatenate([self._spaces[env].sample() for env in envs])
+
+
+class PolicyPlayer:
+    """Plays a policy, with a memory for each agent.
+
+    Args:
+        policy: The policy.
+        num_agents: Agents in the vector environment.
+        generator: Source of the actions' randomness, on the policy's device.
+        greedy: Take the likeliest action instead of sampling.
+    """
+
+    def __init__(self, policy: "Policy", num_agents: int, generator: "torch.Generator", greedy: bool) -> None:
+        self._policy, self._generator, self._greedy = policy, generator, greedy
+        self._state = policy.initial_state(num_agents, generator.device)
+
+    def begin(self, rows: Any = EVERYONE) -> None:
+        """See ``Player``: the memory of these agents starts anew."""
+        for memory in self._state.values():
+            memory[rows] = 0
+
+    def act(self, observations: npt.NDArray[Any], rows: Rows = EVERYONE) -> Any:
+        """See ``Player``.
+
+        Raises:
+            PufferError: The policy's outputs are NaN.
+        """
+        import torch  # who plays against chance needs none
+
+        with torch.inference_mode():
+            state = {name: memory[rows] for name, memory in self._state.items()}
+            inputs = torch.from_numpy(observations[rows]).to(self._generator.device)
+            params, _ = self._policy.forward_eval(inputs, state)
+            if params.isnan().any():  # the likeliest of such would be the first action, whatever it sees
+                raise PufferError(
+                    "PolicyPlayer: the policy's outputs must be numbers, got NaN; look for NaN in its weights and in "
+                    "observations"
+                )
+            for name, memory in state.items():
+                self._state[name][rows] = memory
+            distribution = self._policy.distribution
+            chosen = distribution.mode(params) if self._greedy else distribution.sample(params, self._generator)
+            return distribution.to_env(chosen)
