@@ -1,10 +1,7 @@
 """Policies: networks that turn observations into action distributions and value estimates."""
 
-import functools
 import itertools
 import math
-from collections.abc import Callable
-from types import ModuleType
 from typing import TypeVar
 
 import numpy as np
@@ -12,13 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from pufferlib.env import PufferEnv
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError
 from pufferlib.models.distributions import Gaussian, action_distribution
 from pufferlib.models.encoders import Features
-from pufferlib.models.recurrent import lstm
 from pufferlib.pytorch import NativeDtype, flattened_tensor_size, nativize_dtype, nativize_tensor
 
-__all__ = ["Default", "LSTMWrapper", "MixedCNN", "NatureCNN", "Policy", "State", "layer_init", "make_policy"]
+__all__ = ["Default", "MixedCNN", "NatureCNN", "Policy", "State", "layer_init"]
 
 State = dict[str, Tensor]
 Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
@@ -228,105 +224,6 @@ def _nature_convolutions(shape: tuple[int, ...]) -> tuple[nn.Sequential, int]:
 
 def _scaled_images(images: Tensor) -> Tensor:
     return images.to(torch.float32, memory_format=torch.channels_last) * (1 / 255)
-
-
-class LSTMWrapper(Policy):
-    """A policy with an LSTM between its encoder and its decoder.
-
-    Args:
-        env: The environment that describes one agent's spaces.
-        policy: Encodes observations to ``input_size``, decodes actions from ``hidden_size``.
-        input_size: Width of the LSTM's input.
-        hidden_size: Width of the LSTM's memory.
-    """
-
-    def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
-        if policy.hidden_size != input_size or policy.hidden_size != hidden_size:
-            raise APIUsageError(
-                f"LSTMWrapper: the policy's hidden_size {policy.hidden_size} must equal input_size and hidden_size, "
-                f"got input_size={input_size}, hidden_size={hidden_size}"
-            )
-        super().__init__(env, hidden_size)
-        del self.decoder  # the wrapped policy decodes
-        if self.is_continuous:
-            del self.log_std
-        self.policy = policy
-        self.cell = nn.LSTMCell(input_size, hidden_size)
-        for weight in (self.cell.weight_ih, self.cell.weight_hh):
-            nn.init.orthogonal_(weight)
-        for bias in (self.cell.bias_ih, self.cell.bias_hh):
-            nn.init.zeros_(bias)
-
-    def encode_observations(self, observations: Tensor) -> Tensor:
-        """See ``Policy``."""
-        return self.policy.encode_observations(observations)
-
-    def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``Policy``."""
-        return self.policy.decode_actions(hidden)
-
-    def action_mask(self, observations: Tensor) -> Tensor | None:
-        """See ``Policy``."""
-        return self.policy.action_mask(observations)
-
-    def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
-        """Zeros: ``lstm_h`` and ``lstm_c``, float32 ``(num_agents, hidden_size)``."""
-        return {name: torch.zeros(num_agents, self.hidden_size, device=device) for name in ("lstm_h", "lstm_c")}
-
-    def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
-        """See ``Policy``; without ``state`` every row is at the start of an episode."""
-        if state is None:
-            state = self.initial_state(len(observations), observations.device)
-        hidden = self.encode_observations(observations).unsqueeze(0)
-        outputs, state["lstm_c"] = lstm(self.cell, hidden, state["lstm_h"], state["lstm_c"], None)
-        state["lstm_h"] = outputs[0]
-        params, values = self.decode_actions(state["lstm_h"])
-        return self._allowed(params, observations), values
-
-    def forward(
-        self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """See ``Policy``: the memory passes from step to step, and restarts where an episode does."""
-        steps, rows = observations.shape[:2]
-        state = self.initial_state(rows, observations.device) if state is None else state
-        inputs = self.encode_observations(observations.flatten(0, 1)).view(steps, rows, -1)
-        outputs, _ = lstm(self.cell, inputs, state["lstm_h"], state["lstm_c"], episode_starts)
-        params, values = self.decode_actions(outputs)
-        return self._allowed(params, observations.flatten(0, 1)), values
-
-
-def make_policy(
-    env: PufferEnv,
-    name: str = "Default",
-    hidden_size: int = 128,
-    num_layers: int = 2,
-    recurrent: bool = False,
-    more: ModuleType | None = None,
-) -> Policy:
-    """The policy called ``name`` for the spaces of ``env``, with an LSTM if ``recurrent``.
-
-    Args:
-        env: The environment that describes one agent's spaces.
-        name: A policy of this module, or one that ``more`` exports.
-        hidden_size: Width of the hidden layers.
-        num_layers: Hidden layers of "Default".
-        recurrent: Put an LSTM between the encoder and the decoder.
-        more: The policies of a binding: classes that take ``(env, hidden_size)``, listed in ``__all__``.
-
-    Raises:
-        UnknownNameError: There is no such policy.
-        APIUsageError: The policy cannot read the environment's observations.
-    """
-    policies: dict[str, Callable[[], Policy]] = {
-        "Default": lambda: Default(env, hidden_size, num_layers),
-        "NatureCNN": lambda: NatureCNN(env, hidden_size),
-        "MixedCNN": lambda: MixedCNN(env, hidden_size),
-        **{own: functools.partial(getattr(more, own), env, hidden_size) for own in getattr(more, "__all__", ())},
-    }
-    if name not in policies:
-        raise UnknownNameError.of("make_policy", "policy", name, policies)
-    policy = policies[name]()
-    return LSTMWrapper(env, policy, hidden_size, hidden_size) if recurrent else policy
 
 
 def layer_init(layer: Layer, std: float = math.sqrt(2), bias_const: float = 0.0) -> Layer:

@@ -1,4 +1,4 @@
-"""An LSTM over segments in which any row may start anew at any step, and its derivative, written for a CPU.
+"""Policies with an LSTM over segments in which any row may start anew at any step; its derivative is for a CPU.
 
 Source: Hochreiter and Schmidhuber, "Long Short-Term Memory" (1997), with the forget gate of Gers et al., "Learning to
 Forget" (2000).
@@ -10,9 +10,78 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-__all__ = ["lstm", "step_by_step"]
+from pufferlib.env import PufferEnv
+from pufferlib.errors import APIUsageError
+from pufferlib.models.policies import Policy, State
+
+__all__ = ["LSTMWrapper", "lstm", "step_by_step"]
 
 aten = torch.ops.aten
+
+
+class LSTMWrapper(Policy):
+    """A policy with an LSTM between its encoder and its decoder.
+
+    Args:
+        env: The environment that describes one agent's spaces.
+        policy: Encodes observations to ``input_size``, decodes actions from ``hidden_size``.
+        input_size: Width of the LSTM's input.
+        hidden_size: Width of the LSTM's memory.
+    """
+
+    def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
+        if policy.hidden_size != input_size or policy.hidden_size != hidden_size:
+            raise APIUsageError(
+                f"LSTMWrapper: the policy's hidden_size {policy.hidden_size} must equal input_size and hidden_size, "
+                f"got input_size={input_size}, hidden_size={hidden_size}"
+            )
+        super().__init__(env, hidden_size)
+        del self.decoder  # the wrapped policy decodes
+        if self.is_continuous:
+            del self.log_std
+        self.policy = policy
+        self.cell = nn.LSTMCell(input_size, hidden_size)
+        for weight in (self.cell.weight_ih, self.cell.weight_hh):
+            nn.init.orthogonal_(weight)
+        for bias in (self.cell.bias_ih, self.cell.bias_hh):
+            nn.init.zeros_(bias)
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """See ``Policy``."""
+        return self.policy.encode_observations(observations)
+
+    def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """See ``Policy``."""
+        return self.policy.decode_actions(hidden)
+
+    def action_mask(self, observations: Tensor) -> Tensor | None:
+        """See ``Policy``."""
+        return self.policy.action_mask(observations)
+
+    def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
+        """Zeros: ``lstm_h`` and ``lstm_c``, float32 ``(num_agents, hidden_size)``."""
+        return {name: torch.zeros(num_agents, self.hidden_size, device=device) for name in ("lstm_h", "lstm_c")}
+
+    def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
+        """See ``Policy``; without ``state`` every row is at the start of an episode."""
+        if state is None:
+            state = self.initial_state(len(observations), observations.device)
+        hidden = self.encode_observations(observations).unsqueeze(0)
+        outputs, state["lstm_c"] = lstm(self.cell, hidden, state["lstm_h"], state["lstm_c"], None)
+        state["lstm_h"] = outputs[0]
+        params, values = self.decode_actions(state["lstm_h"])
+        return self._allowed(params, observations), values
+
+    def forward(
+        self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """See ``Policy``: the memory passes from step to step, and restarts where an episode does."""
+        steps, rows = observations.shape[:2]
+        state = self.initial_state(rows, observations.device) if state is None else state
+        inputs = self.encode_observations(observations.flatten(0, 1)).view(steps, rows, -1)
+        outputs, _ = lstm(self.cell, inputs, state["lstm_h"], state["lstm_c"], episode_starts)
+        params, values = self.decode_actions(outputs)
+        return self._allowed(params, observations.flatten(0, 1)), values
 
 
 def lstm(cell: nn.LSTMCell, inputs: Tensor, h: Tensor, c: Tensor, starts: Tensor | None) -> tuple[Tensor, Tensor]:

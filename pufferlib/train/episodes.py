@@ -8,12 +8,12 @@ import numpy as np
 
 from pufferlib.errors import APIUsageError
 
-__all__ = ["EpisodeMeans", "ScoreHint", "figures_of"]
+__all__ = ["EpisodeMeans", "ScoreHint", "numeric_infos"]
 
 SCORE = "environment/score"
 
 
-def figures_of(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str, float], float]]:
+def numeric_infos(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str, float], float]]:
     """The numbers in the infos of a step, each with how many episodes they are the means of.
 
     An info that holds nothing but dicts is one info per agent: those of its agents count each. The
@@ -26,7 +26,7 @@ def figures_of(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str, f
         if not isinstance(info, Mapping):
             raise APIUsageError(f"infos must be dicts, got {info!r:.80}; let the environment return a list of dicts")
         if info and all(isinstance(value, Mapping) for value in info.values()):
-            yield from figures_of(info.values())
+            yield from numeric_infos(info.values())
         else:
             numbers = {key: float(value) for key, value in info.items() if isinstance(value, int | float | np.number)}
             n = numbers.pop("n", 1.0)
@@ -43,7 +43,7 @@ class EpisodeMeans:
 
     def add(self, infos: Iterable[Mapping[Any, Any]]) -> None:
         """Take the infos of a step."""
-        for numbers, n in figures_of(infos):
+        for numbers, n in numeric_infos(infos):
             for key, value in numbers.items():
                 self._sums[key] = self._sums.get(key, 0.0) + value * n
                 self._counts[key] = self._counts.get(key, 0.0) + n

@@ -3,7 +3,7 @@
 import itertools
 import math
 
-__all__ = ["counted", "duration", "memory", "short", "sparkline"]
+__all__ = ["duration", "memory", "plural", "short", "sparkline"]
 
 _UNITS = ((1e9, "B"), (1e6, "M"), (1e3, "k"))
 _BARS = "▁▂▃▄▅▆▇█"
@@ -21,7 +21,7 @@ def short(value: float) -> str:
     return _three_digits(value) if abs(value) >= 0.001 else f"{value:.1e}"
 
 
-def counted(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     """``1 episode``, ``2 episodes``."""
     return f"{number} {noun}{'s'[: number != 1]}"
 

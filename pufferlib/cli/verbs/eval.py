@@ -12,7 +12,7 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.film import Film
 from pufferlib.train.runs import RUNS, find_run, load_policy
-from pufferlib.train.text import counted, short
+from pufferlib.train.text import plural, short
 
 if TYPE_CHECKING:
     from pufferlib.models import Policy
@@ -50,7 +50,7 @@ class Verdict:
             unfinished = f" ({agent.unfinished} more were cut off at eval.max-steps)"
         score = style(f"{short(agent.score_mean)} ± {short(agent.score_std)}", "good")
         return (
-            f"{self.env_name}: score {score} over {counted(agent.episodes, 'episode')}{unfinished}, played {self.way}; "
+            f"{self.env_name}: score {score} over {plural(agent.episodes, 'episode')}{unfinished}, played {self.way}; "
             f"random play: {short(self.random.score_mean)}"
         )
 
@@ -87,7 +87,7 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
     found = find_run(PROG, target, options.runs)
     config = parse_config(PROG, Config.load(found.config), flags, ABOUT, parser.flags)
-    episodes = counted(config.eval.episodes, "episode")
+    episodes = plural(config.eval.episodes, "episode")
     say(f"{style(config.env_name, 'bold')}: playing {episodes} with {found.checkpoint}")
     policy = load_policy(config, found)
     verdict = judge(config, policy, options.video)

@@ -15,7 +15,7 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.resume import check_changes, is_finished
 from pufferlib.train.runs import RUNS, Run, find_run, new_run
-from pufferlib.train.text import counted, short
+from pufferlib.train.text import plural, short
 
 if TYPE_CHECKING:
     from pufferlib.train.trainer import Trainer
@@ -132,7 +132,7 @@ def _finish(config: Config, files: Run, trainer: "Trainer") -> None:
     from pufferlib.cli.verbs.eval import judge
     from pufferlib.train.report import last_score, plot_learning_curve, read_metrics, write_summary
 
-    say(f"playing {counted(config.eval.episodes, 'episode')} with it, and as many at random ...")
+    say(f"playing {plural(config.eval.episodes, 'episode')} with it, and as many at random ...")
     verdict = judge(config, trainer.policy, files.video)
     metrics = read_metrics(files.metrics)
     score, random_score = verdict.agent.score_mean, verdict.random.score_mean
@@ -188,4 +188,4 @@ def describe_device(device: Any) -> str:
         import torch
 
         return f"the GPU, {torch.cuda.get_device_name(device)}"
-    return f"the CPU, {counted(usable_cpus(), 'core')}" if device.type == "cpu" else f"device {device}"
+    return f"the CPU, {plural(usable_cpus(), 'core')}" if device.type == "cpu" else f"device {device}"
