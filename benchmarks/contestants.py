@@ -158,13 +158,12 @@ def envpool(num_envs: int, threads: int, seconds: float, clock: str) -> float:
 
 def dispatch(seconds: float) -> float:
     """Microseconds that it costs to have a helper step one of two games, instead of stepping both oneself."""
-    from pufferlib import _native
     from pufferlib.ocean import env as ocean_env
 
     batch, added = ocean_env.OceanBatch, []
     for _ in range(5):
         alone = native("cartpole", 2, 1, seconds / 10)
-        ocean_env.OceanBatch = functools.partial(_native.OceanBatch, helper_ns=0)  # no step is too short to share
+        ocean_env.OceanBatch = functools.partial(batch, helper_ns=0)  # no step is too short to share
         added.append(native("cartpole", 2, 2, seconds / 10) - alone)
         ocean_env.OceanBatch = batch
     return statistics.median(added)

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
-from pufferlib._native import ActionRows
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError
+from pufferlib.native._actions import ActionRows
 from pufferlib.spaces import Space, action_array, action_layout
 
 __all__ = ["ActionCheck"]

@@ -9,8 +9,8 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Sequence, Text, Tuple
 
 from pufferlib import APIUsageError
-from pufferlib._native import Packer
 from pufferlib.emulation import Limits, observation_layout
+from pufferlib.emulation._pack import Packer
 
 torch = pytest.importorskip("torch")
 from torch.autograd import forward_ad  # noqa: E402

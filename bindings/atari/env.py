@@ -14,8 +14,8 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.wrappers import TransformReward
 
-from pufferlib._native import FrameStack
 from pufferlib.errors import APIUsageError
+from pufferlib.native._pictures import FrameStack
 from pufferlib.wrappers import EpisodeStats
 
 from .._shared.options import check_counts, check_render_mode, check_switches

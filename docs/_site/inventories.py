@@ -1,7 +1,7 @@
 """Where other projects document their names: small inventories, so that a build needs no network.
 
-`docs/inventories/NAME.txt` is what a site keeps compressed in its `objects.inv`, with the address of that site in the first
-line. It has only names that our pages refer to; the build says which one it misses.
+`docs/inventories/NAME.txt` is what a site keeps compressed in its `objects.inv`, with the address of that site in the
+first line. It has only names that our pages refer to; the build says which one it misses.
 """
 
 import zlib

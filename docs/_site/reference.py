@@ -12,6 +12,7 @@ from sphinx.transforms import SphinxTransform
 
 _DOTTED = re.compile(r"(pufferlib|gymnasium|numpy|torch)(\.\w+)+")
 _PRIVATE_BASES = re.compile(r"_|Record")
+_COMPILED = re.compile(r"\._\w+$")
 
 
 def _read(app: Sphinx, name: str, source: list[str]) -> None:
@@ -23,7 +24,7 @@ def _bases(app: Sphinx, name: str, value: type, options: object, bases: list[typ
     bases[:] = [
         base
         for base in bases
-        if not _PRIVATE_BASES.match(getattr(base, "__name__", "")) and base.__module__ != "pufferlib._native"
+        if not _PRIVATE_BASES.match(getattr(base, "__name__", "")) and not _COMPILED.search(base.__module__)
     ]
 
 

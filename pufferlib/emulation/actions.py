@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
-from pufferlib._native import ActionReader
+from pufferlib.emulation._unpack import ActionReader
 from pufferlib.emulation.layout import Layout
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import action_array

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 
-from pufferlib._native import GymnasiumStep
 from pufferlib.buffers import Array, set_buffers
+from pufferlib.emulation._gymnasium import GymnasiumStep
 from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.emulation.construct import two_values, wrapped_env
 from pufferlib.emulation.layout import Limits, action_layout, observation_layout
@@ -21,7 +21,7 @@ __all__ = ["GymnasiumPufferEnv"]
 class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any], RecordConstructorArgs):
     """A Gymnasium environment in, a Gymnasium environment with flat spaces out.
 
-    ``step`` and ``done`` are compiled (emulation/step.pxi).
+    ``step`` and ``done`` are compiled (``_gymnasium.pyx``).
 
     Observations are written into ``observations``, rewards into ``rewards`` and so on: one row of
     a batch. When ``buf`` is given, as by the vector layer, ``reset`` and ``step`` return a view of

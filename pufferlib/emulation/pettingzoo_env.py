@@ -9,8 +9,8 @@ from gymnasium.spaces import Box
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import aec_to_parallel
 
-from pufferlib._native import PettingZooStep
 from pufferlib.buffers import Array, set_buffers
+from pufferlib.emulation._pettingzoo import PettingZooStep
 from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.emulation.construct import two_values, wrapped_env
 from pufferlib.emulation.layout import Limits, action_layout, observation_layout
@@ -26,7 +26,7 @@ PerAgent = dict[Agent, Any]
 class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]  # pettingzoo has no types
     """A PettingZoo environment in, a parallel one with flat spaces and all agents always out.
 
-    ``step``, ``done`` and ``agents`` are compiled (emulation/agents.pxi).
+    ``step``, ``done`` and ``agents`` are compiled (``_pettingzoo.pyx``).
 
     Every agent of ``possible_agents`` has one row of the batch, in that order. An agent that is
     not there has a zero observation, reward 0 and mask False; its action is ignored. Its

@@ -91,8 +91,8 @@ def python_version() -> Finding:
 
 
 def native_extension() -> Finding:
-    """Load the compiled module, in another process."""
-    error = _import_error("pufferlib._native")
+    """Load the compiled modules, in another process."""
+    error = _import_error("pufferlib.ocean._ocean")
     if error:
         advice = "build it again: pip install --force-reinstall --no-deps . (needs a C compiler: apt install gcc)"
         return Finding("native extension", error, "problem", advice)

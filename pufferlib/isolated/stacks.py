@@ -4,16 +4,15 @@ import os
 from pathlib import Path
 
 import pufferlib
-from pufferlib import _native
 
 __all__ = ["IMAGE_FOLDER", "bootstrap", "find_interpreter", "stack_folders", "user_folder"]
 
 #: Where the images keep their stacks.
 IMAGE_FOLDER = Path("/opt/stacks")
 
-# The stack has none of our packages installed. This serves the three modules that may lie apart from
-# each other (in an editable installation), by the paths that the parent knows; the rest of the
-# package is found beside the first.
+# The stack has none of our packages installed. This serves the modules that may lie apart from each
+# other (in an editable installation: the compiled ones), by the paths that the parent knows; the rest
+# of the package is found beside the first.
 _BOOTSTRAP = """
 import importlib.abc, importlib.util, sys
 class Finder(importlib.abc.MetaPathFinder):
@@ -51,10 +50,8 @@ def bootstrap() -> str:
     """Python code that runs ``host.main`` on this pufferlib, in an interpreter that does not have it."""
     from importlib.util import find_spec
 
-    bindings = find_spec("pufferlib.bindings")
-    files = {
-        "pufferlib": pufferlib.__file__,
-        "pufferlib._native": _native.__file__,
-        "pufferlib.bindings": bindings.origin if bindings else None,
-    }
-    return _BOOTSTRAP.format(files={name: file for name, file in files.items() if file})
+    folder = Path(pufferlib.__file__).parent
+    compiled = [path.relative_to(folder.parent).with_suffix("") for path in folder.rglob("*.pyx")]
+    names = ["pufferlib", "pufferlib.bindings", *(".".join(path.parts) for path in compiled)]
+    specs = {name: find_spec(name) for name in names}
+    return _BOOTSTRAP.format(files={name: spec.origin for name, spec in specs.items() if spec and spec.origin})

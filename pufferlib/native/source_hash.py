@@ -1,4 +1,4 @@
-"""Which sources the compiled module was made of: CMake runs this file and compiles its output into ``_native``."""
+"""Hash of the sources of everything compiled: CMake runs this file and compiles its output into ``ocean._ocean``."""
 
 import hashlib
 import sys
@@ -6,13 +6,13 @@ from pathlib import Path
 
 __all__ = ["source_hash"]
 
-_SUFFIXES = {".c", ".h", ".in", ".pxd", ".pxi", ".pyx"}
+_SUFFIXES = {".c", ".h", ".in", ".pxd", ".pyx"}
 
 
 def source_hash(package: Path) -> str:
     """SHA-256 over the names and bytes of all C and Cython sources in the folder of pufferlib, as 64 digits.
 
-    ``pufferlib._native.source_hash`` is what it was when that module was compiled.
+    ``pufferlib.ocean._ocean.source_hash`` is what it was when that was compiled, with all others.
     """
     digest = hashlib.sha256()
     for path in sorted(path for path in package.rglob("*") if path.suffix in _SUFFIXES):

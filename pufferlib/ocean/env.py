@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
-from pufferlib._native import MAX_THREADS, OceanBatch
 from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array
 from pufferlib.env import AUTORESET_MODES, Autoreset, Infos, PufferEnv, Stepped
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.machine.cpus import usable_cpus
+from pufferlib.ocean._ocean import MAX_THREADS, OceanBatch
 from pufferlib.ocean.pixels import checked_pixels
 from pufferlib.ocean.types import EnvType, env_types
 from pufferlib.render.video import Frame

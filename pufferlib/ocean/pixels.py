@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 
-from pufferlib._native import scale_picture
 from pufferlib.errors import APIUsageError
+from pufferlib.native._pictures import scale_picture
 
 __all__ = ["as_observation", "checked_pixels", "pixel_space"]
 

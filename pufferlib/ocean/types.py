@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pufferlib import _native
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.ocean._ocean import ocean_types
 
 __all__ = ["EnvType", "Key", "Parameter", "env_types"]
 
@@ -107,7 +107,7 @@ _KINDS: dict[str, type[bool] | type[int] | type[float]] = {"?": bool, "i": int, 
 @functools.cache
 def env_types() -> dict[str, EnvType]:
     """Every C environment of this build, by name."""
-    return {entry["name"]: _env_type(entry) for entry in _native.ocean_types()}
+    return {entry["name"]: _env_type(entry) for entry in ocean_types()}
 
 
 def _env_type(entry: dict[str, Any]) -> EnvType:

@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 
-from pufferlib._native import scale_picture
+from pufferlib.native._pictures import scale_picture
 from pufferlib.render.video import Frame
 
 __all__ = ["RESET", "fitting", "to_lines", "to_text"]

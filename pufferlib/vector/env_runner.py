@@ -1,7 +1,7 @@
 """The environments of one process: built once, each on its rows, and stepped one after the other.
 
 Serial has them in the caller's process, Multiprocessing one runner in each worker; this is the one
-place where environments are built, reset and stepped. The loop itself is compiled (runner.pxi).
+place where environments are built, reset and stepped. The loop itself is compiled (``_env_loop.pyx``).
 """
 
 import inspect
@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from pufferlib._native import EmulatedSlot, EnvLoop, EnvSlot, NativeSlot
 from pufferlib.buffers import Buffers, HasBuffers, slice_rows
 from pufferlib.env import Infos, PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import light
+from pufferlib.vector._env_loop import EmulatedSlot, EnvLoop, EnvSlot, NativeSlot
 from pufferlib.vector.specs import Autoreset, EnvDescription, EnvSpec, RowSpec
 
 __all__ = ["EnvRunner", "Memory", "build_env", "env_rows", "names_keyword", "own_autoreset"]

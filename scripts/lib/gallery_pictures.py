@@ -12,8 +12,8 @@ from PIL import Image
 
 import pufferlib
 from pufferlib import ocean, registry
-from pufferlib._native import scale_picture
 from pufferlib.errors import PufferError
+from pufferlib.native._pictures import scale_picture
 from pufferlib.render.terminal import fitting
 
 ROOT = Path(__file__).resolve().parents[2]

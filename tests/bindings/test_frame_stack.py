@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pufferlib._native import FrameStack
+from pufferlib.native._pictures import FrameStack
 from tests.needs import missing_binding
 
 if reason := missing_binding("atari"):

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pufferlib import APIUsageError
-from pufferlib._native import Packer
 from pufferlib.emulation import observation_layout
+from pufferlib.emulation._pack import Packer
 from tests.envs import NESTED
 
 FLOATS = [np.float16, np.float32, np.float64]

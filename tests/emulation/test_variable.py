@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 import pufferlib.vector
 from pufferlib import APIUsageError
-from pufferlib._native import Packer
 from pufferlib.emulation import GymnasiumPufferEnv, Limits, action_layout, observation_layout
+from pufferlib.emulation._pack import Packer
 from pufferlib.emulation.actions import ActionDecoder
 from tests.envs import FunctionEnv
 

@@ -192,7 +192,7 @@ def test_the_package_is_editable_and_compiles_again_as_any_user(
     for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", "pufferlib", "bindings"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
-    command = "tank-develop && python -c 'import pufferlib, pufferlib._native as n; print(pufferlib.__file__)'"
+    command = "tank-develop && python -c 'import pufferlib, pufferlib.ocean._ocean as n; print(pufferlib.__file__)'"
     # Not optimised, which takes a fraction of the time.
     options = (*checkout(image, "12345:23456"), "--env", "SKBUILD_CMAKE_BUILD_TYPE=Debug")
     assert image.run("bash", "-c", command, options=options) == "/workspace/pufferlib/__init__.py"
@@ -202,9 +202,9 @@ def test_the_package_is_editable_and_compiles_again_as_any_user(
 def test_the_compiled_code_is_that_of_the_sources_beside_it(image: Image) -> None:
     code = """
 import pathlib, pufferlib
-from pufferlib import _native
+from pufferlib.ocean import _ocean
 from pufferlib.native.source_hash import source_hash
-print(source_hash(pathlib.Path(pufferlib.__file__).parent), _native.source_hash)"""
+print(source_hash(pathlib.Path(pufferlib.__file__).parent), _ocean.source_hash)"""
     expected, got = image.python(code).split()
     assert got == expected
 

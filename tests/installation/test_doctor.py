@@ -248,7 +248,7 @@ def test_what_is_not_installed_is_one_line_and_developers_tools_are_none(monkeyp
 
 
 def test_imports_are_tried_in_another_process() -> None:
-    assert doctor._import_error("json", "pufferlib._native") == ""
+    assert doctor._import_error("json", "pufferlib.ocean._ocean") == ""
     assert "No module named 'absent_module'" in doctor._import_error("absent_module")
     assert doctor._import_error("os; os.abort()").startswith("import ended with exit code")
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import pufferlib
-from pufferlib import _native, ocean
+from pufferlib import ocean
 from pufferlib.native.source_hash import source_hash
+from pufferlib.ocean import _ocean
 from pufferlib.ocean.types import env_types
 from pufferlib.seeding import env_seed
 from tests.ocean.games import actions_of, every_env, make, outcomes
@@ -29,7 +30,7 @@ CONSTANT = {"bandit", "multiagent", "stochastic"}
 
 def test_the_tables_of_all_environments_together_take_less_than_a_megabyte():
     """Constants and zeroed memory of the library, by its ELF sections; nothing is allocated for tables."""
-    file = Path(_native.__file__).read_bytes()
+    file = Path(_ocean.__file__).read_bytes()
     start, size, count = (struct.unpack_from(kind, file, at)[0] for kind, at in (("Q", 0x28), ("H", 0x3A), ("H", 0x3C)))
     sections = [struct.unpack_from("<IIQQQQ", file, start + i * size) for i in range(count)]
     filled, zeroed, in_memory, code = 1, 8, 2, 4
@@ -38,7 +39,7 @@ def test_the_tables_of_all_environments_together_take_less_than_a_megabyte():
 
 
 def test_the_compiled_code_is_that_of_the_sources_beside_it():
-    assert _native.source_hash == source_hash(Path(ocean.__file__).parents[1])
+    assert _ocean.source_hash == source_hash(Path(ocean.__file__).parents[1])
 
 
 def test_the_hash_of_the_sources_changes_with_names_and_contents(tmp_path):

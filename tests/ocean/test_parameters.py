@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import pufferlib
-from pufferlib import _native, ocean
+from pufferlib import ocean
+from pufferlib.ocean import _ocean
 from pufferlib.ocean.types import env_types
 from tests.ocean.games import every_env
 
@@ -34,7 +35,7 @@ def test_values_out_of_range_or_of_another_type_are_refused(name):
 def test_the_extension_itself_refuses_what_would_not_fit():
     for index, num_games, values in [(-1, 1, []), (99, 1, []), (0, 1, [0.0] * 999), (0, 1, []), (0, 0, [0.0] * 14)]:
         with pytest.raises(pufferlib.APIUsageError, match=r"OceanBatch: .*, got"):
-            _native.OceanBatch(index, num_games, values, 1)
+            _ocean.OceanBatch(index, num_games, values, 1)
 
 
 @every_env

@@ -9,7 +9,8 @@ from gymnasium.spaces import Box
 
 import pufferlib
 import pufferlib.vector
-from pufferlib import _native, ocean
+from pufferlib import ocean
+from pufferlib.native._pictures import scale_picture
 from pufferlib.ocean import env as ocean_env
 from pufferlib.ocean.pymultiagent import PyMultiagent
 from pufferlib.ocean.spaces import Spaces
@@ -50,7 +51,7 @@ def mean_of_areas(picture, height, width):
 
 def scaled(picture, height, width):
     small = np.empty((height, width, 3), np.uint8)
-    _native.scale_picture(picture, small)
+    scale_picture(picture, small)
     return small
 
 
@@ -100,7 +101,7 @@ def test_pictures_of_other_shapes_are_refused():
     for wrong in (np.zeros((4, 4, 4), np.uint8), np.zeros((0, 4, 3), np.uint8)):
         for pair in ((picture, wrong), (wrong, picture)):
             with pytest.raises(pufferlib.APIUsageError, match="both pictures must have the shape"):
-                _native.scale_picture(*pair)
+                scale_picture(*pair)
 
 
 # ---- Observations -----------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ def test_agents_that_end_while_their_game_goes_on_keep_the_picture_after_the_ste
 @pytest.mark.parametrize("name", ["breakout", "multiagent", "squared"])
 def test_any_number_of_threads_draws_the_same(name, monkeypatch):
     monkeypatch.setattr(ocean_env, "usable_cpus", lambda: 8)
-    monkeypatch.setattr(ocean_env, "OceanBatch", functools.partial(_native.OceanBatch, helper_ns=0))
+    monkeypatch.setattr(ocean_env, "OceanBatch", functools.partial(ocean_env.OceanBatch, helper_ns=0))
     one, *others = (ocean.OceanEnv(name, num_envs=21, num_threads=n, pixels=(20, 20)) for n in (1, 2, 5))
     expected = outcomes(one, 100)
     for other in others:

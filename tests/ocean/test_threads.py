@@ -11,7 +11,7 @@ import threading
 import pytest
 
 import pufferlib
-from pufferlib import _native, ocean
+from pufferlib import ocean
 from pufferlib.ocean import env as ocean_env
 
 every_env = pytest.mark.parametrize("name", ocean.names())
@@ -22,7 +22,7 @@ needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="th
 def many_threads(monkeypatch):
     """As many threads as are asked for, whatever the machine has, and all of them in every step."""
     monkeypatch.setattr(ocean_env, "usable_cpus", lambda: 8)
-    monkeypatch.setattr(ocean_env, "OceanBatch", functools.partial(_native.OceanBatch, helper_ns=0))
+    monkeypatch.setattr(ocean_env, "OceanBatch", functools.partial(ocean_env.OceanBatch, helper_ns=0))
 
 
 def play(name, num_threads, steps, num_envs=64, **kwargs):
@@ -88,11 +88,11 @@ def test_two_python_threads_step_two_environments_at_once():
 
 COUNTING = """
 import functools, os
-from pufferlib import _native, ocean
+from pufferlib import ocean
 from pufferlib.ocean import env as ocean_env
 
 ocean_env.usable_cpus = lambda: 8
-ocean_env.OceanBatch = functools.partial(_native.OceanBatch, helper_ns=0)
+ocean_env.OceanBatch = functools.partial(ocean_env.OceanBatch, helper_ns=0)
 before = len(os.listdir("/proc/self/task"))
 
 def threads():

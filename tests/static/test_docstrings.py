@@ -10,15 +10,8 @@ PARTS = ("benchmarks", "bindings", "docker", "examples", "pufferlib", "scripts",
 # Folders and files whose openings are still to be written; nothing joins them.
 PENDING = (
     "pufferlib/cli",
-    "pufferlib/emulation/agents.pxi",
-    "pufferlib/emulation/pack.pxi",
-    "pufferlib/emulation/step.pxi",
-    "pufferlib/emulation/unpack.pxi",
     "pufferlib/isolated",
     "pufferlib/models",
-    "pufferlib/native",
-    "pufferlib/ocean/binding.pxi",
-    "pufferlib/ocean/declarations.pxi",
     "pufferlib/play",
     "pufferlib/pytorch.py",
     "pufferlib/render",
@@ -29,14 +22,14 @@ PENDING = (
 
 def is_source(path):
     if path.suffix:
-        return path.suffix in (".py", ".pyi", ".pyx", ".pxi", ".pxd")
+        return path.suffix in (".py", ".pyi", ".pyx", ".pxd")
     return path.is_file() and re.match(rb"#!.*python", path.read_bytes()[:80]) is not None
 
 
 def docstrings(path):
     """Yield the line and the text of every docstring of a file in Python or Cython."""
     text = path.read_text()
-    if path.suffix in (".pyx", ".pxi", ".pxd"):
+    if path.suffix in (".pyx", ".pxd"):
         for opening in re.finditer(r'^ *"""(.*)', text, re.MULTILINE):
             yield text.count("\n", 0, opening.start()) + 1, opening[1]
         return

@@ -1,13 +1,14 @@
 """Imports between the parts of the package: a lower floor never imports a higher one."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 FLOORS = {
-    **dict.fromkeys(("errors", "machine", "native", "render", "seeding", "spaces", "_native", ""), 0),
+    **dict.fromkeys(("errors", "machine", "native", "render", "seeding", "spaces", ""), 0),
     **dict.fromkeys(("actions", "buffers", "env", "emulation", "ocean"), 1),
     **dict.fromkeys(("vector", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
     **dict.fromkeys(("models", "pytorch"), 3),
@@ -16,9 +17,12 @@ FLOORS = {
     "cli": 6,
 }
 HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib"}
+CYTHON = {".pyx", ".pxd"}
 FILES = [
-    *((path, path.relative_to(ROOT / "pufferlib")) for path in (ROOT / "pufferlib").rglob("*.py")),
-    *((path, "bindings" / path.relative_to(ROOT / "bindings")) for path in (ROOT / "bindings").rglob("*.py")),
+    (path, path.relative_to(root))
+    for root, folder in ((ROOT / "pufferlib", "pufferlib"), (ROOT, "bindings"))
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in {".py", ".pyi", *CYTHON}
 ]
 
 
@@ -33,11 +37,33 @@ def part(dotted):
 
 def imports(path):
     """Dotted names of everything that a file imports, at its top or inside functions."""
+    if path.suffix in CYTHON:
+        yield from cython_imports(path.read_text())
+        return
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:  # "from .neighbour import" stays inside
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def cython_imports(text):
+    """Dotted names of what Cython imports and cimports; not in docstrings, whose lines do not begin so."""
+    for module, several, one in re.findall(r"^ *from ([\w.]+) c?import (?:\(([^)]*)\)|(.+))", text, re.MULTILINE):
+        yield from (f"{module}.{name.split()[0]}" for name in (several or one).split(",") if name.strip())
+    for modules in re.findall(r"^ *c?import (.+)", text, re.MULTILINE):
+        yield from (name.split()[0] for name in modules.split(","))
+
+
+def test_the_imports_of_cython_are_read():
+    text = "cimport a\nimport b as c, d\nfrom e.f cimport (\n    g, h as i,\n)\n    from j import k  # l\n# import m\n"
+    assert set(cython_imports(text)) == {"a", "b", "d", "e.f.g", "e.f.h", "j.k"}
+    assert "pufferlib.emulation._rows.Rows" in imports(ROOT / "pufferlib/vector/_env_loop.pyx")
+
+
+def test_cython_is_pasted_nowhere():
+    for path, _ in FILES:
+        assert path.suffix not in CYTHON or not re.search(r"^ *include ", path.read_text(), re.MULTILINE), path
 
 
 @pytest.mark.parametrize(("path", "inside"), FILES, ids=lambda value: str(value))

@@ -220,7 +220,7 @@ def test_test_adds_its_extra_to_what_is_installed_already(sandbox: Sandbox) -> N
     assert "3 passed" in output
 
 
-@pytest.mark.parametrize("changed", ["pyproject.toml", "CMakeLists.txt", "pufferlib/new.py", "pufferlib/new.pxi"])
+@pytest.mark.parametrize("changed", ["pyproject.toml", "CMakeLists.txt", "pufferlib/new.py", "pufferlib/new.pyx"])
 def test_a_change_of_the_build_or_the_sources_installs_again(sandbox: Sandbox, changed: str) -> None:
     sandbox.python().run("tank", "--local")
     before = len(sandbox.calls())

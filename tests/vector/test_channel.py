@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pufferlib._native import WorkerChannel, WorkerEnd, channel_bytes, progress_at
+from pufferlib.vector.multiprocessing._channel import WorkerChannel, WorkerEnd, channel_bytes, progress_at
 
 STEP = 2
 

@@ -11,8 +11,8 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from pufferlib._native import channel_bytes
 from pufferlib.buffers import Array, BufferLayout
+from pufferlib.vector.multiprocessing._channel import channel_bytes
 from pufferlib.vector.specs import RowSpec
 
 __all__ = ["SharedBatch"]

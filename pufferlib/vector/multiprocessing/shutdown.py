@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing import connection
 
-from pufferlib._native import WorkerChannel
+from pufferlib.vector.multiprocessing._channel import WorkerChannel
 from pufferlib.vector.multiprocessing.process import WorkerProcess
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 from pufferlib.vector.protocol import CLOSE, Failed

@@ -18,11 +18,11 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from pufferlib._native import WorkerEnd, progress_at
 from pufferlib.buffers import Buffers, clear_rows
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.env_runner import EnvRunner, env_rows
+from pufferlib.vector.multiprocessing._channel import WorkerEnd, progress_at
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 from pufferlib.vector.protocol import (
     CLOSE,

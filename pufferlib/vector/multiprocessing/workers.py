@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from multiprocessing import connection, util
 from typing import Any, NoReturn
 
-from pufferlib._native import WorkerChannel
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError, WorkerError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.seeding import env_seed
+from pufferlib.vector.multiprocessing._channel import WorkerChannel
 from pufferlib.vector.multiprocessing.failures import (
     FailureContext,
     error_of,

@@ -1,22 +1,7 @@
-# What the C environments and the pool of threads declare, and a list of it for Python.
+# Declarations of puffer_batch.h and puffer_env.h.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-
-
-cdef extern from "puffer_pool.h" nogil:
-    ctypedef bint c_bool "bool"
-    enum:
-        PUFFER_MAX_THREADS
-        PUFFER_HELPER_NS
-        PUFFER_STOPPED
-    ctypedef struct PufferTask:
-        void (*work)(void *context, int32_t begin, int32_t end) noexcept nogil
-        void *context
-        c_bool (*stop)(void *owner) noexcept nogil
-        void *owner
-        int32_t num_items, threads, helper_ns
-    int puffer_pool_prepare(int32_t threads)
-    int puffer_pool_run(PufferTask *task)
+from libcpp cimport bool as c_bool
 
 
 cdef extern from "puffer_batch.h" nogil:
@@ -107,53 +92,3 @@ cdef extern from "puffer_batch.h" nogil:
                                 double *episode_length)
     PufferGame *puffer_game(const PufferBatch *batch, int32_t index)
     void puffer_seed(PufferRng *rng, uint64_t seed)
-
-
-cdef extern from "puffer_pixels.h" nogil:
-    c_bool puffer_pixels_create(PufferBatch *batch, int32_t height, int32_t width, int32_t threads)
-    void puffer_pixels_destroy(PufferBatch *batch)
-    void puffer_draw_games(const PufferBatch *batch, int32_t begin, int32_t end)
-    c_bool puffer_scale_once(const uint8_t *picture, int32_t height, int32_t width, uint8_t *small,
-                             int32_t small_height, int32_t small_width)
-
-
-cdef list _sizes(const int32_t *sizes):
-    return [sizes[i] for i in range(puffer_num_dims(sizes))]
-
-
-def ocean_types():
-    """What every C environment declares: a list of dicts in the order of their names."""
-    cdef const PufferEnvType *kind
-    cdef int i = 0, j
-    types = []
-    while puffer_env_types[i] is not NULL:
-        kind = puffer_env_types[i]
-        types.append({
-            "index": i,
-            "name": kind.name.decode(),
-            "class_name": kind.class_name.decode(),
-            "about": kind.about.decode(),
-            "parameters": [
-                {
-                    "name": kind.parameters[j].name.decode(),
-                    "type": chr(kind.parameters[j].type),
-                    "default": kind.parameters[j].value,
-                    "low": kind.parameters[j].low,
-                    "high": kind.parameters[j].high,
-                    "about": kind.parameters[j].about.decode(),
-                }
-                for j in range(kind.num_parameters)
-            ],
-            "metrics": {kind.metrics[j].name.decode(): kind.metrics[j].about.decode() for j in range(kind.num_metrics)},
-            "keys": [
-                {
-                    "name": kind.keys[j].name.decode(),
-                    "component": kind.keys[j].component,
-                    "value": kind.keys[j].value,
-                    "about": kind.keys[j].about.decode(),
-                }
-                for j in range(kind.num_keys)
-            ],
-        })
-        i += 1
-    return types

@@ -1,26 +1,23 @@
-# Flat actions to what environments take, walking a tree of their space.
+"""Flat actions to what environments take, walking a tree of their space."""
 
-from gymnasium.spaces import Dict, OneOf, Text, Tuple
+from libc.stdint cimport int32_t, int64_t, uint16_t
+from libc.string cimport memcpy
 
-cdef enum ActionKind:
-    AN_INTEGER, INTEGERS, AS_IT_IS, MAPPING, SEQUENCE, CHOICE, STRING
+from pufferlib.native._arrays cimport head_of
+
+import numpy as np
+from gymnasium.spaces import Dict, Discrete, OneOf, Text, Tuple
+
+from pufferlib.errors import APIUsageError
 
 
 cdef class ActionNode:
-    """How numbers at neighbouring places of a flat action become an action of one space.
+    """Builder of actions of one space from numbers at neighbouring places of a flat action.
 
     Args:
         space: Of the action.
         flat_dtype: Of the flat action.
     """
-
-    cdef ActionKind kind
-    cdef Py_ssize_t count  # of its numbers
-    cdef Py_ssize_t item_bytes  # of one of them in the flat action
-    cdef tuple keys, children
-    cdef str characters  # that a string may have
-    cdef object template  # an array of the action's shape
-    cdef object dtype  # of the action, if the template has another
 
     def __cinit__(self, space, flat_dtype):
         self.item_bytes = flat_dtype.itemsize
@@ -81,10 +78,6 @@ cdef class ActionNode:
         return "".join([self.characters[numbers[1 + i]] for i in range(numbers[0])])
 
 
-cdef inline ArrayHead *head_of(array):
-    return <ArrayHead *><PyObject *>array
-
-
 cdef inline void write_integer(char *array, Py_ssize_t place, int itemsize, int32_t number) noexcept:
     """Write a number that fits, signed or not."""
     if itemsize == 1:
@@ -108,14 +101,6 @@ cdef class ActionReader:
         layout: The ``Layout`` of the actions.
         flat_dtype: Of the flat actions: int32, or that of a Box.
     """
-
-    cdef ActionNode root
-    cdef tuple leaves  # of every number
-    cdef object low, high
-    cdef list bounds  # pairs of them
-    cdef readonly object flat_dtype
-    cdef Py_ssize_t row_bytes
-    cdef bint is_single, is_int32  # flat_dtype is float32, or int32
 
     def __cinit__(self, layout, flat_dtype):
         self.flat_dtype = flat_dtype
@@ -156,7 +141,7 @@ cdef class ActionReader:
         return self.root.build(head_of(array).data)
 
     def is_in_range(self, array):
-        """Whether each number of such an array is in its range, which NaN never is."""
+        """Tell if each number of such an array is in its range, which NaN never is."""
         cdef Py_ssize_t i
         cdef int inside = 1
         self.check_array(array)

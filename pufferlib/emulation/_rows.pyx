@@ -1,19 +1,27 @@
-# A step of an emulated environment: its action taken from a row, what comes of it written there.
+"""Rows that emulated environments write into, and what every step of theirs does there."""
 
-from cpython.buffer cimport PyBUF_FORMAT
-from cpython.dict cimport PyDict_Next
+from cpython.buffer cimport (
+    PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
+)
 from cpython.float cimport PyFloat_AsDouble
-from libc.string cimport memset
+from cpython.long cimport PyLong_AsLongLongAndOverflow
+from cpython.object cimport PyObject, PyObject_GenericSetAttr
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
 
-from collections.abc import Mapping
+from pufferlib.emulation._pack cimport Packer
+from pufferlib.native._arrays cimport Int64, heads_match_numpy
 
-from pufferlib.errors import InvalidAgentError
+import numpy as np
+from gymnasium.spaces import Discrete
 
-cdef extern from "Python.h":
-    int PyObject_GenericSetAttr(object owner, object name, object value) except -1
+from pufferlib.errors import APIUsageError
 
-cdef enum:
-    OBSERVATIONS, FINAL_OBSERVATIONS, ROW_ACTIONS, REWARDS, TERMINALS, TRUNCATIONS, MASKS, NUM_ARRAYS
+cdef bint heads_are_readable = heads_match_numpy()
+cdef object ndarray = np.ndarray
+cdef object int64_type = np.int64
+cdef object numpy_true = np.True_  # there is one, and one of the other
+cdef object numpy_false = np.False_
 
 cdef dict places = {
     "observations": OBSERVATIONS,
@@ -33,13 +41,17 @@ cdef class Rows:
     An array is held until another one takes its place.
     """
 
-    cdef Py_buffer views[NUM_ARRAYS]
-    cdef Py_ssize_t num_rows
-    cdef Py_ssize_t row_bytes  # of an observation
-
     def __dealloc__(self):
         for place in range(NUM_ARRAYS):
             PyBuffer_Release(&self.views[place])
+
+    cdef int adopt_all(self, dict arrays) except -1:
+        """Adopt the arrays of one environment, which say how many rows it has."""
+        self.num_rows = len(arrays["masks"])
+        self.row_bytes = arrays["observations"].nbytes // self.num_rows
+        for name in places:
+            self.adopt(name, arrays[name])
+        return 0
 
     cdef int adopt(self, str name, array) except -1:
         cdef Py_buffer view
@@ -61,9 +73,6 @@ cdef class Rows:
         if place <= FINAL_OBSERVATIONS:
             return view.len == self.num_rows * self.row_bytes
         return place == ROW_ACTIONS or view.format.decode() == formats[place]
-
-    cdef inline char *at(self, int place) noexcept:
-        return <char *>self.views[place].buf
 
     cdef int check_complete(self) except -1:
         for place in range(NUM_ARRAYS):
@@ -99,23 +108,11 @@ cdef class Rows:
 
 
 cdef class EmulatedRows(Rows):
-    """What emulated environments have in common, and what they do in C.
+    """Base of emulated environments: what they do in C.
 
     ``env``, the arrays, and whether ``step`` or ``done`` were replaced are noted as they are set, so
     that a step need not look them up.
     """
-
-    cdef object wrapped
-    cdef object layout
-    cdef Packer packer
-    cdef object decoder
-    cdef ActionReader reader
-    cdef list action_rows  # None if their type is as it should be, and they are read in place
-    cdef int64_t low, high  # of a Discrete action; low > high for any other
-    cdef bint is_shared  # the rows belong to a batch, whose owner looks at them there
-    cdef bint checked  # the first observation
-    cdef bint replaced  # step or done
-    cdef bint is_over  # reset must come next
 
     def __cinit__(self):
         self.is_over = True
@@ -152,15 +149,6 @@ cdef class EmulatedRows(Rows):
         """Step with the actions that stand in the rows. Returns the info."""
         raise NotImplementedError
 
-    cdef inline object action_in(self, Py_ssize_t row):
-        """The action in a row as the environment takes it."""
-        if self.action_rows is not None:
-            return self.decoder.decode(self.action_rows[row])
-        if self.low > self.high:
-            return self.reader.read_row(self.at(ROW_ACTIONS) + row * self.reader.row_bytes)
-        cdef int32_t number = (<int32_t *>self.at(ROW_ACTIONS))[row]
-        return number if self.low <= number <= self.high else self.decoder.decode(number)
-
     cdef object action_of(self, value):
         """An action as the environment takes it, given any way a caller may."""
         cdef int overflow = 0
@@ -176,20 +164,6 @@ cdef class EmulatedRows(Rows):
                     return number
         return self.decoder.decode(value)
 
-    cdef inline int show(self, Py_ssize_t row, observation, bint is_first) except -1:
-        """Write an observation into its row."""
-        if not self.checked:
-            self.layout.check(observation)
-            self.checked = True
-        return self.packer.write(self.at(OBSERVATIONS) + row * self.row_bytes, observation, is_first)
-
-    cdef inline int write_reward(self, Py_ssize_t row, reward) except -1:
-        cdef double number = <double>reward if type(reward) is float else self.real_of(reward)
-        if not fabs(number) <= FLT_MAX:  # nan is not, either
-            raise self.no_reward(reward)
-        (<float *>self.at(REWARDS))[row] = <float>number
-        return 0
-
     cdef double real_of(self, reward) except? -1:
         """A number of any kind, or an array of one."""
         try:
@@ -197,25 +171,17 @@ cdef class EmulatedRows(Rows):
         except (TypeError, ValueError):
             raise self.no_reward(reward) from None
 
-    cdef inline object number_of(self, reward):
-        """The environment's own reward; a float if it is no number of Python, as an array is none."""
-        return reward if isinstance(reward, (float, int)) else self.real_of(reward)
-
     cdef object no_reward(self, reward):
         return APIUsageError(
             f"emulation: the reward must be a finite number that float32 can hold, got {reward!r} from {self.wrapped}; "
             "return a float, and look for a division by zero if it is nan or infinite"
         )
 
-    cdef inline bint flag_of(self, str name, value) except -1:
-        """Whether an episode is said to have ended."""
-        if value is False or value is numpy_false:
+    cdef bint other_flag(self, str name, value) except -1:
+        if value is numpy_false:
             return False
-        if value is True or value is numpy_true:
+        if value is numpy_true:
             return True
-        return self.unusual_flag(name, value)
-
-    cdef bint unusual_flag(self, str name, value) except -1:
         # A string or a list would count as true whatever it says.
         try:
             number = value.item() if hasattr(value, "item") else value
@@ -227,83 +193,16 @@ cdef class EmulatedRows(Rows):
             )
         return bool(number)
 
-    cdef inline tuple step_wrapped(self, action):
-        """The five values that the environment's ``step`` returns."""
-        outcome = self.wrapped.step(action)
-        if type(outcome) is not tuple or len(<tuple>outcome) != 5:
-            outcome = five_values(outcome, "emulation", "observation, reward, terminated, truncated and info",
-                                  f" from {self.wrapped}; convert one of an older API with pufferlib.GymToGymnasium or PettingZooTruncatedWrapper")
-        return <tuple>outcome
+    cdef tuple other_outcome(self, outcome):
+        return five_values(
+            outcome, "emulation", "observation, reward, terminated, truncated and info",
+            f" from {self.wrapped}; convert one of an older API with pufferlib.GymToGymnasium or PettingZooTruncatedWrapper",
+        )
 
 
 cdef tuple five_values(outcome, str where, str values, str advice):
-    """What a ``step`` returned, as a tuple of ``values``, if that is possible."""
+    """Return what a ``step`` returned as a tuple of ``values``, if that is possible."""
     if isinstance(outcome, (tuple, list)) and len(outcome) == 5:
         return tuple(outcome)
     got = f"{len(outcome)} values" if isinstance(outcome, (tuple, list)) else f"{outcome!r:.80}"
     raise APIUsageError(f"{where}: step must return {values}, got {got}{advice}")
-
-
-cdef class GymnasiumStep(EmulatedRows):
-    """``step`` and ``done`` of a Gymnasium environment on one row."""
-
-    cdef object row  # a view of it
-
-    cdef adopted(self, str name, array):
-        EmulatedRows.adopted(self, name, array)
-        if name == "observations":
-            self.row = array[0, ...]
-
-    @property
-    def done(self):
-        """Whether ``reset`` must come next: before the first episode, and after each one's end."""
-        return self.is_over
-
-    def _begin(self, observation):
-        """Show the first observation of an episode. Returns what ``reset`` gives away of it."""
-        self.is_over = True  # until all is well
-        self.check_complete()
-        self.show(0, observation, True)
-        self.clear_outcome()
-        self.at(MASKS)[0] = True
-        self.is_over = False
-        return self.shown()
-
-    cdef inline object shown(self):
-        """The observation for the caller, who may keep it if the rows are in no batch."""
-        return self.row if self.is_shared else self.row.copy()
-
-    def step(self, action):
-        """Act once.
-
-        Args:
-            action: A value of ``action_space``; any integer type, or a list, will do.
-
-        Returns:
-            The flat observation (a view of its row if that was given as ``buf``), the reward, terminated,
-            truncated, and the info as the environment gave it.
-
-        Raises:
-            APIUsageError: The episode has not begun or is over, the action is not one, or the
-                environment returned an observation that its space does not have, or a NaN.
-        """
-        if self.is_over:
-            raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
-        outcome = self.act(self.action_of(action))
-        terminated, truncated = <bint>self.at(TERMINALS)[0], <bint>self.at(TRUNCATIONS)[0]
-        return self.shown(), self.number_of(outcome[1]), terminated, truncated, outcome[4]
-
-    cdef inline tuple act(self, action):
-        cdef bint terminated, truncated
-        outcome = self.step_wrapped(action)
-        terminated = self.flag_of("terminated", outcome[2])
-        truncated = self.flag_of("truncated", outcome[3])
-        self.show(0, outcome[0], False)
-        self.write_reward(0, outcome[1])
-        self.at(TERMINALS)[0] = terminated
-        self.at(TRUNCATIONS)[0] = truncated
-        self.is_over = terminated or truncated
-        return outcome
-
-    cdef object act_on_rows(self):
-        return self.act(self.action_in(0))[4]

@@ -1,12 +1,28 @@
-# The newest frames of a game, small and grey.
+"""Pictures made smaller: those of a render, and the newest frames of a game."""
 
+from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memmove
+
+from pufferlib.native.puffer_pixels cimport puffer_scale_once
+
+from pufferlib.errors import APIUsageError
 
 cdef extern from "puffer_shrink.h":
     ctypedef struct PufferShrink:
         pass
     bint puffer_shrink_init(PufferShrink *shrink, int height, int width, int small_height, int small_width)
     void puffer_shrink(const PufferShrink *shrink, const uint8_t *newer, const uint8_t *older, uint8_t *small) noexcept
+
+
+def scale_picture(const uint8_t[:, :, ::1] picture, uint8_t[:, :, ::1] small):
+    """Bring ``picture`` to the size of ``small``, both uint8 ``(height, width, 3)``: means of areas."""
+    large_shape, small_shape = [picture.shape[i] for i in range(3)], [small.shape[i] for i in range(3)]
+    if min(large_shape + small_shape) < 1 or large_shape[2] != 3 or small_shape[2] != 3:
+        raise APIUsageError(
+            f"scale_picture: both pictures must have the shape (height, width, 3), got {large_shape} and {small_shape}")
+    if not puffer_scale_once(&picture[0, 0, 0], <int32_t>picture.shape[0], <int32_t>picture.shape[1],
+                             &small[0, 0, 0], <int32_t>small.shape[0], <int32_t>small.shape[1]):
+        raise MemoryError("scale_picture: no memory for a row of the picture")
 
 
 cdef class FrameStack:

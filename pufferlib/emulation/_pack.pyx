@@ -1,113 +1,31 @@
-# Nested values to flat rows, walking a table of leaves (emulation/layout.py).
+"""Nested values to flat rows, walking a table of leaves (emulation/layout.py)."""
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.dict cimport PyDict_GetItemWithError
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject
 from libc.float cimport FLT_MAX
 from libc.math cimport fabs
-from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint16_t
+from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t
 from libc.string cimport memcpy
+
+from pufferlib.native._arrays cimport (
+    ALIGNED_AND_CONTIGUOUS, ArrayHead, Int64, heads_match_numpy, holds_nan, is_native,
+)
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
 from pufferlib.errors import APIUsageError
 
-# Asking an array for a buffer costs 100 ns and more, most of a small copy. These fields cost
-# nothing, and they are the same in every numpy from 1.0 on, since each extension compiled against
-# any of them reads them in place. is_as_expected() checks it once all the same.
-cdef extern from *:
-    """
-    typedef struct {
-        PyObject_HEAD
-        PyObject *scalar_type;
-        char kind, type, byteorder;
-    } PufferDtypeHead;
-
-    typedef struct {
-        PyObject_HEAD
-        char *data;
-        int ndim;
-        Py_ssize_t *shape;
-        Py_ssize_t *strides;
-        PyObject *base;
-        PufferDtypeHead *dtype;
-        int flags;
-    } PufferArrayHead;
-
-    typedef struct {
-        PyObject_HEAD
-        int64_t number;
-    } PufferInt64;
-    """
-    ctypedef struct DtypeHead "PufferDtypeHead":
-        PyObject *scalar_type
-        char byteorder
-    ctypedef struct ArrayHead "PufferArrayHead":
-        char *data
-        int ndim
-        Py_ssize_t *shape
-        DtypeHead *dtype
-        int flags
-    ctypedef struct Int64 "PufferInt64":
-        int64_t number
-
-cdef extern from "Python.h":
-    PyObject *PyDict_GetItemWithError(object mapping, object key) except? NULL
-    int64_t PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
-
-cdef enum:
-    ALIGNED_AND_CONTIGUOUS = 0x101  # NPY_ARRAY_ALIGNED | NPY_ARRAY_C_CONTIGUOUS
-    MAX_NDIM = 64  # of numpy 2
-    ALWAYS_LOOKED_AT = 4096  # bytes: a leaf of reals up to this size is searched for NaN in every step
-
+cdef bint heads_are_readable = heads_match_numpy()
 cdef object ndarray = np.ndarray
-cdef object numpy_true = np.True_  # there is one, and one of the other
-cdef object numpy_false = np.False_
 cdef object int32_type = np.int32
 cdef object int64_type = np.int64
 cdef object float32_type = np.float32
 cdef object float64_type = np.float64
-
-
-cdef bint is_as_expected():
-    """Whether this numpy's arrays begin as ArrayHead says; if not, every leaf takes the slow path."""
-    probe = np.zeros((3, 5), np.int16)
-    number = np.int64(-(2**40))
-    dtype = probe.dtype
-    scalar_type = np.int16
-    swapped = dtype.newbyteorder()
-    head = <ArrayHead *><PyObject *>probe
-    return (
-        (<Int64 *><PyObject *>number).number == -(2**40) and head.ndim == 2 and <size_t>head.data == <size_t>probe.ctypes.data
-        and <PyObject *>head.dtype == <PyObject *>dtype and head.dtype.scalar_type == <PyObject *>scalar_type
-        and is_native(head.dtype) and not is_native(<DtypeHead *><PyObject *>swapped)
-        and head.shape[0] == 3 and head.shape[1] == 5
-        and head.flags & ALIGNED_AND_CONTIGUOUS == ALIGNED_AND_CONTIGUOUS
-        and (<ArrayHead *><PyObject *>probe.T).flags & ALIGNED_AND_CONTIGUOUS != ALIGNED_AND_CONTIGUOUS
-    )
-
-
-cdef inline bint is_native(const DtypeHead *dtype) noexcept:
-    """Whether numbers are in this machine's byte order, or have one byte."""
-    return dtype.byteorder == c"=" or dtype.byteorder == c"|"
-
-cdef bint heads_are_readable = is_as_expected()
-
-
-cdef struct LeafSlot:
-    Py_ssize_t offset
-    Py_ssize_t nbytes
-    Py_ssize_t count
-    PyObject *key  # borrowed from its path; NULL unless that is one key
-    int ndim
-    Py_ssize_t shape[MAX_NDIM]
-    PyObject *scalar_type  # borrowed from the leaf's dtype
-    bint is_array  # its values are plain arrays: those of the right type are copied as they are
-    bint is_integer  # its values are plain integers
-    bint is_long  # and kept in 64 bits
-    int real_bytes  # of one element that is real, otherwise 0
 
 
 cdef class Packer:
@@ -119,15 +37,6 @@ cdef class Packer:
     Args:
         layout: The ``Layout`` of the samples.
     """
-
-    cdef tuple _leaves
-    cdef tuple _paths
-    cdef LeafSlot *_slots
-    cdef Py_ssize_t _num_leaves
-    cdef Py_ssize_t _row_bytes
-    cdef bint _is_one_leaf  # of at most ALWAYS_LOOKED_AT bytes, and the whole sample
-    cdef object _batch
-    cdef Py_buffer _view
 
     def __cinit__(self, layout):
         self._leaves = layout.leaves
@@ -172,7 +81,7 @@ cdef class Packer:
             raise IndexError(f"pack: row {row} of a batch of {self._view.shape[0]}")
         self.write(<char *>self._view.buf + row * self._row_bytes, sample, True)
 
-    cdef inline int write(self, char *start, sample, bint look_everywhere) except -1:
+    cdef int write(self, char *start, sample, bint look_everywhere) except -1:
         """Write ``sample`` into the row at ``start``; large leaves are searched for NaN only if asked to."""
         if self._is_one_leaf and copy_sound(self._slots, start, <PyObject *>sample, True):
             return 0
@@ -266,7 +175,7 @@ cdef inline bint copy_sound(const LeafSlot *slot, char *target, PyObject *value,
 
 
 cdef inline bint has_shape(const ArrayHead *head, const LeafSlot *slot) noexcept:
-    """Whether an array is contiguous and of the shape of a leaf."""
+    """Tell if an array is contiguous and of the shape of a leaf."""
     cdef int axis
     if head.ndim != slot.ndim or head.flags & ALIGNED_AND_CONTIGUOUS != ALIGNED_AND_CONTIGUOUS:
         return False
@@ -340,27 +249,3 @@ cdef copy_converted(const LeafSlot *slot, char *target, array):
     PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS)
     memcpy(target, view.buf, min(view.len, slot.nbytes))
     PyBuffer_Release(&view)
-
-
-cdef bint holds_nan(const void *numbers, int real_bytes, Py_ssize_t count) noexcept nogil:
-    """Whether any of ``count`` reals is NaN; those of more than 8 bytes are not looked at."""
-    cdef const uint16_t *halves = <const uint16_t *>numbers
-    cdef const float *singles = <const float *>numbers
-    cdef const double *doubles = <const double *>numbers
-    cdef int found = 0
-    cdef Py_ssize_t i
-    if real_bytes == 4:
-        for i in range(count):
-            found |= singles[i] != singles[i]
-    elif real_bytes == 8:
-        for i in range(count):
-            found |= doubles[i] != doubles[i]
-    elif real_bytes == 2:
-        for i in range(count):
-            found |= (halves[i] & 0x7FFF) > 0x7C00
-    return found
-
-
-# The same for callers that have time: through a pointer no compiler makes a copy, so that all copies go where they count.
-ctypedef bint (*NanSearch)(const void *, int, Py_ssize_t) noexcept nogil
-cdef NanSearch any_is_nan = holds_nan

@@ -1,45 +1,16 @@
-# How a parent and its worker processes wait for one another, without the GIL.
+"""Signals between a parent and its worker processes, which wait for one another without the GIL."""
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-
-cdef extern from "puffer_channel.h" nogil:
-    enum: PUFFER_CACHE_LINE
-    enum: PUFFER_OPERATION_BITS
-    enum: PUFFER_OPERATION_MASK
-    ctypedef enum PufferWait:
-        PUFFER_TIMED_OUT
-        PUFFER_CHANGED
-        PUFFER_INTERRUPTED
-    ctypedef struct PufferSignal:
-        pass
-    ctypedef struct PufferWaitPolicy:
-        pass
-    ctypedef struct PufferSlot:
-        PufferSignal command
-        uint32_t completed
-        uint32_t outcome
-        uint32_t progress
-    ctypedef struct PufferChannel:
-        PufferSlot slots[]
-    int64_t puffer_now_ns()
-    PufferWaitPolicy puffer_wait_policy(bint fits)
-    void puffer_expect_contention(PufferWaitPolicy *policy, bint are_there)
-    uint32_t puffer_signal_read(PufferSignal *signal)
-    PufferWait puffer_signal_wait(PufferSignal *signal, uint32_t last, PufferWaitPolicy *policy, int64_t timeout_ns)
-    uint32_t puffer_slot_read(uint32_t *word)
-    bint puffer_slot_is_idle(PufferSlot *slot)
-    void puffer_slot_clear(PufferSlot *slot)
-    void puffer_channel_command(PufferChannel *channel, const int32_t *workers, int32_t count, uint32_t operation)
-    PufferWait puffer_channel_wait(
-        PufferChannel *channel, const int32_t *workers, int32_t count, int32_t needed,
-        PufferWaitPolicy *policy, int64_t timeout_ns)
-    void puffer_channel_publish_core(PufferChannel *channel)
-    bint puffer_channel_spread(PufferChannel *channel, int32_t worker, int32_t num_workers)
-    void puffer_channel_finish(PufferChannel *channel, int32_t worker, uint32_t command, uint32_t outcome)
-
+from pufferlib.native.puffer_channel cimport (
+    PUFFER_CACHE_LINE, PUFFER_CHANGED, PUFFER_OPERATION_BITS, PUFFER_OPERATION_MASK, PUFFER_TIMED_OUT, PufferChannel,
+    PufferSignal, PufferSlot, PufferWait, PufferWaitPolicy, puffer_channel_command, puffer_channel_finish,
+    puffer_channel_publish_core, puffer_channel_spread, puffer_channel_wait, puffer_expect_contention, puffer_now_ns,
+    puffer_signal_read, puffer_signal_wait, puffer_slot_clear, puffer_slot_is_idle, puffer_slot_read,
+    puffer_wait_policy,
+)
 
 cdef enum:
     COMMANDS_PER_SPREAD = 64  # rarely enough to cost nothing, often enough to move a worker at once
@@ -228,23 +199,23 @@ cdef class WorkerChannel:
         return late
 
     def operation(self, int32_t worker):
-        """What the worker was told to do last; 0 for nothing."""
+        """Operation that the worker was told to do last; 0 for nothing."""
         return puffer_signal_read(&self._slot(worker).command) & PUFFER_OPERATION_MASK
 
     def num_completed(self, int32_t worker):
-        """How many commands have been completed at the worker's slot, by all its processes; wraps at ``2**30``."""
+        """Count of the commands completed at the worker's slot, by all its processes; wraps at ``2**30``."""
         return puffer_slot_read(&self._slot(worker).completed) >> PUFFER_OPERATION_BITS
 
     def num_commands(self, int32_t worker):
-        """How many commands the worker was given, all its processes together; wraps at ``2**30``."""
+        """Count of the commands that the worker was given, all its processes together; wraps at ``2**30``."""
         return puffer_signal_read(&self._slot(worker).command) >> PUFFER_OPERATION_BITS
 
     def progress(self, int32_t worker):
-        """Which of its environments the worker is in."""
+        """Position of the environment that the worker is in."""
         return puffer_slot_read(&self._slot(worker).progress)
 
     def outcome(self, int32_t worker):
-        """What the worker had to say of its last command."""
+        """Outcome that the worker reported of its last command."""
         return puffer_slot_read(&self._slot(worker).outcome)
 
     def acknowledge(self, int32_t worker):

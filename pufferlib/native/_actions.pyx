@@ -1,4 +1,18 @@
-# Actions of a batch, checked and copied in one pass.
+"""Actions of a batch, checked and copied in one pass."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, int64_t
+
+from pufferlib.native._arrays cimport ALIGNED_AND_CONTIGUOUS, ArrayHead, head_of, heads_match_numpy, is_native
+
+import numpy as np
+
+from pufferlib.errors import APIUsageError
+
+cdef bint heads_are_readable = heads_match_numpy()
+cdef object ndarray = np.ndarray
+cdef object int64_type = np.int64
+cdef object float64_type = np.float64
 
 cdef fused Integer:
     int32_t
@@ -61,7 +75,7 @@ cdef inline Py_ssize_t size_of(const ArrayHead *head) noexcept nogil:
 
 
 cdef bint same_shape(const ArrayHead *source, const ArrayHead *target) noexcept nogil:
-    """Whether ``source`` is contiguous and of the shape of ``target``."""
+    """Tell if ``source`` is contiguous and of the shape of ``target``."""
     if source.ndim != target.ndim or source.flags & ALIGNED_AND_CONTIGUOUS != ALIGNED_AND_CONTIGUOUS:
         return False
     for axis in range(target.ndim):

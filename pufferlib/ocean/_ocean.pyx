@@ -1,5 +1,4 @@
-# OceanBatch, which runs games of one C environment, as declarations.pxi lists them.
-# Everything that reaches C is checked here.
+"""OceanBatch, which runs games of one C environment: everything that reaches C is checked here."""
 
 import os
 
@@ -9,11 +8,30 @@ from cpython.buffer cimport (
     PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport INT32_MAX
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
+from libcpp cimport bool as c_bool
+
+from pufferlib.native.puffer_batch cimport (
+    PUFFER_BOX, PUFFER_DISABLED, PUFFER_MAX_METRICS, PUFFER_NEXT_STEP, PUFFER_SAME_STEP, PufferArea, PufferBatch,
+    PufferCanvas, PufferEnvType, PufferSpec, puffer_action_count, puffer_batch_bind, puffer_batch_create,
+    puffer_batch_destroy, puffer_batch_report, puffer_copy_game, puffer_env_types, puffer_game, puffer_num_dims,
+    puffer_seed, puffer_take_actions,
+)
+from pufferlib.native.puffer_pixels cimport puffer_draw_games, puffer_pixels_create, puffer_pixels_destroy
+from pufferlib.native.puffer_pool cimport (
+    PUFFER_HELPER_NS, PUFFER_MAX_THREADS, PUFFER_STOPPED, PufferTask, puffer_pool_prepare, puffer_pool_run,
+)
 
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.spaces import action_array
 
+cdef extern from *:
+    """
+    extern const char puffer_source_hash[];
+    """
+    const char *puffer_source_hash
+
+source_hash = puffer_source_hash.decode()  # of everything compiled, see native/source_hash.py
 
 cdef enum:
     ACTIONS = 2  # place of the actions among the bound arrays
@@ -22,6 +40,48 @@ cdef enum:
 MAX_THREADS = PUFFER_MAX_THREADS
 
 cdef dict AUTORESETS = {"same_step": PUFFER_SAME_STEP, "next_step": PUFFER_NEXT_STEP, "disabled": PUFFER_DISABLED}
+
+
+cdef list _sizes(const int32_t *sizes):
+    return [sizes[i] for i in range(puffer_num_dims(sizes))]
+
+
+def ocean_types():
+    """List what every C environment declares: dicts in the order of their names."""
+    cdef const PufferEnvType *kind
+    cdef int i = 0, j
+    types = []
+    while puffer_env_types[i] is not NULL:
+        kind = puffer_env_types[i]
+        types.append({
+            "index": i,
+            "name": kind.name.decode(),
+            "class_name": kind.class_name.decode(),
+            "about": kind.about.decode(),
+            "parameters": [
+                {
+                    "name": kind.parameters[j].name.decode(),
+                    "type": chr(kind.parameters[j].type),
+                    "default": kind.parameters[j].value,
+                    "low": kind.parameters[j].low,
+                    "high": kind.parameters[j].high,
+                    "about": kind.parameters[j].about.decode(),
+                }
+                for j in range(kind.num_parameters)
+            ],
+            "metrics": {kind.metrics[j].name.decode(): kind.metrics[j].about.decode() for j in range(kind.num_metrics)},
+            "keys": [
+                {
+                    "name": kind.keys[j].name.decode(),
+                    "component": kind.keys[j].component,
+                    "value": kind.keys[j].value,
+                    "about": kind.keys[j].about.decode(),
+                }
+                for j in range(kind.num_keys)
+            ],
+        })
+        i += 1
+    return types
 
 
 cdef void _reset_games(void *batch, int32_t begin, int32_t end) noexcept nogil:
@@ -53,7 +113,7 @@ cdef int _set_numbers(double *numbers, values) except -1:
 
 
 cdef inline bint overlaps(const Py_buffer *one, const Py_buffer *other) noexcept:
-    """Whether they share memory without being the same."""
+    """Tell if they share memory without being the same."""
     cdef char *first = <char *>one.buf, *second = <char *>other.buf
     if first == second and one.len == other.len:
         return False
@@ -375,7 +435,7 @@ cdef class OceanBatch:
         self.batch.type.draw(puffer_game(&self.batch, <int32_t>index), &canvas)
 
     def areas(self, int64_t index, int32_t agent):
-        """Where in an agent's picture of game ``index`` actions are: a dict of x, y, width and height by action."""
+        """Areas of actions in an agent's picture of game ``index``: a dict of x, y, width and height by action."""
         cdef PufferArea area
         cdef int32_t action
         self._check("areas")
@@ -403,14 +463,3 @@ cdef class OceanBatch:
         for i in range(self.num_views):
             PyBuffer_Release(&self.views[i])
         self.num_views = 0
-
-
-def scale_picture(const uint8_t[:, :, ::1] picture, uint8_t[:, :, ::1] small):
-    """Bring ``picture`` to the size of ``small``, both uint8 ``(height, width, 3)``: means of areas."""
-    large_shape, small_shape = [picture.shape[i] for i in range(3)], [small.shape[i] for i in range(3)]
-    if min(large_shape + small_shape) < 1 or large_shape[2] != 3 or small_shape[2] != 3:
-        raise APIUsageError(
-            f"scale_picture: both pictures must have the shape (height, width, 3), got {large_shape} and {small_shape}")
-    if not puffer_scale_once(&picture[0, 0, 0], <int32_t>picture.shape[0], <int32_t>picture.shape[1],
-                             &small[0, 0, 0], <int32_t>small.shape[0], <int32_t>small.shape[1]):
-        raise MemoryError("scale_picture: no memory for a row of the picture")

@@ -1,12 +1,26 @@
-# The loop over the environments of one process, each on its own rows.
+"""Loop over the environments of one process, each on its own rows."""
 
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport uint32_t
+from libc.string cimport memcpy
+
+from pufferlib.emulation._pack cimport ALWAYS_LOOKED_AT
+from pufferlib.emulation._rows cimport REWARDS, TERMINALS, TRUNCATIONS, EmulatedRows, Rows, five_values
+from pufferlib.native._arrays cimport holds_nan
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pufferlib.emulation._gymnasium import GymnasiumStep
+from pufferlib.emulation._pettingzoo import PettingZooStep
+from pufferlib.env import reset_values, step_values
+from pufferlib.errors import APIUsageError
 
 cdef extern from "Python.h":
     Py_ssize_t PyDict_GET_SIZE(object mapping) noexcept
 
-from pufferlib.env import reset_values, step_values
-from pufferlib.errors import APIUsageError
+cdef object ndarray = np.ndarray
 
 cdef tuple OUTCOME = ("observations", "rewards", "terminals", "truncations")
 cdef tuple OTHERS = ("masks", "final_observations")
@@ -84,7 +98,7 @@ cdef class NativeSlot(EnvSlot):
         return self.collect(outcome[4], infos)
 
     cdef inline int look_for_nan(self, int place) except -1:
-        if self.real_bytes[place] and any_is_nan(self.numbers[place], self.real_bytes[place], self.counts[place]):
+        if self.real_bytes[place] and holds_nan(self.numbers[place], self.real_bytes[place], self.counts[place]):
             rows = np.isnan(self.arrays[place]).reshape(len(self.arrays[place]), -1).any(1)
             raise APIUsageError(
                 f"{type(self.env).__name__}: {OUTCOME[place]} must be numbers, got nan in row {int(rows.argmax())}; "
@@ -142,10 +156,7 @@ cdef class EmulatedSlot(EnvSlot):
         self.actions = buffers["actions"] if self.per_agent else buffers["actions"][0, ...]
         self.same_step, self.disabled = autoreset == "same_step", autoreset == "disabled"
         self.rows = Rows()
-        self.rows.num_rows = len(buffers["masks"])
-        self.rows.row_bytes = buffers["observations"].nbytes // self.rows.num_rows
-        for name in places:
-            self.rows.adopt(name, buffers[name])
+        self.rows.adopt_all(buffers)
 
     cdef int begin(self, seed, list infos) except -1:
         _, env_infos = self.env.reset(seed=seed)
@@ -219,7 +230,7 @@ cdef class EmulatedSlot(EnvSlot):
 
 
 cdef bint is_same(value, shown) except -1:
-    """Whether a number or array is the one that ``shown`` is, in its dtype."""
+    """Tell if a number or array is the one that ``shown`` is, in its dtype."""
     try:
         with np.errstate(over="ignore"):
             array = np.asarray(value).astype(shown.dtype)
@@ -229,7 +240,7 @@ cdef bint is_same(value, shown) except -1:
 
 
 cdef bint has_own_step(env):
-    """Whether ``env`` is emulated and its class has no other ``step`` or ``done`` than ours."""
+    """Tell if ``env`` is emulated and its class has no other ``step`` or ``done`` than ours."""
     for kind in (GymnasiumStep, PettingZooStep):
         if isinstance(env, kind):
             return type(env).step is kind.step and type(env).done is kind.done

@@ -1,4 +1,15 @@
-# A step of an emulated PettingZoo environment: one row for each agent that may ever act.
+"""Steps of an emulated PettingZoo environment: one row for each agent that may ever act."""
+
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
+from cpython.object cimport PyObject
+from libc.string cimport memcpy, memset
+
+from pufferlib.emulation._rows cimport MASKS, OBSERVATIONS, TERMINALS, TRUNCATIONS, EmulatedRows
+
+from collections.abc import Mapping
+
+from pufferlib.errors import APIUsageError, InvalidAgentError
+from pufferlib.spaces import action_array
 
 
 cdef class PettingZooStep(EmulatedRows):
@@ -34,12 +45,12 @@ cdef class PettingZooStep(EmulatedRows):
 
     @property
     def agents(self):
-        """Those that act in the next step, in the order of ``possible_agents``."""
+        """Agents that act in the next step, in the order of ``possible_agents``."""
         return self.alive
 
     @property
     def done(self):
-        """Whether ``reset`` must come next: before the first episode, and when no agent is left."""
+        """True if ``reset`` must come next: before the first episode, and when no agent is left."""
         return self.is_over
 
     def _row(self, agent):
@@ -180,7 +191,7 @@ cdef class PettingZooStep(EmulatedRows):
         return outcome
 
     cdef inline dict by_agent(self, str name, values):
-        """What the environment said of its agents, as a plain dict."""
+        """Values by agent, as the environment returned them, in a plain dict."""
         if type(values) is dict:
             return <dict>values
         if not isinstance(values, (dict, Mapping)):

@@ -1,0 +1,19 @@
+from collections.abc import Mapping
+from typing import Any
+
+from pufferlib.emulation._rows import EmulatedRows
+from pufferlib.emulation.layout import Layout
+
+class PettingZooStep(EmulatedRows):
+    @property
+    def agents(self) -> list[Any]: ...
+    @property
+    def done(self) -> bool: ...
+    def step(
+        self, actions: Any
+    ) -> tuple[dict[Any, Any], dict[Any, float], dict[Any, bool], dict[Any, bool], dict[Any, Any]]: ...
+    def _prepare_agents(
+        self, layout: Layout, actions: Layout, decoder: Any, agents: list[Any], is_shared: bool
+    ) -> None: ...
+    def _begin(self, observations: Mapping[Any, Any]) -> dict[Any, Any]: ...
+    def _row(self, agent: Any) -> int: ...

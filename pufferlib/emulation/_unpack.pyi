@@ -1,0 +1,13 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferlib.emulation.layout import Layout
+
+class ActionReader:
+    flat_dtype: np.dtype[Any]
+    def __init__(self, layout: Layout, flat_dtype: np.dtype[Any]) -> None: ...
+    def read(self, values: list[int]) -> Any: ...
+    def read_array(self, array: npt.NDArray[Any]) -> Any: ...
+    def is_in_range(self, array: npt.NDArray[Any]) -> bool: ...
