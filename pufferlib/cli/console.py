@@ -3,7 +3,7 @@
 import os
 import sys
 
-__all__ = ["complain", "note", "progress", "say", "style"]
+__all__ = ["complain", "highlight", "note", "progress", "say", "style"]
 
 _STYLES = {"bold": "1", "muted": "90", "accent": "96", "good": "32", "warning": "33", "bad": "31"}
 
@@ -39,3 +39,8 @@ def style(text: str, name: str, terminal: bool | None = None) -> str:
     """
     terminal = sys.stdout.isatty() if terminal is None else terminal
     return f"\033[{_STYLES[name]}m{text}\033[0m" if terminal and not os.environ.get("NO_COLOR") else text
+
+
+def highlight(text: str, part: str) -> str:
+    """``text`` with ``part`` of it, a good result, in colour."""
+    return text.replace(part, style(part, "good"), 1)

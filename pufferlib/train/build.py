@@ -13,8 +13,17 @@ from pufferlib.errors import APIUsageError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.models import Policy, make_policy
 from pufferlib.train.config import Config, TrainConfig
+from pufferlib.train.text import plural
 
-__all__ = ["build_optimizer", "build_policy", "build_vecenv", "fit_to_agents", "pick_device", "pick_num_threads"]
+__all__ = [
+    "build_optimizer",
+    "build_policy",
+    "build_vecenv",
+    "describe_device",
+    "fit_to_agents",
+    "pick_device",
+    "pick_num_threads",
+]
 
 PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
 
@@ -141,8 +150,15 @@ def pick_device(name: str) -> torch.device:
         raise APIUsageError(f"train.device must be auto, cpu, cuda or cuda:<n>, got {name!r}")
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if device.type == "cuda" and (device.index or 0) >= count:
-        seen = f"{count} GPU{'s'[: count != 1]}" if count else "no GPU"
+        seen = plural(count, "GPU") if count else "no GPU"
         raise APIUsageError(
             f"train.device: this torch ({torch.__version__}) sees {seen}, got {name!r}; use auto or cpu"
         )
     return device
+
+
+def describe_device(device: torch.device) -> str:
+    """The torch device in words: "the CPU, 2 cores", "the GPU, NVIDIA H200"."""
+    if device.type == "cuda":
+        return f"the GPU, {torch.cuda.get_device_name(device)}"
+    return f"the CPU, {plural(usable_cpus(), 'core')}" if device.type == "cpu" else f"device {device}"

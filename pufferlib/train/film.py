@@ -40,7 +40,7 @@ class Film:
             self._writer.close()
 
     def about(self) -> str:
-        """What it shows; empty if there is none."""
+        """Text on what it shows; empty if there is none."""
         if self._writer is None:
             return ""
         length = duration(self._writer.frames / self._writer.fps)
@@ -50,8 +50,8 @@ class Film:
         whole = duration((self._writer.frames + self._writer.dropped) / self._writer.fps)
         return f"{shown}; cut, for it lasts {whole}: --eval.video-seconds 0 films all of it"
 
-    def figures(self) -> dict[str, Any]:
-        """What ``summary.json`` says of it."""
+    def as_dict(self) -> dict[str, Any]:
+        """Length, pictures per second and completeness, by the names that ``summary.json`` has for them."""
         writer = self._writer
         if writer is None:
             return {"video_s": None, "video_fps": None, "video_is_whole": None}

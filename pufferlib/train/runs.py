@@ -21,21 +21,22 @@ if TYPE_CHECKING:
 __all__ = ["RUNS", "Run", "find_run", "load_policy", "new_run"]
 
 RUNS = Path("runs")
+CHECKPOINT = "checkpoint.pt"
 STAMP = "%Y%m%d-%H%M%S"
 STAMP_WIDTH = len("20260101-000000-")
 
 
 @dataclass(frozen=True)
 class Run:
-    """Where everything of one run is."""
+    """Paths of everything that belongs to one run."""
 
     folder: Path
     checkpoint: Path
 
     @classmethod
     def at(cls, folder: Path) -> "Run":
-        """The run in ``folder``, with the name that trainers give its checkpoint."""
-        return cls(folder, folder / "checkpoint.pt")
+        """The run in ``folder``."""
+        return cls(folder, folder / CHECKPOINT)
 
     @property
     def argument(self) -> str:
@@ -93,7 +94,7 @@ def find_run(where: str, target: str, runs: Path) -> Run:
     if path.is_dir():
         run = Run.at(path)
         if not run.checkpoint.is_file():
-            raise APIUsageError(f"{where}: {path} has no checkpoint.pt; expected the folder of a run, as in {runs}/")
+            raise APIUsageError(f"{where}: {path} has no {CHECKPOINT}; expected the folder of a run, as in {runs}/")
         return run
     env_name = target.removeprefix("puffer_")
     known = registry.list_envs()
@@ -151,7 +152,7 @@ def _new_folder(runs: Path, env_name: str) -> Path:
 
 
 def _all_runs(runs: Path) -> list[Run]:
-    return [Run.at(path.parent) for path in runs.glob("*/checkpoint.pt")]
+    return [Run.at(path.parent) for path in runs.glob(f"*/{CHECKPOINT}")]
 
 
 def _plain(env_name: str) -> str:

@@ -30,6 +30,7 @@ from pufferlib.train.config import Config
 from pufferlib.train.episodes import ScoreHint
 from pufferlib.train.loggers import Logger
 from pufferlib.train.rollout import Rollout
+from pufferlib.train.runs import Run
 
 __all__ = ["Trainer"]
 
@@ -92,8 +93,8 @@ class Trainer:
 
     @property
     def checkpoint_path(self) -> Path:
-        """Where the checkpoint of this run is."""
-        return self.run_dir / "checkpoint.pt"
+        """Path of the checkpoint of this run."""
+        return Run.at(self.run_dir).checkpoint
 
     def train(self) -> None:
         """Update until ``total_timesteps``, then save a checkpoint and close everything.

@@ -4,8 +4,8 @@ import dataclasses
 import json
 
 import pufferlib
-from pufferlib.cli.arguments import Parser
 from pufferlib.cli.console import progress, say, style
+from pufferlib.cli.options import Parser
 from pufferlib.vector import EnvProfile, TunedConfig, autotune
 
 __all__ = ["run"]

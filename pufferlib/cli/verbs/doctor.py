@@ -5,8 +5,8 @@ import json
 import textwrap
 from pathlib import Path
 
-from pufferlib.cli.arguments import Parser
 from pufferlib.cli.console import say, style
+from pufferlib.cli.options import Parser
 from pufferlib.installation import doctor
 
 __all__ = ["run"]

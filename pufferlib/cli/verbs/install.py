@@ -3,8 +3,8 @@
 import shlex
 import sys
 
-from pufferlib.cli.arguments import Parser
 from pufferlib.cli.console import note, say, style
+from pufferlib.cli.options import Parser
 from pufferlib.installation import install as installing
 
 __all__ = ["run"]

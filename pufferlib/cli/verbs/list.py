@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pufferlib import ocean, registry
-from pufferlib.cli.arguments import Parser
 from pufferlib.cli.console import say, style
+from pufferlib.cli.options import Parser
 from pufferlib.errors import UnknownNameError
 from pufferlib.installation.install import state
 from pufferlib.machine.commands import as_typed, in_image

@@ -4,8 +4,8 @@ import importlib.util
 from pathlib import Path
 
 from pufferlib import registry
-from pufferlib.cli.arguments import Parser, split_env
 from pufferlib.cli.console import say
+from pufferlib.cli.options import Parser, split_env
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import way_to_install
 from pufferlib.play.session import Session, Viewer, play

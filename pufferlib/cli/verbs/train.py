@@ -1,17 +1,14 @@
 """``puffer train``: the whole way from an environment's name to an agent, its score, curve and film."""
 
 import contextlib
-import platform
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pufferlib
 from pufferlib import registry
-from pufferlib.cli.arguments import Parser
-from pufferlib.cli.console import note, say, style
+from pufferlib.cli.console import highlight, note, say, style
+from pufferlib.cli.options import Parser, parse_config
 from pufferlib.errors import PufferError, UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.machine.cpus import usable_cpus
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.resume import check_changes, is_finished
 from pufferlib.train.runs import RUNS, Run, find_run, new_run
@@ -32,8 +29,6 @@ ABOUT = """Train an agent, evaluate it, draw its learning curve and film it.
 
 def run(argv: list[str]) -> int:
     """Train as ``argv`` says: an environment first, then flags."""
-    from pufferlib.cli.flags import parse_config
-
     name, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
     parser = Parser(PROG, add_help=False)
     parser.add_argument("--resume")
@@ -75,7 +70,7 @@ def _base(name: str, resumed: Run | None, wants_help: bool) -> Config:
 def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
     from rich.console import Console
 
-    from pufferlib.train.build import pick_device
+    from pufferlib.train.build import describe_device, pick_device
     from pufferlib.train.dashboard import progress_logger
     from pufferlib.train.loggers import JsonlLogger
     from pufferlib.train.trainer import Trainer
@@ -129,46 +124,21 @@ def _stopped(files: Run) -> None:
 
 def _finish(config: Config, files: Run, trainer: "Trainer") -> None:
     """Evaluate, film and report; then say where everything is."""
-    from pufferlib.cli.verbs.eval import judge
-    from pufferlib.train.report import last_score, plot_learning_curve, read_metrics, write_summary
+    from pufferlib.train.report import last_score, read_metrics
+    from pufferlib.train.result import finish_run
 
     say(f"playing {plural(config.eval.episodes, 'episode')} with it, and as many at random ...")
-    verdict = judge(config, trainer.policy, files.video)
-    metrics = read_metrics(files.metrics)
-    score, random_score = verdict.agent.score_mean, verdict.random.score_mean
-    outcome = f"evaluated {verdict.way}: {short(score)} (random play {short(random_score)})"
-    title = f"{config.env_name}, seed {config.train.seed}; {outcome}"
-    plot_learning_curve(files.curve, metrics, title, random_score)
-    write_summary(files.summary, {**_circumstances(config, trainer), **verdict.figures()})
-    say(verdict.sentence())
-    if verdict.greedy and (last := last_score(metrics)) is not None:
+    comparison = finish_run(files, trainer)
+    say(highlight(str(comparison), comparison.score))
+    if comparison.greedy and (last := last_score(read_metrics(files.metrics))) is not None:
         say(f"while it trained, with sampled actions, the score came to {short(last)}")
     say(f"\n{style(str(files.folder), 'bold')}")
-    for path, about in _contents(files, verdict.film.about() if verdict.film else ""):
+    for path, about in _contents(files, comparison.film.about() if comparison.film else ""):
         if path.exists():
             say(f"  {style(f'{path.name:<20}', 'accent')}{about}")
     say(f"\nPlay again: {style(as_typed(f'puffer eval {files.argument}'), 'accent')}")
     if files.video.exists():
         say(f"Watch it:   {style(as_typed(f'puffer play --watch {files.argument}'), 'accent')}")
-
-
-def _circumstances(config: Config, trainer: "Trainer") -> dict[str, Any]:
-    """What was trained, for how long, and on what."""
-    import torch
-
-    return {
-        "env_name": config.env_name,
-        "seed": config.train.seed,
-        "agent_steps": trainer.agent_steps,
-        "updates": trainer.updates,
-        "train_s": round(trainer.uptime_s, 3),
-        "steps_per_s": round(trainer.agent_steps / trainer.uptime_s) if trainer.uptime_s else None,
-        "device": describe_device(trainer.device),
-        "cores": usable_cpus(),
-        "pufferlib": pufferlib.__version__,
-        "torch": str(torch.__version__),
-        "python": platform.python_version(),
-    }
 
 
 def _contents(files: Run, film: str) -> list[tuple[Path, str]]:
@@ -180,12 +150,3 @@ def _contents(files: Run, film: str) -> list[tuple[Path, str]]:
         (files.video, film),
         (files.summary, "the result"),
     ]
-
-
-def describe_device(device: Any) -> str:
-    """The torch device in words: "the CPU, 2 cores", "the GPU, NVIDIA H200"."""
-    if device.type == "cuda":
-        import torch
-
-        return f"the GPU, {torch.cuda.get_device_name(device)}"
-    return f"the CPU, {plural(usable_cpus(), 'core')}" if device.type == "cpu" else f"device {device}"

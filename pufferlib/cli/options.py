@@ -1,26 +1,103 @@
-"""Settings on the command line: ``--train.learning-rate 3e-4``, ``--env.num-envs 512``, over those of the files."""
+"""Options of the verbs: flags by argparse, and settings over those of the files by tyro: ``--train.seed 7``."""
 
 import dataclasses
+import datetime
+import tomllib
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from typing import Any
-
-import tyro
-from tyro import _errors as rejected  # private, as tyro says itself: its version is pinned, and tests watch this
-from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pufferlib import ocean
-from pufferlib.cli.arguments import ENV, split_env, with_commands
 from pufferlib.errors import UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.ocean.types import env_types
 from pufferlib.train.config import Config
 from pufferlib.train.suggestions import suggest
 
-__all__ = ["parse_config"]
+if TYPE_CHECKING:
+    from tyro import _errors
+    from tyro.constructors import ConstructorRegistry, PrimitiveTypeInfo
 
-# A switch takes a value too, as every flag does: --train.anneal-lr False.
-VALUES = (tyro.conf.FlagConversionOff,)
+__all__ = ["Parser", "parse_config", "split_env", "with_commands"]
+
+ENV = "--env."
 SECTIONS = [field for field in dataclasses.fields(Config) if field.name not in ("env_name", "env")]
+
+
+class Parser(ArgumentParser):
+    """An ``ArgumentParser`` that raises a sentence instead of printing its usage and exiting.
+
+    Args:
+        command: Which it is for: "puffer list".
+        description: Of the command.
+        add_help: Let ``--help`` print the flags.
+    """
+
+    def __init__(self, command: str, description: str = "", add_help: bool = True) -> None:
+        super().__init__(
+            as_typed(command), description=with_commands(description), add_help=add_help, allow_abbrev=False
+        )
+        self._command = command
+
+    def parse(self, argv: list[str]) -> Namespace:
+        """Parse all of ``argv``.
+
+        Raises:
+            UnknownNameError: A flag that does not exist; the nearest are suggested.
+            UsageError: Anything else that it cannot understand.
+        """
+        namespace, unknown = self.parse_known_args(argv)
+        if unknown:
+            if not unknown[0].startswith("-"):
+                raise UsageError(f"{self._command}: takes no argument {unknown[0]!r}; see {self.prog} --help")
+            raise UnknownNameError.of(self._command, "flag", unknown[0], self.flags)
+        return namespace
+
+    @property
+    def flags(self) -> list[str]:
+        """The long spelling of each."""
+        return [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
+
+    def error(self, message: str) -> NoReturn:
+        """Called by argparse for a value that is missing or wrong."""
+        raise UsageError(f"{self._command}: {message}; see {self.prog} --help")
+
+
+def with_commands(text: str) -> str:
+    """A help text with each ``puffer VERB`` in it as it is typed here."""
+    return text.replace("puffer ", as_typed("puffer "))
+
+
+def split_env(prog: str, argv: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """The keywords of the environment, and the other flags. The environment checks its own keywords.
+
+    Raises:
+        UsageError: A keyword has no value.
+    """
+    env: dict[str, Any] = {}
+    rest: list[str] = []
+    tokens = iter(argv)
+    for token in tokens:
+        if not token.startswith(ENV):
+            rest.append(token)
+            continue
+        key, equals, text = token.removeprefix(ENV).partition("=")
+        if not equals:
+            text = next(tokens, "")
+        if not key or not text or text.startswith("--"):
+            raise UsageError(f"{prog}: {token}: expected a value; write {ENV}{key or 'name'} VALUE")
+        env[key.replace("-", "_")] = _literal(text)
+    return env, rest
+
+
+def _literal(text: str) -> Any:
+    """``text`` as TOML reads it (number, true, false, list), else as a string. A date is a string too."""
+    text = text.lower() if text in ("True", "False") else text
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    return text if isinstance(value, datetime.date | datetime.time) else value
 
 
 def parse_config(prog: str, base: Config, argv: list[str], about: str = "", others: Sequence[str] = ()) -> Config:
@@ -38,32 +115,37 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "", othe
         UsageError: A flag lacks its value or has one of the wrong type.
         SystemExit: After ``--help``.
     """
+    import tyro  # comes with the training packages, which other verbs do without
+    from tyro import _errors  # private, as tyro says itself: its version is pinned, and tests watch this
+
     env, rest = split_env(prog, argv)
     sections: list[Any] = [(f.name, f.type, dataclasses.field(default=getattr(base, f.name))) for f in SECTIONS]
     flags = dataclasses.make_dataclass("Flags", sections, frozen=True)
 
-    def refuse(event: rejected.ParseErrorEvent) -> None:
+    def refuse(event: _errors.ParseErrorEvent) -> None:
         raise _refusal(prog, base, event, others)
 
-    with rejected.on_parse_error(refuse):
+    with _errors.on_parse_error(refuse):
         chosen: Any = tyro.cli(
             flags,
             prog=as_typed(f"{prog} {base.env_name}"),
             description=_help(base, about),
             args=rest,
-            config=VALUES,
+            config=(tyro.conf.FlagConversionOff,),  # a switch takes a value too: --train.anneal-lr False
             registry=_as_written(),
         )
     values = {field.name: getattr(chosen, field.name) for field in SECTIONS}
     return dataclasses.replace(base, env={**base.env, **env}, **values)
 
 
-def _as_written() -> ConstructorRegistry:
-    """Makes the help show what a person writes for a number that may be unset: ``INT|None``, not ``{None}|INT``."""
+def _as_written() -> "ConstructorRegistry":
+    """Make the help show what a person writes for a number that may be unset: ``INT|None``, not ``{None}|INT``."""
+    from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec
+
     registry = ConstructorRegistry()
 
     @registry.primitive_rule
-    def optional_int(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int | None] | None:
+    def optional_int(info: "PrimitiveTypeInfo") -> PrimitiveConstructorSpec[int | None] | None:
         if info.type != int | None:
             return None
         return PrimitiveConstructorSpec(
@@ -78,22 +160,24 @@ def _as_written() -> ConstructorRegistry:
 
 
 def _refusal(
-    prog: str, base: Config, event: rejected.ParseErrorEvent, others: Sequence[str]
+    prog: str, base: Config, event: "_errors.ParseErrorEvent", others: Sequence[str]
 ) -> UsageError | UnknownNameError:
-    """What tyro found wrong, as one sentence."""
+    """Say in one sentence what tyro found wrong."""
+    from tyro import _errors
+
     see = "see " + as_typed(f"{prog} {base.env_name} --help")
     match event:
-        case rejected.UnrecognizedArgs(tokens=[token, *_]) if token.startswith("-"):
+        case _errors.UnrecognizedArgs(tokens=[token, *_]) if token.startswith("-"):
             return _unknown_flag(prog, base, token.partition("=")[0], others)
-        case rejected.UnrecognizedArgs(tokens=[token, *_]):
+        case _errors.UnrecognizedArgs(tokens=[token, *_]):
             return UsageError(f"{prog}: {token!r} belongs to no flag; {see}")
-        case rejected.BadValue(argument=argument):
+        case _errors.BadValue(argument=argument):
             return UsageError(f"{prog}: {argument.display_name()}: expected a value; {see}")
-        case rejected.InvalidChoice(argument=argument, value=value, choices=choices):
+        case _errors.InvalidChoice(argument=argument, value=value, choices=choices):
             return UsageError(
                 f"{prog}: {argument.display_name()}: expected {' or '.join(choices)}, got {value!r}; {see}"
             )
-        case rejected.InstantiationFailure(argument=argument, message=message) if argument is not None:
+        case _errors.InstantiationFailure(argument=argument, message=message) if argument is not None:
             kind = argument.lowered.metavar
             return UsageError(f"{prog}: {argument.display_name()}: expected {kind}: {message}; {see}")
     return UsageError(f"{prog}: the flags could not be understood; {see}")

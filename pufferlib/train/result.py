@@ -1,0 +1,133 @@
+"""The result of a run: its policy beside random play, with a film, a learning curve and a summary."""
+
+import contextlib
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import pufferlib
+from pufferlib.machine.cpus import usable_cpus
+from pufferlib.models import Policy
+from pufferlib.train import report
+from pufferlib.train.build import describe_device
+from pufferlib.train.config import Config
+from pufferlib.train.evaluate import EvalResult, evaluate
+from pufferlib.train.film import Film
+from pufferlib.train.runs import Run
+from pufferlib.train.text import plural, short
+from pufferlib.train.trainer import Trainer
+
+__all__ = ["Comparison", "compare", "finish_run", "run_metadata"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A policy's evaluation beside random play's.
+
+    Attributes:
+        env_name: The environment.
+        agent: The policy's.
+        random: Random play's.
+        greedy: The policy took its likeliest actions.
+        film: Its first episode; None where none was asked for.
+    """
+
+    env_name: str
+    agent: EvalResult
+    random: EvalResult
+    greedy: bool
+    film: Film | None
+
+    @property
+    def way(self) -> str:
+        """Text on how the policy chose its actions."""
+        return "greedily" if self.greedy else "with sampled actions"
+
+    @property
+    def score(self) -> str:
+        """Text of the mean score and its deviation."""
+        return f"{short(self.agent.score_mean)} ± {short(self.agent.score_std)}"
+
+    def __str__(self) -> str:
+        agent, unfinished = self.agent, ""
+        if agent.unfinished:
+            unfinished = f" ({agent.unfinished} more were cut off at eval.max-steps)"
+        return (
+            f"{self.env_name}: score {self.score} over {plural(agent.episodes, 'episode')}{unfinished}, "
+            f"played {self.way}; random play: {short(self.random.score_mean)}"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Scores by the names that ``summary.json`` has for them."""
+        return {
+            "score": self.agent.score_mean,
+            "score_std": self.agent.score_std,
+            "episode_length": self.agent.episode_length,
+            "greedy": self.greedy,
+            "episodes": self.agent.episodes,
+            "unfinished_episodes": self.agent.unfinished,
+            "random_score": self.random.score_mean,
+            "random_score_std": self.random.score_std,
+            **(self.film.as_dict() if self.film else {}),
+        }
+
+
+def compare(config: Config, policy: Policy, video: Path | None = None) -> Comparison:
+    """Evaluate ``policy`` and random play; film the first episode if the environment draws pictures.
+
+    Args:
+        config: The environment, and how long to play.
+        policy: The agent.
+        video: The mp4 file; None films nothing.
+
+    Raises:
+        APIUsageError: Not one episode ended in time.
+        PufferError: The policy's outputs are NaN.
+    """
+    film = Film(video, config.eval.video_seconds) if video else None
+    with film or contextlib.nullcontext():
+        agent = evaluate(config, policy, record=film)
+    return Comparison(config.env_name, agent, evaluate(config, None), config.eval.greedy, film)
+
+
+def finish_run(run: Run, trainer: Trainer) -> Comparison:
+    """Evaluate what was trained, and write film, learning curve and summary into its run.
+
+    Args:
+        run: The folder, with the metrics of the training.
+        trainer: Done with the training.
+
+    Raises:
+        APIUsageError: Not one episode ended in time, or the metrics cannot be read.
+        BindingMissing: matplotlib is not installed.
+        PufferError: The policy's outputs are NaN.
+    """
+    config = trainer.config
+    comparison = compare(config, trainer.policy, run.video)
+    score, random_score = comparison.agent.score_mean, comparison.random.score_mean
+    outcome = f"evaluated {comparison.way}: {short(score)} (random play {short(random_score)})"
+    title = f"{config.env_name}, seed {config.train.seed}; {outcome}"
+    report.plot_learning_curve(run.curve, report.read_metrics(run.metrics), title, random_score)
+    report.write_summary(run.summary, {**run_metadata(trainer), **comparison.as_dict()})
+    return comparison
+
+
+def run_metadata(trainer: Trainer) -> dict[str, Any]:
+    """Facts of a training for its summary: environment, steps, seconds, device, versions."""
+    config = trainer.config
+    return {
+        "env_name": config.env_name,
+        "seed": config.train.seed,
+        "agent_steps": trainer.agent_steps,
+        "updates": trainer.updates,
+        "train_s": round(trainer.uptime_s, 3),
+        "steps_per_s": round(trainer.agent_steps / trainer.uptime_s) if trainer.uptime_s else None,
+        "device": describe_device(trainer.device),
+        "cores": usable_cpus(),
+        "pufferlib": pufferlib.__version__,
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+    }
