@@ -7,9 +7,9 @@ where the environment batches itself.
 
 All backends share the modules of this folder: ``arguments`` checks what is asked for and writes ``specs``,
 ``factory`` chooses the backend, ``vector_env`` is the interface, ``env_runner`` builds and steps the environments
-of one process, ``protocol`` has the messages between workers and their parent, ``restarts`` replaces what failed.
-A backend of more than one module has a folder of its own: ``multiprocessing`` and ``ray``. ``autotune`` is in
-``tuning``.
+of one process, ``pooled`` has them in workers. ``failures`` has the errors of workers, ``restarts`` keeps account of
+those that were replaced. A kind of worker has a folder of its own: ``multiprocessing`` and ``ray``. ``autotune`` is
+in ``tuning``.
 """
 
 from pufferlib.env import PufferEnv

@@ -14,6 +14,7 @@ import numpy as np
 
 from pufferlib.emulation._gymnasium import GymnasiumStep
 from pufferlib.emulation._pettingzoo import PettingZooStep
+from pufferlib.buffers import clear_rows
 from pufferlib.env import reset_values, step_values
 from pufferlib.errors import APIUsageError
 
@@ -169,7 +170,10 @@ cdef class EmulatedSlot(EnvSlot):
                 return self.begin(None, infos)
             self.rows.show_ended()
             return 0
-        env_infos = self.step()
+        if self.compiled is not None and not self.compiled.replaced:
+            env_infos = self.compiled.act_on_rows()
+        else:
+            env_infos = self.step_as_user_wrote()
         if type(env_infos) is not dict or PyDict_GET_SIZE(env_infos):
             self.collect(env_infos, infos)
         if self.same_step and self.rows.keep_final() and self.over():
@@ -181,10 +185,8 @@ cdef class EmulatedSlot(EnvSlot):
             return self.env.done
         return self.compiled.is_over
 
-    cdef inline object step(self):
-        """Step once. Returns the info. A ``step`` of the user's own is never passed over."""
-        if self.compiled is not None and not self.compiled.replaced:
-            return self.compiled.act_on_rows()
+    cdef object step_as_user_wrote(self):
+        """Step once by a ``step`` of the user's own, which is never passed over. Returns the info."""
         outcome = self.env.step(self.actions if self.actions.ndim else self.actions.item())
         outcome = five_values(outcome, type(self.env).__name__, "what the step that it replaces returns", "")
         self.check_shown(outcome)
@@ -258,17 +260,14 @@ cdef class EnvLoop:
     cdef Py_ssize_t position
     cdef Py_buffer word
     cdef uint32_t *progress
+    cdef object lost_seeds  # while the rows show the ends of lost episodes: seeds of the next ones
 
     def __init__(self, list slots):
         self.slots = tuple(slots)
+        self.lost_seeds = None
 
     def __dealloc__(self):
         PyBuffer_Release(&self.word)
-
-    @property
-    def current(self):
-        """Position of the environment that is being worked on, or was when an error ended the loop; and its slot."""
-        return self.position, self.slots[self.position]
 
     def track(self, progress):
         """From now on, note the position in ``progress`` too, the memory of a uint32."""
@@ -288,14 +287,42 @@ cdef class EnvLoop:
     def reset(self, seeds):
         """Start new episodes everywhere, with one seed per environment. Returns the infos."""
         cdef list infos = []
-        for position, seed in zip(range(len(self.slots)), seeds, strict=True):
-            self.at(position).begin(seed, infos)
+        self.lost_seeds = None
+        try:
+            for position, seed in zip(range(len(self.slots)), seeds, strict=True):
+                self.at(position).begin(seed, infos)
+        except BaseException as error:
+            slot = self.slots[self.position]
+            error.add_note(f"while resetting environment {slot.spec.index} with seed {seeds[self.position]}")
+            raise
         return infos
 
     def step(self):
         """Act in every environment with the actions that stand in its rows. Returns the infos."""
         cdef list infos = []
         cdef Py_ssize_t position
-        for position in range(len(self.slots)):
-            self.at(position).act(infos)
+        if self.lost_seeds is not None:
+            return self.step_lost()
+        try:
+            for position in range(len(self.slots)):
+                self.at(position).act(infos)
+        except BaseException as error:
+            slot = self.slots[self.position]
+            error.add_note(f"while stepping environment {slot.spec.index} with actions {slot.buffers['actions'].tolist()}")
+            raise
         return infos
+
+    def show_ended(self, seeds):
+        """Begin where others lost their episodes: the rows show that they are over until the next reset.
+
+        With autoreset "next_step" the next step is that reset, with these seeds.
+        """
+        self.lost_seeds = seeds
+        for slot in self.slots:
+            clear_rows((<EnvSlot>slot).buffers)
+
+    cdef list step_lost(self):
+        if (<EnvSlot>self.slots[0]).autoreset == "next_step":
+            return EnvLoop.reset(self, self.lost_seeds)  # ours, whatever a subclass makes of resets
+        self.show_ended(self.lost_seeds)
+        return []

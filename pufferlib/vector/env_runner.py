@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pufferlib.buffers import Buffers, HasBuffers, slice_rows
-from pufferlib.env import Infos, PufferEnv
+from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import light
 from pufferlib.vector._env_loop import EmulatedSlot, EnvLoop, EnvSlot, NativeSlot
@@ -28,7 +28,7 @@ _HOW_TO_WRAP = (
 )
 
 
-class EnvRunner:
+class EnvRunner(EnvLoop):
     """Environments on neighbouring rows.
 
     Args:
@@ -60,7 +60,7 @@ class EnvRunner:
             error.add_note(f"while building environment {spec.index}, seed {spec.seed}")
             self._close_quietly()
             raise
-        self._loop = EnvLoop(self._slots)
+        super().__init__(self._slots)
         self.autoreset: Autoreset = self._slots[0].autoreset
 
     def _check_own(self, made: set[int]) -> None:
@@ -93,29 +93,6 @@ class EnvRunner:
             autoreset=self.autoreset,
             metadata=dict(getattr(env, "metadata", None) or {}),
         )
-
-    def track(self, progress: "memoryview[int]") -> None:
-        """From now on, note in ``progress[0]``, a uint32, which environment is being worked on."""
-        self._loop.track(progress)
-
-    def reset(self, seeds: Sequence[int | None]) -> Infos:
-        """Start new episodes everywhere, with one seed per environment."""
-        try:
-            return self._loop.reset(seeds)
-        except BaseException as error:
-            position, slot = self._loop.current
-            error.add_note(f"while resetting environment {slot.spec.index} with seed {seeds[position]}")
-            raise
-
-    def step(self) -> Infos:
-        """Act in every environment with the actions that stand in its rows."""
-        try:
-            return self._loop.step()
-        except BaseException as error:
-            _, slot = self._loop.current
-            actions = slot.buffers["actions"].tolist()
-            error.add_note(f"while stepping environment {slot.spec.index} with actions {actions}")
-            raise
 
     def close(self) -> None:
         """Close every environment, then raise the first error that came of it."""

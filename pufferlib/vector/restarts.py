@@ -1,35 +1,25 @@
-"""What must be known to go on after a worker has failed: how often, with which seeds, and what was lost."""
+"""``on_crash="restart"``: how often each worker has failed, and which episodes were lost with it.
 
-from typing import Protocol
+``Restarts`` keeps that for all workers of a vector environment. ``RestartingRunner`` does without processes what a
+worker process or actor gets done to it: an environment that raises is built anew, alone.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pufferlib.buffers import Array, Buffers, clear_rows
+from pufferlib.buffers import Array, Buffers
 from pufferlib.env import Infos
-from pufferlib.errors import PufferError, WorkerError
-from pufferlib.vector.protocol import FAILURE, STEP
-from pufferlib.vector.specs import Autoreset
+from pufferlib.errors import APIUsageError, PufferError, WorkerError
+from pufferlib.seeding import env_seed
+from pufferlib.vector.env_runner import EnvRunner, Memory
+from pufferlib.vector.failures import Failed, envs_text, error_of
+from pufferlib.vector.specs import Autoreset, EnvSpec
 
-__all__ = ["CommandLog", "Restarts"]
+__all__ = ["RestartingRunner", "Restarts"]
 
 MAX_FAILURES = 3  # of one worker, without a step in between
-_NUMBERS = 1 << 30  # commands are counted modulo this
-
-
-class CommandLog(Protocol):
-    """Knows what each worker was told to do, and how far it came."""
-
-    def num_commands(self, worker: int) -> int:
-        """Commands that the worker was given."""
-
-    def num_completed(self, worker: int) -> int:
-        """The number of the last one that came to an end."""
-
-    def operation(self, worker: int) -> int:
-        """What the last one was."""
-
-    def outcome(self, worker: int) -> int:
-        """How the last one that came to an end did so."""
 
 
 class Restarts:
@@ -52,14 +42,15 @@ class Restarts:
         self._seen = np.zeros_like(buffers["observations"])
         self._rows = len(self._seen) // num_workers
         self._counts = [0] * num_workers
-        self._failures = [0] * num_workers  # in a row
-        self._completed = [0] * num_workers  # commands, when the last replacement had begun its episodes
+        self._failures: dict[int, int] = {}  # of workers that have finished no step since
+        self._resets: dict[int, int] = {}  # of those: commands that they must finish before the next step counts
         self._errors: dict[int, str] = {}  # of the failures that the caller has not been told of
         self._lost: set[int] = set()  # those of them that cost episodes
         self._marked: set[int] = set()  # whose rows say that episodes were cut off
 
-    def keep_observations(self, workers: list[int]) -> None:
+    def keep_observations(self, workers: Sequence[int]) -> None:
         """Keep the observations of ``workers``, which the caller has seen, before their next step."""
+        self.count_finished(workers)
         for worker in workers:
             rows = self._rows_of(worker)
             self._seen[rows] = self._buffers["observations"][rows]
@@ -67,15 +58,21 @@ class Restarts:
                 self._buffers["truncations"][rows] = False
                 self._marked.discard(worker)
 
-    def record_failure(self, worker: int, error: PufferError, log: CommandLog) -> None:
-        """Count a failure of ``worker``.
+    def count_finished(self, workers: Sequence[int]) -> None:
+        """Note that ``workers`` have finished their last command, before they are given another."""
+        for worker in self._failures.keys() & set(workers) if self._failures else ():
+            if self._resets[worker]:
+                self._resets[worker] -= 1
+            else:
+                del self._failures[worker], self._resets[worker]
+
+    def record_failure(self, worker: int, error: PufferError, in_step: bool) -> None:
+        """Count a failure of ``worker``, which cost episodes if it came ``in_step``.
 
         Raises:
             WorkerError: It failed too often without a step in between.
         """
-        completed = log.num_completed(worker) - (log.outcome(worker) == FAILURE)
-        steps = (completed - self._completed[worker]) % _NUMBERS
-        self._failures[worker] = 1 if 0 < steps < _NUMBERS // 2 else self._failures[worker] + 1
+        self._failures[worker] = self._failures.get(worker, 0) + 1
         if self._failures[worker] == MAX_FAILURES:
             raise WorkerError(
                 f"{error}\n\nWorker {worker} failed {MAX_FAILURES} times without finishing a step in between, "
@@ -83,23 +80,22 @@ class Restarts:
             ) from None
         self._counts[worker] += 1
         self._errors[worker] = str(error).partition("\n")[0]
-        if log.operation(worker) == STEP:
+        if in_step:
             self._lost.add(worker)
-        # The replacement finishes one command more before it can step, its first reset, or two to wait for that.
-        resets_later = self._autoreset == "next_step" and worker in self._lost
-        self._completed[worker] = log.num_commands(worker) + 1 + resets_later
+        # The replacement's first reset is no step, nor is the step that waits for it.
+        self._resets[worker] = 1 + (self._autoreset == "next_step" and worker in self._lost)
 
     @property
     def total(self) -> int:
         """Restarts so far, of all workers."""
         return sum(self._counts)
 
-    def count_of(self, worker: int) -> int:
-        """How often ``worker`` was restarted."""
-        return self._counts[worker]
+    def next_seeds(self, worker: int, seeds: Sequence[int]) -> list[int]:
+        """Seeds of the environments of the replacement of ``worker``, which were given ``seeds`` last."""
+        return [env_seed(seed, self._counts[worker]) for seed in seeds]
 
     def awaits_reset(self, worker: int) -> bool:
-        """Whether the replacement of ``worker`` first shows the ends of episodes that were cut off."""
+        """Tell whether the replacement of ``worker`` first shows the ends of episodes that were cut off."""
         return worker in self._lost and self._autoreset != "same_step"
 
     def report(self, worker: int) -> Infos:
@@ -118,13 +114,73 @@ class Restarts:
             self._lost.discard(worker)
         return [{"worker_restarts": self.total, "worker_error": self._errors.pop(worker)}]
 
-    def clear(self, worker: int) -> None:
-        """Leave the rows of ``worker`` as those of episodes that are over."""
-        clear_rows(self._buffers, self._rows_of(worker))
-
     def last_actions(self, worker: int) -> Array:
-        """What the environments of ``worker`` were told to do last."""
+        """Actions that the environments of ``worker`` were given last."""
         return self._buffers["actions"][self._rows_of(worker)]
 
     def _rows_of(self, worker: int) -> slice:
         return slice(worker * self._rows, (worker + 1) * self._rows)
+
+
+class RestartingRunner(EnvRunner):
+    """One environment, which goes on after a failure as the only one of a worker would.
+
+    Args:
+        spec: The environment to build.
+        autoreset: What follows a finished episode; None takes what suits the environment.
+        memory: As for ``EnvRunner``; gives the same rows for every environment that is built here.
+
+    Attributes:
+        restarts: Of all environments of the batch; to be set before the first reset.
+    """
+
+    restarts: Restarts
+
+    def __init__(self, spec: EnvSpec, autoreset: Autoreset | None, memory: Memory) -> None:
+        super().__init__([spec], autoreset, memory)
+        self._spec, self._memory = spec, memory
+        self._phase = "build"
+
+    def reset(self, seeds: Sequence[int | None]) -> Infos:
+        """Start a new episode; ``seeds`` has one entry."""
+        self.restarts.count_finished([self._spec.index])
+        (seed,) = seeds
+        if seed is not None:
+            self._spec = dataclasses.replace(self._spec, seed=seed)
+        return self._attempt("reset", lambda: EnvRunner.reset(self, seeds))
+
+    def step(self) -> Infos:
+        """Act with the actions that stand in the rows."""
+        self.restarts.keep_observations([self._spec.index])
+        return self._attempt("step", lambda: EnvRunner.step(self))
+
+    def _attempt(self, command: str, act: Callable[[], Infos]) -> Infos:
+        """Act; where that fails, begin a new episode in another environment like this one."""
+        self._phase = command
+        while True:
+            try:
+                return act()
+            except Exception as error:
+                failure = self._describe_failure(error)
+            if isinstance(failure, APIUsageError):
+                raise failure
+            self.restarts.record_failure(self._spec.index, failure, command == "step")
+            act = self._begin_anew
+
+    def _begin_anew(self) -> Infos:
+        index = self._spec.index
+        self._close_quietly()
+        (seed,) = self.restarts.next_seeds(index, [self._spec.seed])
+        self._spec = dataclasses.replace(self._spec, seed=seed)
+        self._phase = "build"
+        EnvRunner.__init__(self, [self._spec], self.autoreset, self._memory)
+        self._phase = "reset"
+        if self.restarts.awaits_reset(index):
+            self.show_ended([seed])
+            return self.restarts.report(index)
+        return EnvRunner.reset(self, [seed]) + self.restarts.report(index)
+
+    def _describe_failure(self, error: Exception) -> PufferError:
+        index, seed = self._spec.index, self._spec.seed
+        place = envs_text(None, index, [seed], self.restarts.last_actions(index))
+        return error_of(Failed.of(self._phase, 0, error), place, None, "vector.Serial")

@@ -8,8 +8,7 @@ from typing import Any
 from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
 from pufferlib.vector.env_runner import EnvRunner, env_rows
-from pufferlib.vector.restarting import RestartingRunner
-from pufferlib.vector.restarts import Restarts
+from pufferlib.vector.restarts import RestartingRunner, Restarts
 from pufferlib.vector.specs import RowSpec, VectorSpec
 from pufferlib.vector.vector_env import Batch, VectorEnv
 
@@ -66,9 +65,9 @@ class Serial(VectorEnv):
         for env in spec.envs:
             runners.append(RestartingRunner(env, runners[0].autoreset if runners else spec.autoreset, self._memory))
             self._runners.append(runners[-1])
-        restarts = Restarts(self._buffers, self._num_envs, runners[0].autoreset)
+        self._restarts = Restarts(self._buffers, self._num_envs, runners[0].autoreset)
         for runner in runners:
-            runner.restarts = restarts
+            runner.restarts = self._restarts
 
     def _memory(self, row_spec: RowSpec, index: int) -> Buffers:
         if self._row_spec is None:

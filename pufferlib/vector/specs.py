@@ -1,4 +1,4 @@
-"""What ``make`` asks of a backend, and what the environments report about themselves."""
+"""Specs that ``make`` gives a backend, commands to its workers, and what environments report about themselves."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,16 +15,24 @@ from pufferlib.spaces import Space, joint_space, light, same_space
 __all__ = [
     "AUTORESET_MODES",
     "ON_CRASH",
+    "PHASES",
+    "RESET",
+    "STEP",
     "Autoreset",
     "EnvDescription",
     "EnvSpec",
     "OnCrash",
+    "Ready",
     "RowSpec",
     "VectorSpec",
 ]
 
 OnCrash = Literal["raise", "restart"]
 ON_CRASH: tuple[OnCrash, ...] = ("raise", "restart")
+
+# Commands to a worker.
+RESET, STEP = 1, 2
+PHASES = {RESET: "reset", STEP: "step"}
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class VectorSpec:
 
 @dataclass(frozen=True)
 class RowSpec:
-    """What one environment needs in the arrays of a batch, and all of a batch must agree on."""
+    """Spaces and number of agents of one environment: its rows in a batch, on which all of a batch must agree."""
 
     observation_space: Box
     action_space: Space
@@ -103,7 +111,7 @@ class EnvDescription:
         action_mask: Which elements of an observation say what is legal; see ``PufferEnv``.
         obs_dtype: dtype of one agent's observation before it was flattened.
         autoreset: What follows a finished episode.
-        metadata: What the environment says of itself, ``render_fps`` above all.
+        metadata: All that the environment says of itself, ``render_fps`` above all.
     """
 
     single_observation_space: Box
@@ -124,3 +132,11 @@ class EnvDescription:
     def action_space(self) -> Space:
         """Space of the actions of all agents of one environment."""
         return joint_space(self.single_action_space, self.num_agents)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Worker to parent: the environments are built."""
+
+    row_spec: RowSpec
+    description: EnvDescription

@@ -15,6 +15,7 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space, joint_space
 from pufferlib.vector.arguments import Cores, Count, Creators, EnvArgs, EnvKwargs, vector_spec
+from pufferlib.vector.restarts import Restarts
 from pufferlib.vector.specs import Autoreset, EnvDescription, OnCrash, VectorSpec
 
 __all__ = ["Batch", "VectorEnv"]
@@ -91,6 +92,7 @@ class VectorEnv(ABC):
     autoreset: Autoreset
 
     _cores: ClassVar[Cores | None] = Cores(usable_cpus, "usable cores")
+    _restarts: Restarts | None = None
 
     def __init__(
         self,
@@ -163,9 +165,15 @@ class VectorEnv(ABC):
             observations ``(agents_per_batch, *shape)``, rewards float32, terminals and truncations
             bool, each ``(agents_per_batch,)``, and a list of dicts.
         """
-        self.send(actions)
-        if self._next_call != "recv":  # as in _take, which is written out here because a call costs as much as the rest
+        # send and recv, written out because two calls more cost as much as the rest of this.
+        if self._next_call != "send":
+            raise self._out_of_turn("send")
+        array = self._check_actions(actions)
+        self._next_call = "async_reset"
+        self._send(array)
+        if self._next_call != "async_reset":
             raise self._out_of_turn("recv")
+        self._next_call = "recv"
         batch, infos = self._recv()
         self._batch = batch
         if self._next_call == "recv":
@@ -254,6 +262,16 @@ class VectorEnv(ABC):
     truncations = _row("truncations", "Whether an agent's episode was cut off")
     masks = _row("masks", "Whether an agent is present")
     del _row
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """Process ids of the workers, each on its own machine; empty where there are none, or when they have ended."""
+        return []
+
+    @property
+    def worker_restarts(self) -> int:
+        """Replacements so far, with ``on_crash="restart"``: of workers, or with ``Serial`` of environments."""
+        return 0 if self._restarts is None else self._restarts.total
 
     @property
     def agent_ids(self) -> npt.NDArray[np.int64]:

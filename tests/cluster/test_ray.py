@@ -287,7 +287,8 @@ def test_lost_environments_are_rebuilt_on_another_node(cluster):
     assert (observations[others] == seen[others] + 1).all()
     assert (vecenv.final_observations[lost] == seen[lost]).all()
     *starts, restart = infos
-    assert restart["worker_restarts"] >= 1
+    assert restart["worker_restarts"] == vecenv.worker_restarts >= 1
+    assert len(set(vecenv.worker_pids)) == 3
     assert f"of environments {2 * victim} to {2 * victim + 1} (worker {victim}, seeds " in restart["worker_error"]
     assert len(starts) == 2
     assert all(start["node"] != lost_node for start in starts)
@@ -357,15 +358,15 @@ def test_recv_can_be_called_again_after_ctrl_c(monkeypatch):
     kwargs = [{"on_step": lambda name=name: [{"name": name}]} for name in "abc"]
     with make([Scripted] * 3, env_kwargs=kwargs) as vecenv:
         vecenv.reset()
-        fetch, asked = vecenv._pool.fetch, []
+        take_infos, asked = ray_workers.ActorWorkers.take_infos, []
 
-        def interrupted(worker):
+        def interrupted(workers, worker):
             asked.append(worker)
             if len(asked) == 2:
                 raise KeyboardInterrupt
-            return fetch(worker)
+            return take_infos(workers, worker)
 
-        monkeypatch.setattr(vecenv._pool, "fetch", interrupted)
+        monkeypatch.setattr(ray_workers.ActorWorkers, "take_infos", interrupted)
         with pytest.raises(KeyboardInterrupt):
             vecenv.step([0, 0, 0])
         *_, infos, _, _ = vecenv.recv()

@@ -34,6 +34,7 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, WorkerError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.multiprocessing.process import forget_server
+from pufferlib.vector.multiprocessing.workers import WorkerProcesses
 from pufferlib.vector.pickling import pickle_by_value
 from pufferlib.vector.specs import EnvSpec
 
@@ -357,15 +358,15 @@ def test_recv_can_be_called_again_after_ctrl_c(monkeypatch, zero_copy):
         for _ in range(2):
             vecenv.recv()
             vecenv.send([0, 0])
-        hear, asked = vecenv._pool._read_reply, []
+        read_reply, asked = WorkerProcesses.read_reply, []
 
-        def interrupted(worker):
+        def interrupted(workers, worker):
             asked.append(worker)
             if len(asked) == 2:
                 raise KeyboardInterrupt
-            hear(worker)
+            read_reply(workers, worker)
 
-        monkeypatch.setattr(vecenv._pool, "_read_reply", interrupted)
+        monkeypatch.setattr(WorkerProcesses, "read_reply", interrupted)
         with pytest.raises(KeyboardInterrupt):
             vecenv.recv()
         *_, agent_ids, _ = vecenv.recv()
@@ -444,14 +445,14 @@ def test_sys_exit_in_an_environment_is_reported():
 def test_a_worker_killed_between_two_steps():
     vecenv = make(Scripted)
     vecenv.reset()
-    os.kill(vecenv._pool.processes[0].process.pid, signal.SIGKILL)
+    os.kill(vecenv.worker_pids[0], signal.SIGKILL)
     with pytest.raises(WorkerError, match=r"worker 0 .* ended with signal SIGKILL"):
         vecenv.step([0, 0])
 
 
 def test_after_a_failure_all_workers_have_ended():
     vecenv = faulty(on_step=boom)
-    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    pids = vecenv.worker_pids
     vecenv.reset()
     with pytest.raises(WorkerError):
         vecenv.step([0, 0])
@@ -464,7 +465,7 @@ def test_after_a_failure_all_workers_have_ended():
 
 def test_a_failing_close_is_reported_and_leaves_nothing():
     vecenv = faulty(on_close=boom)
-    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    pids = vecenv.worker_pids
     with pytest.raises(WorkerError, match="ValueError: boom, in close of worker 1"):
         vecenv.close()
     assert not any(map(is_alive, pids))
@@ -475,7 +476,7 @@ def test_a_worker_that_will_not_end_is_ended(monkeypatch):
     module = sys.modules["pufferlib.vector.multiprocessing.shutdown"]
     monkeypatch.setattr(module, "CLOSE_S", 0.2)
     vecenv = faulty(on_close=lambda: time.sleep(60))
-    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    pids = vecenv.worker_pids
     vecenv.close()
     assert not any(map(is_alive, pids))
 
@@ -547,7 +548,7 @@ def test_twenty_cycles_leak_no_file_and_no_process():
     before, maps = open_files(), count_maps()
     for _ in range(20):
         vecenv = make(Scripted)
-        pids = [worker.process.pid for worker in vecenv._pool.processes]
+        pids = vecenv.worker_pids
         vecenv.reset()
         vecenv.step([0, 0])
         vecenv.close()
@@ -583,7 +584,7 @@ def test_an_idle_pool_costs_next_to_nothing():
     with make(Scripted) as vecenv:
         vecenv.reset()
         vecenv.step([0, 0])
-        pids = [worker.process.pid for worker in vecenv._pool.processes]
+        pids = vecenv.worker_pids
         before = used()
         time.sleep(1)
         assert used() - before < 0.1

@@ -127,7 +127,7 @@ def test_a_thread_of_an_environment_does_not_keep_its_worker(monkeypatch):
 
     monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.shutdown"], "CLOSE_S", 0.5)
     vecenv = make(env_kwargs={"on_step": start_thread})
-    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    pids = vecenv.worker_pids
     vecenv.reset()
     vecenv.step([0, 0])
     vecenv.close()
@@ -281,7 +281,7 @@ def test_idle_workers_end_with_a_killed_parent_that_has_a_living_copy(tmp_path):
         child = os.fork()
         if child == 0:
             time.sleep(3600)
-        tell(child, *(worker.process.pid for worker in vecenv._pool.processes))
+        tell(child, *vecenv.worker_pids)
         time.sleep(3600)
         """,
     )
@@ -475,7 +475,7 @@ def test_nobody_else_can_reach_the_workers(tmp_path):
 
         os.umask(0)
         vecenv = start()
-        for pid in (os.getpid(), *(worker.process.pid for worker in vecenv._pool.processes)):
+        for pid in (os.getpid(), *vecenv.worker_pids):
             with open(f"/proc/{pid}/maps") as maps:
                 assert "/dev/shm/" not in maps.read(), "the memory has a name"
         assert files(), "the memory cannot be found"
@@ -483,7 +483,7 @@ def test_nobody_else_can_reach_the_workers(tmp_path):
         server = forkserver._forkserver._forkserver_address
         for path in (server, os.path.dirname(server)):
             assert os.stat(path).st_mode & 0o077 == 0, f"others may use {path}"
-        for worker in vecenv._pool.processes:
+        for worker in vecenv._workers.processes:
             with socket.fromfd(worker.conn.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as end:
                 assert (end.getsockname(), end.getpeername()) == ("", ""), "the pipe has a name"
         vecenv.close()
@@ -533,7 +533,7 @@ def test_what_others_asked_the_process_server_to_load_is_kept(tmp_path):
 
 def stop_in_the_middle_of_a_message(vecenv):
     """Stop worker 0 when it has begun to send more than the pipe between us holds."""
-    handle = vecenv._pool.processes[0]
+    handle = vecenv._workers.processes[0]
     assert handle.conn.poll(60)
     os.kill(handle.process.pid, signal.SIGSTOP)
     while stat_of(handle.process.pid)[0] != "T":
@@ -546,7 +546,7 @@ LONG = {"on_step": lambda: [{"a": bytes(1 << 24)}]}
 def test_a_worker_stopped_in_the_middle_of_a_message_is_an_error():
     vecenv = make(env_kwargs=LONG, timeout_s=6.0)
     vecenv.reset()
-    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    pids = vecenv.worker_pids
     vecenv.send([0, 0])
     stop_in_the_middle_of_a_message(vecenv)
     with pytest.raises(WorkerError, match=r"a message within timeout_s=6 seconds, .* in step of environment 0"):
@@ -557,7 +557,7 @@ def test_a_worker_stopped_in_the_middle_of_a_message_is_an_error():
 def test_a_worker_stopped_in_the_middle_of_a_message_is_replaced():
     with make(env_kwargs=LONG, on_crash="restart") as vecenv:
         vecenv.reset()
-        vecenv._pool.processes[0].set_timeout(0.5)  # of this worker alone, so that a slow machine fails no other
+        vecenv._workers.processes[0].set_timeout(0.5)  # of this worker alone, so that a slow machine fails no other
         vecenv.send([0, 0])
         stop_in_the_middle_of_a_message(vecenv)
         *_, infos, _, _ = vecenv.recv()
@@ -570,7 +570,7 @@ def test_a_worker_stopped_in_the_middle_of_a_message_does_not_keep_close(monkeyp
     monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.shutdown"], "CLOSE_S", 0.5)
     vecenv = make(env_kwargs=LONG, timeout_s=None)
     vecenv.reset()
-    pids = [worker.process.pid for worker in vecenv._pool.processes]
+    pids = vecenv.worker_pids
     vecenv.send([0, 0])
     stop_in_the_middle_of_a_message(vecenv)
     vecenv.close()

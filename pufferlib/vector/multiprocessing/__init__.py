@@ -1,10 +1,10 @@
 """The backend with worker processes, from the caller down.
 
-``backend``: the ``VectorEnv``. ``pool``: its workers, from their start (``launch``, ``preload``) to their
-end (``ending``), with what goes wrong between (``failures``). ``worker``: what runs in each of them. Parent and
-worker share the arrays (``shared``) and signals (``_channel.pyx``).
+``workers``: the ``VectorEnv`` and its workers, from their start (``process``, ``preload``) to their end
+(``shutdown``). ``worker``: the program of each of them. Parent and worker share the arrays (``shared_memory``) and
+signals (``_channel.pyx``).
 """
 
-from pufferlib.vector.multiprocessing.backend import Multiprocessing
+from pufferlib.vector.multiprocessing.workers import Multiprocessing
 
 __all__ = ["Multiprocessing"]

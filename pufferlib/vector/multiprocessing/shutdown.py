@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing import connection
 
+from pufferlib.vector.failures import Failed
 from pufferlib.vector.multiprocessing._channel import WorkerChannel
 from pufferlib.vector.multiprocessing.process import WorkerProcess
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
-from pufferlib.vector.protocol import CLOSE, Failed
+from pufferlib.vector.multiprocessing.worker import CLOSE
 
 __all__ = ["WorkerResources", "shut_down"]
 

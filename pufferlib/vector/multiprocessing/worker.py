@@ -1,5 +1,6 @@
-"""What runs in a worker process: build the environments, then obey the commands of the parent.
+"""Worker process: builds its environments, then obeys the commands of the parent.
 
+Parent and worker tell each other through a pipe what is here a message; everything else goes through shared memory.
 Imports no torch, so that a worker takes a few MiB and starts in milliseconds.
 """
 
@@ -14,35 +15,66 @@ import random
 import select
 import signal
 import sys
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
 import numpy as np
 
-from pufferlib.buffers import Buffers, clear_rows
+from pufferlib.buffers import Buffers
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.env_runner import EnvRunner, env_rows
+from pufferlib.vector.failures import Failed
 from pufferlib.vector.multiprocessing._channel import WorkerEnd, progress_at
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
-from pufferlib.vector.protocol import (
-    CLOSE,
-    FAILURE,
-    INFOS,
-    PHASES,
-    RESET,
-    Failed,
-    InfosMessage,
-    NeedMemory,
-    Ready,
-    Setup,
-    pickled,
-)
-from pufferlib.vector.specs import EnvSpec, RowSpec
+from pufferlib.vector.pickling import pickled
+from pufferlib.vector.specs import PHASES, STEP, Autoreset, EnvSpec, Ready, RowSpec
 
-__all__ = ["STACK_SIGNAL", "main"]
+__all__ = ["CLOSE", "FAILURE", "STACK_SIGNAL", "InfosMessage", "NeedMemory", "Setup", "main"]
+
+CLOSE = 3  # a command, beside RESET and STEP
+INFOS, FAILURE = 1, 2  # outcomes of a command: which message follows through the pipe; 0: none
 
 STACK_SIGNAL = signal.SIGUSR1  # asks a worker where it is, whatever it is doing
 CHECK_S = 1.0  # how often an idle worker looks whether its parent still lives
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Parent to worker: the environments to build.
+
+    Attributes:
+        envs: ``tuple[EnvSpec, ...]``, pickled by cloudpickle.
+        row_spec: Rows of one environment; None for the worker that is to find it out.
+        last_command: The last one that was not for this process; 0 unless it replaces another.
+        fits: Whether each worker and the parent has a core of its own.
+    """
+
+    worker: int
+    num_workers: int
+    num_envs: int
+    envs: bytes
+    autoreset: Autoreset | None
+    row_spec: RowSpec | None
+    sys_path: list[str]
+    last_command: int
+    fits: bool
+    environ: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    folder: str = field(default_factory=os.getcwd)
+
+
+@dataclass(frozen=True)
+class NeedMemory:
+    """Worker to parent: the rows of my first environment; answered with the shared memory."""
+
+    row_spec: RowSpec
+
+
+@dataclass(frozen=True)
+class InfosMessage:
+    """Worker to parent: infos of the last command, which were not empty."""
+
+    infos: Infos
 
 
 def main(conn: Connection, stacks: Connection) -> None:
@@ -104,7 +136,6 @@ class _Worker:
         self._first = setup.worker * setup.num_envs // setup.num_workers
         self._runner: EnvRunner | None = None
         self._is_new = setup.last_command != 0
-        self._awaits_reset = False
 
     def build(self) -> bool:
         """Make the environments; False if that failed and was reported."""
@@ -152,7 +183,8 @@ class _Worker:
     def serve(self, parent: _Parent) -> bool:
         """Obey commands until the parent ends them; False if an environment failed and that was reported."""
         assert self._memory is not None
-        setup = self._setup
+        assert self._runner is not None
+        setup, runner = self._setup, self._runner
         worker_end = WorkerEnd(self._memory.memory, setup.num_workers, setup.worker, setup.fits, setup.last_command)
         while True:
             operation = worker_end.wait(CHECK_S)
@@ -163,8 +195,8 @@ class _Worker:
             if operation == CLOSE:
                 return True
             try:
-                infos = self._act(operation)
                 is_first, self._is_new = self._is_new, False
+                infos = runner.step() if operation == STEP and not is_first else self._begin(operation)
                 # Now, since some cannot be pickled. The parent waits to hear of a worker that replaces another.
                 message = _infos_message(infos) if infos or is_first else None
             except BaseException as error:
@@ -186,28 +218,16 @@ class _Worker:
         except BaseException as error:
             self._conn.send(Failed.of("close", 0, error))
 
-    def _act(self, operation: int) -> Infos:
+    def _begin(self, operation: int) -> Infos:
+        """Start new episodes, or show first that those of the worker before this one have ended."""
         assert self._runner is not None
         assert self._memory is not None
-        if operation == RESET:
-            self._awaits_reset = False
-            seeds = self._memory.seeds[self._first : self._first + len(self._runner.envs)].tolist()
-            return self._runner.reset([None if seed < 0 else seed for seed in seeds])
-        if self._awaits_reset and self._runner.autoreset == "next_step":
-            return self._act(RESET)
-        if self._is_new or self._awaits_reset:  # the episodes ended with another process
-            self._show_ended()
+        numbers = self._memory.seeds[self._first : self._first + len(self._runner.envs)].tolist()
+        seeds = [None if seed < 0 else seed for seed in numbers]
+        if operation == STEP:
+            self._runner.show_ended(seeds)
             return []
-        return self._runner.step()
-
-    def _show_ended(self) -> None:
-        """Leave the rows as those of episodes that are over."""
-        assert self._memory is not None
-        assert self._row_spec is not None
-        self._awaits_reset = True
-        agents = self._row_spec.num_agents * len(self._runner.envs if self._runner else ())
-        first = self._first * self._row_spec.num_agents
-        clear_rows(self._memory.buffers, slice(first, first + agents))
+        return self._runner.reset(seeds)
 
 
 def _infos_message(infos: Infos) -> bytes:

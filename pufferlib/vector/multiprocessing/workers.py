@@ -1,90 +1,71 @@
-"""The worker processes of one vector environment, from their start to their end."""
+"""Worker processes behind shared memory, and the backend that has its environments in them."""
 
-import dataclasses
 import multiprocessing.process
+import os
 import pickle
 import sys
 import time
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Iterator
 from multiprocessing import connection, util
 from typing import Any, NoReturn
 
 from pufferlib.env import Infos
-from pufferlib.errors import APIUsageError, PufferError, WorkerError
+from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.cpus import usable_cpus
-from pufferlib.seeding import env_seed
-from pufferlib.vector.multiprocessing._channel import WorkerChannel
-from pufferlib.vector.multiprocessing.failures import (
+from pufferlib.vector.failures import (
+    Failed,
     FailureContext,
+    WorkerFailed,
     error_of,
     late_error,
     stalled_error,
     vanished_error,
 )
-from pufferlib.vector.multiprocessing.interrupts import uninterrupted
-from pufferlib.vector.multiprocessing.process import WorkerProcess, start_worker
+from pufferlib.vector.multiprocessing._channel import WorkerChannel
+from pufferlib.vector.multiprocessing.process import WorkerProcess, forget_server, start_worker
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 from pufferlib.vector.multiprocessing.shutdown import WorkerResources, shut_down
+from pufferlib.vector.multiprocessing.worker import InfosMessage, NeedMemory, Setup
 from pufferlib.vector.pickling import pickle_by_value
-from pufferlib.vector.protocol import PHASES, RESET, STEP, Failed, InfosMessage, NeedMemory, Ready, Setup
-from pufferlib.vector.restarts import Restarts
-from pufferlib.vector.specs import EnvDescription, RowSpec, VectorSpec
+from pufferlib.vector.pooled import PooledVectorEnv, Workers, uninterrupted
+from pufferlib.vector.specs import PHASES, RESET, STEP, Ready, RowSpec, VectorSpec
 
-__all__ = ["WorkerPool"]
+__all__ = ["Multiprocessing", "WorkerProcesses"]
 
 CHECK_S = 0.1  # how often somebody looks whether the workers still live
+DEATH_S = 1.0  # for the system to tell how a process ended
 _FOR_EVER_NS = 1 << 62
-_ErrorFor = Callable[[WorkerProcess, FailureContext, float], WorkerError]
 
 
-class WorkerFailed(Exception):  # noqa: N818 - never leaves the pool
-    """A worker failed; ``error`` is what to raise because of it."""
-
-    def __init__(self, worker: int, error: PufferError) -> None:
-        super().__init__(worker, error)
-        self.worker, self.error = worker, error
-
-
-class WorkerPool:
+class WorkerProcesses(Workers):
     """Processes, pipes and shared memory; commands out, outcomes and failures back.
 
-    A failure of one worker ends them all and raises, or, with ``on_crash="restart"``, that worker is
-    replaced. Where it was in flight, its replacement is.
-
-    Attributes:
-        memory: The arrays of all rows, and the signals.
-        channel: Our end of the signals.
-        description: What each environment is like.
+    Args:
+        spec: The environments, and how many processes share them.
     """
 
-    memory: SharedBatch
-    channel: WorkerChannel
-    description: EnvDescription
+    WHERE = "vector.Multiprocessing"
 
     def __init__(self, spec: VectorSpec) -> None:
-        self._spec = spec
-        self._envs_per_worker = len(spec.envs) // spec.num_workers
+        super().__init__(spec)
         self._fits = spec.num_workers < usable_cpus()
         self._check_s = CHECK_S if spec.timeout_s is None else min(CHECK_S, spec.timeout_s)
         self._timeout_ns = _FOR_EVER_NS if spec.timeout_s is None else int(spec.timeout_s * 1e9)
         self._infos: dict[int, Infos] = {}
-        self._seeds = [env.seed for env in spec.envs]
+        self._is_built = False
         self._resources = WorkerResources()
-        self._restarts: Restarts | None = None
         # At exit this runs before multiprocessing waits for processes that wait for us.
         self._end = util.Finalize(self, shut_down, args=(self._resources,), exitpriority=10)
-        try:
-            self._start()
-        except BaseException as error:
-            self._resources.waits = isinstance(error, Exception)  # not after Ctrl-C
-            self.close()
-            if isinstance(error, WorkerFailed):
-                raise error.error from None
-            raise
+
+    @property
+    def pids(self) -> list[int]:
+        """Ids of the workers' processes; empty when they have ended."""
+        return [handle.process.pid or 0 for handle in self.processes]
 
     @property
     def processes(self) -> list[WorkerProcess]:
-        """The workers' processes; empty when they have ended."""
+        """Worker processes; empty when they have ended."""
         return self._resources.workers
 
     @property
@@ -92,38 +73,39 @@ class WorkerPool:
         """Whether the workers have ended."""
         return not self._end.still_active()
 
-    def _start(self) -> None:
+    def build(self) -> None:
         """Let the first environment tell the size of the batch, then hand the memory to all workers."""
-        spec, workers = self._spec, range(self._spec.num_workers)
-        pickled = [pickle_by_value(spec.envs[w * self._envs_per_worker :][: self._envs_per_worker]) for w in workers]
+        spec, workers = self.spec, range(self.spec.num_workers)
+        pickled = [pickle_by_value(self.specs_of(worker)) for worker in workers]
         for worker in workers:
-            self._resources.workers.append(start_worker(worker, spec.timeout_s))
+            self.processes.append(start_worker(worker, spec.timeout_s))
         self._set_up(0, pickled[0], None)
         needed = self._read_in_time(0)
         assert isinstance(needed, NeedMemory)
         self._row_spec = needed.row_spec
-        self.memory = self._resources.memory = SharedBatch(needed.row_spec, len(spec.envs), spec.num_workers)
-        self.channel = self._resources.channel = WorkerChannel(
-            self.memory.memory, spec.num_workers, self._fits, self._check_s
-        )
+        self._memory = self._resources.memory = SharedBatch(needed.row_spec, len(spec.envs), spec.num_workers)
+        self.buffers, self.seeds = self._memory.buffers, self._memory.seeds
+        self.channel: WorkerChannel = WorkerChannel(self._memory.memory, spec.num_workers, self._fits, self._check_s)
+        self._resources.channel = self.channel
         self._hand_memory(0)
         for worker in workers[1:]:
             self._set_up(worker, pickled[worker], needed.row_spec)
             self._hand_memory(worker)
-        self.description = self._descriptions()
-        if spec.on_crash == "restart":
-            self._restarts = Restarts(self.memory.buffers, spec.num_workers, self.description.autoreset)
-        else:
-            self.memory.close_fd()
+        for worker in workers:
+            ready = self._read_in_time(worker)
+            assert isinstance(ready, Ready)
+            self.adopt(worker, ready.description)
+        self._is_built = True
+        if spec.on_crash != "restart":
+            self._memory.close_fd()
 
     def _set_up(self, worker: int, envs: bytes, row_spec: RowSpec | None, last_command: int = 0) -> None:
-        spec = self._spec
         setup = Setup(
             worker=worker,
-            num_workers=spec.num_workers,
-            num_envs=len(spec.envs),
+            num_workers=self.spec.num_workers,
+            num_envs=len(self.spec.envs),
             envs=envs,
-            autoreset=spec.autoreset,
+            autoreset=self.spec.autoreset,
             row_spec=row_spec,
             sys_path=list(sys.path),
             last_command=last_command,
@@ -135,136 +117,74 @@ class WorkerPool:
     def _hand_memory(self, worker: int) -> None:
         pid = self.processes[worker].process.pid
         assert pid is not None
-        self._tell(worker, lambda: self.memory.send(self.processes[worker].conn, pid))
+        self._tell(worker, lambda: self._memory.send(self.processes[worker].conn, pid))
 
     def _tell(self, worker: int, send: Callable[[], None]) -> None:
         try:
             send()
         except BlockingIOError:
-            self._give_up(worker, stalled_error)
+            self._give_up_stalled(worker)
         except ConnectionError:
             self._drain(worker)
 
-    def _descriptions(self) -> EnvDescription:
-        """Wait until all workers are ready; what the environments of all of them are like."""
-        first: EnvDescription | None = None
-        for worker in range(self._spec.num_workers):
-            ready = self._read_in_time(worker)
-            assert isinstance(ready, Ready)
-            first = first or ready.description
-            if ready.description.autoreset != first.autoreset:
-                raise APIUsageError(
-                    f"vector.make: all environments must have environment 0's autoreset mode, {first.autoreset!r}, "
-                    f"got {ready.description.autoreset!r} in environment {worker * self._envs_per_worker}; "
-                    "do not mix native and emulated ones"
-                )
-        assert first is not None
-        return first
-
-    def reset(self, seeds: Sequence[int | None]) -> None:
-        """Start a reset in every worker, with one seed per environment."""
-        self.memory.seeds[:] = [-1 if seed is None else seed for seed in seeds]
-        self._seeds = [old if new is None else new for old, new in zip(self._seeds, seeds, strict=True)]
-        self.channel.command_all(RESET)
-
-    def keep_observations(self) -> None:
-        """Keep what was seen of the workers that were chosen, as long as that may be needed."""
-        if self._restarts is not None:
-            self._restarts.keep_observations(self.channel.chosen)
-
-    def check_workers(self) -> None:
-        """See to workers in flight that have ended, or take too long."""
+    def find_failures(self) -> Iterator[WorkerFailed]:
+        """Look after the workers in flight: which of them have ended, or take too long."""
         late = self.channel.find_late(self._timeout_ns)
         sentinels = {self.processes[worker].process.sentinel: worker for worker in self.channel.in_flight}
         ended = [sentinels[sentinel] for sentinel in connection.wait(list(sentinels), 0)]  # type: ignore[index]
-        for worker in ended:
-            self._attempt(self._drain, worker)
+        findings = [(self._drain, worker) for worker in ended]
         if late >= 0 and late not in ended:
-            self._attempt(self._give_up, late)
-
-    def collect(self, workers: Sequence[int]) -> Infos | None:
-        """What the environments of ``workers``, which have finished, had to say; None: wait for a replacement."""
-        infos: Infos = []
-        with uninterrupted():  # or we would wait again for what we have read
-            for worker in workers:
-                if not self._attempt(self._read_reply, worker):
-                    return None
-            for worker in workers:
-                self.channel.acknowledge(worker)
-                infos += self._infos.pop(worker, [])
-                if self._restarts is not None:
-                    infos += self._restarts.report(worker)
-        return infos
-
-    def _attempt(self, find_out: Callable[[int], None], worker: int) -> bool:
-        """Call ``find_out``, which may find that ``worker`` failed, and see to that; whether all is well."""
-        with uninterrupted():
+            findings.append((self._give_up_late, late))
+        for find, worker in findings:
             try:
-                find_out(worker)
+                find(worker)
             except WorkerFailed as failure:
-                try:
-                    self._handle_failure(failure)
-                except BaseException:
-                    self.close()
-                    raise
-                return False
-        return True
+                yield failure
 
-    def _handle_failure(self, failure: WorkerFailed) -> None:
-        """Replace a worker that failed, or raise what it failed of."""
-        worker = failure.worker
-        while True:
-            if self._restarts is None or self.is_closed or isinstance(failure.error, APIUsageError):
-                raise failure.error from None
-            self._restarts.record_failure(worker, failure.error, self.channel)
-            try:
-                self._replace(worker, self._restarts)
-                return
-            except WorkerFailed as again:
-                failure = again
-
-    def _replace(self, worker: int, restarts: Restarts) -> None:
+    def replace(self, worker: int, shows_ended: bool) -> None:
         """End ``worker``, build its environments in a new process, and start new episodes there."""
         handle = self.processes[worker]
         handle.process.kill()
         handle.end(time.monotonic() + 1.0)
         self._infos.pop(worker, None)
         last_command = self.channel.replace(worker)
-        mine = slice(worker * self._envs_per_worker, (worker + 1) * self._envs_per_worker)
-        self._seeds[mine] = [env_seed(seed, restarts.count_of(worker)) for seed in self._seeds[mine]]
-        self.memory.seeds[mine] = self._seeds[mine]
-        specs = zip(self._spec.envs[mine], self._seeds[mine], strict=True)
-        envs = pickle_by_value(tuple(dataclasses.replace(spec, seed=seed) for spec, seed in specs))
-        self.processes[worker] = start_worker(worker, self._spec.timeout_s)
+        envs = pickle_by_value(self.specs_of(worker))
+        self.processes[worker] = start_worker(worker, self.spec.timeout_s)
         self._set_up(worker, envs, self._row_spec, last_command)
         self._hand_memory(worker)
-        self.channel.command_one(worker, STEP if restarts.awaits_reset(worker) else RESET)
+        self.channel.command_one(worker, STEP if shows_ended else RESET)
 
     def abandon(self) -> None:
-        """This process is a copy of the one that the workers belong to: forget them."""
+        """Forget the workers: this process is a copy of the one that they belong to."""
         for handle in self.processes:
             multiprocessing.process._children.discard(handle.process)  # type: ignore[attr-defined]
         self._end.cancel()
 
-    def close(self) -> list[Exception]:
-        """Let every worker close its environments and end, by force if it must be; returns what went wrong."""
+    def close(self, waits: bool = True) -> list[PufferError]:
+        """Let every worker close its environments and end, by force if it must be; returns their errors."""
+        self._resources.waits = waits
         reports = self._end() if self._end.still_active() else None
-        return [error_of(report, f"worker {worker}", worker) for worker, report in reports or ()]
+        return [error_of(report, f"worker {worker}", worker, self.WHERE) for worker, report in reports or ()]
 
-    def _read_reply(self, worker: int) -> None:
-        """Read the message about the last command, if one is to come."""
+    def read_reply(self, worker: int) -> None:
+        """Read the message about the last command of ``worker``, if one is to come."""
         while self.channel.outcome(worker) and worker not in self._infos:
             message = self._read_in_time(worker)
             if isinstance(message, InfosMessage):
                 self._infos[worker] = message.infos
 
-    def _drain(self, worker: int) -> None:
+    def take_infos(self, worker: int) -> Infos:
+        """Take the infos that ``read_reply`` read."""
+        self.channel.acknowledge(worker)
+        return self._infos.pop(worker, [])
+
+    def _drain(self, worker: int) -> NoReturn:
         """Read what a worker that has ended may have left to say."""
         while True:
             self._read(worker)
 
     def _read(self, worker: int) -> Any:
-        """The next message of ``worker``.
+        """Read the next message of ``worker``.
 
         Raises:
             WorkerFailed: It reports a failure, or has ended without a word, or in the middle of one for too long.
@@ -277,55 +197,111 @@ class WorkerPool:
                 data = handle.conn.recv_bytes()
             message = self._unpickled(worker, data)
         except BlockingIOError:  # a worker that was stopped in the middle of it
-            self._give_up(worker, stalled_error)
+            self._give_up_stalled(worker)
         except (EOFError, ConnectionError):
             message = None
         if message is not None and not isinstance(message, Failed):
             return message
-        place = self._place(worker, message.position if message else None)
-        raise WorkerFailed(worker, error_of(message, place.text, worker) if message else vanished_error(handle, place))
+        context = self._context(worker, message.position if message else None)
+        if message is not None:
+            raise WorkerFailed(worker, error_of(message, context.text, worker, self.WHERE))
+        handle.process.join(DEATH_S)
+        exitcode = handle.process.exitcode
+        raise WorkerFailed(worker, vanished_error(context, handle.process.pid, exitcode, handle.read_stack()))
 
     def _unpickled(self, worker: int, data: bytes) -> Any:
-        """A message of ``worker``; WorkerFailed if somebody's class can be pickled, but not restored."""
+        """Restore a message of ``worker``; WorkerFailed if somebody's class can be pickled, but not restored."""
         try:
             return pickle.loads(data)
         except Exception as error:
             raise WorkerFailed(
                 worker,
                 APIUsageError(
-                    "vector.Multiprocessing: infos and spaces must be things that this process can unpickle, got "
-                    f"{type(error).__name__} ({error}) in {self._place(worker).text}; give numbers, strings "
+                    f"{self.WHERE}: infos and spaces must be things that this process can unpickle, got "
+                    f"{type(error).__name__} ({error}) in {self._context(worker).text}; give numbers, strings "
                     "and arrays, or use backend=Serial"
                 ),
             ) from error
 
     def _read_in_time(self, worker: int) -> Any:
-        """The next message of ``worker``, which is building its environments."""
+        """Read the next message of ``worker``, which is building its environments."""
         handle, waited_s, seen = self.processes[worker], 0.0, -1
         while not connection.wait([handle.conn, handle.process.sentinel], self._check_s):
             waited_s += self._check_s
             if hasattr(self, "channel") and self.channel.progress(worker) != seen:
                 seen, waited_s = self.channel.progress(worker), 0.0
-            if self._spec.timeout_s is not None and waited_s > self._spec.timeout_s:
-                self._give_up(worker)
+            if self.spec.timeout_s is not None and waited_s > self.spec.timeout_s:
+                self._give_up_late(worker)
         return self._read(worker)
 
-    def _give_up(self, worker: int, error_for: _ErrorFor = late_error) -> NoReturn:
+    def _give_up_late(self, worker: int) -> NoReturn:
         """End a worker that takes too long."""
+        assert self.spec.timeout_s is not None
         handle = self.processes[worker]
-        assert self._spec.timeout_s is not None
-        error = error_for(handle, self._place(worker), self._spec.timeout_s)
+        error = late_error(self._context(worker), self.spec.timeout_s, handle.ask_stack())
         handle.process.kill()
         raise WorkerFailed(worker, error)
 
-    def _place(self, worker: int, position: int | None = None) -> FailureContext:
-        """Where ``worker`` is, in one of its environments."""
-        phase, actions = "build", None
+    def _give_up_stalled(self, worker: int) -> NoReturn:
+        """End a worker that does not go on in the middle of a message."""
+        assert self.spec.timeout_s is not None
+        process = self.processes[worker].process
+        error = stalled_error(self._context(worker), process.pid, self.spec.timeout_s)
+        process.kill()
+        raise WorkerFailed(worker, error)
+
+    def _context(self, worker: int, position: int | None = None) -> FailureContext:
+        """Circumstances of ``worker``, in the environment at ``position`` or the one where it is."""
+        phase = "build"
         if hasattr(self, "channel"):
             phase = PHASES.get(self.channel.operation(worker), phase)
             position = self.channel.progress(worker) if position is None else position
-        index = worker * self._envs_per_worker + (position or 0)
-        if hasattr(self, "description"):
-            agents = self.description.num_agents
-            actions = self.memory.buffers["actions"][index * agents : (index + 1) * agents]
-        return FailureContext(worker, index, self._seeds[index], phase, actions)
+        return self.context(worker, phase, position or 0, self._is_built)
+
+
+_alive: "weakref.WeakSet[Multiprocessing]" = weakref.WeakSet()
+
+
+class Multiprocessing(PooledVectorEnv):
+    """Environments in worker processes, several in each, behind shared memory.
+
+    Takes what ``pufferlib.vector.make`` takes, but for ``backend``.
+
+    A batch is whole workers. With ``zero_copy=True`` batches are neighbouring rows and come in
+    order, so that the same actions give the same data in every run; nothing is copied. With
+    ``zero_copy=False`` a batch is whoever is first; its rows are copied together, unless one worker
+    makes a whole batch.
+
+    ``driver_env`` describes the environments; they live in the workers only.
+    """
+
+    _workers_kind = WorkerProcesses
+    _workers: WorkerProcesses
+
+    def _start(self, spec: VectorSpec) -> None:
+        super()._start(spec)
+        _notice_forks()
+        _alive.add(self)
+
+    def _abandon(self) -> None:
+        """Leave the workers alone: this process is a copy of the one that they belong to."""
+        self._workers.abandon()
+        if self._next_call != "close":
+            self._next_call = "leave"
+
+
+def _notice_forks() -> None:
+    """Make sure that a copy of this process, made by ``os.fork``, leaves our workers alone."""
+    global _notices_forks
+    if not _notices_forks:
+        os.register_at_fork(after_in_child=_after_fork)
+        _notices_forks = True
+
+
+_notices_forks = False
+
+
+def _after_fork() -> None:
+    for vecenv in _alive:
+        vecenv._abandon()
+    forget_server()

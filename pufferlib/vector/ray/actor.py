@@ -1,4 +1,4 @@
-"""What runs in an actor of Ray: an ``EnvRunner``, whose arrays are shipped as one.
+"""Actor of Ray: an ``EnvRunner``, whose arrays are shipped as one.
 
 Imports neither torch nor ray, so that an actor takes few MiB beyond what Ray itself takes.
 """
@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pufferlib.buffers import Array, BufferLayout, Buffers, clear_rows
+from pufferlib.buffers import Array, BufferLayout, Buffers
 from pufferlib.env import Infos
 from pufferlib.vector.env_runner import EnvRunner, env_rows
-from pufferlib.vector.protocol import Failed, Ready, pickled
-from pufferlib.vector.specs import Autoreset, EnvSpec, RowSpec
+from pufferlib.vector.failures import Failed
+from pufferlib.vector.pickling import pickled
+from pufferlib.vector.specs import Autoreset, EnvSpec, Ready, RowSpec
 
 __all__ = ["Bytes", "EnvActor", "Outcome", "actor_class", "shipped_layout"]
 
@@ -87,12 +88,11 @@ class EnvActor:
 
     def __init__(self) -> None:
         self._runner: EnvRunner | None = None
-        self._awaits_reset = False
         self._progress = memoryview(bytearray(4)).cast("I")  # the position of the environment that is worked on
 
-    def place(self) -> str:
-        """Where this actor runs, in words; an answer means that it has found room."""
-        return f"{socket.gethostname()}, process {os.getpid()}"
+    def place(self) -> tuple[str, int]:
+        """Name of the machine and id of the process of this actor; an answer means that it has found room."""
+        return socket.gethostname(), os.getpid()
 
     def build(self, setup: bytes) -> bytes | Failed:
         """Make the environments; returns a ``Ready``, pickled.
@@ -126,8 +126,7 @@ class EnvActor:
         if last_observations is None:
             return self.reset(seeds)
         self._arrays["observations"][...] = last_observations
-        self._awaits_reset, self._seeds = True, seeds
-        return self._try("step", self._show_ended)
+        return self._try("step", lambda: self._show_ended(seeds))
 
     def close(self) -> Failed | None:
         """Close the environments."""
@@ -161,19 +160,16 @@ class EnvActor:
 
     def _reset(self, seeds: npt.NDArray[np.int64]) -> Outcome:
         assert self._runner is not None
-        self._awaits_reset = False
         return self._outcome(self._runner.reset([None if seed < 0 else seed for seed in seeds.tolist()]))
 
     def _step(self, actions: Array) -> Outcome:
         assert self._runner is not None
-        if self._awaits_reset:
-            return self._reset(self._seeds) if self._runner.autoreset == "next_step" else self._show_ended()
         self._arrays["actions"][...] = actions
         return self._outcome(self._runner.step())
 
-    def _show_ended(self) -> Outcome:
-        """Leave the rows as those of episodes that are over."""
-        clear_rows(self._arrays)
+    def _show_ended(self, seeds: npt.NDArray[np.int64]) -> Outcome:
+        assert self._runner is not None
+        self._runner.show_ended(seeds.tolist())
         return self._outcome([])
 
     def _outcome(self, infos: Infos) -> Outcome:

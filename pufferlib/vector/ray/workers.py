@@ -1,31 +1,28 @@
-"""The actors of one vector environment, from their start to their end."""
+"""Actors of a Ray cluster, and the backend that has its environments in them."""
 
-import dataclasses
 import math
 import pickle
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pufferlib.buffers import Array, Buffers, allocate
+from pufferlib.buffers import allocate
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError, WorkerError
-from pufferlib.seeding import env_seed
+from pufferlib.vector.arguments import Cores
 from pufferlib.vector.env_runner import env_rows
-from pufferlib.vector.multiprocessing.failures import envs_text, error_of
+from pufferlib.vector.failures import Failed, FailureContext, WorkerFailed, error_of, late_error
 from pufferlib.vector.pickling import pickle_by_value
-from pufferlib.vector.protocol import STEP, Failed, Ready
+from pufferlib.vector.pooled import PooledVectorEnv, Workers
 from pufferlib.vector.ray.actor import actor_class, shipped_layout
-from pufferlib.vector.ray.cluster import connect, cpus_per_worker, describe_room
-from pufferlib.vector.restarts import Restarts
-from pufferlib.vector.specs import EnvDescription, RowSpec, VectorSpec
+from pufferlib.vector.ray.cluster import cluster_cpus, connect, cpus_per_worker, describe_room
+from pufferlib.vector.specs import PHASES, RESET, Ready, RowSpec, VectorSpec
 
-__all__ = ["ActorPool"]
+__all__ = ["ActorChannel", "ActorWorkers", "Ray"]
 
-WHERE = "vector.Ray"
 CHECK_S = 1.0  # how often a waiter looks after the actors that it does not wait for
 ROOM_S = 60.0  # least time for the cluster to find room: processes must start, a lost node be noticed
 CLOSE_S = 5.0  # time for all environments to close, before their actors are ended by force
@@ -33,279 +30,282 @@ CLOSE_S = 5.0  # time for all environments to close, before their actors are end
 
 @dataclass(frozen=True)
 class _Call:
-    """What an actor was asked to do last."""
+    """The last call of an actor."""
 
     phase: str
     ref: Any  # ray.ObjectRef
     deadline: float  # of time.monotonic
 
 
-class ActorPool:
-    """Actors of a Ray cluster; actions out, outcomes and failures back.
+class ActorChannel:
+    """Commands to actors, as calls of them; their outcomes, as the results.
 
-    A failure of one actor ends them all and raises, or, with ``on_crash="restart"``, that actor is
-    replaced.
+    Args:
+        ray: The module.
+        num_workers: Actors.
+        start: Calls an actor, given its number and an operation, by way of ``note_call``.
 
     Attributes:
-        buffers: The arrays of all rows.
-        rows: Those of each worker.
-        description: What each environment is like.
-        is_closed: Whether the actors have ended.
+        calls: The last call of each actor.
+        results: Of calls that are finished.
+        chosen: The workers that ``choose`` took last, in ascending order.
+        last_check: When somebody last looked after all actors, of ``time.monotonic``.
     """
 
-    buffers: Buffers
-    rows: list[Buffers]
-    description: EnvDescription
+    def __init__(self, ray: Any, num_workers: int, start: Callable[[int, int], object]) -> None:
+        self._ray, self._start = ray, start
+        self._finished: list[int] = []
+        self._workers = range(num_workers)
+        self.in_flight: list[int] = []
+        self.chosen: list[int] = []
+        self.calls: dict[int, _Call] = {}
+        self.results: dict[int, Any] = {}
+        self.last_check = time.monotonic()
+
+    def first_chosen(self) -> int:
+        """Return the lowest worker of those chosen."""
+        return self.chosen[0]
+
+    def command_all(self, operation: int) -> None:
+        """Give every worker a command; none may be busy."""
+        self.in_flight, self.chosen = list(self._workers), []
+        for worker in self.in_flight:
+            self._start(worker, operation)
+
+    def command_chosen(self, operation: int) -> None:
+        """Give those that were chosen a command; they go to the end of the line."""
+        self.in_flight = [worker for worker in self.in_flight if worker not in self.chosen] + self.chosen
+        for worker in self.chosen:
+            self._start(worker, operation)
+        self.chosen = []
+
+    def note_call(self, worker: int, call: _Call) -> None:
+        """Wait from now on for this ``call`` of ``worker``."""
+        self.results.pop(worker, None)
+        self.calls[worker] = call
+
+    def wait(self, needed: int, in_turn: bool) -> bool:
+        """Wait until ``needed`` workers in flight are finished; False if it is time to look after them."""
+        return self.wait_for(self.in_flight[:needed] if in_turn else self.in_flight, needed)
+
+    def wait_for(self, workers: Sequence[int], needed: int) -> bool:
+        """Wait until ``needed`` of ``workers`` are finished; False if it is time to look after them."""
+        if time.monotonic() - self.last_check > CHECK_S:
+            return False
+        refs = {self.calls[worker].ref: worker for worker in workers}
+        finished = self._ray.wait(list(refs), num_returns=needed, timeout=CHECK_S)[0] if needed else []
+        self._finished = [refs[ref] for ref in finished]
+        return len(finished) == needed
+
+    def choose(self, needed: int) -> bool:
+        """Choose the workers that were waited for, and fetch their results, which always say something."""
+        self.chosen = sorted(self._finished[:needed])
+        new = [worker for worker in self.chosen if worker not in self.results]
+        self.results.update(zip(new, get_all(self._ray, [self.calls[worker].ref for worker in new]), strict=True))
+        return True
+
+    def operation(self, worker: int) -> int:
+        """Return the last command of ``worker``; 0 for none."""
+        return next((number for number, phase in PHASES.items() if phase == self.calls[worker].phase), 0)
+
+
+class ActorWorkers(Workers):
+    """Actors of a Ray cluster; actions out, outcomes and failures back.
+
+    Args:
+        spec: The environments, and how many actors share them.
+    """
+
+    WHERE = "vector.Ray"
 
     def __init__(self, spec: VectorSpec) -> None:
+        super().__init__(spec)
         self._ray = connect()
-        self._spec = spec
-        self._envs_per_worker = len(spec.envs) // spec.num_workers
-        self._seeds = [env.seed for env in spec.envs]
         self._actors: list[Any] = []
         self._places: dict[int, Any] = {}  # what each actor says of where it is: an answer once it has found room
-        self._calls: dict[int, _Call] = {}
-        self._commands = [0] * spec.num_workers
-        self._completed = [0] * spec.num_workers
-        self._results: dict[int, Any] = {}  # of calls that are finished
-        self._last_check = time.monotonic()
         self._timeout_s = math.inf if spec.timeout_s is None else spec.timeout_s
         self._room_s = max(ROOM_S, self._timeout_s)
-        self._restarts: Restarts | None = None
-        self.is_closed = False
-        try:
-            self._start_actors()
-            self._build()
-        except BaseException:
-            self.close()
-            raise
+        self._is_closed = False
+        self.seeds = np.full(len(spec.envs), -1, np.int64)
+        self.channel: ActorChannel = ActorChannel(self._ray, spec.num_workers, self._command)
 
-    def _start_actors(self) -> None:
-        """Start every actor, and wait until the cluster has found room for it."""
+    @property
+    def pids(self) -> list[int]:
+        """Ids of the actors' processes, each on its own machine; empty when they have ended."""
+        places = [] if self._is_closed else [self._place(worker) for worker in self._places]
+        return [place[1] for place in places if place]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the actors have ended."""
+        return self._is_closed
+
+    def build(self) -> None:
+        """Start every actor, wait until the cluster has found room for it, and build the environments there."""
         options = {"num_cpus": cpus_per_worker(self._ray), "scheduling_strategy": "SPREAD"}
         self._kind = self._ray.remote(actor_class()).options(**options)
-        workers = range(self._spec.num_workers)
+        workers = range(self.spec.num_workers)
         for worker in workers:
             self._actors.append(self._kind.remote())
             self._places[worker] = self._call(worker, "place")
-        self._settle(workers)
-
-    def _build(self) -> None:
-        """Build every environment; the first tells what the others must agree on."""
-        spec = self._spec
+        self._results(workers)
         self._row_spec: RowSpec | None = None
-        for workers in (range(1), range(1, spec.num_workers)):
-            for worker in workers:
+        for some in (workers[:1], workers[1:]):  # the first tells what the others must agree on
+            for worker in some:
                 self._call(worker, "build", self._setup(worker))
-            for worker, data in self._settle(workers).items():
+            for worker, data in zip(some, self._results(some), strict=True):
                 ready: Ready = pickle.loads(data)
-                self._check_autoreset(worker, ready)
+                self.adopt(worker, ready.description)
                 self._row_spec = ready.row_spec
-        row_spec = self._row_spec
-        assert row_spec is not None
-        self._layout = shipped_layout(row_spec, self._envs_per_worker)
-        self.buffers = allocate(row_spec.observation_space, row_spec.action_space, row_spec.num_agents * len(spec.envs))
-        agents = row_spec.num_agents * self._envs_per_worker
-        self.rows = [env_rows(self.buffers, agents, worker) for worker in range(spec.num_workers)]
-        if spec.on_crash == "restart":
-            self._restarts = Restarts(self.buffers, spec.num_workers, self.description.autoreset)
+        self._allocate(ready.row_spec)
+
+    def _allocate(self, row_spec: RowSpec) -> None:
+        agents = row_spec.num_agents * self.envs_per_worker
+        num_workers = self.spec.num_workers
+        self._layout = shipped_layout(row_spec, self.envs_per_worker)
+        self.buffers = allocate(row_spec.observation_space, row_spec.action_space, agents * num_workers)
+        self._rows = [env_rows(self.buffers, agents, worker) for worker in range(num_workers)]
+
+    def _results(self, workers: Sequence[int]) -> list[Any]:
+        """Wait for the results of all ``workers``."""
+        while not self.channel.wait_for(workers, len(workers)):
+            for failure in self.find_failures():
+                raise failure
+        self.channel.choose(len(workers))
+        for worker in workers:
+            self.read_reply(worker)
+        return [self.channel.results[worker] for worker in workers]
 
     def _setup(self, worker: int) -> bytes:
-        """What to build in ``worker``, with the seeds of today."""
-        mine = self._envs_of(worker)
-        specs = zip(self._spec.envs[mine], self._seeds[mine], strict=True)
-        envs = tuple(dataclasses.replace(spec, seed=seed) for spec, seed in specs)
-        return pickle_by_value((envs, self._spec.autoreset, self._row_spec))
+        return pickle_by_value((self.specs_of(worker), self.spec.autoreset, self._row_spec))
 
-    def _envs_of(self, worker: int) -> slice:
-        return slice(worker * self._envs_per_worker, (worker + 1) * self._envs_per_worker)
-
-    def _check_autoreset(self, worker: int, ready: Ready) -> None:
-        if worker == 0:
-            self.description = ready.description
-        if ready.description.autoreset != self.description.autoreset:
-            raise APIUsageError(
-                "vector.make: all environments must have environment 0's autoreset mode, "
-                f"{self.description.autoreset!r}, got {ready.description.autoreset!r} in environment "
-                f"{worker * self._envs_per_worker}; do not mix native and emulated ones"
-            )
-
-    def reset(self, seeds: Sequence[int | None]) -> None:
-        """Start a reset in every actor, with one seed per environment; none may be at work."""
-        self._seeds = [old if new is None else new for old, new in zip(self._seeds, seeds, strict=True)]
-        numbers = np.array([-1 if seed is None else seed for seed in seeds], np.int64)
-        for worker, part in enumerate(numbers.reshape(-1, self._envs_per_worker)):
-            self._call(worker, "reset", part)
-
-    def step(self, worker: int, actions: Array) -> None:
-        """Start a step in ``worker``, which may not be at work, with the actions of all its agents."""
-        if self._restarts is not None:
-            self._restarts.keep_observations([worker])
-        self.rows[worker]["actions"][...] = actions
-        self._call(worker, "step", self.rows[worker]["actions"])
-
-    def wait(self, workers: Sequence[int], count: int) -> list[int]:
-        """The first ``count`` of ``workers`` that are finished; where several are, the first in the list.
-
-        Raises:
-            WorkerError: An environment failed or an actor was lost, and is not replaced.
-        """
-        return list(self._settle(workers, count))
-
-    def fetch(self, worker: int) -> Infos:
-        """Write the outcome of ``worker``, which was waited for, into its rows; returns its infos."""
-        memory, infos = self._results[worker]
-        for name, array in self._layout.arrays(memory.data).items():
-            self.rows[worker][name][...] = array
-        new: Infos = pickle.loads(infos) if infos else []
-        return new if self._restarts is None else new + self._restarts.report(worker)
-
-    def num_commands(self, worker: int) -> int:
-        """What the actors of ``worker`` were asked to do so far, in number."""
-        return self._commands[worker]
-
-    def num_completed(self, worker: int) -> int:
-        """The number of the last thing that they did."""
-        return self._completed[worker]
-
-    def operation(self, worker: int) -> int:
-        """The last one they were asked for: ``STEP``, or 0 for anything else."""
-        return STEP if self._calls[worker].phase == "step" else 0
-
-    def outcome(self, worker: int) -> int:
-        """How the last thing that they did ended: well, since failures do not count as done."""
-        return 0
-
-    def close(self) -> list[PufferError]:
-        """Let every actor close its environments and end, by force if it must be; returns what went wrong."""
-        if self.is_closed or not self._ray.is_initialized():  # or somebody has shut Ray down
-            return []
-        self.is_closed = True
-        there = [worker for worker in self._places if self._place(worker)]
-        refs = {self._actors[worker].call.remote("close"): worker for worker in there}
-        closed = self._ray.wait(list(refs), num_returns=len(refs), timeout=CLOSE_S)[0] if refs else []
-        reports = zip(closed, self._get_all(closed), strict=True)
-        for actor in self._actors:
-            self._ray.kill(actor)
-        return [self._error(refs[ref], report) for ref, report in reports if isinstance(report, Failed)]
+    def _command(self, worker: int, operation: int) -> None:
+        is_reset = operation == RESET
+        sent = self.seeds[self.envs_of(worker)] if is_reset else self._rows[worker]["actions"]
+        self._call(worker, PHASES[operation], sent)
 
     def _call(self, worker: int, phase: str, *args: Any) -> Any:
         """Start ``phase`` in the actor of ``worker``; returns what stands for its result."""
-        self._results.pop(worker, None)
-        limit_s = 0.0 if phase == "place" else self._timeout_s * self._envs_per_worker
+        limit_s = 0.0 if phase == "place" else self._timeout_s * self.envs_per_worker
         limit_s += self._room_s if phase in ("place", "resume") else 0.0
         ref = self._actors[worker].call.remote(phase, *args)
-        self._calls[worker] = _Call(phase, ref, time.monotonic() + limit_s)
-        self._commands[worker] += 1
+        self.channel.note_call(worker, _Call(phase, ref, time.monotonic() + limit_s))
         return ref
 
-    def _settle(self, workers: Sequence[int], count: int | None = None) -> dict[int, Any]:
-        """The results of the first ``count`` of ``workers`` that are finished; by default of all."""
-        count = len(workers) if count is None else count
-        while count:
-            if time.monotonic() - self._last_check > CHECK_S:
-                self._look()
-            refs = {self._calls[worker].ref: worker for worker in workers}
-            finished = self._ray.wait(list(refs), num_returns=count, timeout=CHECK_S)[0]
-            if len(finished) == count and self._accept([refs[ref] for ref in finished], self._get_all(finished)):
-                return {refs[ref]: self._results[refs[ref]] for ref in finished}
-        return {}
-
-    def _accept(self, workers: Sequence[int], results: Sequence[Any]) -> bool:
-        """Keep the results of ``workers``; False if one of them failed and was replaced."""
-        failed = False
-        for worker, result in zip(workers, results, strict=True):
-            if isinstance(result, Exception | Failed):
-                self._handle_failure(worker, self._error(worker, result))
-                failed = True
-            else:
-                self._results[worker] = result
-                self._completed[worker] = self._commands[worker]
-        return not failed
-
-    def _look(self) -> None:
-        """See to actors that have been at work for longer than they may."""
-        self._last_check = now = time.monotonic()
-        expired = {call.ref: worker for worker, call in self._calls.items() if now > call.deadline}
+    def find_failures(self) -> Iterator[WorkerFailed]:
+        """Look after the actors: which of them have been at work for longer than they may."""
+        self.channel.last_check = now = time.monotonic()
+        expired = {call.ref: worker for worker, call in self.channel.calls.items() if now > call.deadline}
         for ref in self._unfinished(list(expired)):
-            self._handle_failure(expired[ref], self._too_late(expired[ref]))
+            yield WorkerFailed(expired[ref], self._too_late(expired[ref]))
 
-    def _handle_failure(self, worker: int, error: PufferError) -> None:
-        """Replace an actor that failed, or end all and raise what it failed of."""
-        try:
-            if self._restarts is None or isinstance(error, APIUsageError):
-                raise error
-            self._restarts.record_failure(worker, error, self)
-        except PufferError:
-            self.close()
-            raise
-        self._replace(worker, self._restarts)
+    def read_reply(self, worker: int) -> None:
+        """Look at the result of ``worker``; WorkerFailed if it is a failure, or there is none."""
+        result = self.channel.results[worker]
+        if isinstance(result, Exception | Failed):
+            raise WorkerFailed(worker, self._error(worker, result))
 
-    def _replace(self, worker: int, restarts: Restarts) -> None:
+    def take_infos(self, worker: int) -> Infos:
+        """Write the outcome of ``worker`` into its rows, and restore the infos."""
+        memory, infos = self.channel.results[worker]
+        for name, array in self._layout.arrays(memory.data).items():
+            self._rows[worker][name][...] = array
+        restored: Infos = pickle.loads(infos) if infos else []
+        return restored
+
+    def replace(self, worker: int, shows_ended: bool) -> None:
         """End the actor of ``worker``, and let a new one build its environments and start new episodes."""
         self._ray.kill(self._actors[worker])
         self._actors[worker] = self._kind.remote()
         self._places[worker] = self._actors[worker].call.remote("place")
-        mine = self._envs_of(worker)
-        self._seeds[mine] = [env_seed(seed, restarts.count_of(worker)) for seed in self._seeds[mine]]
-        last_observations = self.rows[worker]["observations"] if restarts.awaits_reset(worker) else None
-        self._call(worker, "resume", self._setup(worker), np.array(self._seeds[mine], np.int64), last_observations)
+        last_observations = self._rows[worker]["observations"] if shows_ended else None
+        self._call(worker, "resume", self._setup(worker), self.seeds[self.envs_of(worker)], last_observations)
+
+    def close(self, waits: bool = True) -> list[PufferError]:
+        """Let every actor close its environments and end, by force if it must be; returns their errors."""
+        if self._is_closed or not self._ray.is_initialized():  # or somebody has shut Ray down
+            return []
+        self._is_closed = True
+        there = [worker for worker in self._places if self._place(worker)]
+        refs = {self._actors[worker].call.remote("close"): worker for worker in there}
+        limit_s = CLOSE_S if waits else 0.0
+        closed = self._ray.wait(list(refs), num_returns=len(refs), timeout=limit_s)[0] if refs else []
+        reports = zip(closed, get_all(self._ray, closed), strict=True)
+        for actor in self._actors:
+            self._ray.kill(actor)
+        return [self._error(refs[ref], report) for ref, report in reports if isinstance(report, Failed)]
 
     def _unfinished(self, refs: list[Any]) -> list[Any]:
         return self._ray.wait(refs, num_returns=len(refs), timeout=0)[1] if refs else []
 
-    def _get_all(self, refs: list[Any]) -> list[Any]:
-        """Results, or for each that does not exist the reason."""
-        try:
-            return self._ray.get(refs)  # type: ignore[no-any-return]
-        except self._ray.exceptions.RayError as error:
-            return [error] if len(refs) == 1 else [self._get_all([ref])[0] for ref in refs]
-
-    def _place(self, worker: int) -> str | None:
-        """Where the actor of ``worker`` is, in words; None if it has found no room."""
+    def _place(self, worker: int) -> tuple[str, int] | None:
+        """Machine and process of the actor of ``worker``; None if it has found no room."""
         if self._unfinished([self._places[worker]]):
             return None
-        place = self._get_all([self._places[worker]])[0]
-        return place if isinstance(place, str) else None
+        place = get_all(self._ray, [self._places[worker]])[0]
+        return place if isinstance(place, tuple) else None
 
     def _error(self, worker: int, problem: Failed | Exception) -> PufferError:
-        """What to raise for a failure that an actor reports, or for an actor that is gone."""
+        """Error to raise for a failure that an actor reports, or for an actor that is gone."""
         if isinstance(problem, Failed):
-            place = f"worker {worker}" if problem.phase == "close" else self._text(worker, problem.position)
-            return error_of(problem, place, worker, WHERE)
+            is_last = problem.phase == "close"
+            text = f"worker {worker}" if is_last else self._context(worker, problem.position).text
+            return error_of(problem, text, worker, self.WHERE)
+        place = self._place(worker)
+        home = f"{place[0]}, process {place[1]}" if place else "on no node yet"
+        context = self._context(worker)
         return WorkerError(
-            f"{WHERE}: worker {worker} ({self._place(worker) or 'on no node yet'}) was lost, in "
-            f"{self._calls[worker].phase} of {self._text(worker)}. If its node is up and has memory left, run the "
-            f"environment with backend=Serial to see what ends the process.\n\n{type(problem).__name__}: {problem}"
+            f"{self.WHERE}: worker {worker} ({home}) was lost, in {context.phase} of {context.text}. "
+            "If its node is up and has memory left, run the environment with backend=Serial to see what ends the "
+            f"process.\n\n{type(problem).__name__}: {problem}"
         )
 
     def _too_late(self, worker: int) -> PufferError:
-        """What to raise for an actor that has found no room, or does not come to an end."""
-        phase = self._calls[worker].phase
-        if phase == "place":
+        """Error to raise for an actor that has found no room, or does not come to an end."""
+        context = self._context(worker)
+        if context.phase == "place":
             homeless = len(self._unfinished(list(self._places.values())))
             return APIUsageError(
-                f"{WHERE}: the cluster must have room for {len(self._actors)} workers, a CPU for each, within "
+                f"{self.WHERE}: the cluster must have room for {len(self._actors)} workers, a CPU for each, within "
                 f"{self._room_s:g} seconds, got room for {len(self._actors) - homeless} and "
                 f"{describe_room(self._ray)}; take fewer workers, or add nodes"
             )
-        if phase == "resume":
+        if context.phase == "resume":
             return WorkerError(
-                f"{WHERE}: a new actor must find room and start the episodes of {self._text(worker)} in "
-                f"{self._room_s:g} + {self._timeout_s * self._envs_per_worker:g} seconds, got more, and "
+                f"{self.WHERE}: a new actor must find room and start the episodes of {context.text} in "
+                f"{self._room_s:g} + {self._timeout_s * self.envs_per_worker:g} seconds, got more, and "
                 f"{describe_room(self._ray)}; add nodes, or raise timeout_s"
             )
-        return WorkerError(
-            f"{WHERE}: one {phase} of an environment may take timeout_s={self._timeout_s:g} seconds, got more in "
-            f"{self._text(worker)}; raise timeout_s, or pass timeout_s=None to wait for ever. Its worker was ended."
-        )
+        return late_error(context, self._timeout_s)
 
-    def _text(self, worker: int, position: int | None = None) -> str:
-        """The environment at ``position`` of ``worker``, or all of its environments, in words."""
-        first = worker * self._envs_per_worker + (position or 0)
-        last = first if position is not None else first + self._envs_per_worker - 1
-        actions = None
-        if self._calls[worker].phase == "step":
-            agents = self.description.num_agents
-            actions = self.buffers["actions"][first * agents : (last + 1) * agents]
-        return envs_text(worker, first, self._seeds[first : last + 1], actions)
+    def _context(self, worker: int, position: int | None = None) -> FailureContext:
+        """Circumstances of ``worker``, in the environment at ``position`` or in any of its environments."""
+        phase = self.channel.calls[worker].phase
+        return self.context(worker, phase, position, phase == "step")
+
+
+def get_all(ray: Any, refs: list[Any]) -> list[Any]:
+    """Results, or for each that does not exist the reason."""
+    try:
+        return ray.get(refs)  # type: ignore[no-any-return]
+    except ray.exceptions.RayError as error:
+        return [error] if len(refs) == 1 else [get_all(ray, [ref])[0] for ref in refs]
+
+
+class Ray(PooledVectorEnv):
+    """Environments in actors of a Ray cluster, several in each, on one machine or many.
+
+    Takes what ``pufferlib.vector.make`` takes, but for ``backend``.
+
+    Each step ships one array of actions to an actor and one block of results back. Batches are what
+    they are with ``Multiprocessing``: neighbouring rows in order with ``zero_copy=True``, so that the
+    same actions give the same data in every run, or else whoever is first.
+
+    ``driver_env`` describes the environments; they live in the actors only.
+
+    Raises:
+        BindingMissing: Ray is not installed.
+    """
+
+    _workers_kind = ActorWorkers
+    _cores = Cores(cluster_cpus, "usable cores of the Ray cluster")

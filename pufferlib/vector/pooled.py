@@ -1,0 +1,341 @@
+"""Vector environments whose environments live in workers: processes of this machine, or actors of a cluster.
+
+``PooledVectorEnv`` makes batches of whole workers, and replaces workers that fail. Of the workers it knows two
+interfaces: ``Channel`` (commands out, completions back) and ``Workers`` (built, looked after, replaced, closed).
+"""
+
+import dataclasses
+import signal
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from pufferlib.buffers import Array, Buffers, allocate
+from pufferlib.env import Infos
+from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.vector.failures import FailureContext, WorkerFailed, envs_text
+from pufferlib.vector.restarts import Restarts
+from pufferlib.vector.specs import RESET, STEP, EnvDescription, EnvSpec, VectorSpec
+from pufferlib.vector.vector_env import Batch, VectorEnv
+
+__all__ = ["Channel", "PooledVectorEnv", "Workers", "uninterrupted"]
+
+
+class Channel(Protocol):
+    """Gives workers commands, waits for them, and knows whose turn it is.
+
+    Workers that have a command are *in flight*, the longest-waiting first, until ``choose`` takes them and
+    ``command_chosen`` gives them the next one. So after an interruption ``choose`` can be asked again.
+    """
+
+    @property
+    def in_flight(self) -> list[int]:
+        """Workers that have a command, or were chosen and have no new one."""
+
+    @property
+    def chosen(self) -> list[int]:
+        """Workers that ``choose`` took last, in ascending order."""
+
+    def first_chosen(self) -> int:
+        """Return the lowest worker of those chosen."""
+
+    def command_all(self, operation: int) -> None:
+        """Give every worker a command; none may be busy."""
+
+    def command_chosen(self, operation: int) -> None:
+        """Give those that were chosen a command; they go to the end of the line."""
+
+    def wait(self, needed: int, in_turn: bool) -> bool:
+        """Wait until ``needed`` workers in flight are finished; False if it is time to look after them."""
+
+    def choose(self, needed: int) -> bool:
+        """Choose the ``needed`` longest-waiting workers that are finished; tell whether any left a message."""
+
+    def operation(self, worker: int) -> int:
+        """Return the last command of ``worker``; 0 for none."""
+
+
+class Workers(ABC):
+    """Workers of one vector environment, several environments in each.
+
+    Args:
+        spec: The environments, and how many workers share them.
+
+    Attributes:
+        buffers: The arrays of all rows. Workers find the actions of a step there, or are sent them.
+        seeds: int64 ``(num_envs,)``: seed of the next reset of each environment, -1 for none.
+        channel: Commands and completions.
+        description: Any one of the environments.
+    """
+
+    WHERE: ClassVar[str]  # the backend, in messages
+
+    buffers: Buffers
+    seeds: Array
+    channel: Channel
+    description: EnvDescription
+
+    def __init__(self, spec: VectorSpec) -> None:
+        self.spec = spec
+        self.envs_per_worker = len(spec.envs) // spec.num_workers
+        self.last_seeds = [env.seed for env in spec.envs]  # that each environment was given
+
+    @property
+    @abstractmethod
+    def pids(self) -> list[int]:
+        """Ids of the workers' processes; empty when they have ended."""
+
+    @property
+    @abstractmethod
+    def is_closed(self) -> bool:
+        """Whether the workers have ended."""
+
+    @abstractmethod
+    def build(self) -> None:
+        """Start the workers, and wait until they have built their environments.
+
+        Raises:
+            WorkerFailed: One could not.
+        """
+
+    @abstractmethod
+    def find_failures(self) -> Iterator[WorkerFailed]:
+        """Look after the workers in flight: which of them have ended, or take too long."""
+
+    @abstractmethod
+    def read_reply(self, worker: int) -> None:
+        """Read what the last command of ``worker``, which has finished, left; a second call reads nothing more.
+
+        Raises:
+            WorkerFailed: The command failed.
+        """
+
+    @abstractmethod
+    def take_infos(self, worker: int) -> Infos:
+        """Take the infos that ``read_reply`` read; the outcome stands in the rows from now on."""
+
+    @abstractmethod
+    def replace(self, worker: int, shows_ended: bool) -> None:
+        """End ``worker``, and let a new one start new episodes, with ``last_seeds``.
+
+        Args:
+            worker: Which one.
+            shows_ended: Whether its rows first show the ends of episodes that were cut off.
+
+        Raises:
+            WorkerFailed: The new one failed too.
+        """
+
+    @abstractmethod
+    def close(self, waits: bool = True) -> list[PufferError]:
+        """Let every worker close its environments and end, by force if it must be.
+
+        Args:
+            waits: Whether they are given time for that.
+
+        Returns:
+            Errors of the environments.
+        """
+
+    def envs_of(self, worker: int) -> slice:
+        """Places of the worker's environments among all."""
+        return slice(worker * self.envs_per_worker, (worker + 1) * self.envs_per_worker)
+
+    def specs_of(self, worker: int) -> tuple[EnvSpec, ...]:
+        """Specs of the worker's environments, with the seeds that they were given last."""
+        mine = self.envs_of(worker)
+        specs = zip(self.spec.envs[mine], self.last_seeds[mine], strict=True)
+        return tuple(dataclasses.replace(spec, seed=seed) for spec, seed in specs)
+
+    def reset(self, seeds: Sequence[int | None]) -> None:
+        """Start a reset in every worker, with one seed per environment; none may be busy."""
+        self.seeds[:] = [-1 if seed is None else seed for seed in seeds]
+        self.last_seeds = [old if new is None else new for old, new in zip(self.last_seeds, seeds, strict=True)]
+        self.channel.command_all(RESET)
+
+    def adopt(self, worker: int, description: EnvDescription) -> None:
+        """Take the description that ``worker`` gives of its environments.
+
+        Raises:
+            APIUsageError: Their episodes end in another way than those of worker 0.
+        """
+        if worker == 0:
+            self.description = description
+        if description.autoreset != self.description.autoreset:
+            raise APIUsageError(
+                "vector.make: all environments must have environment 0's autoreset mode, "
+                f"{self.description.autoreset!r}, got {description.autoreset!r} in environment "
+                f"{worker * self.envs_per_worker}; do not mix native and emulated ones"
+            )
+
+    def context(self, worker: int, phase: str, position: int | None, has_acted: bool) -> FailureContext:
+        """Circumstances in which ``worker`` failed: in its environment at ``position``, None for any of them."""
+        first = worker * self.envs_per_worker + (position or 0)
+        last = first if position is not None else first + self.envs_per_worker - 1
+        actions = None
+        if has_acted:
+            agents = self.description.num_agents
+            actions = self.buffers["actions"][first * agents : (last + 1) * agents]
+        text = envs_text(worker, first, self.last_seeds[first : last + 1], actions)
+        return FailureContext(self.WHERE, worker, phase, text)
+
+
+class PooledVectorEnv(VectorEnv):
+    """Environments in workers, several in each.
+
+    A batch is whole workers. With ``zero_copy=True`` batches are neighbouring rows and come in
+    order, so that the same actions give the same data in every run; nothing is copied. With
+    ``zero_copy=False`` a batch is whoever is first; its rows are copied together, unless one worker
+    makes a whole batch.
+
+    ``driver_env`` describes the environments; they live in the workers only.
+    """
+
+    _workers_kind: ClassVar[type[Workers]]
+
+    def _start(self, spec: VectorSpec) -> None:
+        self._workers = workers = self._workers_kind(spec)
+        try:
+            workers.build()
+        except BaseException as error:
+            workers.close(waits=isinstance(error, Exception))  # not after Ctrl-C
+            if isinstance(error, WorkerFailed):
+                raise error.error from None
+            raise
+        self._channel = workers.channel
+        self._open(spec, workers.description, workers.description)
+        if spec.on_crash == "restart":
+            self._restarts = Restarts(workers.buffers, spec.num_workers, self.autoreset)
+        num_workers, self._takes_turns = spec.num_workers, spec.zero_copy
+        self._workers_per_batch = spec.batch_size * num_workers // self.num_envs
+        self._rows_per_worker = self.num_agents // num_workers
+        # A batch that starts with worker w, if its workers are neighbours.
+        starts = [w * self._rows_per_worker for w in range(num_workers - self._workers_per_batch + 1)]
+        self._blocks = [Batch.block(workers.buffers, start, start + self.agents_per_batch) for start in starts]
+        self._copies = 1 < self._workers_per_batch < num_workers and not self._takes_turns
+        if self._copies:
+            self._copy = allocate(self.single_observation_space, self.single_action_space, self.agents_per_batch)
+            # The arrays of all rows and those of the copy, with one entry per worker.
+            self._by_worker = {name: _by_worker(array, num_workers) for name, array in workers.buffers.items()}
+            self._parts = {name: _by_worker(array, self._workers_per_batch) for name, array in self._copy.items()}
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """Process ids of the workers, each on its own machine; empty when they have ended."""
+        return self._workers.pids
+
+    def _reset(self, seeds: list[int | None]) -> None:
+        self._next(len(self._channel.in_flight), False)  # nobody will ask what became of it
+        if self._restarts is not None:
+            self._restarts.count_finished(range(self._workers.spec.num_workers))
+        self._workers.reset(seeds)
+
+    def _send(self, actions: Array) -> None:
+        if self._restarts is not None:
+            self._restarts.keep_observations(self._channel.chosen)
+        self._last.buffers["actions"][...] = actions
+        if self._copies:
+            self._by_worker["actions"][self._channel.chosen] = self._parts["actions"]
+        self._channel.command_chosen(STEP)
+
+    def _recv(self) -> tuple[Batch, Infos]:
+        infos = self._next(self._workers_per_batch, self._takes_turns)
+        self._last = self._gather() if self._copies else self._blocks[self._channel.first_chosen()]
+        return self._last, infos
+
+    def _next(self, needed: int, in_turn: bool) -> Infos:
+        """Wait until ``needed`` workers are finished, and choose them; returns their infos."""
+        try:
+            infos: Infos | None = None
+            while infos is None:
+                while not self._channel.wait(needed, in_turn):
+                    self._look_after_workers()
+                infos = self._collect() if self._channel.choose(needed) else []
+            return infos
+        except BaseException as error:
+            if self._next_call == "close" and isinstance(error, Exception):  # a signal handler or thread closed us
+                raise self._out_of_turn("recv") from None
+            if self._workers.is_closed and self._next_call != "close":
+                self._next_call = "make"
+            raise
+
+    def _look_after_workers(self) -> None:
+        with uninterrupted():
+            for failure in self._workers.find_failures():
+                self._handle_failure(failure)
+
+    def _collect(self) -> Infos | None:
+        """Infos of the chosen workers; None: one has failed and was replaced, which is to be waited for."""
+        infos: Infos = []
+        with uninterrupted():  # or we would wait again for what we have read
+            for worker in self._channel.chosen:
+                try:
+                    self._workers.read_reply(worker)
+                except WorkerFailed as failure:
+                    self._handle_failure(failure)
+                    return None
+            for worker in self._channel.chosen:
+                infos += self._workers.take_infos(worker)
+                if self._restarts is not None:
+                    infos += self._restarts.report(worker)
+        return infos
+
+    def _handle_failure(self, failure: WorkerFailed) -> None:
+        """Replace a worker that failed, or end all and raise what it failed of."""
+        try:
+            while self._restarts is not None and not isinstance(failure.error, APIUsageError):
+                if self._workers.is_closed:
+                    break
+                try:
+                    return self._replace(failure, self._restarts)
+                except WorkerFailed as again:
+                    failure = again
+            raise failure.error from None
+        except BaseException:
+            self._workers.close()
+            raise
+
+    def _replace(self, failure: WorkerFailed, restarts: Restarts) -> None:
+        worker, mine = failure.worker, self._workers.envs_of(failure.worker)
+        restarts.record_failure(worker, failure.error, self._channel.operation(worker) == STEP)
+        self._workers.last_seeds[mine] = restarts.next_seeds(worker, self._workers.last_seeds[mine])
+        self._workers.seeds[mine] = self._workers.last_seeds[mine]
+        self._workers.replace(worker, restarts.awaits_reset(worker))
+
+    def _gather(self) -> Batch:
+        """Copy the rows of the chosen workers together."""
+        chosen = np.array(self._channel.chosen)
+        for name, parts in self._parts.items():
+            self._by_worker[name].take(chosen, 0, parts, "clip")  # "raise" would copy twice
+        first_ids = chosen[:, None] * self._rows_per_worker
+        return Batch(self._copy, (first_ids + np.arange(self._rows_per_worker)).ravel())
+
+    def _close(self) -> None:
+        errors = self._workers.close()
+        if errors:
+            raise errors[0]
+
+
+def _by_worker(array: Array, num_workers: int) -> Array:
+    return array.reshape(num_workers, len(array) // num_workers, *array.shape[1:])
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Put a Ctrl-C off until the end of what must be done as a whole, like reading a message."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    came: list[tuple[int, Any]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            before(*came[0])
