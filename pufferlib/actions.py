@@ -1,4 +1,7 @@
-"""Actions as callers give them, lists or arrays of any integer type, checked and made into arrays."""
+"""Actions as callers give them, lists or arrays of any integer type, checked and made into arrays.
+
+Those of a single emulated environment are decoded, and checked on the way, in ``emulation.actions``.
+"""
 
 from typing import Any
 
@@ -8,9 +11,11 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError
 from pufferlib.native._actions import ActionRows
-from pufferlib.spaces import Space, action_array, action_layout
+from pufferlib.spaces import Space, action_spec
 
-__all__ = ["ActionCheck"]
+__all__ = ["ActionCheck", "action_array", "plain_actions"]
+
+INT32_MAX = np.iinfo(np.int32).max
 
 
 class ActionCheck(ActionRows):
@@ -30,7 +35,7 @@ class ActionCheck(ActionRows):
     """
 
     def __init__(self, where: str, space: Space, rows: int) -> None:
-        row_shape, dtype = action_layout(space)
+        row_shape, dtype = action_spec(space)
         self._where, self._space, self._dtype = where, space, np.dtype(dtype)
         self._shape = (rows, *row_shape)
         self._kinds = "biu" if self._dtype.kind in "iu" else "biuf"
@@ -77,3 +82,44 @@ def _bounds(space: Space) -> tuple[Any, Any]:
         return space.start, space.start + space.n - 1
     assert isinstance(space, MultiDiscrete)
     return space.start, space.start + space.nvec - 1
+
+
+def action_array(where: str, actions: Any) -> Array:
+    """``actions``, of any kind, as an array of any shape and dtype.
+
+    Raises:
+        APIUsageError: Its rows differ in length, so that there is no such array.
+    """
+    try:
+        return np.asarray(actions)
+    except ValueError as error:
+        raise APIUsageError(
+            f"{where}: actions must be an array, or a list of rows of one length, got {actions!r:.80} ({error}); "
+            "action_space.sample() has the right form"
+        ) from None
+
+
+def plain_actions(where: str, actions: Any, shape: tuple[int, ...], is_box: bool) -> Array:
+    """Copy ``actions`` for a C environment, which has its own way with numbers out of bounds.
+
+    Args:
+        where: The call whose actions these are, for messages.
+        actions: Of any kind.
+        shape: ``(rows, *action_shape)``.
+        is_box: Reals are asked for, otherwise integers.
+
+    Returns:
+        A C-contiguous array of that shape, float32 or int64, that shares no memory with ``actions``.
+
+    Raises:
+        APIUsageError: Another shape, or floats for integers.
+    """
+    array = action_array(where, actions)
+    if array.dtype.kind not in ("fiu" if is_box else "iub") or array.shape != shape:
+        raise APIUsageError(
+            f"{where}: actions must be {'numbers' if is_box else 'integers'} of shape {shape}, "
+            f"got dtype {array.dtype} and shape {array.shape}; give one action for each agent"
+        )
+    if array.dtype == np.uint64:
+        array = np.minimum(array, INT32_MAX)
+    return np.array(array, np.float32 if is_box else np.int64, order="C")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from pufferlib.errors import APIUsageError
-from pufferlib.spaces import Space, action_layout
+from pufferlib.spaces import Space, action_spec
 
 __all__ = [
     "ArraySpecs",
@@ -52,7 +52,7 @@ def array_specs(observation_space: Box, action_space: Space, num_agents: int) ->
     episode that ended in a step whose ``observations`` row already shows the next one.
     """
     observation = ((num_agents, *observation_space.shape), np.dtype(observation_space.dtype))
-    action_shape, action_dtype = action_layout(action_space)
+    action_shape, action_dtype = action_spec(action_space)
     flag = ((num_agents,), np.dtype(bool))
     return {
         "observations": observation,

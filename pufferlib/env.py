@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, MultiDiscrete
 
+from pufferlib.actions import action_array
 from pufferlib.buffers import Array, BufferSource, set_buffers
 from pufferlib.errors import APIUsageError
-from pufferlib.spaces import Space, action_array, check_native_spaces, joint_space
+from pufferlib.spaces import Space, check_native_spaces, joint_space
 
 __all__ = [
     "AUTORESET_MODES",

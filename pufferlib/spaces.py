@@ -12,8 +12,7 @@ from pufferlib.errors import APIUsageError
 
 __all__ = [
     "Space",
-    "action_array",
-    "action_layout",
+    "action_spec",
     "check_native_spaces",
     "joint_space",
     "light",
@@ -111,22 +110,7 @@ def _same_box(one: Space, other: Space) -> bool:
     return np.array_equal(one.low, other.low) and np.array_equal(one.high, other.high)
 
 
-def action_array(where: str, actions: Any) -> Array:
-    """``actions``, of any kind, as an array of any shape and dtype.
-
-    Raises:
-        APIUsageError: Its rows differ in length, so that there is no such array.
-    """
-    try:
-        return np.asarray(actions)
-    except ValueError as error:
-        raise APIUsageError(
-            f"{where}: actions must be an array, or a list of rows of one length, got {actions!r:.80} ({error}); "
-            "action_space.sample() has the right form"
-        ) from None
-
-
-def action_layout(space: Space) -> tuple[tuple[int, ...], npt.DTypeLike]:
+def action_spec(space: Space) -> tuple[tuple[int, ...], npt.DTypeLike]:
     """Shape and dtype of one agent's row in the action buffer: int32, or the dtype of a Box."""
     if isinstance(space, Box):
         return space.shape, space.dtype

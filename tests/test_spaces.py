@@ -7,7 +7,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 
 from pufferlib import APIUsageError
-from pufferlib.spaces import action_layout, check_native_spaces, joint_space, light, same_space
+from pufferlib.spaces import action_spec, check_native_spaces, joint_space, light, same_space
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_joint_space_of_something_else():
         (Box(-1, 1, (2,), np.float64), (2,), np.float64),
     ],
 )
-def test_action_layout(space, shape, dtype):
-    assert action_layout(space) == (shape, dtype)
+def test_action_spec(space, shape, dtype):
+    assert action_spec(space) == (shape, dtype)
 
 
 def test_native_spaces():

@@ -8,8 +8,8 @@ from pufferlib.emulation._rows cimport MASKS, OBSERVATIONS, TERMINALS, TRUNCATIO
 
 from collections.abc import Mapping
 
+from pufferlib.actions import action_array
 from pufferlib.errors import APIUsageError, InvalidAgentError
-from pufferlib.spaces import action_array
 
 
 cdef class PettingZooStep(EmulatedRows):

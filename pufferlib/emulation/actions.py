@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
 
+from pufferlib.actions import action_array
 from pufferlib.emulation._unpack import ActionReader
 from pufferlib.emulation.layout import Layout
 from pufferlib.errors import APIUsageError
-from pufferlib.spaces import action_array
-from pufferlib.spaces import action_layout as flat_layout
+from pufferlib.spaces import action_spec
 
 __all__ = ["ActionDecoder"]
 
@@ -38,7 +38,7 @@ class ActionDecoder:
         if isinstance(layout.space, Discrete):
             self._low = int(layout.space.start)
             self._high = self._low + int(layout.space.n) - 1
-        self.reader = ActionReader(layout, np.dtype(flat_layout(layout.flat_space)[1]))
+        self.reader = ActionReader(layout, np.dtype(action_spec(layout.flat_space)[1]))
         self._is_box = isinstance(layout.flat_space, Box)
 
     def decode(self, action: Any) -> Any:

@@ -8,7 +8,7 @@ from cpython.buffer cimport (
     PyObject_CheckBuffer, PyObject_GetBuffer,
 )
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libcpp cimport bool as c_bool
 
 from pufferlib.native.puffer_batch cimport (
@@ -22,8 +22,8 @@ from pufferlib.native.puffer_pool cimport (
     PUFFER_HELPER_NS, PUFFER_MAX_THREADS, PUFFER_STOPPED, PufferTask, puffer_pool_prepare, puffer_pool_run,
 )
 
+from pufferlib.actions import plain_actions
 from pufferlib.errors import APIUsageError, PufferError
-from pufferlib.spaces import action_array
 
 cdef extern from *:
     """
@@ -114,7 +114,8 @@ cdef int _set_numbers(double *numbers, values) except -1:
 
 cdef inline bint overlaps(const Py_buffer *one, const Py_buffer *other) noexcept:
     """Tell if they share memory without being the same."""
-    cdef char *first = <char *>one.buf, *second = <char *>other.buf
+    cdef char *first = <char *>one.buf
+    cdef char *second = <char *>other.buf
     if first == second and one.len == other.len:
         return False
     return first < second + other.len and second < first + one.len
@@ -338,7 +339,9 @@ cdef class OceanBatch:
         # The common cases are a C-contiguous int32 or int64 array of the right shape (float32 for a Box);
         # everything else goes through numpy once. The threads that step copy it, each its part.
         if not PyObject_CheckBuffer(actions) or not self._borrow_array(actions):
-            self._borrow_array(self._plain_actions(actions))
+            rows = &self.views[ACTIONS]
+            shape = tuple([rows.shape[i] for i in range(rows.ndim)])
+            self._borrow_array(plain_actions(f"{self.where}.step", actions, shape, rows.format[0] == c"f"))
         return 0
 
     cdef bint _borrow_array(self, array) except -1:
@@ -366,22 +369,6 @@ cdef class OceanBatch:
         if not PyBuffer_IsContiguous(view, b"C") or overlaps(view, rows):
             return False
         return view.format[0] == kind or kind == c"i" and view.itemsize == 8 and view.format[0] in (c"l", c"q")
-
-    def _plain_actions(self, actions):
-        import numpy as np
-        cdef Py_buffer *rows = &self.views[ACTIONS]
-        box = rows.format[0] == c"f"
-        shape = tuple([rows.shape[i] for i in range(rows.ndim)])
-        array = action_array(f"{self.where}.step", actions)
-        if array.dtype.kind not in ("fiu" if box else "iub") or array.shape != shape:
-            raise APIUsageError(
-                f"{self.where}.step: actions must be {'numbers' if box else 'integers'} of shape {shape}, "
-                f"got dtype {array.dtype} and shape {array.shape}; give one action for each agent"
-            )
-        if array.dtype == np.uint64:
-            array = np.minimum(array, INT32_MAX)
-        # A copy, which shares no memory with the rows.
-        return np.array(array, np.float32 if box else np.int64, order="C")
 
     def copy_game(self, OceanBatch source, int64_t index, values):
         """Let the one game of this batch be what game ``index`` of ``source`` is now, but with the parameters ``values``."""
