@@ -32,7 +32,7 @@ TORCH_DTYPES = {
 
 
 def nativize_dtype(emulated: Mapping[str, Any]) -> NativeDtype:
-    """Where ``nativize_tensor`` finds each tensor: a leaf, or nested dicts of leaves.
+    """Find the place of each tensor for ``nativize_tensor``: a leaf, or nested dicts of leaves.
 
     Args:
         emulated: ``env.emulated`` of an emulated environment.
@@ -184,7 +184,7 @@ def _forget(address: int, owner: "weakref.ref[Tensor]") -> None:
 
 
 def _copier(tree: Any) -> Callable[[], Any]:
-    """What returns ``tree`` with new dicts around the same tensors, which callers may change."""
+    """Make a function that returns ``tree`` with new dicts around the same tensors, which callers may change."""
     if not isinstance(tree, dict):
         return lambda: tree
     nested = {key: _copier(child) for key, child in tree.items() if isinstance(child, dict)}

@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _about(error: OSError) -> str:
-    """What the system refused, and what to do."""
+    """Say what the system refused, and what to do."""
     try:
         os.getcwd()
     except FileNotFoundError:

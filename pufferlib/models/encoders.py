@@ -99,7 +99,7 @@ class _Logarithms(nn.Module):
 
 
 def _encoder(leaf: Tensor, bounds: Bounds) -> nn.Module:
-    """What turns arrays like ``leaf``, ``(1, *shape)``, into floats."""
+    """Make the module that turns arrays like ``leaf``, ``(1, *shape)``, into floats."""
     if leaf.dtype.is_floating_point or leaf.dtype == torch.bool:
         return _Scaled(1.0)
     if bounds is None:

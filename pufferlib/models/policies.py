@@ -23,7 +23,7 @@ FORBIDDEN = -1e9  # a logit: probability 0, and where everything is forbidden al
 
 
 class Policy(nn.Module):
-    """What the trainer asks of a network. Subclasses define ``encode_observations``.
+    """Base of all networks that the trainer takes. Subclasses define ``encode_observations``.
 
     Args:
         env: The environment that describes one agent's spaces.
@@ -62,7 +62,7 @@ class Policy(nn.Module):
         return params, values
 
     def action_mask(self, observations: Tensor) -> Tensor | None:
-        """Which values of each action part may be chosen: ``(rows, num_params)``; None where all may.
+        """Values of each action part that may be chosen: ``(rows, num_params)``; None where all may.
 
         By default what the elements ``env.action_mask`` of the observation say; in an emulated one the field
         ``action_mask``, if it has one of that size.

@@ -85,7 +85,7 @@ class LSTMWrapper(Policy):
 
 
 def lstm(cell: nn.LSTMCell, inputs: Tensor, h: Tensor, c: Tensor, starts: Tensor | None) -> tuple[Tensor, Tensor]:
-    """What ``cell`` makes of whole segments.
+    """Run ``cell`` over whole segments.
 
     Args:
         cell: Holds the weights.

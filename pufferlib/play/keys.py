@@ -71,7 +71,7 @@ class KeyMap:
         self.typed = ""
 
     def action(self, down: Collection[str]) -> Any:
-        """What the agent is to do while these keys are down, as its environment takes it; None: nothing yet."""
+        """Action while these keys are down, as the environment takes it; None: nothing yet."""
         chosen: dict[int, int] = {}
         for key in self._keys:
             if key.name and key.component not in chosen and set(key.name.split("+")) <= set(down):
@@ -93,7 +93,7 @@ class KeyMap:
         return None
 
     def help(self) -> list[str]:
-        """What each key by itself does: "left: move left"."""
+        """List of what each key by itself does: "left: move left"."""
         if self.types:
             sizes = " and ".join(str(size - 1) for size in self._sizes)
             return [f"type numbers up to {sizes}, a space between them, then enter"]

@@ -31,7 +31,7 @@ REPEATS_S = 0.12  # between two of its actions
 
 
 class Viewer(Protocol):
-    """What shows pictures and hears keys: a window or a terminal."""
+    """Shows pictures and hears keys: a window or a terminal."""
 
     closed: bool
     has_mouse: bool
@@ -44,7 +44,7 @@ class Viewer(Protocol):
         """Names of the keys that were pressed since the last call."""
 
     def clicks(self) -> list[tuple[float, float]]:
-        """Where the person has clicked since the last call, px of the picture."""
+        """Points that the person has clicked since the last call, px of the picture."""
 
     def show(self, frame: Frame, lines: Sequence[str] = ()) -> None:
         """Show a picture above lines of text."""
@@ -166,7 +166,7 @@ class Session:
             self.scores += [float(info["score"]) for info in infos if "score" in info]
 
     def picture(self) -> Frame:
-        """What there is to see, uint8 ``(height, width, 3)``.
+        """Picture of the environment, uint8 ``(height, width, 3)``.
 
         Raises:
             APIUsageError: Nothing.
@@ -177,12 +177,12 @@ class Session:
         return frame
 
     def areas(self) -> dict[int, Area]:
-        """Where in the picture actions have a place; nowhere in most games."""
+        """Places that actions have in the picture; none in most games."""
         find = getattr(self._env.driver_env, "areas", None)
         return {} if find is None or self.over else find(**self._for_me)
 
     def lines(self, has_mouse: bool = True) -> list[str]:
-        """How it stands, and the keys; places to click on where there is a mouse."""
+        """Lines of text: the state of the game, and the keys; places to click on where there is a mouse."""
         parts = [self._title, f"step {self.steps}", f"reward {self.reward:g}", f"return {self.total:g}"]
         if self.scores:
             parts.append(f"last score {self.scores[-1]:g}")
@@ -236,7 +236,7 @@ def play(session: Session, viewer: Viewer, fps: float) -> None:
 
 
 class _Person:
-    """What a person at keyboard and mouse has the agent do."""
+    """Actions of a person at keyboard and mouse."""
 
     def __init__(self, session: Session) -> None:
         self._session, self._one_by_one, self._cursor = session, _OneByOne(), Cursor()
@@ -260,7 +260,7 @@ class _Person:
 
 
 class _OneByOne:
-    """Of a game that waits for a key: the keys that count, when one is held for some time."""
+    """Keys that count in a game that waits for one, when one is held for some time."""
 
     def __init__(self) -> None:
         self._down_since: dict[str, float] = {}

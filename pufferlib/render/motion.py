@@ -1,4 +1,4 @@
-"""How fast an environment is watched, and what moves between two of its steps."""
+"""Pace of an environment that is watched, and the frames between two of its steps."""
 
 from collections.abc import Iterator
 from typing import Any

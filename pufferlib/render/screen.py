@@ -32,7 +32,7 @@ _CLOSE = f"{RESET}\033[?25h\033[?1049l"
 
 
 def is_terminal() -> bool:
-    """Whether there is a terminal, on both sides, for pictures and keys."""
+    """True if there is a terminal, on both sides, for pictures and keys."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 

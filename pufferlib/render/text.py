@@ -97,7 +97,7 @@ def _whole(item: str, columns: int) -> str:
 
 
 def _atlas() -> npt.NDArray[np.bool_]:
-    """Which pixels each of the 256 codes lights: ``(256, height of a line, width of a column)``."""
+    """Pixels that each of the 256 codes lights: ``(256, height of a line, width of a column)``."""
     dots = np.zeros((256, HEIGHT + 1, WIDTH + 1), np.bool_)
     for code, digits in enumerate(_FONT.split(), start=ord("!")):
         rows = np.array([int(digit, 32) for digit in digits])

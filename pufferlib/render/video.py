@@ -68,7 +68,7 @@ class VideoWriter:
 
     @property
     def full(self) -> bool:
-        """Whether the video has reached its longest length; further frames are dropped."""
+        """True once the video has reached its longest length; further frames are dropped."""
         return self.frames >= self.max_frames
 
     def write(self, frame: Frame) -> None:

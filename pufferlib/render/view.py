@@ -1,4 +1,4 @@
-"""What ``render`` returns and shows in each mode, for every environment that draws pictures."""
+"""Render modes: what is returned and shown in each, for every environment that draws pictures."""
 
 from pufferlib.errors import UnknownNameError
 from pufferlib.render.pace import Pace

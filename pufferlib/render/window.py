@@ -80,7 +80,7 @@ class Window:
         return pressed
 
     def clicks(self) -> list[tuple[float, float]]:
-        """Where the person has clicked since the last call, px of the picture from its upper left corner."""
+        """Points that the person has clicked since the last call, px of the picture from its upper left corner."""
         self.pump()
         clicks, self._clicks = self._clicks, []
         return clicks
@@ -153,7 +153,7 @@ def _key_name(name: str) -> str:
 
 
 def has_display() -> bool:
-    """Whether windows can be opened: SDL, behind pygame, would otherwise draw into the void without a word."""
+    """True if windows can be opened: SDL, behind pygame, would otherwise draw into the void without a word."""
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))
 
 

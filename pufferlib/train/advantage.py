@@ -1,4 +1,4 @@
-"""How much better an action turned out than expected, and in which unit that is counted."""
+"""Advantages: by how much an action turned out better than expected; and the scale of rewards."""
 
 import torch
 from torch import Tensor

@@ -37,7 +37,7 @@ _LIMITS: dict[tuple[float, float], str] = {
 
 @dataclass(frozen=True)
 class VecConfig:
-    """How environments are batched; the arguments of pufferlib.vector.make.
+    """Settings of the batch of environments; the arguments of pufferlib.vector.make.
 
     Attributes:
         backend: "native" (one environment object that is a batch), "Serial", "Multiprocessing" or "Ray".
@@ -151,7 +151,7 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class EvalConfig:
-    """How a trained policy is judged.
+    """Evaluation of a trained policy.
 
     Attributes:
         episodes: Episodes that are played, each in an environment of its own.

@@ -1,4 +1,4 @@
-"""What a person sees while a run trains: a live panel on a terminal, a line now and then elsewhere."""
+"""Progress of a run, for people: a live panel on a terminal, a line now and then elsewhere."""
 
 import itertools
 import math
@@ -38,7 +38,7 @@ def progress_logger(console: Console, title: str, device: str) -> Logger:
 
 
 class Progress:
-    """What both displays know of a run: the latest metrics, the pace, the score so far."""
+    """State of a run that both displays show: the latest metrics, the pace, the score so far."""
 
     def __init__(self) -> None:
         self.metrics: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""What environments report of finished episodes, and the means of it."""
+"""Reports of finished episodes, and their means."""
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping

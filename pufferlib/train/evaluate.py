@@ -1,4 +1,4 @@
-"""How good a policy is: a fixed number of episodes, each from its first step to its end."""
+"""Evaluation of a policy: a fixed number of episodes, each from its first step to its end."""
 
 import statistics
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Where the figures of a run go: any number of loggers, each given every update's metrics."""
+"""Loggers: each is given the metrics of every update."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a run leaves for people: its learning curve as a picture and its result as JSON."""
+"""Reports of a run for people: its learning curve as a picture and its result as JSON."""
 
 import json
 import math
@@ -94,7 +94,7 @@ def plot_learning_curve(
 
 
 def last_score(metrics: list[dict[str, float]]) -> float | None:
-    """Where the curve of ``plot_learning_curve`` ends; None if no update had a score."""
+    """Last value of the curve of ``plot_learning_curve``; None if no update had a score."""
     score = np.array([row[SCORE] for row in _with_score(metrics)])
     return float(_smooth(score)[-1]) if score.size else None
 

@@ -1,4 +1,4 @@
-"""What ``puffer train --resume`` may change of a run, and whether anything is left to train."""
+"""Resuming a run: the settings that may change, and the steps that are left."""
 
 import dataclasses
 import json
@@ -50,7 +50,7 @@ def check_changes(where: str, before: Config, now: Config) -> None:
 
 
 def is_finished(config: Config, files: Run) -> bool:
-    """Whether all steps are done, and their result is in the run."""
+    """True if all steps are done, and their result is in the run."""
     from pufferlib.train import checkpoint
 
     steps = checkpoint.load(files.checkpoint)["agent_steps"]

@@ -1,4 +1,4 @@
-"""Which setting was meant by a name that is none: a slip, a part of the name, or what other libraries call it."""
+"""Settings that may be meant by a name that is none: a slip, a part of the name, or what other libraries call it."""
 
 from collections.abc import Iterable
 
@@ -70,6 +70,6 @@ def _name(setting: str) -> str:
 
 
 def _has_words_of(setting: str, name: str) -> bool:
-    """Whether each word of ``name`` begins a word of ``setting``."""
+    """True if each word of ``name`` begins a word of ``setting``."""
     parts = [part for part in name.split("_") if part]
     return bool(parts) and all(any(word.startswith(part) for word in setting.split("_")) for part in parts)

@@ -80,7 +80,7 @@ def _print_names(facts: Any, names: Sequence[str], whole: bool) -> None:
 
 
 def _way(facts: Any) -> str:
-    """How its environments are had."""
+    """State of a binding, or the command that brings it."""
     if facts.unavailable:
         return f"with what you provide ({as_typed('puffer list --all')})"
     return state(facts) or f"with {_install(facts)}"
