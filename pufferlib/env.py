@@ -138,7 +138,7 @@ class PufferEnv:
 
     @property
     def driver_env(self) -> "PufferEnv":
-        """Itself, as the environment that describes the batch."""
+        """This environment, which describes the batch."""
         return self
 
     @property
@@ -159,7 +159,7 @@ class PufferEnv:
         self._ready = True
 
     def send(self, actions: Any) -> None:
-        """Act with every agent once; ``recv`` returns what came of it.
+        """Act with every agent once; ``recv`` returns the outcome.
 
         Raises:
             APIUsageError: What came before was not received, or ``step`` does not return five values.

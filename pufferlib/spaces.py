@@ -64,7 +64,7 @@ def joint_space(space: Space, num_agents: int) -> Space:
 
 
 class SharedBox(Box):
-    """A Box that is as a Box of Gymnasium, but has no arrays of its own.
+    """Box whose bounds are views of smaller arrays, equal to the Box of Gymnasium with full ones.
 
     Args:
         shape: Of a sample.
@@ -85,7 +85,7 @@ class SharedBox(Box):
 
 
 def light(box: Box) -> Box:
-    """``box``, or if it is a large one with the same bounds everywhere its like, which takes a few bytes to send."""
+    """Replace a large ``box`` with the same bounds everywhere by an equal one that takes a few bytes to send."""
     if type(box) is not Box or box.low.nbytes < HEAVY_BYTES:
         return box
     bounds = _bounds(box)

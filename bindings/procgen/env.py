@@ -241,7 +241,7 @@ class _Games(ProcgenGym3Env):  # type: ignore[misc]  # procgen has no types
         self.pictures: Array | None = self._info.get("rgb")
 
     def play(self) -> None:
-        """Do what the array of actions says, and see what came of it."""
+        """Step all games with the array of actions and read the outcome."""
         self._c_lib.libenv_act(self._c_env)
         self._c_lib.libenv_observe(self._c_env)
 

@@ -1,8 +1,8 @@
-"""Gymnasium and PettingZoo environments made to look simple, with nothing lost.
+"""Emulation of Gymnasium and PettingZoo environments: any spaces as flat arrays, without loss.
 
-Whatever its spaces, an emulated environment shows the learner one flat Box to see and one
-Discrete, MultiDiscrete or Box to act with. ``flat.view(env.obs_dtype)`` gives the fields back in
-numpy, ``pufferlib.pytorch.nativize_tensor`` in torch.
+Whatever its spaces, an emulated environment has one flat Box of observations and one Discrete,
+MultiDiscrete or Box of actions. ``flat.view(env.obs_dtype)`` gives the fields back in numpy,
+``pufferlib.pytorch.nativize_tensor`` in torch.
 """
 
 from pufferlib.emulation.gymnasium_env import GymnasiumPufferEnv

@@ -1,4 +1,4 @@
-"""The environment that an emulation wraps: given, or made, and how it begins."""
+"""Construction of the environment that an emulation wraps, and its first observation."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

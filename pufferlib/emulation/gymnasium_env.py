@@ -19,7 +19,7 @@ __all__ = ["GymnasiumPufferEnv"]
 
 
 class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any], RecordConstructorArgs):
-    """A Gymnasium environment in, a Gymnasium environment with flat spaces out.
+    """Gymnasium environment with flat spaces around one with any spaces.
 
     ``step`` and ``done`` are compiled (``_gymnasium.pyx``).
 
@@ -95,7 +95,7 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any],
 
     @property
     def driver_env(self) -> "GymnasiumPufferEnv":
-        """Itself, as the environment that describes the batch."""
+        """This environment, which describes the batch."""
         return self
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:

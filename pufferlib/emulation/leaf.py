@@ -1,4 +1,4 @@
-"""One array inside a nested sample, and how the environment's values get into it."""
+"""One array inside a nested sample, and the conversion of the environment's values to it."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Environments of the APIs before Gymnasium, made new without importing the packages that they came from.
+"""Adapters for environments of the APIs before Gymnasium, without importing the packages that they came from.
 
-What an old environment and its spaces are is seen from what they have: ``n``, ``nvec``, ``low``
-and ``high``, ``spaces``, and what ``reset`` and ``step`` return. Environments of today whose ``reset``
-takes no ``seed`` or no ``options`` get one that takes both.
+Old environments and their spaces are recognised by their attributes (``n``, ``nvec``, ``low`` and
+``high``, ``spaces``) and by the values that ``reset`` and ``step`` return. Environments of today whose
+``reset`` takes no ``seed`` or no ``options`` get one that takes both.
 """
 
 import inspect
@@ -42,11 +42,11 @@ def converted(env: Any) -> Any:
                 f"of {env}; set it if the world moves once per round, else pass "
                 "pettingzoo.utils.conversions.turn_based_aec_to_parallel(env), where only the agent to move acts"
             )
-        return env if _Reset(env).takes_both and hasattr(env, "render_mode") else SeedableTurns(env)
+        return env if _Reset(env).takes_both and hasattr(env, "render_mode") else SeedableAECEnv(env)
     if isinstance(env, gymnasium.Env):
         return env if _Reset(env).takes_both else SeedableEnv(env)
     if isinstance(env, ParallelEnv):
-        return env if _Reset(env).takes_both else SeedableParallel(env)
+        return env if _Reset(env).takes_both else SeedableParallelEnv(env)
     if isinstance(env, type) or not all(hasattr(env, name) for name in ("reset", "step")):
         return env
     if hasattr(env, "possible_agents"):
@@ -187,7 +187,7 @@ class SeedableEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return self._reset(seed, options)
 
 
-class SeedableParallel(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
+class SeedableParallelEnv(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
     """``SeedableEnv`` for a parallel environment of PettingZoo, which has no ``np_random``."""
 
     def __init__(self, env: Any) -> None:
@@ -199,8 +199,8 @@ class SeedableParallel(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo
         return self._reset(seed, options)
 
 
-class SeedableTurns(BaseWrapper):  # type: ignore[misc]
-    """``SeedableParallel`` for a turn-based environment (AEC); also one without ``render_mode``."""
+class SeedableAECEnv(BaseWrapper):  # type: ignore[misc]
+    """``SeedableParallelEnv`` for a turn-based environment (AEC); also one without ``render_mode``."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -236,7 +236,7 @@ class _Reset:
         return self._env.reset(**kwargs)
 
     def _seed(self, seed: int) -> bool:
-        """Seed the environment by other means than ``reset``; whether these are the ones to take."""
+        """Seed the environment by other means than ``reset``; False if ``reset`` takes the seed."""
         if self._takes_seed:
             return False
         if callable(getattr(self._env, "seed", None)):

@@ -24,7 +24,7 @@ PerAgent = dict[Agent, Any]
 
 
 class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]  # pettingzoo has no types
-    """A PettingZoo environment in, a parallel one with flat spaces and all agents always out.
+    """Parallel environment with flat spaces and a fixed row for each agent, around one of PettingZoo.
 
     ``step``, ``done`` and ``agents`` are compiled (``_pettingzoo.pyx``).
 
@@ -109,7 +109,7 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
 
     @property
     def driver_env(self) -> "PettingZooPufferEnv":
-        """Itself, as the environment that describes the batch."""
+        """This environment, which describes the batch."""
         return self
 
     def observation_space(self, agent: Agent) -> Space:

@@ -1,4 +1,4 @@
-"""Observations that vary in size or kind: how a Text, Sequence, Graph or OneOf fills its structure.
+"""Observations that vary in size or kind: the structures of a Text, Sequence, Graph or OneOf.
 
 The structure has room for the largest sample; what a smaller one leaves is zero. ``dtypes`` says
 which fields there are.

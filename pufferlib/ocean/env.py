@@ -38,7 +38,7 @@ class OceanEnv(PufferEnv):
         name: One of ``pufferlib.ocean.names()``.
         num_envs: Games; ``num_agents`` is that times the players of a game.
         seed: Game i draws from ``env_seed(seed, i)``, until ``reset`` is given another seed.
-        render_mode: What ``render`` does. None or "rgb_array": it returns a picture. "ansi": it returns the
+        render_mode: Output of ``render``. None or "rgb_array": it returns a picture. "ansi": it returns the
             picture as text for a terminal. "human": a window shows a game after every reset and step, as fast as
             the game is meant to be; closing it ends the program, as ``sys.exit`` does.
         log_interval: Steps between two reports on the episodes that finished.
@@ -46,10 +46,10 @@ class OceanEnv(PufferEnv):
         num_threads: Threads that share a step, the caller's included; "auto" is one per usable core.
             More than there are usable cores are as many as these, and short steps, which are done
             before another thread has heard of them, use fewer. The data are the same for any number.
-        autoreset: What follows the end of a game's episode. "same_step": its row shows the next one's
+        autoreset: Mode of the steps after an episode's end. "same_step": its row shows the next one's
             first observation at once, and ``final_observations`` keeps the last one. "next_step":
             the step after it begins the next one, ignores the action and has reward 0. "disabled":
-            the game stands still until ``reset``, with reward 0, no ends and mask False.
+            the game is not stepped until ``reset``, with reward 0, no ends and mask False.
         pixels: Height and width of pictures that agents see instead of their usual observations: uint8
             ``(3, height, width)``, whatever ``render_mode`` is. Each agent sees the one that is drawn for it, as
             ``render(agent=...)`` draws it.
@@ -124,7 +124,7 @@ class OceanEnv(PufferEnv):
             self._step = self._step_in_view
 
     def _describe(self, spec: Mapping[str, Any]) -> None:
-        """Say what the C file does, in the terms of a PufferEnv."""
+        """Set the spaces and attributes of a PufferEnv from the spec of the C environment."""
         self.single_observation_space = _observation_space(spec)
         self.single_action_space = _action_space(spec)
         self.action_mask = _range(*spec["action_mask"])

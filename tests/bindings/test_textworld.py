@@ -15,7 +15,7 @@ if reason := missing_binding("textworld"):
     pytest.skip(reason, allow_module_level=True)
 
 from pufferlib.bindings.textworld import env as binding
-from pufferlib.bindings.textworld import making  # only with textworld
+from pufferlib.bindings.textworld import factory  # only with textworld
 
 NAME = "tw-coin_collector-level2"
 
@@ -23,7 +23,7 @@ NAME = "tw-coin_collector-level2"
 @pytest.fixture(scope="module")
 def file() -> Path:
     """The game ``NAME``, which takes seconds to make."""
-    return making.game_file(NAME, 0)
+    return factory.game_file(NAME, 0)
 
 
 @pytest.fixture
@@ -104,8 +104,8 @@ def test_max_steps_cuts_the_game_off(file: Path) -> None:
 
 
 def test_a_game_is_made_once_and_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making, "_made", lambda *_: pytest.fail("it is in the cache"))
-    assert making.game_file(NAME, 0) == file
+    monkeypatch.setattr(factory, "_made", lambda *_: pytest.fail("it is in the cache"))
+    assert factory.game_file(NAME, 0) == file
     assert {path.suffix for path in file.parent.glob(f"{file.stem}*")} == {".z8", ".json"}
 
 

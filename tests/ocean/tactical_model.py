@@ -160,7 +160,7 @@ class Duel:
         return not all(alive)
 
     def danger(self, player):
-        """Where the other's wind arrow can hit after a walk that nobody stands in the way of."""
+        """Cells that the opponent's wind arrow can hit after a free walk."""
         far = ways(self.ground, self.places[1 - player])
         stands = [place for place, n in far.items() if n <= self.points[1 - player]["mp"]]
         return {to for place in stands for to in lines_from(self.walls, place)}

@@ -347,7 +347,7 @@ def openings(**kwargs):
 
 
 def lines(row):
-    """Whether the scripted unit can reach a place from where the wind arrow hits."""
+    """Check that the scripted unit can reach a cell from which the wind arrow hits."""
     (own,), (other,) = places(row[ITSELF]), places(row[OTHER])
     walls = frozenset(places(row[WALLS]))
     far = ways(places(row[GROUND]) - {own}, other)
@@ -382,7 +382,7 @@ def test_the_scripted_unit_comes_near_where_nothing_hits():
 
 
 def damage(strength):
-    """What the scripted unit does to somebody who stands still, in four of its turns."""
+    """Damage of the scripted unit to an opponent that stands still, over four of its turns."""
     env = ocean.Tactical(num_envs=256, strength=strength, hp=20_000)
     env.reset(seed=1)
     for _ in range(5):

@@ -26,7 +26,7 @@ SCALES = (1, 40, 4, 3, 6, 99, 99, 40, 4, 5, 12, 99, 5, *[1] * 12, 255, 1, 40, 19
 
 
 class NMMO3(Policy):
-    """A multilayer perceptron that is told of each tile its codes, and apart from them what matters most there.
+    """Multilayer perceptron over the codes of all tiles, and extra planes for the most relevant of them.
 
     Args:
         env: One with the observations of ``nmmo3``.
