@@ -81,7 +81,7 @@ def evaluate(
         raise APIUsageError(f"evaluate: episodes must be at least 1, got {episodes}")
     device = torch.device("cpu") if policy is None else next(policy.parameters()).device
     generator = torch.Generator(device).manual_seed(env_seed(seed, 0))  # torch takes no more than 64 bits
-    played: list[_Episode] = []
+    played: list[_PlayedEpisode] = []
     for start in range(0, episodes, AT_ONCE):
         first_seed = env_seed(seed, start) if start else seed
         count = min(episodes - start, AT_ONCE)
@@ -108,7 +108,7 @@ def evaluate(
     )
 
 
-class _Episode:
+class _PlayedEpisode:
     """One environment of the batch, until every agent that was there has ended and a score is known.
 
     It listens to the environment's ``step``, since a batch does not tell which environment an info is of. With
@@ -169,11 +169,11 @@ def _make_vecenv(config: Config, env_creator: Callable[..., Any] | None, num_env
     )
 
 
-def _play(vecenv: Any, player: Player, max_steps: int, record: Record | None) -> list[_Episode]:
+def _play(vecenv: Any, player: Player, max_steps: int, record: Record | None) -> list[_PlayedEpisode]:
     """Play an episode in each environment, all side by side."""
     count, agents = vecenv.num_envs, vecenv.num_agents // vecenv.num_envs
     observations, _ = vecenv.reset()
-    episodes = [_Episode(env) for env in vecenv.envs]
+    episodes = [_PlayedEpisode(env) for env in vecenv.envs]
     motion = Motion(vecenv.driver_env)
     actions = vecenv.actions.copy()
     playing = np.ones(count, bool)

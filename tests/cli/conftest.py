@@ -1,4 +1,4 @@
-"""Fixtures shared by the tests of the command line."""
+"""Fixtures of the tests of the command line."""
 
 from pathlib import Path
 
