@@ -1,4 +1,4 @@
-"""OpenSpiel's games: one player against chance, or all players at one match."""
+"""OpenSpiel's games: one player against random ones, or all players of a match."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -53,7 +53,7 @@ class OpenSpielEnv(gymnasium.Env[Observation, np.int64]):
     """The game as one player sees it; the others play at random.
 
     Args:
-        match: Where it is played.
+        match: The game in progress.
         seat: Which player to be; None draws one for each game.
         render_mode: None, "ansi" or "rgb_array".
     """
@@ -115,7 +115,7 @@ class OpenSpielParallelEnv(ParallelEnv[str, Any, Any]):  # type: ignore[misc]  #
     """The game with all its players, of whom those act whose turn it is.
 
     Args:
-        match: Where it is played.
+        match: The game in progress.
         render_mode: None, "ansi" or "rgb_array".
     """
 

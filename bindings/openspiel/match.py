@@ -1,4 +1,4 @@
-"""One game of OpenSpiel being played: whose turn it is, what they see, what chance does."""
+"""One game of OpenSpiel in progress: turns, observations, chance."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ SCREEN = (24, 80)  # rows and columns of the picture of a state
 
 
 class Match:
-    """A game, its state, and its chance.
+    """A game in progress: its state, and the stream of its chance.
 
     Args:
         where: For messages.
@@ -30,7 +30,7 @@ class Match:
 
     Attributes:
         chance: From which all randomness is drawn.
-        num_players: At the table.
+        num_players: Of the game.
         observation_space: Of each player.
         action_space: Of each player.
     """

@@ -14,7 +14,7 @@
  * and PUFFER_ENV(Pong, pong) in pong.c, which turns them into the `PufferEnvType` that Python finds. More
  * may follow, as in PUFFER_ENV(Pong, pong, PUFFER_KEYS(pong_keys), .prepare = pong_prepare):
  *
- *   static const PufferKey pong_keys[]             the keyboard of a person who plays it, in pong_render.h
+ *   static const PufferKey pong_keys[]             the keyboard of a person who plays it, in pong/render.h
  *   size_t pong_bytes(const void *game)            the size of a game with these parameters: the struct and
  *                                                  what lies behind it, which is zero at first
  *   bool go_area(const void *, int32_t agent, int32_t action, PufferArea *)
@@ -194,8 +194,8 @@ typedef struct {
     int32_t present;        /* agents that were there when the episode began; see puffer_is_first */
 } PufferGame;
 
-/* In a reset: whether the caller asked for it, rather than that an episode ended. What a picture shows of
- * the episode before is to be forgotten then, so that a seed always gives the same pictures. */
+/* True in a reset that the caller asked for, false in one after an episode's end. The first must clear all
+ * that pictures show of the episode before, so that a seed always gives the same pictures. */
 static inline bool puffer_is_first(const PufferGame *game) {
     return game->present == 0;
 }
@@ -204,7 +204,7 @@ static inline bool puffer_is_first(const PufferGame *game) {
 typedef enum {
     PUFFER_RUNNING,
     PUFFER_TERMINATED, /* the task is over: the next state has the value 0 */
-    PUFFER_TRUNCATED,  /* a limit from outside cut it off: what follows would have been worth something */
+    PUFFER_TRUNCATED,  /* a limit from outside cut it off: the next state keeps its value */
 } PufferOutcome;
 
 static inline void puffer_log_episode(PufferLog *log, const void *game, const PufferMetric *metrics,
@@ -222,7 +222,7 @@ typedef enum {
     PUFFER_SAME_STEP, /* the row shows the next episode at once, final_observations keeps the last observation
                        */
     PUFFER_NEXT_STEP, /* the next step begins the next episode, whatever its action */
-    PUFFER_DISABLED,  /* the game stands still until it is reset */
+    PUFFER_DISABLED,  /* the game is not stepped until it is reset */
 } PufferAutoreset;
 
 /* ---- The batch ---------------------------------------------------------------------------------- */
@@ -233,7 +233,7 @@ typedef struct {
     size_t size;                       /* of the struct, bytes */
     size_t (*bytes)(const void *game); /* of the struct and what lies behind it; NULL where that is nothing */
     void (*prepare)(void);             /* NULL where there are no tables to fill */
-    bool *prepared;                    /* whether that was done */
+    bool *prepared;                    /* true once that is done */
     const PufferParameter *parameters;
     int32_t num_parameters;
     const PufferMetric *metrics;

@@ -47,7 +47,7 @@ typedef struct PufferTask {
     int32_t threads;   /* at most, the caller included; no more than there are cores for them */
     int32_t helper_ns; /* PUFFER_HELPER_NS; 0 calls all helpers always, for tests */
     /* Estimates of the pool; zero at first. */
-    bool is_short; /* done before anybody could help, or ask to stop it */
+    bool is_short; /* done before a helper could take a part, or the caller ask to stop */
     uint32_t calls;
     double item_ns;
 } PufferTask;
@@ -72,7 +72,7 @@ static struct {
     PufferShare shares[PUFFER_MAX_THREADS]; /* the first is the caller's */
     PufferSignal calls[PUFFER_MAX_THREADS]; /* to the helper whose share that is */
     _Atomic bool is_taken;                  /* by the thread whose job it is; it guards what follows */
-    bool minds_forks;
+    bool handles_forks;
     int32_t num_threads; /* with one caller; helpers are those from 1 on */
     int64_t last_ns;     /* when the last job ended */
 } puffer_pool = {.num_threads = 1};
@@ -157,8 +157,8 @@ static int puffer_start_helpers(int32_t threads) {
     if (puffer_pool.num_threads >= threads) return 0;
     sigset_t all, before;
     int error = 0;
-    if (!puffer_pool.minds_forks) error = pthread_atfork(NULL, NULL, puffer_forget_helpers);
-    puffer_pool.minds_forks = error == 0;
+    if (!puffer_pool.handles_forks) error = pthread_atfork(NULL, NULL, puffer_forget_helpers);
+    puffer_pool.handles_forks = error == 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (error == 0 && puffer_pool.num_threads < threads) {

@@ -695,7 +695,7 @@ static void check_views(const Nmmo3 *env) {
     }
 }
 
-static void check_ledger(const Nmmo3 *env, int32_t places) {
+static void check_totals(const Nmmo3 *env, int32_t places) {
     const Nmmo3Totals *totals = &env->totals;
     int64_t gold = 0, items = 0, tools = 0, growing = 0;
     for (int32_t agent = 0; agent < env->num_players; agent++) {
@@ -766,7 +766,7 @@ static void test_random_play_adds_up(int32_t steps) {
         if (row % 97 != 0) continue;
         check_map(env);
         check_views(env);
-        check_ledger(env, places);
+        check_totals(env, places);
     }
     EXPECT(trades * 1000 >= steps, 1);
     EXPECT(ended * 1000 >= steps, 1);

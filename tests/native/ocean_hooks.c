@@ -8,7 +8,7 @@ typedef struct {
     PufferGame game;
     int32_t cells;
     float score, perf;
-    int32_t born[3];
+    int32_t spawned[3];
 } Hooks;
 
 static const char hooks_about[] =
@@ -41,7 +41,7 @@ static const char *hooks_spec(const Hooks *env, PufferSpec *spec) {
 
 static void hooks_reset(Hooks *env) {
     memset(env->game.observations, 0, 3);
-    memset(env->born, 0, sizeof env->born);
+    memset(env->spawned, 0, sizeof env->spawned);
 }
 
 static PufferOutcome hooks_step(Hooks *env) {
@@ -50,12 +50,12 @@ static PufferOutcome hooks_step(Hooks *env) {
     cells[env->cells - 1] += hooks_table[2];
     for (int32_t agent = 0; agent < 3; agent++) {
         env->game.rewards[agent] = 1;
-        const int32_t age = now - env->born[agent];
+        const int32_t age = now - env->spawned[agent];
         if (age < agent + 1 && now < 10) continue;
         env->score = (float)agent;
         PUFFER_END_AGENT(env, hooks_metrics, agent, age < agent + 1 ? PUFFER_TRUNCATED : PUFFER_TERMINATED,
                          (float)age, (float)age);
-        env->born[agent] = now;
+        env->spawned[agent] = now;
     }
     return now < 10 ? PUFFER_RUNNING : PUFFER_TRUNCATED;
 }

@@ -141,8 +141,8 @@ def test_maps_are_the_same_from_both_sides_and_all_of_their_ground_is_connected(
 # ---- Turns and spells by hand: with many movement points every place is one move away --------------------
 
 
-class Hands:
-    """A game for two, and ways to put the units where a test wants them."""
+class TwoPlayerGame:
+    """A game for two, with helpers that walk the units to the cells of a test."""
 
     def __init__(self, seed=0, **kwargs):
         self.env, self.rows = two_players(seed=seed, **{"map": 1, "mp": 90, "ap": 50, "damage_reward": 0.0, **kwargs})
@@ -201,7 +201,7 @@ def test_a_walk_costs_a_movement_point_for_each_step_around_what_is_in_the_way()
     [(FLY, 3, 100, 14, False), (ROOT, 2, 0, 8, True), (WIND, 4, 400, 22, True)],
 )
 def test_what_a_spell_at_the_other_costs_does_and_needs(action, cost, damage, reach, sight):
-    game = Hands(ap=12)
+    game = TwoPlayerGame(ap=12)
 
     def fits(place, other):
         line = place[0] == other[0] or place[1] == other[1]
@@ -221,7 +221,7 @@ def test_what_a_spell_at_the_other_costs_does_and_needs(action, cost, damage, re
 
 
 def test_the_explosive_arrow_hurts_everybody_within_two_steps_of_a_place_in_sight():
-    game = Hands()
+    game = TwoPlayerGame()
     place = next(iter(game.places_with(lambda a, b: game.sees(a, b) and steps(a, b) == 3)))
     own, other = game.go(place).own(), game.other()
     targets = {CELLS[action - EXPLODE] for action in legal(game.row) if EXPLODE <= action < FLY}
@@ -237,7 +237,7 @@ def test_the_explosive_arrow_hurts_everybody_within_two_steps_of_a_place_in_sigh
 
 
 def test_the_rooting_arrow_takes_three_movement_points_and_rests_for_a_turn():
-    game = Hands(ap=12, mp=20)
+    game = TwoPlayerGame(ap=12, mp=20)
     game.act(END, END)
     near = game.places_with(lambda a, b: game.sees(a, b) and steps(a, b) <= 8)
     game.go(next(place for place in near if game.row[MOVE + cell(place)]))
@@ -257,7 +257,7 @@ def test_the_rooting_arrow_takes_three_movement_points_and_rests_for_a_turn():
 
 
 def test_rooting_takes_no_more_than_there_is():
-    game = Hands(mp=1, ap=12, seed=3)
+    game = TwoPlayerGame(mp=1, ap=12, seed=3)
     for _ in range(60):  # walk towards each other
         if game.row[ROOT]:
             break
@@ -268,7 +268,7 @@ def test_rooting_takes_no_more_than_there_is():
 
 
 def test_the_swift_rabbit_gives_five_movement_points_in_every_fourth_turn():
-    game = Hands(mp=2, ap=12)
+    game = TwoPlayerGame(mp=2, ap=12)
     game.act(RABBIT)
     assert game.row[MP] == 255
     assert game.row[AP] == share(10, 12)
@@ -281,7 +281,7 @@ def test_the_swift_rabbit_gives_five_movement_points_in_every_fourth_turn():
 
 
 def test_points_come_back_at_the_end_of_the_own_turn():
-    game = Hands()
+    game = TwoPlayerGame()
     game.go(game.places_with(lambda a, b: steps(a, b) <= 14)[0]).act(FLY)
     spent = game.row[[AP, MP]]
     assert (spent < 255).all()
@@ -291,7 +291,7 @@ def test_points_come_back_at_the_end_of_the_own_turn():
 
 @pytest.mark.parametrize("hp", [100, 50])
 def test_the_end_of_a_unit_ends_the_game(hp):
-    game = Hands(hp=hp, damage_reward=0.5)
+    game = TwoPlayerGame(hp=hp, damage_reward=0.5)
     game.go(game.places_with(lambda a, b: steps(a, b) <= 14)[0])
     winner = actor(game.rows)
     game.act(FLY)
@@ -302,7 +302,7 @@ def test_the_end_of_a_unit_ends_the_game(hp):
 
 
 def test_who_blows_up_both_wins_nothing():
-    game = Hands(hp=200, damage_reward=0.5)
+    game = TwoPlayerGame(hp=200, damage_reward=0.5)
     other = game.other()
     game.go(game.places_with(lambda a, b: steps(a, b) == 1)[0])
     game.act(EXPLODE + cell(other))

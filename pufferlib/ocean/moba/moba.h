@@ -1,11 +1,11 @@
 /* Moba: two teams of five heroes, with creeps in three lanes at their side, fight for each other's
  * ancient.
  *
- * Radiant lives in the lower left corner of 128 x 128 cells, dire in the upper right one (moba_map.h). A
+ * Radiant lives in the lower left corner of 128 x 128 cells, dire in the upper right one (map.h). A
  * cell holds one unit. Every 150 ticks each side sends five creeps down each lane, at most 24 of them live
  * in a lane; 18 camps of four neutrals stand in the forest and fill up every 600 ticks; 12 towers a side
  * fall in the order of their tiers, the ancient last. Heroes gain experience, levels, and use three
- * abilities each (moba_abilities.h); one that dies is at home again at once.
+ * abilities each (abilities.h); one that dies is at home again at once.
  *
  * Agents       radiant's five heroes (support, assassin, burst, tank, carry) against a script that walks
  *              down the lanes and attacks; without script_opponents all ten, radiant's first.

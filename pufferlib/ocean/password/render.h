@@ -3,23 +3,23 @@
 #ifndef PASSWORD_RENDER_H
 #define PASSWORD_RENDER_H
 
-#include "puffer_draw.h"
 #include "password.h"
+#include "puffer_draw.h"
 
 static const PufferKey password_keys[] = {
     {"0", 0, 0, "digit 0"},
     {"1", 0, 1, "digit 1"},
 };
 
-/* The first `known` digits in a row of boxes, judged by the password; the other boxes are empty. */
+/* The first `known` digits in a row of boxes, compared with the password; the other boxes are empty. */
 static inline void password_draw_row(const Password *env, PufferCanvas *canvas, int32_t y, const char *title,
-                                     uint32_t digits, int32_t known, bool judged) {
+                                     uint32_t digits, int32_t known, bool compared) {
     const int32_t left = 150, pitch = (canvas->width - left - 10) / env->password_length;
     const int32_t box = pitch - 4 < 56 ? pitch - 4 : 56, scale = box / 9 > 0 ? box / 9 : 1;
     draw_text(canvas, 14, y + 22, 2, DRAW_WHITE, title);
     for (int32_t i = 0; i < env->password_length; i++) {
         const bool right = ((digits ^ env->password) >> i & 1) == 0;
-        const uint32_t colour = i >= known || !judged ? DRAW_SLATE : right ? DRAW_GREEN : DRAW_RED;
+        const uint32_t colour = i >= known || !compared ? DRAW_SLATE : right ? DRAW_GREEN : DRAW_RED;
         draw_rectangle(canvas, left + i * pitch, y, box, 56, colour);
         if (i >= known) continue;
         draw_text(canvas, left + i * pitch + (box - 5 * scale) / 2, y + 28 - 7 * scale / 2, scale, DRAW_WHITE,
