@@ -1,4 +1,4 @@
-"""Where other projects document their names: small inventories, so that a build needs no network.
+"""Inventories of the names that other projects document, small ones, so that a build needs no network.
 
 `docs/inventories/NAME.txt` is what a site keeps compressed in its `objects.inv`, with the address of that site in the
 first line. It has only names that our pages refer to; the build says which one it misses.

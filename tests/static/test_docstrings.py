@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 QUESTIONS = {"how", "of", "those", "what", "when", "where", "whether", "which", "who", "whose", "why"}
-PARTS = ("benchmarks", "bindings", "docker", "examples", "pufferlib", "scripts", "tests")
+PARTS = (".ci", "benchmarks", "bindings", "docker", "docs", "examples", "pufferlib", "scripts", "tests")
 # Folders and files whose openings are still to be written; nothing joins them.
 PENDING = (
     "pufferlib/cli",
