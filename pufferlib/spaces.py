@@ -14,8 +14,8 @@ __all__ = [
     "Space",
     "action_spec",
     "check_native_spaces",
+    "compact_box",
     "joint_space",
-    "light",
     "same_space",
 ]
 
@@ -84,7 +84,7 @@ class SharedBox(Box):
         return type(self), (self.shape, self.dtype, self._bounds)
 
 
-def light(box: Box) -> Box:
+def compact_box(box: Box) -> Box:
     """Replace a large ``box`` with the same bounds everywhere by an equal one that takes a few bytes to send."""
     if type(box) is not Box or box.low.nbytes < HEAVY_BYTES:
         return box

@@ -7,7 +7,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 
 from pufferlib import APIUsageError
-from pufferlib.spaces import action_spec, check_native_spaces, joint_space, light, same_space
+from pufferlib.spaces import action_spec, check_native_spaces, compact_box, joint_space, same_space
 
 
 @pytest.mark.parametrize(
@@ -60,24 +60,24 @@ LARGE = 1 << 18  # elements, of which a bound takes a megabyte
 def test_large_boxes_take_memory_and_time_once(low, high, monkeypatch):
     box, other = Box(low, high, (LARGE,)), Box(low, high, (LARGE,))
     joint, expected = joint_space(box, 3), Box(low, high, (3, LARGE))
-    assert joint == expected == light(joint)
+    assert joint == expected == compact_box(joint)
     assert repr(joint) == repr(expected)
     assert joint.contains(joint.sample())
     assert joint.is_bounded("below") == expected.is_bounded("below")
     assert np.may_share_memory(joint.low, box.low)
-    sent = pickle.dumps(light(box))
+    sent = pickle.dumps(compact_box(box))
     assert len(sent) < 2000
     assert pickle.loads(sent) == box
     with monkeypatch.context() as patch:
         patch.setattr(Box, "__eq__", None)  # it would take a second for each 50 MB
         assert same_space(box, other)
-        assert same_space(box, light(box))
+        assert same_space(box, compact_box(box))
 
 
 def test_small_boxes_and_those_of_many_bounds_stay_what_they_are():
     small, varied = Box(0, 1, (3,)), Box(np.zeros(LARGE, np.float32), np.arange(LARGE, dtype=np.float32))
-    assert light(small) is small
-    assert light(varied) is varied
+    assert compact_box(small) is small
+    assert compact_box(varied) is varied
     assert not same_space(varied, Box(0, 1, (LARGE,)))
     assert not same_space(small, Box(0, 1, (3,), np.float64))
     assert joint_space(small, 2).low.flags.writeable

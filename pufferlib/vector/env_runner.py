@@ -13,7 +13,7 @@ import numpy as np
 from pufferlib.buffers import Buffers, HasBuffers, slice_rows
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError
-from pufferlib.spaces import light
+from pufferlib.spaces import compact_box
 from pufferlib.vector._env_loop import EmulatedSlot, EnvLoop, EnvSlot, NativeSlot
 from pufferlib.vector.specs import Autoreset, EnvDescription, EnvSpec, RowSpec
 
@@ -84,7 +84,7 @@ class EnvRunner(EnvLoop):
         space = env.single_observation_space
         dtype = env.obs_dtype if env.emulated else np.dtype(space.dtype)
         return EnvDescription(
-            single_observation_space=light(space),
+            single_observation_space=compact_box(space),
             single_action_space=env.single_action_space,
             num_agents=int(env.num_agents),
             emulated=env.emulated,

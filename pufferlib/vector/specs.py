@@ -10,7 +10,7 @@ from gymnasium.spaces import Box
 from pufferlib.buffers import ArraySpecs, HasBuffers, array_specs
 from pufferlib.env import AUTORESET_MODES, Autoreset
 from pufferlib.errors import APIUsageError
-from pufferlib.spaces import Space, joint_space, light, same_space
+from pufferlib.spaces import Space, compact_box, joint_space, same_space
 
 __all__ = [
     "AUTORESET_MODES",
@@ -82,7 +82,7 @@ class RowSpec:
     @classmethod
     def of(cls, env: HasBuffers) -> "RowSpec":
         """The spec of an environment whose spaces and number of agents are set."""
-        return cls(light(env.single_observation_space), env.single_action_space, int(env.num_agents))
+        return cls(compact_box(env.single_observation_space), env.single_action_space, int(env.num_agents))
 
     def arrays(self, num_envs: int) -> ArraySpecs:
         """Shape and dtype of every array of ``num_envs`` such environments."""

@@ -9,13 +9,7 @@ QUESTIONS = {"how", "of", "those", "what", "when", "where", "whether", "which", 
 PARTS = (".ci", "benchmarks", "bindings", "docker", "docs", "examples", "pufferlib", "scripts", "tests")
 # Folders and files whose openings are still to be written; nothing joins them.
 PENDING = (
-    "pufferlib/cli",
     "pufferlib/isolated",
-    "pufferlib/models",
-    "pufferlib/play",
-    "pufferlib/pytorch.py",
-    "pufferlib/render",
-    "pufferlib/train",
     "pufferlib/vector",
 )
 
