@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.train.suggestions import suggest
@@ -19,20 +19,34 @@ __all__ = ["Config", "EvalConfig", "PolicyConfig", "TrainConfig", "VecConfig", "
 
 _MOST = 2**31 - 1  # of anything that is counted in memory
 
-# Least and greatest value of settings. Those of [vec] and [env] are checked by those who take them.
-_LIMITS: dict[tuple[float, float], str] = {
-    (1, _MOST): "policy.hidden_size policy.num_layers train.num_threads train.act_threads eval.episodes eval.max_steps",
-    (0, _MOST): "train.horizon train.minibatch_size train.update_epochs",
-    (0, math.inf): (
-        "train.learning_rate train.adam_eps train.clip_coef train.vf_coef train.vf_clip_coef train.max_grad_norm "
-        "train.target_kl train.reward_clip eval.video_seconds"
-    ),
-    (0, 1): "train.gamma train.gae_lambda",
-    (0, 0.999999): "train.adam_beta1 train.adam_beta2",
-    # What torch and numpy both take.
-    (0, 2**63 - 1): "train.seed eval.seed train.total_timesteps train.checkpoint_interval",
-    (-math.inf, math.inf): "train.ent_coef train.reward_scale",  # any number but NaN
-}
+
+class Range(NamedTuple):
+    """Least and greatest value of a setting; anything but NaN where both are infinite."""
+
+    low: float
+    high: float
+
+    def check(self, name: str, value: float) -> None:
+        """Raise APIUsageError if ``value`` is outside."""
+        if not self.low <= value <= self.high:
+            raise APIUsageError(f"{name} must be {self._text(value)}, got {value}")
+
+    def _text(self, value: float) -> str:
+        if self.low == -math.inf:
+            return "a number"
+        is_open = self.high == math.inf or (self.high >= _MOST and value < self.low)  # nobody means to come near it
+        return f"at least {self.low}" if is_open else f"from {self.low} to {self.high}"
+
+
+# Kinds of settings. Those of [vec] and [env] are checked by those who take them.
+Count = Annotated[int, Range(1, _MOST)]
+OptionalCount = Annotated[int | None, Range(1, _MOST)]
+CountOrAuto = Annotated[int, Range(0, _MOST)]
+Natural = Annotated[int, Range(0, 2**63 - 1)]  # what torch and numpy both take
+NotNegative = Annotated[float, Range(0, math.inf)]
+Share = Annotated[float, Range(0, 1)]
+Decay = Annotated[float, Range(0, 0.999999)]
+Number = Annotated[float, Range(-math.inf, math.inf)]
 
 
 @dataclass(frozen=True)
@@ -75,8 +89,8 @@ class PolicyConfig:
     """
 
     name: str = "Default"
-    hidden_size: int = 128
-    num_layers: int = 2
+    hidden_size: Count = 128
+    num_layers: Count = 2
     recurrent: bool = False
 
 
@@ -121,31 +135,31 @@ class TrainConfig:
             checkpoint_interval updates repeats the uninterrupted one byte for byte.
     """
 
-    seed: int = 42
+    seed: Natural = 42
     device: str = "auto"
-    num_threads: int | None = None
-    act_threads: int = 1
-    total_timesteps: int = 10_000_000
-    horizon: int = 0
-    minibatch_size: int = 0
-    update_epochs: int = 0
-    learning_rate: float = 1e-3
+    num_threads: OptionalCount = None
+    act_threads: Count = 1
+    total_timesteps: Natural = 10_000_000
+    horizon: CountOrAuto = 0
+    minibatch_size: CountOrAuto = 0
+    update_epochs: CountOrAuto = 0
+    learning_rate: NotNegative = 1e-3
     anneal_lr: bool = True
-    adam_beta1: float = 0.9
-    adam_beta2: float = 0.999
-    adam_eps: float = 1e-5
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
-    clip_coef: float = 0.2
-    vf_coef: float = 0.5
-    vf_clip_coef: float = 0.0
-    ent_coef: float = 0.01
-    max_grad_norm: float = 0.5
+    adam_beta1: Decay = 0.9
+    adam_beta2: Decay = 0.999
+    adam_eps: NotNegative = 1e-5
+    gamma: Share = 0.99
+    gae_lambda: Share = 0.95
+    clip_coef: NotNegative = 0.2
+    vf_coef: NotNegative = 0.5
+    vf_clip_coef: NotNegative = 0.0
+    ent_coef: Number = 0.01
+    max_grad_norm: NotNegative = 0.5
     norm_adv: bool = True
-    target_kl: float = 0.0
-    reward_scale: float = 0.0
-    reward_clip: float = 0.0
-    checkpoint_interval: int = 100
+    target_kl: NotNegative = 0.0
+    reward_scale: Number = 0.0
+    reward_clip: NotNegative = 0.0
+    checkpoint_interval: Natural = 100
     exact_resume: bool = False
 
 
@@ -161,11 +175,11 @@ class EvalConfig:
         video_seconds: Longest film of the first episode, which is cut after that; 0 is no limit.
     """
 
-    episodes: int = 32
-    seed: int = 1
-    max_steps: int = 20_000
+    episodes: Count = 32
+    seed: Natural = 1
+    max_steps: Count = 20_000
     greedy: bool = False
-    video_seconds: float = 600.0
+    video_seconds: NotNegative = 600.0
 
 
 @dataclass(frozen=True)
@@ -192,12 +206,12 @@ class Config:
     eval: EvalConfig = field(default_factory=EvalConfig)
 
     def __post_init__(self) -> None:
-        for (low, high), names in _LIMITS.items():
-            for name in names.split():
-                section, _, key = name.partition(".")
-                value = getattr(getattr(self, section), key)
-                if value is not None and not low <= value <= high:
-                    raise APIUsageError(f"{name} must be {_range(low, high, value)}, got {value}")
+        for section in ("policy", "train", "eval"):
+            values = getattr(self, section)
+            for key, limits in _limits(type(values)).items():
+                value = getattr(values, key)
+                if value is not None:
+                    limits.check(f"{section}.{key}", value)
 
     def save(self, path: Path) -> None:
         """Write the merged settings as TOML; what is unset is left out.
@@ -222,11 +236,10 @@ class Config:
         return _build(name, [(str(path), data)])
 
 
-def _range(low: float, high: float, value: float) -> str:
-    if low == -math.inf:
-        return "a number"
-    is_open = high == math.inf or (high >= _MOST and value < low)  # nobody means to come near the upper end
-    return f"at least {low}" if is_open else f"from {low} to {high}"
+def _limits(section: type) -> dict[str, Range]:
+    """Range of each setting that has one."""
+    hints = get_type_hints(section, include_extras=True)
+    return {key: hint.__metadata__[0] for key, hint in hints.items() if get_origin(hint) is Annotated}
 
 
 def load_config(env_name: str, overrides: Mapping[str, Any] | None = None) -> Config:
