@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.train.suggestions import suggest
 
-__all__ = ["Config", "EvalConfig", "PolicyConfig", "TrainConfig", "VecConfig", "load_config"]
+__all__ = ["Config", "EvalConfig", "PolicyConfig", "TrainConfig", "VecConfig", "load_config", "setting_names"]
 
 _MOST = 2**31 - 1  # of anything that is counted in memory
 
@@ -289,13 +289,13 @@ def _checked(where: str, section: str, kind: type, values: dict[str, Any]) -> di
     hints = get_type_hints(kind)
     unknown = [key for key in values if key not in hints]
     if unknown:
-        meant = suggest(f"{section}.{unknown[0]}", _settings())
+        meant = suggest(f"{section}.{unknown[0]}", setting_names())
         close = [name.removeprefix(f"{section}.") for name in meant]
         raise UnknownNameError.of(f"{where}, [{section}]", "key", unknown[0], hints, close)
     return {key: _convert(f"{where}: {section}.{key}", hints[key], value) for key, value in values.items()}
 
 
-def _settings() -> list[str]:
+def setting_names() -> list[str]:
     """Every setting, as ``section.name``."""
     hints = get_type_hints(Config)
     sections = [name for name in hints if dataclasses.is_dataclass(hints[name])]

@@ -16,7 +16,7 @@ from pufferlib.train.episodes import SCORE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["last_score", "plot_learning_curve", "read_metrics", "write_summary"]
+__all__ = ["last_score", "plot_learning_curve", "read_metrics", "smooth", "write_summary"]
 
 Series = npt.NDArray[np.float64]
 
@@ -96,7 +96,7 @@ def plot_learning_curve(
 def last_score(metrics: list[dict[str, float]]) -> float | None:
     """Last value of the curve of ``plot_learning_curve``; None if no update had a score."""
     score = np.array([row[SCORE] for row in _with_score(metrics)])
-    return float(_smooth(score)[-1]) if score.size else None
+    return float(smooth(score)[-1]) if score.size else None
 
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
@@ -115,7 +115,7 @@ def _panel(axes: "Axes", x: Series, score: Series, random_score: float, label: s
     if score.size:
         marker = "o" if score.size == 1 else ""  # no line goes through one point
         axes.plot(x, score, color=RAW, linewidth=0.8, label="in training, each update")
-        axes.plot(x, _smooth(score), color=CURVE, linewidth=2.2, marker=marker, label="in training, smoothed")
+        axes.plot(x, smooth(score), color=CURVE, linewidth=2.2, marker=marker, label="in training, smoothed")
     else:
         axes.text(0.5, 0.5, "no episode ended", ha="center", va="center", transform=axes.transAxes)
     if math.isfinite(random_score):
@@ -125,7 +125,7 @@ def _panel(axes: "Axes", x: Series, score: Series, random_score: float, label: s
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _smooth(values: Series) -> Series:
+def smooth(values: Series) -> Series:
     """The mean over a centred window; near the ends over what there is of it."""
     window = max(1, int(values.size * SMOOTHING) | 1)
     kernel = np.ones(window)

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from pufferlib.errors import nearest
 
-__all__ = ["suggest"]
+__all__ = ["ELSEWHERE", "MEANT", "suggest"]
 
 # Setting: what Stable-Baselines3, CleanRL, RLlib, PufferLib and others call it.
-_ELSEWHERE = {
+ELSEWHERE = {
     "learning_rate": "lr alpha step_size",
     "anneal_lr": "lr_schedule lr_decay",
     "horizon": "n_steps num_steps nsteps rollout_length rollout_steps bptt_horizon unroll_length",
@@ -34,7 +34,7 @@ _ELSEWHERE = {
     "episodes": "n_eval_episodes num_episodes eval_episodes n_episodes",
     "greedy": "deterministic",
 }
-_MEANT = {name: setting for setting, names in _ELSEWHERE.items() for name in names.split()}
+MEANT = {name: setting for setting, names in ELSEWHERE.items() for name in names.split()}
 
 
 def suggest(wrong: str, known: Iterable[str], count: int = 2) -> list[str]:
@@ -51,7 +51,7 @@ def suggest(wrong: str, known: Iterable[str], count: int = 2) -> list[str]:
     for settings in (inside, known):
         names = [_name(setting) for setting in settings]
         close = (
-            [each for each in names if each in (name, _MEANT.get(name))]
+            [each for each in names if each in (name, MEANT.get(name))]
             or nearest(name, {*names}, count)
             or [each for each in names if _has_words_of(each, name)]
         )

@@ -4,7 +4,6 @@ import contextlib
 import gc
 import importlib
 import os
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -21,7 +20,7 @@ from pufferlib.isolated import IsolatedEnv, find_interpreter
 NEEDED = ("numpy", "gymnasium", "pettingzoo", "cloudpickle", "farama_notifications", "typing_extensions")
 
 ENTRIES = """
-import os, signal, sys, time
+import atexit, os, pathlib, signal, sys, time
 import numpy as np
 import pufferlib
 from pufferlib.errors import APIUsageError
@@ -32,6 +31,12 @@ def squared(num_envs=4, **options):
 def with_variables(*names):
     env = squared()
     env.metadata = {name: os.environ.get(name) for name in ("TOY_LOG_LEVEL", "TOY_COLOUR")}
+    return env
+
+def that_says_goodbye(folder):
+    env = squared()
+    env.metadata = {"pid": os.getpid()}
+    atexit.register(pathlib.Path(folder, str(os.getpid())).touch)
     return env
 
 def wrong():
@@ -48,7 +53,7 @@ class Toy:
             if trouble == "sleep":
                 time.sleep(600)
             return original(actions)
-        env.step = step
+        env.step, env.metadata = step, {"pid": os.getpid()}
         return env
 """
 
@@ -139,12 +144,16 @@ def test_renders(make):
     assert make().render() is None
 
 
+def is_running(pid):
+    return Path(f"/proc/{pid}").exists()
+
+
 def test_an_error_of_the_environment_comes_with_its_traceback_and_ends_the_process(make):
     env = make("Toy", trouble="raise")
     env.reset()
     with pytest.raises(WorkerError, match=r"toy: ZeroDivisionError: by design, in step(.|\n)*toy_entries.py"):
         env.step(np.zeros(4, int))
-    assert env._process.poll() is not None
+    assert not is_running(env.metadata["pid"])
     with pytest.raises(APIUsageError, match="closed; make another"):
         env.step(np.zeros(4, int))
 
@@ -167,7 +176,7 @@ def test_a_step_that_never_ends_meets_its_deadline(make):
     env._timeout_s = 0.5
     with pytest.raises(WorkerError, match=r"one step may take timeout_s=0.5 seconds"):
         env.step(np.zeros(4, int))
-    assert env._process.returncode == -signal.SIGKILL
+    assert not is_running(env.metadata["pid"])
 
 
 def test_actions_are_checked_before_they_are_sent(make):
@@ -180,18 +189,20 @@ def test_actions_are_checked_before_they_are_sent(make):
     env.step(np.zeros(4, int))
 
 
-def test_closing_twice_or_forgetting_leaves_no_process_and_no_file(make, stack):
+def test_closing_twice_or_forgetting_leaves_no_process_and_no_file(make, stack, tmp_path):
     before = set(os.listdir("/proc/self/fd"))
-    env = make()
-    process = env._process
+    env = make("that_says_goodbye", folder=str(tmp_path))
+    first = env.metadata["pid"]
     env.close()
     env.close()
-    assert process.returncode == 0
-    forgotten = IsolatedEnv("toy", python(stack), "toy_entries:squared", {}, None, 100.0)
-    process = forgotten._process
+    assert not is_running(first)
+    options = {"folder": str(tmp_path)}
+    forgotten = IsolatedEnv("toy", python(stack), "toy_entries:that_says_goodbye", options, None, 100.0)
+    second = forgotten.metadata["pid"]
     del forgotten
     gc.collect()
-    assert process.returncode == 0
+    assert not is_running(second)
+    assert {path.name for path in tmp_path.iterdir()} == {str(first), str(second)}, "neither was killed"
     assert set(os.listdir("/proc/self/fd")) == before
 
 

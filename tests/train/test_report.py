@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pufferlib.errors import APIUsageError
-from pufferlib.train.report import CURVE, SCORE, _smooth, last_score, plot_learning_curve, read_metrics, write_summary
+from pufferlib.train.report import CURVE, SCORE, last_score, plot_learning_curve, read_metrics, smooth, write_summary
 
 NAN = math.nan
 
@@ -70,10 +70,10 @@ def test_the_last_score_is_where_the_curve_ends() -> None:
 
 
 def test_smoothing_keeps_a_constant_and_the_ends() -> None:
-    assert np.allclose(_smooth(np.full(300, 7.0)), 7)
+    assert np.allclose(smooth(np.full(300, 7.0)), 7)
     line = np.arange(300.0)
-    assert np.allclose(_smooth(line)[20:-20], line[20:-20])
-    assert _smooth(np.array([3.0])).tolist() == [3.0]
+    assert np.allclose(smooth(line)[20:-20], line[20:-20])
+    assert smooth(np.array([3.0])).tolist() == [3.0]
 
 
 def test_metrics_come_back(tmp_path: Path) -> None:

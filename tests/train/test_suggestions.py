@@ -2,8 +2,8 @@
 
 import pytest
 
-from pufferlib.train import config, suggestions
-from pufferlib.train.suggestions import suggest
+from pufferlib.train.config import setting_names
+from pufferlib.train.suggestions import ELSEWHERE, MEANT, suggest
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ from pufferlib.train.suggestions import suggest
     ],
 )
 def test_what_was_meant_comes_first(wrong: str, meant: list[str]) -> None:
-    assert suggest(wrong, config._settings()) == meant
+    assert suggest(wrong, setting_names()) == meant
 
 
 def test_every_name_from_elsewhere_means_a_setting_and_is_none_of_the_same_section() -> None:
-    settings = config._settings()
+    settings = setting_names()
     names = {setting.partition(".")[2] for setting in settings}
-    assert suggestions._ELSEWHERE.keys() <= names
-    for name, meant in suggestions._MEANT.items():
+    assert ELSEWHERE.keys() <= names
+    for name, meant in MEANT.items():
         sections = {setting.partition(".")[0] for setting in settings if setting.endswith(f".{meant}")}
         assert not {f"{section}.{name}" for section in sections} & {*settings}

@@ -1,0 +1,97 @@
+"""Tests see the package as its users do: they use no private attribute of it, but for those listed here."""
+
+import ast
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+
+#: Private names that belong to nobody's object, or are public by the documentation of Python.
+COMMON = {"_exit", "_replace", "_asdict", "_fields", "_native"}
+
+#: By file, the private names that are left, each with its reason.
+LEFT = {
+    "bindings/microrts_cases.py": {
+        "_allowed _java_actions _java_masks": "the arrays that Java shares show which actions it takes for legal",
+        "_started_in": "a process can start Java once",
+    },
+    "bindings/test_bsuite.py": {
+        "_MNIST": "the place of a file that is downloaded elsewhere",
+        "_rewards _SETTINGS": "bsuite's own",
+    },
+    "bindings/test_crafter.py": {
+        "_game _step _world _objects _player": "crafter's own state, which no action reaches in short",
+        "_noise3": "numba's cache of what opensimplex compiles",
+    },
+    "bindings/test_dmcontrol.py": {"_BACKEND _drawing_without_a_window": "dm_control draws by one backend a process"},
+    "bindings/test_griddly.py": {"_problem": "says whether this machine has Vulkan"},
+    "bindings/test_nmmo.py": {
+        "_Nmmo": "the world with its checks of actions put back",
+        "_atn_space _validate_actions _load_map_file": "nmmo's own",
+    },
+    "bindings/test_pokemon_red.py": {
+        "_SHA1 _LOGO_START _OTHERS _CORNERS": "a game made by hand instead of the one that nobody may pass on",
+        "_console": "saves a state to start from",
+    },
+    "bindings/test_retro.py": {"_turn": "stable-retro's own environment"},
+    "bindings/test_textworld.py": {
+        "_commands": "the texts behind the numbers of actions",
+        "_sensible _write": "pure functions of the binding",
+        "_made": "fails if a game is made again",
+    },
+    "bindings/test_vizdoom.py": {"_doom _pressed": "the buttons that an action presses"},
+    "cluster/test_ray.py": {"_pool": "actors, to be lost"},
+    "installation/test_doctor.py": {
+        "_run _python _import_error _torch_cuda _CUDA_PROBE": "commands and imports of machines that are not here",
+    },
+    "installation/test_install.py": {
+        "_has_module _installed _play": "packages that are not installed here",
+    },
+    "isolated/test_isolated.py": {"_timeout_s": "a deadline for one step that is shorter than a start may take"},
+    "registry/test_registry.py": {"_binding _bindings": "bindings that are not installed"},
+    "static/test_exports.py": {"_HOME _MODULES": "the table behind the lazy names of the package"},
+    "vector/test_multiprocessing.py": {
+        "_pool _read_reply": "workers, to be killed, and replies, to be interrupted",
+        "_config _forkserver _forkserver_pid": "multiprocessing's own",
+    },
+    "vector/test_never_hangs.py": {
+        "_pool": "workers, to be killed",
+    },
+    "vector/test_ray.py": {"_runner _temp_dir": "an actor without Ray"},
+    "vector/test_restart.py": {"_pool _restarts": "workers, to be killed"},
+}
+PATCHES = {"setattr", "delattr", "getattr"}
+
+
+def is_private(name):
+    return name.startswith("_") and not name.endswith("__") and name != "_"
+
+
+def private_names(tree):
+    """Yield the line and name of every use of something private that belongs to another than ``self``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            names = [] if is_own else [node.attr]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in ("pufferlib", "bindings"):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in PATCHES:
+            texts = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            names = [text.rpartition(".")[2] for text in texts]
+        else:
+            continue
+        yield from ((node.lineno, name) for name in names if is_private(name))
+
+
+def unlisted(path):
+    """Uses of private names in a file, as ``file:line: name``, without those that are listed."""
+    file = path.relative_to(TESTS).as_posix()
+    listed = {name for names in LEFT.get(file, {}) for name in names.split()} | COMMON
+    used = private_names(ast.parse(path.read_text()))
+    return [f"{file}:{line}: {name}" for line, name in used if name not in listed]
+
+
+def test_only_listed_private_names_are_used():
+    files = sorted(TESTS.rglob("*.py"))
+    assert len(files) > 100  # the search finds them
+    found = [use for path in files for use in unlisted(path)]
+    assert not found, "use what is public, or make it so:\n" + "\n".join(found)
