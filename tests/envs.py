@@ -1,14 +1,18 @@
-"""Environments that tests share, made of functions and scripts; worker processes import them from here."""
+"""Environments that tests share, made of functions and scripts."""
 
 import functools
+import sys
 from typing import Any, ClassVar
 
+import cloudpickle
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 from pettingzoo import ParallelEnv
 
 import pufferlib
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pettingzoo
 
 __all__ = [
     "NESTED",

@@ -22,6 +22,7 @@ from pufferlib.seeding import env_seed
 from pufferlib.vector.ray import workers as ray_workers
 from pufferlib.vector.ray.cluster import cluster_cpus
 from tests.conformance.test_vector_backends import check
+from tests.envs import ScriptedPufferEnv
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: puffer install ray")
 
@@ -90,32 +91,12 @@ class Fragile(gymnasium.Env):
         return self.np_random.random(3), float(action), self.np_random.random() < 0.2, False, {}
 
 
-class Scripted(pufferlib.PufferEnv):
-    """Counts its steps; does what the functions say before it is built, resets, steps or closes."""
-
-    def __init__(self, buf=None, seed=0, on_build=None, on_reset=None, on_step=None, on_close=None):
-        if on_build:
-            on_build()
-        self.single_observation_space = gymnasium.spaces.Box(low=-1e6, high=1e6, shape=(1,))
-        self.single_action_space = gymnasium.spaces.Discrete(5)
-        self.num_agents = 1
-        super().__init__(buf)
-        self.on_reset, self.on_step, self.on_close = on_reset, on_step, on_close
+class PlacedEnv(ScriptedPufferEnv):
+    """Tells its process and its node at each reset."""
 
     def reset(self, seed=None):
-        if self.on_reset:
-            self.on_reset()
-        self.observations[:] = 0
-        return self.observations, [{"pid": os.getpid(), "node": node_id()}]
-
-    def step(self, actions):
-        infos = (self.on_step() if self.on_step else None) or []
-        self.observations += 1
-        return self.observations, self.rewards, self.terminals, self.truncations, infos
-
-    def close(self):
-        if self.on_close:
-            self.on_close()
+        observations, _ = super().reset(seed)
+        return observations, [{"pid": os.getpid(), "node": node_id()}]
 
 
 def node_id():
@@ -124,13 +105,13 @@ def node_id():
     return ray.get_runtime_context().get_node_id()
 
 
-def make(creator=Scripted, num_envs=3, num_workers=3, **kwargs):
+def make(creator=PlacedEnv, num_envs=3, num_workers=3, **kwargs):
     return pufferlib.vector.make(creator, num_envs=num_envs, num_workers=num_workers, backend="Ray", **kwargs)
 
 
 def faulty(**kwargs):
     """Three environments in three actors, of which the last does what ``kwargs`` say."""
-    return make([Scripted] * 3, env_kwargs=[{}, {}, kwargs], seed=5)
+    return make([PlacedEnv] * 3, env_kwargs=[{}, {}, kwargs], seed=5)
 
 
 def is_alive(pid):
@@ -200,7 +181,7 @@ def test_the_first_to_finish_come_first(tmp_path):
         while not gate.exists():
             time.sleep(0.01)
 
-    with make([Scripted] * 3, env_kwargs=[{"on_step": slow}, {}, {}], batch_size=1, zero_copy=False) as vecenv:
+    with make([PlacedEnv] * 3, env_kwargs=[{"on_step": slow}, {}, {}], batch_size=1, zero_copy=False) as vecenv:
         vecenv.async_reset()
         seen = []
         deadline = time.monotonic() + PATIENCE_S
@@ -325,7 +306,7 @@ def test_a_restart_is_what_it_is_with_multiprocessing(autoreset):
 
 
 def test_an_actor_that_fails_again_and_again_is_given_up():
-    vecenv = make([Scripted] * 2, 2, 2, env_kwargs=[{}, {"on_step": boom}], on_crash="restart")
+    vecenv = make([PlacedEnv] * 2, 2, 2, env_kwargs=[{}, {"on_step": boom}], on_crash="restart")
     vecenv.reset()
     with pytest.raises(WorkerError, match="Worker 1 failed 3 times without finishing a step in between"):
         step_for_a_while(vecenv)
@@ -333,7 +314,7 @@ def test_an_actor_that_fails_again_and_again_is_given_up():
 
 def test_an_environment_that_takes_too_long(monkeypatch):
     monkeypatch.setattr(ray_workers, "CLOSE_S", 0.5)
-    vecenv = make([Scripted] * 2, 2, 2, env_kwargs=[{}, {"on_step": lambda: time.sleep(600)}], timeout_s=12)
+    vecenv = make([PlacedEnv] * 2, 2, 2, env_kwargs=[{}, {"on_step": lambda: time.sleep(600)}], timeout_s=12)
     vecenv.reset()
     with pytest.raises(WorkerError, match=r"one step .* may take timeout_s=12 .*environment 1 \(worker 1"):
         vecenv.step([0, 1])
@@ -356,7 +337,7 @@ def test_a_cluster_whose_cpus_are_taken(monkeypatch):
 
 def test_recv_can_be_called_again_after_ctrl_c(monkeypatch):
     kwargs = [{"on_step": lambda name=name: [{"name": name}]} for name in "abc"]
-    with make([Scripted] * 3, env_kwargs=kwargs) as vecenv:
+    with make([PlacedEnv] * 3, env_kwargs=kwargs) as vecenv:
         vecenv.reset()
         take_infos, asked = ray_workers.ActorWorkers.take_infos, []
 

@@ -16,27 +16,14 @@ from pufferlib.vector import factory
 from pufferlib.vector.arguments import Cores
 from pufferlib.vector.env_runner import EnvRunner
 from pufferlib.vector.specs import VectorSpec
+from tests.envs import ScriptedPufferEnv
 
 
-class Env(pufferlib.PufferEnv):
+class Env(ScriptedPufferEnv):
     """One agent; observes how often it has acted."""
 
     def __init__(self, num_envs=1, size=1, buf=None):
-        self.single_observation_space = gymnasium.spaces.Box(low=0, high=1e6, shape=(size,))
-        self.single_action_space = gymnasium.spaces.Discrete(3)
-        self.num_agents = num_envs
-        super().__init__(buf)
-
-    def reset(self, seed=None):
-        self.observations[:] = 0
-        return self.observations, []
-
-    def step(self, actions):
-        self.observations += 1
-        return self.observations, self.rewards, self.terminals, self.truncations, []
-
-    def close(self):
-        pass
+        super().__init__(num_envs, size, num_actions=3, buf=buf)
 
 
 @pytest.fixture

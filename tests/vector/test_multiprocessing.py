@@ -37,57 +37,9 @@ from pufferlib.vector.multiprocessing.process import forget_server
 from pufferlib.vector.multiprocessing.workers import WorkerProcesses
 from pufferlib.vector.pickling import pickle_by_value
 from pufferlib.vector.specs import EnvSpec
+from tests.envs import SamplePufferEnv, ScriptedPufferEnv
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
-
-
-class SamplePufferEnv(pufferlib.PufferEnv):
-    def __init__(self, foo=0, bar=1, buf=None, seed=0):
-        self.single_observation_space = gymnasium.spaces.Box(low=-1, high=1, shape=(1,))
-        self.single_action_space = gymnasium.spaces.Discrete(2)
-        self.num_agents = 2
-        super().__init__(buf)
-        self.foo, self.bar, self.seed = foo, bar, seed
-
-    def reset(self, seed=0):
-        self.observations[:] = self.observation_space.sample()
-        return self.observations, []
-
-    def step(self, action):
-        self.observations[:] = self.observation_space.sample()
-        infos = [{"info": "list of dictionaries"}]
-        return self.observations, self.rewards, self.terminals, self.truncations, infos
-
-    def close(self):
-        pass
-
-
-class Scripted(pufferlib.PufferEnv):
-    """Does what the dict of functions says, before it resets, steps or closes."""
-
-    def __init__(self, buf=None, seed=0, on_build=None, on_reset=None, on_step=None, on_close=None):
-        if on_build:
-            on_build()
-        self.single_observation_space = gymnasium.spaces.Box(low=-1e6, high=1e6, shape=(1,))
-        self.single_action_space = gymnasium.spaces.Discrete(5)
-        self.num_agents = 1
-        super().__init__(buf)
-        self.on_reset, self.on_step, self.on_close = on_reset, on_step, on_close
-
-    def reset(self, seed=None):
-        if self.on_reset:
-            self.on_reset()
-        self.observations[:] = 0
-        return self.observations, []
-
-    def step(self, actions):
-        infos = (self.on_step() if self.on_step else None) or []
-        self.observations += 1
-        return self.observations, self.rewards, self.terminals, self.truncations, infos
-
-    def close(self):
-        if self.on_close:
-            self.on_close()
 
 
 def make(creator, num_envs=2, num_workers=2, **kwargs):
@@ -98,7 +50,7 @@ def make(creator, num_envs=2, num_workers=2, **kwargs):
 
 def faulty(timeout_s=120.0, **kwargs):
     """Two environments in two workers, of which the last does what ``kwargs`` say."""
-    return make([Scripted, Scripted], env_kwargs=[{}, kwargs], seed=5, timeout_s=timeout_s)
+    return make([ScriptedPufferEnv, ScriptedPufferEnv], env_kwargs=[{}, kwargs], seed=5, timeout_s=timeout_s)
 
 
 def live_and_die(**kwargs):
@@ -188,7 +140,7 @@ def test_the_driver_of_emulated_environments_knows_their_dtypes():
 def test_each_environment_is_built_once(tmp_path):
     def creator(buf=None, seed=0):
         (tmp_path / f"{seed}-{os.getpid()}-{time.monotonic_ns()}").touch()
-        return Scripted(buf=buf)
+        return ScriptedPufferEnv(buf=buf)
 
     make(creator, num_envs=4, seed=9).close()
     built = [int(path.name.split("-")[0]) for path in tmp_path.iterdir()]
@@ -200,7 +152,7 @@ def test_close_closes_every_environment_once(backend, tmp_path):
     def on_close():
         (tmp_path / str(time.monotonic_ns())).touch()
 
-    vecenv = pufferlib.vector.make(Scripted, env_kwargs={"on_close": on_close}, num_envs=3, backend=backend)
+    vecenv = pufferlib.vector.make(ScriptedPufferEnv, env_kwargs={"on_close": on_close}, num_envs=3, backend=backend)
     vecenv.reset()
     vecenv.close()
     vecenv.close()
@@ -212,7 +164,7 @@ def test_infos_arrive_in_the_order_of_the_environments():
         return lambda: [{"name": name}, {}, {"size": "x" * 300_000}]
 
     kwargs = [{"on_step": speak(name)} for name in "abcd"]
-    with make([Scripted] * 4, num_envs=4, env_kwargs=kwargs) as vecenv:
+    with make([ScriptedPufferEnv] * 4, num_envs=4, env_kwargs=kwargs) as vecenv:
         assert vecenv.reset()[1] == []
         for _ in range(3):
             infos = vecenv.step([0] * 4)[4]
@@ -225,7 +177,7 @@ def test_an_environment_that_prints_a_lot():
         print("x" * 100_000)
         print("y" * 100_000, file=sys.stderr)
 
-    with make(Scripted, env_kwargs={"on_step": shout}) as vecenv:
+    with make(ScriptedPufferEnv, env_kwargs={"on_step": shout}) as vecenv:
         vecenv.reset()
         for _ in range(20):
             observations, *_ = vecenv.step([0, 0])
@@ -268,7 +220,7 @@ def test_each_worker_has_global_generators_of_its_own():
         def draw():
             return [{"numpy": np.random.rand(), "python": random.random()}]
 
-        vecenv = make(Scripted, env_kwargs={"on_step": draw}, seed=seed)
+        vecenv = make(ScriptedPufferEnv, env_kwargs={"on_step": draw}, seed=seed)
         vecenv.reset()
         infos = vecenv.step([0, 0])[4]
         vecenv.close()
@@ -279,7 +231,7 @@ def test_each_worker_has_global_generators_of_its_own():
 
 
 def test_a_space_may_be_of_a_class_that_the_caller_defines():
-    class Player(Scripted):
+    class Player(ScriptedPufferEnv):
         def __init__(self, buf=None):
             super().__init__()
             del self.observation_space, self.action_space
@@ -353,7 +305,7 @@ def test_recv_says_that_somebody_closed_the_environments_meanwhile(closer):
 def test_recv_can_be_called_again_after_ctrl_c(monkeypatch, zero_copy):
     kwargs = [{"on_step": lambda name=name: [{"name": name}]} for name in "abcd"]
     options = {"num_envs": 4, "num_workers": 4, "batch_size": 2, "zero_copy": zero_copy}
-    with make([Scripted] * 4, env_kwargs=kwargs, **options) as vecenv:
+    with make([ScriptedPufferEnv] * 4, env_kwargs=kwargs, **options) as vecenv:
         vecenv.async_reset()
         for _ in range(2):
             vecenv.recv()
@@ -383,7 +335,7 @@ def test_workers_see_today_s_environment_variables_and_folder(monkeypatch, tmp_p
     for value in ("one", "two"):
         monkeypatch.setenv("TANK", value)
         monkeypatch.chdir(tmp_path)
-        with make(Scripted, env_kwargs={"on_step": tell}) as vecenv:
+        with make(ScriptedPufferEnv, env_kwargs={"on_step": tell}) as vecenv:
             vecenv.reset()
             assert vecenv.step([0, 0])[4] == [{"variable": value, "folder": str(tmp_path), "torch": False}] * 2
 
@@ -443,7 +395,7 @@ def test_sys_exit_in_an_environment_is_reported():
 
 
 def test_a_worker_killed_between_two_steps():
-    vecenv = make(Scripted)
+    vecenv = make(ScriptedPufferEnv)
     vecenv.reset()
     os.kill(vecenv.worker_pids[0], signal.SIGKILL)
     with pytest.raises(WorkerError, match=r"worker 0 .* ended with signal SIGKILL"):
@@ -503,7 +455,7 @@ def test_an_environment_that_takes_too_long(phase):
 @pytest.mark.all
 def test_each_environment_of_a_worker_has_the_whole_time():
     options = {"num_envs": 20, "num_workers": 1, "timeout_s": 9.0}
-    with make(Scripted, env_kwargs={"on_step": lambda: time.sleep(0.5)}, **options) as vecenv:
+    with make(ScriptedPufferEnv, env_kwargs={"on_step": lambda: time.sleep(0.5)}, **options) as vecenv:
         vecenv.reset()
         assert vecenv.step([0] * 20)[0].tolist() == [[1]] * 20  # 10 seconds
 
@@ -521,9 +473,9 @@ def test_a_crash_in_native_code_shows_the_stack():
 def test_what_cannot_be_pickled_is_named_with_its_place():
     lock, places = threading.Lock(), "what_cannot_be_pickled_is_named_with_its_place.<locals>"
     with pytest.raises(APIUsageError, match=rf"cannot pickle '_thread.lock' object \(lock in test_{places}.<lambda>\)"):
-        make(Scripted, env_kwargs={"on_step": lambda: lock and None})
+        make(ScriptedPufferEnv, env_kwargs={"on_step": lambda: lock and None})
 
-    class Env(Scripted):
+    class Env(ScriptedPufferEnv):
         episodes = (i for i in range(3))
 
     with pytest.raises(APIUsageError, match=rf"cannot pickle 'generator' object \(episodes in test_{places}.Env\)"):
@@ -543,11 +495,11 @@ def open_files():
 
 
 def test_twenty_cycles_leak_no_file_and_no_process():
-    make(Scripted).close()  # starts the process server
+    make(ScriptedPufferEnv).close()  # starts the process server
     gc.collect()  # of earlier tests
     before, maps = open_files(), count_maps()
     for _ in range(20):
-        vecenv = make(Scripted)
+        vecenv = make(ScriptedPufferEnv)
         pids = vecenv.worker_pids
         vecenv.reset()
         vecenv.step([0, 0])
@@ -565,7 +517,7 @@ def count_maps():
 
 
 def test_arrays_outlive_the_environments():
-    vecenv = make(Scripted)
+    vecenv = make(ScriptedPufferEnv)
     vecenv.reset()
     observations = vecenv.step([0, 0])[0]
     vecenv.close()
@@ -581,7 +533,7 @@ def test_an_idle_pool_costs_next_to_nothing():
                 ticks += sum(map(int, stat.read().rpartition(")")[2].split()[11:13]))
         return ticks / os.sysconf("SC_CLK_TCK")
 
-    with make(Scripted) as vecenv:
+    with make(ScriptedPufferEnv) as vecenv:
         vecenv.reset()
         vecenv.step([0, 0])
         pids = vecenv.worker_pids
@@ -600,7 +552,7 @@ def test_a_collection_of_garbage_leaves_memory_shared():
         gc.collect()
         return [{"copied_mib": private_mib() - before}]
 
-    with make(Scripted, env_kwargs={"on_step": on_step}) as vecenv:
+    with make(ScriptedPufferEnv, env_kwargs={"on_step": on_step}) as vecenv:
         vecenv.reset()
         assert all(info["copied_mib"] < 2 for info in vecenv.step([0, 0])[4])  # 6 without a freeze
 
@@ -742,9 +694,9 @@ def test_workers_use_whatever_a_script_defines_and_leave_its_other_threads_alone
 
 
 def test_a_server_that_belongs_to_another_process_is_left_to_it():
-    make(Scripted).close()
+    make(ScriptedPufferEnv).close()
     forkserver._forkserver._forkserver_pid = 1  # as in a copy of a process that has one
-    make(Scripted).close()
+    make(ScriptedPufferEnv).close()
     assert forkserver._forkserver._forkserver_pid > 1
 
 
@@ -752,12 +704,12 @@ def test_a_temporary_folder_with_a_name_too_long_for_sockets(monkeypatch, tmp_pa
     config = multiprocessing.current_process()._config
     monkeypatch.setitem(config, "tempdir", str(tmp_path / ("long" * 25)))
     forget_server()
-    make(Scripted).close()
+    make(ScriptedPufferEnv).close()
     assert config["tempdir"].startswith("/tmp/pymp-")
     config["tempdir"] = "/" + "long" * 25
     monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: os.listdir("/nowhere"))
     with pytest.raises(APIUsageError) as caught:
-        make(Scripted)
+        make(ScriptedPufferEnv)
     assert "must have a name of at most 89 bytes, got /longlong" in str(caught.value)
     assert "set TMPDIR to a shorter one" in str(caught.value)
 

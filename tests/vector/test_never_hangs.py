@@ -12,44 +12,21 @@ import time
 from pathlib import Path
 
 import cloudpickle
-import gymnasium
 import numpy as np
 import pytest
 
 import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError, WorkerError
+from tests.envs import ScriptedPufferEnv
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
 BACKENDS = ["Serial", "Multiprocessing"]
 
 
-class Counter(pufferlib.PufferEnv):
-    """Observes how often it has acted."""
-
-    def __init__(self, buf=None, on_step=None):
-        self.single_observation_space = gymnasium.spaces.Box(low=0, high=1e6, shape=(1,))
-        self.single_action_space = gymnasium.spaces.Discrete(3)
-        self.num_agents = 1
-        self.on_step = on_step
-        super().__init__(buf)
-
-    def reset(self, seed=None):
-        self.observations[:] = 0
-        return self.observations, []
-
-    def step(self, actions):
-        infos = self.on_step() if self.on_step else []
-        self.observations += 1
-        return self.observations, self.rewards, self.terminals, self.truncations, infos or []
-
-    def close(self):
-        pass
-
-
 def make(backend="Multiprocessing", num_envs=2, **kwargs):
-    return pufferlib.vector.make(Counter, num_envs=num_envs, backend=backend, overwork=True, **kwargs)
+    return pufferlib.vector.make(ScriptedPufferEnv, num_envs=num_envs, backend=backend, overwork=True, **kwargs)
 
 
 # Wrong calls
@@ -60,7 +37,7 @@ def make(backend="Multiprocessing", num_envs=2, **kwargs):
 @pytest.mark.parametrize(
     ("actions", "message"),
     [
-        ([0, 3], r"actions must be in the action space Discrete\(3\), got 3 in row 1"),
+        ([0, 5], r"actions must be in the action space Discrete\(5\), got 5 in row 1"),
         ([-1, 0], "got -1 in row 0"),
         (np.array([0, 2**32], np.int64), "got 4294967296 in row 1"),
         ([0.0, 1.0], "got dtype float64"),
@@ -448,7 +425,7 @@ def test_failed_builds_leave_nothing():
     def fail():
         with pytest.raises(WorkerError):
             pufferlib.vector.make(
-                Counter, env_kwargs={"on_step": None, "nonsense": 1}, num_envs=2, num_workers=2,
+                ScriptedPufferEnv, env_kwargs={"on_step": None, "nonsense": 1}, num_envs=2, num_workers=2,
                 backend="Multiprocessing", overwork=True,
             )  # fmt: skip
 
