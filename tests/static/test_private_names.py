@@ -19,7 +19,7 @@ LEFT = {
         "_rewards _SETTINGS": "bsuite's own",
     },
     "bindings/test_crafter.py": {
-        "_game _step _world _objects _player": "crafter's own state, which no action reaches in short",
+        "_env _step _world _objects _player": "crafter's own state, which no action reaches in short",
         "_noise3": "numba's cache of what opensimplex compiles",
     },
     "bindings/test_dmcontrol.py": {"_BACKEND _drawing_without_a_window": "dm_control draws by one backend a process"},
@@ -32,7 +32,7 @@ LEFT = {
         "_SHA1 _LOGO_START _OTHERS _CORNERS": "a game made by hand instead of the one that nobody may pass on",
         "_console": "saves a state to start from",
     },
-    "bindings/test_retro.py": {"_turn": "stable-retro's own environment"},
+    "bindings/test_retro.py": {"_lease": "stable-retro's own environment"},
     "bindings/test_textworld.py": {
         "_commands": "the texts behind the numbers of actions",
         "_sensible _write": "pure functions of the binding",
@@ -40,6 +40,7 @@ LEFT = {
     },
     "bindings/test_vizdoom.py": {"_doom _pressed": "the buttons that an action presses"},
     "cluster/test_ray.py": {"_pool": "actors, to be lost"},
+    "docs/test_reference.py": {"_MODULES": "the table behind the lazy names of the package"},
     "installation/test_doctor.py": {
         "_run _python _import_error _torch_cuda _CUDA_PROBE": "commands and imports of machines that are not here",
     },
