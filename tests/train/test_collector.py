@@ -1,6 +1,5 @@
 import functools
 
-import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -14,6 +13,7 @@ from pufferlib.train.advantage import generalized_advantage
 from pufferlib.train.collector import Collector, PartialCollector, make_collector
 from pufferlib.train.config import TrainConfig
 from pufferlib.train.rollout import Rollout
+from tests.envs import counting_env
 
 
 class Scripted:
@@ -124,23 +124,9 @@ def test_a_cut_off_episode_is_worth_what_would_have_followed():
     assert rollout.rewards[:, 0].tolist() == [1, 2, 3]  # lost all the same
 
 
-class Clock(gymnasium.Env):
-    """Shows how many steps the episode has had, pays 1 for each, and is cut off after three."""
-
-    observation_space, action_space = Box(0, 9, (1,), np.float32), Discrete(2)
-
-    def reset(self, seed=None, options=None):
-        self.age = 0
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        self.age += 1
-        return np.full(1, self.age, np.float32), 1.0, False, self.age == 3, {}
-
-
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
 def test_environments_bring_the_last_observation_of_an_episode_cut_off(backend):
-    creator = functools.partial(GymnasiumPufferEnv, env_creator=Clock)
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=counting_env, env_kwargs={"truncates": True})
     with vector.make(creator, backend=backend, num_envs=2, autoreset="same_step") as vecenv:
         rollout, _ = collected(vecenv, horizon=4)
     assert rollout.observations[:, 0, 0].tolist() == [0, 1, 2, 0]
@@ -154,7 +140,7 @@ def test_environments_bring_the_last_observation_of_an_episode_cut_off(backend):
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
 def test_a_step_that_only_resets_is_masked(backend):
-    creator = functools.partial(GymnasiumPufferEnv, env_creator=Clock)
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=counting_env, env_kwargs={"truncates": True})
     with vector.make(creator, backend=backend, num_envs=2, autoreset="next_step") as vecenv:
         rollout, _ = collected(vecenv, horizon=6)
     assert rollout.observations[:, 0, 0].tolist() == [0, 1, 2, 3, 0, 1]
