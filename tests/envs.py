@@ -93,6 +93,7 @@ class FunctionEnv(gymnasium.Env):
 
     def step(self, action):
         assert self.action_space.contains(action)
+        assert self.count != self.length, "the episode is over"
         self.actions.append(action)
         self.count += 1
         ended = self.count == self.length

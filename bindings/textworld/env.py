@@ -20,7 +20,7 @@ from pufferlib.render.text import draw_terminal
 from .._shared.options import check_counts, check_render_mode, check_switches
 from .factory import game_file, quiet_interpreter
 
-__all__ = ["TextGame", "make_env"]
+__all__ = ["TextGame", "make_env", "useful_first", "write_words"]
 
 VOCABULARY = 2048
 COMMAND_WORDS = 8
@@ -54,6 +54,9 @@ def make_env(
 
 class TextGame(gymnasium.Env[Observation, np.int64]):
     """A text game, its words as numbers.
+
+    Attributes:
+        commands: Texts of the commands that there are to choose from, by action.
 
     Args:
         where: For messages.
@@ -106,6 +109,7 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
         )
         self.action_space = Discrete(max_commands)
         self._max_words, self._max_commands = max_words, max_commands
+        self.commands: list[str] = []
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
         """Start the game anew."""
@@ -117,7 +121,7 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, Info]:
         """Do what the row ``action`` of the commands says."""
-        command = self._commands[action] if action < len(self._commands) else "look"
+        command = self.commands[action] if action < len(self.commands) else "look"
         with quiet_interpreter():
             state, score, _ = self._game.step(command)
         reward, self._score = float(score - self._score), score
@@ -136,17 +140,17 @@ class TextGame(gymnasium.Env[Observation, np.int64]):
         self._game.close()
 
     def _observation(self, state: Any) -> Observation:
-        self._commands = _sensible(state.admissible_commands, self._max_commands)
+        self.commands = useful_first(state.admissible_commands, self._max_commands)
         self._said = state.feedback or ""
         commands = np.zeros((self._max_commands, COMMAND_WORDS), np.int32)
-        for row, command in zip(commands, self._commands, strict=False):
-            _write(row, [command])
+        for row, command in zip(commands, self.commands, strict=False):
+            write_words(row, [command])
         text = np.zeros(self._max_words, np.int32)
-        _write(text, (state.feedback, state.description, state.inventory))
+        write_words(text, (state.feedback, state.description, state.inventory))
         return {"text": text, "commands": commands}
 
 
-def _sensible(commands: Iterable[str], limit: int) -> list[str]:
+def useful_first(commands: Iterable[str], limit: int) -> list[str]:
     """At most ``limit`` of ``commands``, sorted, those that only look at something last."""
     return sorted(commands, key=lambda command: (command.startswith(_LOOKS), command))[:limit]
 
@@ -162,7 +166,7 @@ def _page(text: str) -> npt.NDArray[np.uint8]:
     return page
 
 
-def _write(row: npt.NDArray[np.int32], texts: Iterable[str | None]) -> None:
+def write_words(row: npt.NDArray[np.int32], texts: Iterable[str | None]) -> None:
     """Write the words of ``texts`` as numbers, as many as fit."""
     words = [word for text in texts for word in _WORD.findall((text or "").lower())][: row.size]
     row[: len(words)] = [1 + zlib.crc32(word.encode()) % (VOCABULARY - 1) for word in words]

@@ -35,12 +35,12 @@ def env(file: Path) -> Any:
 
 
 def do(env: Any, command: str) -> Any:
-    return env.step(np.int64(env._commands.index(command)))
+    return env.step(np.int64(env.commands.index(command)))
 
 
 def walkthrough(env: Any) -> list[str]:
     """The way to the coin: through the only exit that was not yet taken."""
-    return [command for command in env._commands if command.startswith("go")]
+    return [command for command in env.commands if command.startswith("go")]
 
 
 def test_taking_the_coin_wins_its_point(env: Any) -> None:
@@ -52,36 +52,36 @@ def test_taking_the_coin_wins_its_point(env: Any) -> None:
     assert (reward, terminated, truncated) == (1, True, False)
     assert info == {"won": 1, "perf": 1}
     env.reset()
-    assert "take coin" not in env._commands
+    assert "take coin" not in env.commands
 
 
 def test_words_are_numbers_and_commands_are_rows(env: Any) -> None:
     observation, _ = env.reset()
     rows = observation["commands"]
-    assert (rows[:, 0] != 0).sum() == len(env._commands)
+    assert (rows[:, 0] != 0).sum() == len(env.commands)
     look = np.zeros(8, np.int32)
-    binding._write(look, ["look"])
+    binding.write_words(look, ["look"])
     assert any(np.array_equal(row, look) for row in rows)
-    assert binding._write(np.zeros(2, np.int32), ["More words than fit, and NONE is lost by an error"]) is None
+    assert binding.write_words(np.zeros(2, np.int32), ["More words than fit, and NONE is lost by an error"]) is None
     upper, lower = np.zeros((2, 3), np.int32)
-    binding._write(upper, ["Go NORTH!"])
-    binding._write(lower, ["go", "north"])
+    binding.write_words(upper, ["Go NORTH!"])
+    binding.write_words(lower, ["go", "north"])
     assert np.array_equal(upper, lower)
     assert upper[2] == 0
 
 
 def test_a_row_without_a_command_changes_nothing(env: Any) -> None:
-    before = env._commands
+    before = env.commands
     _, reward, terminated, _, _ = env.step(np.int64(23))
-    assert env._commands == before
+    assert env.commands == before
     assert reward == 0
     assert not terminated
 
 
 def test_with_too_many_commands_those_that_only_look_go_first() -> None:
     commands = ["examine coin", "go east", "inventory", "look", "take coin"]
-    assert binding._sensible(commands, 2) == ["go east", "take coin"]
-    assert binding._sensible(commands, 9) == ["go east", "take coin", "examine coin", "inventory", "look"]
+    assert binding.useful_first(commands, 2) == ["go east", "take coin"]
+    assert binding.useful_first(commands, 9) == ["go east", "take coin", "examine coin", "inventory", "look"]
 
 
 def test_look_around_shows_the_room_after_every_command(file: Path) -> None:
@@ -142,7 +142,7 @@ def test_the_network_chooses_among_the_commands_only(file: Path) -> None:
     policy = models.make_policy(env, "TextPolicy", hidden_size=16, more=registry.policies(f"textworld/{NAME}"))
     row = torch.as_tensor(env.reset(seed=0)[0].copy())[None]
     params, values = policy.forward_eval(row)
-    count = len(env.env.unwrapped._commands)
+    count = len(env.env.unwrapped.commands)
     chances = params.softmax(-1)[0]
     assert (chances[:count] > 0).all()
     assert (chances[count:] == 0).all()

@@ -34,8 +34,6 @@ LEFT = {
     },
     "bindings/test_retro.py": {"_lease": "stable-retro's own environment"},
     "bindings/test_textworld.py": {
-        "_commands": "the texts behind the numbers of actions",
-        "_sensible _write": "pure functions of the binding",
         "_made": "fails if a game is made again",
     },
     "bindings/test_vizdoom.py": {"_doom _pressed": "the buttons that an action presses"},

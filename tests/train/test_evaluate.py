@@ -1,13 +1,10 @@
 import dataclasses
 import itertools
-from typing import ClassVar
 
-import gymnasium
 import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Discrete
-from pettingzoo import ParallelEnv
 
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.env import PufferEnv
@@ -15,6 +12,7 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import make_policy
 from pufferlib.train.config import load_config
 from pufferlib.train.evaluate import evaluate
+from tests.envs import ScriptedParallelEnv, alive, counting_env
 
 
 @pytest.fixture
@@ -202,47 +200,17 @@ def test_a_policy_that_says_nan_has_no_score(config, policy):
         evaluate(config, policy, 1)
 
 
-class Countdown(gymnasium.Env):
-    """Ends after ``length`` steps; none may follow."""
-
-    observation_space, action_space = Box(0, 9, (1,), np.float32), Discrete(2)
-
-    def __init__(self, length):
-        self.left = length
-
-    def reset(self, seed=None, options=None):
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        self.left -= 1
-        assert self.left >= 0, "it is over"
-        return np.zeros(1, np.float32), 1.0, self.left == 0, False, {"score": 1.0} if self.left == 0 else {}
+def countdown(length):
+    return counting_env(length, info=lambda env: {"score": 1.0} if env.count == length else {})
 
 
-class CountdownOfTwo(ParallelEnv):
-    possible_agents: ClassVar = ["a", "b"]
-
-    def __init__(self, length):
-        self.game = Countdown(length)
-
-    def observation_space(self, agent):
-        return self.game.observation_space
-
-    def action_space(self, agent):
-        return self.game.action_space
-
-    def reset(self, seed=None, options=None):
-        self.agents = self.possible_agents
-        return dict.fromkeys(self.agents, self.game.reset()[0]), {agent: {} for agent in self.agents}
-
-    def step(self, actions):
-        outcome = [dict.fromkeys(self.agents, value) for value in self.game.step(0)]
-        self.agents = self.agents if self.game.left else []
-        return outcome
+def countdown_of_two(length):
+    script = [alive("a", "b")] * length + [{"a": "dead", "b": "dead"}]
+    return ScriptedParallelEnv(*script, names="ab", info=lambda *_, fate: {"score": 1.0} if fate == "dead" else {})
 
 
 @pytest.mark.parametrize(
-    ("emulation", "game"), [(GymnasiumPufferEnv, Countdown), (PettingZooPufferEnv, CountdownOfTwo)]
+    ("emulation", "game"), [(GymnasiumPufferEnv, countdown), (PettingZooPufferEnv, countdown_of_two)]
 )
 def test_an_environment_whose_episode_is_over_stands_still(config, emulation, game):
     config, lengths = dataclasses.replace(config, env={}), iter([2, 7, 1])
