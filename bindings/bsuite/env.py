@@ -13,13 +13,13 @@ from pufferlib.errors import APIUsageError
 from .._shared.dm_env import FromDmEnv
 from .._shared.options import check_render_mode
 
-__all__ = ["Experiment", "make_env"]
+__all__ = ["MNIST", "Experiment", "make_env"]
 
 Observation = npt.NDArray[np.float32]
 Info = dict[str, Any]
 
 _CELL_PX = 16  # an element of the array in a picture
-_MNIST = Path("/tmp/mnist")  # written in bsuite
+MNIST = Path("/tmp/mnist")  # written in bsuite
 _MNIST_FILES = tuple(
     f"{part}-ubyte.gz" for part in ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
 )
@@ -33,10 +33,10 @@ def make_env(name: str, *, render_mode: str | None = None) -> "Experiment":
     """
     check_render_mode(f"bsuite/{name}", render_mode)
     experiment = name.partition("/")[0]
-    missing = [file for file in _MNIST_FILES if not (_MNIST / file).is_file()]
+    missing = [file for file in _MNIST_FILES if not (MNIST / file).is_file()]
     if experiment.startswith("mnist") and missing:
         raise APIUsageError(
-            f"bsuite/{name}: expected the files of MNIST in {_MNIST}, {', '.join(missing)} missing; download them "
+            f"bsuite/{name}: expected the files of MNIST in {MNIST}, {', '.join(missing)} missing; download them "
             "yourself (https://storage.googleapis.com/cvdf-datasets/mnist/), or choose another experiment"
         )
     env = bsuite.load(experiment, sweep.SETTINGS[name])  # load_from_id would print

@@ -18,7 +18,7 @@ from .._shared.dm_env import FromDmEnv
 from .._shared.opengl import cannot_draw
 from .._shared.options import check_counts, check_render_mode, check_switches
 
-__all__ = ["ControlTask", "PixelObservation", "make_env"]
+__all__ = ["BACKEND", "ControlTask", "PixelObservation", "drawing_without_a_window", "make_env"]
 
 Picture = npt.NDArray[np.uint8]
 
@@ -35,7 +35,7 @@ def _drawing() -> str:
 
 
 @contextmanager
-def _drawing_without_a_window() -> Iterator[str]:
+def drawing_without_a_window() -> Iterator[str]:
     """dm_control looks at the variable once, when it is imported; unset, it tries to open a window."""
     before = os.environ.get(_VARIABLE)
     backend = _drawing()
@@ -47,7 +47,7 @@ def _drawing_without_a_window() -> Iterator[str]:
             del os.environ[_VARIABLE]
 
 
-with _drawing_without_a_window() as _BACKEND:
+with drawing_without_a_window() as BACKEND:
     from dm_control import suite
 
 
@@ -65,7 +65,7 @@ def make_env(
     check_counts(where, size=size)
     check_render_mode(where, render_mode)
     domain, _, task = name.partition("-")
-    if _BACKEND == "disabled" and (pixels or render_mode or name == "quadruped-escape"):
+    if BACKEND == "disabled" and (pixels or render_mode or name == "quadruped-escape"):
         raise BindingMissing(
             f"{where}: needs EGL or OSMesa to draw, and neither is here; "
             "run: sudo apt-get install libegl1, or use the image tank, which has it"
@@ -75,7 +75,7 @@ def make_env(
         try:
             env.picture(1, 1)
         except Exception as error:
-            raise cannot_draw(where, _BACKEND, error) from error
+            raise cannot_draw(where, BACKEND, error) from error
     return PixelObservation(env, size) if pixels else env
 
 
@@ -85,7 +85,7 @@ class ControlTask(FromDmEnv):
     def __init__(self, env: Any, render_mode: str | None) -> None:
         super().__init__(env, env.task.random.seed)
         fps = round(1 / env.control_timestep())
-        self.metadata = {"render_modes": [] if _BACKEND == "disabled" else ["rgb_array"], "render_fps": fps}
+        self.metadata = {"render_modes": [] if BACKEND == "disabled" else ["rgb_array"], "render_fps": fps}
         self.render_mode = render_mode
 
     def render(self) -> Picture | None:

@@ -4,7 +4,7 @@ import ctypes
 
 from pufferlib.errors import BindingMissing
 
-__all__ = ["check_vulkan"]
+__all__ = ["check_vulkan", "find_problem"]
 
 LIBRARY = "libvulkan.so.1"
 INSTANCE_CREATE_INFO = 1  # VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO
@@ -35,7 +35,7 @@ def check_vulkan(where: str, what: str) -> None:
     Raises:
         BindingMissing: There is no Vulkan, or no device for it.
     """
-    problem = _problem()
+    problem = find_problem()
     if problem:
         raise BindingMissing(
             f"{where}: {what} draws with Vulkan, but {problem}; run: sudo apt-get install libvulkan1 "
@@ -43,7 +43,7 @@ def check_vulkan(where: str, what: str) -> None:
         )
 
 
-def _problem() -> str:
+def find_problem() -> str:
     """Describe the part of Vulkan that is missing; empty when none is."""
     try:
         vulkan = ctypes.CDLL(LIBRARY)

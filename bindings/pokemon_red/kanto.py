@@ -1,13 +1,13 @@
 """The map of Kanto: where the towns and routes of the game lie, in squares from its north-west corner."""
 
-__all__ = ["HEIGHT", "WIDTH", "on_kanto"]
+__all__ = ["CORNERS", "HEIGHT", "WIDTH", "on_kanto"]
 
 WIDTH = 436
 HEIGHT = 444
 
 # Number of the map in the game: x and y of its north-west corner. The game joins these maps at their
 # edges, which decides where they lie; the origin is the one that people use.
-_CORNERS = {
+CORNERS = {
     0: (64, 318),  # Pallet Town
     1: (54, 246),  # Viridian City
     2: (54, 138),  # Pewter City
@@ -49,7 +49,7 @@ _CORNERS = {
 
 def on_kanto(map_id: int, x: int, y: int) -> tuple[int, int] | None:
     """The square of Kanto where ``(x, y)`` of a map lies; None inside houses and caves."""
-    corner = _CORNERS.get(map_id)
+    corner = CORNERS.get(map_id)
     if corner is None:
         return None
     return min(corner[0] + x, WIDTH - 1), min(corner[1] + y, HEIGHT - 1)

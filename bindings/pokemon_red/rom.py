@@ -7,21 +7,21 @@ from pathlib import Path
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.commands import in_image
 
-__all__ = ["VARIABLE", "default_path", "find_rom"]
+__all__ = ["LOGO_START", "OTHERS", "SHA1", "VARIABLE", "default_path", "find_rom"]
 
 VARIABLE = "PUFFER_POKEMON_RED_ROM"
 
-_SHA1 = "ea9bcae617fdf159b045185467ae58b2e4a48b9a"
+SHA1 = "ea9bcae617fdf159b045185467ae58b2e4a48b9a"
 _SIZE = 1 << 20
-_EXPECTED = f"Pokemon Red (UE) [S][!].gb: {_SIZE:,} bytes, SHA-1 {_SHA1}"
+_EXPECTED = f"Pokemon Red (UE) [S][!].gb: {_SIZE:,} bytes, SHA-1 {SHA1}"
 # Source: the disassemblies that build them, https://github.com/pret.
-_OTHERS = {
+OTHERS = {
     "d7037c83e1ae5b39bde3c30787637ba1d4c48ce2": "Pokemon Blue",
     "5b1456177671b79b263c614ea0e7cc9ac542e9c4": "the debug build of Pokemon Blue",
     "cc7d03262ebfaf2f06772c1a480c7d9d5f4a38e1": "Pokemon Yellow",
 }
 _LOGO = slice(0x0104, 0x0108)  # every cartridge has the maker's logo, which begins with these bytes:
-_LOGO_START = bytes.fromhex("CEED6666")
+LOGO_START = bytes.fromhex("CEED6666")
 
 
 def default_path() -> Path:
@@ -44,7 +44,7 @@ def find_rom(path: str | os.PathLike[str] | None = None) -> bytes:
             f"pokemon_red/red: expected the cartridge image {_EXPECTED}; {source} is {file}, which cannot be read "
             f"({error.strerror}); {_way_to_provide()}; pokemon_red/practice needs none"
         ) from error
-    if hashlib.sha1(image, usedforsecurity=False).hexdigest() != _SHA1:
+    if hashlib.sha1(image, usedforsecurity=False).hexdigest() != SHA1:
         raise APIUsageError(
             f"pokemon_red/red: expected the cartridge image {_EXPECTED}; {file} ({source}) is {_described(image)}; "
             "memory lies elsewhere in other versions, so use this one"
@@ -72,12 +72,12 @@ def _place(path: str | os.PathLike[str] | None) -> tuple[str, Path]:
 
 def _described(image: bytes) -> str:
     digest = hashlib.sha1(image, usedforsecurity=False).hexdigest()
-    if digest in _OTHERS:
-        return _OTHERS[digest]
+    if digest in OTHERS:
+        return OTHERS[digest]
     detail = f"{len(image):,} bytes, SHA-1 {digest}"
     if image[:2] == b"PK":
         return f"a zip archive ({detail}): unpack it"
-    if image[_LOGO] != _LOGO_START:
+    if image[_LOGO] != LOGO_START:
         return f"no Game Boy cartridge ({detail})"
     title = image[0x0134:0x0144].rstrip(b"\0").decode("ascii", "replace")
     return f"another cartridge, or a changed one: {title!r}, {detail}"

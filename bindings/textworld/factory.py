@@ -14,7 +14,7 @@ from textworld.challenges.tw_coin_collector import coin_collector
 from textworld.challenges.tw_simple import simple
 from textworld.challenges.tw_treasure_hunter import treasure_hunter
 
-__all__ = ["game_file", "quiet_interpreter"]
+__all__ = ["game_file", "make_game", "quiet_interpreter"]
 
 
 def game_file(name: str, seed: int) -> Path:
@@ -25,7 +25,7 @@ def game_file(name: str, seed: int) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         # Several processes may make the same game at the same time.
         with tempfile.TemporaryDirectory(dir=folder) as scratch, quiet_interpreter():
-            made = Path(_made(name, seed, Path(scratch) / file.name))
+            made = Path(make_game(name, seed, Path(scratch) / file.name))
             os.replace(made.with_suffix(".json"), file.with_suffix(".json"))
             os.replace(made, file)
     return file
@@ -39,7 +39,8 @@ def quiet_interpreter() -> Iterator[None]:
         yield
 
 
-def _made(name: str, seed: int, file: Path) -> str:
+def make_game(name: str, seed: int, file: Path) -> str:
+    """Make the game ``name`` of ``seed`` and return the path that it was written to, at ``file`` or beside it."""
     options = textworld.GameOptions()
     options.seeds = seed
     options.path = str(file)

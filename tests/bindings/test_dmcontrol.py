@@ -50,7 +50,7 @@ def test_an_episode_is_cut_off_after_1000_steps() -> None:
     assert ends == [(False, False)] * 999 + [(False, True)]
 
 
-@pytest.mark.skipif(binding._BACKEND == "disabled", reason="neither EGL nor OSMesa is here")
+@pytest.mark.skipif(binding.BACKEND == "disabled", reason="neither EGL nor OSMesa is here")
 def test_pixels_are_the_picture_channels_first() -> None:
     env = binding.make_env("cartpole-balance", pixels=True, size=32)
     picture, _ = env.reset(seed=1)
@@ -61,7 +61,7 @@ def test_pixels_are_the_picture_channels_first() -> None:
 
 
 def test_without_opengl_numbers_work_and_pictures_name_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binding, "_BACKEND", "disabled")
+    monkeypatch.setattr(binding, "BACKEND", "disabled")
     env: Any = pufferlib.make("dmcontrol/cartpole-balance")
     env.reset(seed=0)
     assert env.metadata["render_modes"] == []
@@ -77,11 +77,11 @@ def test_without_opengl_numbers_work_and_pictures_name_the_package(monkeypatch: 
 
 def test_the_choice_of_the_user_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUJOCO_GL", "osmesa")
-    with binding._drawing_without_a_window() as backend:
+    with binding.drawing_without_a_window() as backend:
         assert backend == os.environ["MUJOCO_GL"] == "osmesa"
     assert os.environ["MUJOCO_GL"] == "osmesa"
     monkeypatch.delenv("MUJOCO_GL")
-    with binding._drawing_without_a_window() as backend:
+    with binding.drawing_without_a_window() as backend:
         assert os.environ["MUJOCO_GL"] == backend
     assert "MUJOCO_GL" not in os.environ
 

@@ -109,7 +109,7 @@ def test_without_vulkan_a_sentence_says_what_to_install(monkeypatch: pytest.Monk
     griddly.env_creator("sokoban")().close()  # vectors need none
 
 
-@pytest.mark.skipif("library" in vulkan._problem(), reason="there is no libvulkan.so.1")
+@pytest.mark.skipif("library" in vulkan.find_problem(), reason="there is no libvulkan.so.1")
 def test_vulkan_without_a_driver_is_a_sentence_too() -> None:
     code = (
         "from pufferlib.bindings import griddly\n"
@@ -126,7 +126,7 @@ def test_vulkan_without_a_driver_is_a_sentence_too() -> None:
     assert "mesa-vulkan-drivers" in result.stdout
 
 
-@pytest.mark.skipif(bool(vulkan._problem()), reason=f"Vulkan: {vulkan._problem()}")
+@pytest.mark.skipif(bool(vulkan.find_problem()), reason=f"Vulkan: {vulkan.find_problem()}")
 def test_pictures_can_be_observations() -> None:
     code = (
         "from pufferlib.bindings.griddly.env import make_env\n"

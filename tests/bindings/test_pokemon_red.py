@@ -141,7 +141,7 @@ def test_in_a_container_the_rom_is_asked_for_in_the_checkout(tmp_path: Path, mon
 
 def test_the_rom_is_looked_for_in_three_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image = practice_rom()
-    monkeypatch.setattr(rom, "_SHA1", hashlib.sha1(image).hexdigest())
+    monkeypatch.setattr(rom, "SHA1", hashlib.sha1(image).hexdigest())
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.delenv(rom.VARIABLE, raising=False)
     with pytest.raises(APIUsageError, match=rf"SHA-1 .*{tmp_path}/pufferlib/pokemon_red.gb, which cannot be read"):
@@ -166,7 +166,7 @@ def test_the_rom_is_looked_for_in_three_places(tmp_path: Path, monkeypatch: pyte
 def test_a_wrong_rom_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "rom.gb"
     cartridge = bytearray(practice_rom())
-    cartridge[0x104:0x108] = rom._LOGO_START
+    cartridge[0x104:0x108] = rom.LOGO_START
     for image, name in (
         (bytes(cartridge), "another cartridge, or a changed one: 'PRACTICE', 32,768 bytes, SHA-1"),
         (b"hello", r"no Game Boy cartridge \(5 bytes"),
@@ -175,7 +175,7 @@ def test_a_wrong_rom_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         file.write_bytes(image)
         with pytest.raises(APIUsageError, match=f"expected the cartridge image Pokemon Red .* is {name}"):
             rom.find_rom(file)
-    monkeypatch.setitem(rom._OTHERS, hashlib.sha1(b"blue").hexdigest(), "Pokemon Blue")
+    monkeypatch.setitem(rom.OTHERS, hashlib.sha1(b"blue").hexdigest(), "Pokemon Blue")
     file.write_bytes(b"blue")
     with pytest.raises(APIUsageError, match="is Pokemon Blue"):
         rom.find_rom(file)
@@ -186,4 +186,4 @@ def test_towns_and_routes_touch_where_the_game_joins_them() -> None:
     assert [kanto.on_kanto(map_id, 0, 0) for map_id in (0, 12, 1)] == [town, route_1, viridian]
     assert town[1] - route_1[1] == route_1[1] - viridian[1] == 36
     assert kanto.on_kanto(37, 3, 3) is None  # a house
-    assert all(x < kanto.WIDTH and y < kanto.HEIGHT for x, y in kanto._CORNERS.values())
+    assert all(x < kanto.WIDTH and y < kanto.HEIGHT for x, y in kanto.CORNERS.values())

@@ -104,7 +104,7 @@ def test_max_steps_cuts_the_game_off(file: Path) -> None:
 
 
 def test_a_game_is_made_once_and_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factory, "_made", lambda *_: pytest.fail("it is in the cache"))
+    monkeypatch.setattr(factory, "make_game", lambda *_: pytest.fail("it is in the cache"))
     assert factory.game_file(NAME, 0) == file
     assert {path.suffix for path in file.parent.glob(f"{file.stem}*")} == {".z8", ".json"}
 

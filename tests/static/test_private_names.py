@@ -15,27 +15,20 @@ LEFT = {
         "_started_in": "a process can start Java once",
     },
     "bindings/test_bsuite.py": {
-        "_MNIST": "the place of a file that is downloaded elsewhere",
-        "_rewards _SETTINGS": "bsuite's own",
+        "_rewards": "bsuite's own",
     },
     "bindings/test_crafter.py": {
         "_env _step _world _objects _player": "crafter's own state, which no action reaches in short",
         "_noise3": "numba's cache of what opensimplex compiles",
     },
-    "bindings/test_dmcontrol.py": {"_BACKEND _drawing_without_a_window": "dm_control draws by one backend a process"},
-    "bindings/test_griddly.py": {"_problem": "says whether this machine has Vulkan"},
     "bindings/test_nmmo.py": {
         "_Nmmo": "the world with its checks of actions put back",
         "_atn_space _validate_actions _load_map_file": "nmmo's own",
     },
     "bindings/test_pokemon_red.py": {
-        "_SHA1 _LOGO_START _OTHERS _CORNERS": "a game made by hand instead of the one that nobody may pass on",
         "_console": "saves a state to start from",
     },
     "bindings/test_retro.py": {"_lease": "stable-retro's own environment"},
-    "bindings/test_textworld.py": {
-        "_made": "fails if a game is made again",
-    },
     "bindings/test_vizdoom.py": {"_doom _pressed": "the buttons that an action presses"},
     "cluster/test_ray.py": {"_pool": "actors, to be lost"},
     "docs/test_reference.py": {"_MODULES": "the table behind the lazy names of the package"},
