@@ -6,6 +6,7 @@
 #                                                        +-> tools -+-> test   + compilers, test and lint tools
 #                                                                   +-> dev    + debugger, git; editable package
 #   base -> uv, build     installer and certificates; our wheel, copied last into all but dev
+#   deps -> site          the documentation as static files; base -> docs serves them
 #   deps -> compilers     what makes wheels of bindings that have none
 #
 # Written in version 1.2 of the Dockerfile language, which engine 20.10 speaks without downloading a frontend.
@@ -454,3 +455,28 @@ RUN --mount=type=cache,target=/var/cache/ccache \
     && find /opt/venv -type d -exec chgrp venv {} + -exec chmod g+ws {} +
 USER 1000
 CMD ["bash"]
+
+# The documentation as scripts/docs builds it, with warnings as errors.
+FROM deps AS site
+COPY docker/locks/docs.txt /opt/tank/locks/
+RUN --mount=type=cache,target=/var/cache/uv \
+    --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
+    pip-install docs
+COPY --from=build /package /opt/venv
+WORKDIR /src
+COPY README.md CHANGELOG.md CONTRIBUTING.md LICENSE Dockerfile compose.yaml ./
+COPY docker/README.md docker/
+COPY benchmarks/requirements.txt benchmarks/
+COPY pufferlib/native/puffer_env.h pufferlib/native/
+COPY examples examples
+COPY docs docs
+RUN python -m sphinx --quiet --fail-on-warning -c docs -d /tmp/doctrees . /site
+
+# Nothing of ours runs here: only files, and Debian's Python that serves them.
+FROM base AS docs
+LABEL tank.target="docs"
+COPY --from=site /site /site
+USER 1000
+EXPOSE 8000
+ENTRYPOINT ["tini", "--"]
+CMD ["python3", "-m", "http.server", "--directory", "/site", "8000"]

@@ -244,3 +244,13 @@ print(json.dumps(sorted(wanted.items() ^ {item for item in got.items() if item[1
 def test_a_binding_is_played(image: Image, name: str) -> None:
     code = f"import pufferlib; env = pufferlib.make('{name}'); print(env.reset(seed=0)[0].any()); env.close()"
     assert image.python(code) == "True"
+
+
+@of("docs")
+def test_the_documentation_is_whole(image: Image) -> None:
+    files = ("index.html", "docs/README.html", "docs/api/vector.html", "searchindex.js")
+    command = "import os; print(os.getuid(), *map(os.path.getsize, sys.argv[1:]))"
+    user, *sizes = image.run("python3", "-c", f"import sys; {command}", *(f"/site/{file}" for file in files)).split()
+    assert user == "1000"
+    assert len(sizes) == len(files)
+    assert all(int(size) > 100 for size in sizes)

@@ -100,7 +100,7 @@ def test_nothing_is_sent_to_the_engine_by_default() -> None:
 def test_a_gpu_is_asked_for_only_in_the_override() -> None:
     base, override = compose("compose.yaml"), compose("compose.gpu.yaml")
     assert not re.search(r"(?m)^\s*(gpus|runtime: nvidia|devices|deploy):?", (ROOT / "compose.yaml").read_text())
-    assert set(override["services"]) == set(base["services"])
+    assert set(override["services"]) == set(base["services"]) - {"docs"}
     for service in override["services"].values():
         assert list(service) == ["deploy"]
         (device,) = service["deploy"]["resources"]["reservations"]["devices"]
@@ -119,6 +119,15 @@ def test_services(name: str) -> None:
     assert service["init"] is True
     assert "shm_size" in service
     assert ("profiles" in service) == (name != "tank")
+
+
+def test_the_documentation_is_served_to_this_machine_only_and_without_the_checkout() -> None:
+    service = compose("compose.yaml")["services"]["docs"]
+    assert service["build"]["target"] == "docs"
+    assert (service["pull_policy"], service["profiles"]) == ("build", ["docs"])
+    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+    assert not {"volumes", "user"} & set(service)
+    assert "USER 1000" in stages()["docs"][1]
 
 
 def test_only_one_stage_takes_the_secret_and_hands_on_what_worked() -> None:
