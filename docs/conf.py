@@ -39,7 +39,7 @@ exclude_patterns = [".*", "build", "runs", "docs/_*", "pufferlib", "bindings", "
 myst_heading_anchors = 4
 suppress_warnings = ["myst.header"]  # the changelog repeats its headings
 
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autosummary_generate = False
 napoleon_use_ivar = True

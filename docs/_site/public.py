@@ -90,6 +90,12 @@ def group(value: object) -> str:
     return "Functions" if callable(value) else "Values"
 
 
+def bases(value: type) -> list[type]:
+    """Return the bases of a class that say something to its users: neither private ones nor compiled halves."""
+    inner = ("pufferlib._native", "builtins", "gymnasium.utils.record_constructor")
+    return [base for base in value.__bases__ if base.__module__ not in inner and not base.__name__.startswith("_")]
+
+
 def _module(module: str, heading: str) -> str:
     """Explain the public names of a module, those of a group below a heading."""
     names = public_names(module)
@@ -112,7 +118,8 @@ def _directive(title: str, name: str, value: object) -> str:
     if title == "Types":
         known = f"{value.__module__}.{value.__qualname__}" if inspect.isclass(value) else str(value)
         return f".. py:type:: {name}\n   :canonical: {known}\n"
-    return f".. {DIRECTIVES[title]}:: {name}\n"
+    inherits = inspect.isclass(value) and bases(value)
+    return f".. {DIRECTIVES[title]}:: {name}\n" + ("   :show-inheritance:\n" if inherits else "")
 
 
 def _rst(text: str) -> str:

@@ -1,31 +1,26 @@
 """The reference in Sphinx: pages with all their public names, and names that link to where they are explained."""
 
 import re
+import typing
 from pathlib import Path
 
 import public
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.domains.python import PyObject
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 
 _DOTTED = re.compile(r"(pufferlib|gymnasium|numpy|torch)(\.\w+)+")
-_PRIVATE_BASES = re.compile(r"_|Record")
-_COMPILED = re.compile(r"\._\w+$")
 
 
 def _read(app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = public.expand(source[0], Path(app.srcdir))
 
 
-def _bases(app: Sphinx, name: str, value: type, options: object, bases: list[type]) -> None:
-    """Leave out bases that are nobody's business: compiled halves, private mixins."""
-    bases[:] = [
-        base
-        for base in bases
-        if not _PRIVATE_BASES.match(getattr(base, "__name__", "")) and not _COMPILED.search(base.__module__)
-    ]
+def _bases(app: Sphinx, name: str, value: type, options: object, shown: list[type]) -> None:
+    shown[:] = [base for base in shown if typing.get_origin(base) or base in public.bases(value)]
 
 
 def _signature(
@@ -65,6 +60,8 @@ def _unexplained(app: Sphinx, env: BuildEnvironment, link: pending_xref, text: n
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register with Sphinx."""
+    for kind in PyObject.doc_field_types:
+        kind.label = "Attributes" if kind.name == "variable" else kind.label  # what docstrings call them
     app.connect("source-read", _read)
     app.connect("autodoc-process-bases", _bases)
     app.connect("autodoc-process-signature", _signature)
