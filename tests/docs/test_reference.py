@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -106,3 +107,9 @@ def test_the_check_of_the_site_finds_what_is_wrong(monkeypatch: pytest.MonkeyPat
         "bad.html: dead link good.html#there",
         "searchindex.js: pufferlib.vector.make is missing",
     ]
+
+
+def test_the_script_knows_its_arguments() -> None:
+    done = subprocess.run([ROOT / "scripts/docs", "--sreve"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "docs: unknown argument --sreve; --check and --serve are known (--help)\n"
