@@ -110,9 +110,10 @@ def test_what_is_not_understood_gets_a_sentence(
             "--runs must be a folder that can be made and written to, got /proc/runs (No",
         ),
         (["train", "squared", "--runs", __file__], f"got {__file__} (File exists); choose another, for example"),
-        (
+        pytest.param(
             ["train", "squared", "--policy.hidden-size", "1000000"],
             "memory is too small for 4000000000000 bytes at once",
+            marks=pytest.mark.all,  # makes the layer before first, which takes 20 seconds
         ),
         (["eval", "squared"], "puffer eval: no run of squared in runs; train one: puffer train squared"),
         (["eval", "."], "has no checkpoint.pt; expected the folder of a run"),
