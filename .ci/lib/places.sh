@@ -22,7 +22,7 @@ fresh_clone() {
 
 # The command line tool never maps uid 0, so it runs as an ordinary user that the engine lets in.
 dev_container() {
-    local checkout=$work/devcontainer status=0
+    local checkout=$work/devcontainer name status=0
     command -v npm >/dev/null || apt-get -qq install -y --no-install-recommends nodejs npm >/dev/null
     npm install --silent --prefix "$work/cli" "@devcontainers/cli@$cli_version"
     id tank-ci >/dev/null 2>&1 || useradd --uid 12345 --create-home --groups docker tank-ci
