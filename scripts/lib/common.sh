@@ -56,7 +56,7 @@ advice() {
         echo "a package index did not answer or lacks a package; check the network and pip's settings" \
             "(python3 -m pip config list), then run the same command again"
         ;;
-    *) echo "the lines above say why; run the same command again when that is mended" ;;
+    *) echo "the lines above say why; run the same command again when that is repaired" ;;
     esac
 }
 

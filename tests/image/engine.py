@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["LIMIT_S", "ROOT", "Image", "container_of", "docker", "image_of", "images", "of", "run"]
+__all__ = ["LIMIT_S", "ROOT", "Image", "container_of", "docker", "each_image", "image_of", "images", "run"]
 
 ROOT = Path(__file__).parents[2]
 TARGETS = ("runtime", "tank", "tank-full", "test", "dev")
@@ -87,7 +87,7 @@ def images() -> list[Image]:
     return ours
 
 
-def of(*targets: str) -> pytest.MarkDecorator:
+def each_image(*targets: str) -> pytest.MarkDecorator:
     """Give a test each built image as ``image``, or each of these targets."""
     wanted = targets or TARGETS
     chosen = [pytest.param(image, id=image.name) for image in images() if image.target in wanted]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.image.engine import LIMIT_S, ROOT, Image, container_of, docker, of, run
+from tests.image.engine import LIMIT_S, ROOT, Image, container_of, docker, each_image, run
 
 pytestmark = [pytest.mark.image, pytest.mark.all, pytest.mark.timeout(LIMIT_S)]
 
@@ -50,24 +50,24 @@ def checkout(tmp_path: Path) -> Iterator[Checkout]:
 # Size and contents
 
 
-@of(*ONLY_RUN)
+@each_image(*ONLY_RUN)
 def test_its_size_is_within_its_budget(image: Image) -> None:
     assert image.facts["Size"] / 1e9 <= BUDGET_GB[image.target, image.device], f"see docker history {image.name}"
 
 
-@of()
+@each_image()
 def test_its_variables_hold_no_secret(image: Image) -> None:
     names = [line.split("=", 1)[0] for line in image.facts["Config"]["Env"]]
     assert not [name for name in names if re.search("KEY|TOKEN|SECRET|PASSWORD", name)]
 
 
-@of()
+@each_image()
 def test_nothing_is_left_in_caches(image: Image) -> None:
     over_2_mb = "du -sm /var/cache/apt /var/lib/apt /var/cache/uv /root/.cache 2>/dev/null | awk '$1 > 2'"
     assert image.run("bash", "-c", over_2_mb) == ""
 
 
-@of()
+@each_image()
 def test_packages_are_exactly_those_of_the_locks(image: Image) -> None:
     code = """
 import importlib.metadata, json, pathlib, re, tomllib
@@ -84,12 +84,12 @@ print(json.dumps(sorted(set(locked.items()) ^ set(got.items()))))"""
     assert json.loads(image.python(code)) == []
 
 
-@of(*ONLY_RUN)
+@each_image(*ONLY_RUN)
 def test_there_is_no_compiler(image: Image) -> None:
     assert image.run("bash", "-c", "type -P gcc cc g++ ld cython cmake || true") == ""
 
 
-@of("test", "dev")
+@each_image("test", "dev")
 def test_compilers_and_sanitizers_work(image: Image) -> None:
     script = """
 cd "$(mktemp -d)"
@@ -103,31 +103,31 @@ echo done"""
 # The first process and the user
 
 
-@of()
+@each_image()
 def test_it_runs_as_user_tank(image: Image) -> None:
     assert image.facts["Config"]["User"] == "1000", "numeric, so that an orchestrator can see that it is not root"
     assert image.run("bash", "-c", "echo $(id -u) $(id -g) $(id -un)") == "1000 1000 tank"
 
 
-@of()
+@each_image()
 def test_it_becomes_the_owner_of_the_checkout(image: Image, checkout: Checkout) -> None:
     command = "touch left-behind ~/.cache/x && echo $(id -u) $(id -g) $(id -un) $(stat -c %u:%g left-behind)"
     printed = image.run("bash", "-c", command, options=checkout(image, "12345:23456"))
     assert printed == "12345 23456 tank 12345:23456"
 
 
-@of()
+@each_image()
 def test_it_stays_root_in_roots_checkout(image: Image, checkout: Checkout) -> None:
     assert image.run("id", "-u", options=checkout(image, "0:0")) == "0"
 
 
-@of()
+@each_image()
 def test_any_user_has_a_home_to_write_to(image: Image) -> None:
     code = "import os, pathlib; pathlib.Path.home().joinpath('x').touch(); print(os.getuid())"
     assert image.python(code, "--user", "4242:4242") == "4242"
 
 
-@of()
+@each_image()
 def test_tini_is_the_first_process_and_passes_a_signal_on(image: Image) -> None:
     assert image.run("cat", "/proc/1/comm") == "tini"
     container = docker("run", "--detach", image.name, "bash", "-c", "echo up; exec sleep 60")
@@ -140,18 +140,18 @@ def test_tini_is_the_first_process_and_passes_a_signal_on(image: Image) -> None:
         docker("rm", "--force", container)
 
 
-@of(*ONLY_RUN, "dev")
+@each_image(*ONLY_RUN, "dev")
 def test_arguments_that_are_no_program_are_a_verb_of_puffer(image: Image) -> None:
     assert "breakout" in image.run("list")
     assert "usage: puffer install" in image.run("install", "--help").lower(), "there is a program of that name"
 
 
-@of("test")
+@each_image("test")
 def test_arguments_that_are_no_program_are_pytests(image: Image) -> None:
     assert image.run("--version").startswith("pytest")
 
 
-@of(*ONLY_RUN)
+@each_image(*ONLY_RUN)
 def test_training_says_first_that_there_is_no_gpu(image: Image) -> None:
     assert "no GPU" in run("docker", "run", "--rm", image.name, "train", "--help").stderr
 
@@ -159,24 +159,24 @@ def test_training_says_first_that_there_is_no_gpu(image: Image) -> None:
 # The library
 
 
-@of()
+@each_image()
 def test_python_is_3_11(image: Image) -> None:
     assert image.python("import sys; print('%d.%d' % sys.version_info[:2])") == "3.11"
 
 
-@of()
+@each_image()
 def test_torch_is_the_build_for_the_device_and_computes_on_the_cpu(image: Image) -> None:
     code = "import torch; print(torch.version.cuda or 'cpu', torch.ones(2, 2).mm(torch.ones(2, 2)).sum().item())"
     build, total = image.python(code).split()
     assert ("cpu" if build == "cpu" else "cuda", total) == (image.device, "8.0")
 
 
-@of()
+@each_image()
 def test_importing_pufferlib_leaves_torch_alone(image: Image) -> None:
     assert image.python("import sys, pufferlib; print('torch' in sys.modules)") == "False"
 
 
-@of(*ONLY_RUN, "test")
+@each_image(*ONLY_RUN, "test")
 def test_pufferlib_is_the_installed_one_also_in_a_checkout(image: Image, tmp_path: Path) -> None:
     (tmp_path / "pufferlib").mkdir()
     (tmp_path / "pufferlib" / "__init__.py").write_text("raise ImportError('the sources of the checkout')")
@@ -185,7 +185,7 @@ def test_pufferlib_is_the_installed_one_also_in_a_checkout(image: Image, tmp_pat
     assert path == "/opt/venv/lib/python3.11/site-packages/pufferlib/__init__.py"
 
 
-@of("dev")
+@each_image("dev")
 def test_the_package_is_editable_and_compiles_again_as_any_user(
     image: Image, tmp_path: Path, checkout: Checkout
 ) -> None:
@@ -198,7 +198,7 @@ def test_the_package_is_editable_and_compiles_again_as_any_user(
     assert image.run("bash", "-c", command, options=options) == "/workspace/pufferlib/__init__.py"
 
 
-@of()
+@each_image()
 def test_the_compiled_code_is_that_of_the_sources_beside_it(image: Image) -> None:
     code = """
 import pathlib, pufferlib
@@ -209,13 +209,13 @@ print(source_hash(pathlib.Path(pufferlib.__file__).parent), _ocean.source_hash)"
     assert got == expected
 
 
-@of()
+@each_image()
 def test_the_compiled_environments_run(image: Image) -> None:
     code = "import pufferlib; env = pufferlib.make('squared', num_envs=4); print(env.reset(seed=0)[0].shape[0])"
     assert image.python(code) == "4"
 
 
-@of("tank", "tank-full")  # `test` has tests of its own for it
+@each_image("tank", "tank-full")  # `test` has tests of its own for it
 def test_environments_run_in_an_actor_of_ray(image: Image) -> None:
     code = """
 import pufferlib, pufferlib.vector
@@ -225,7 +225,7 @@ with pufferlib.vector.make(creator, num_envs=4, num_workers=1, backend="Ray") as
     assert image.python(code) == "4"
 
 
-@of()
+@each_image()
 def test_the_bindings_are_those_that_it_should_have(image: Image) -> None:
     code = """
 import json
@@ -239,7 +239,7 @@ print(json.dumps(sorted(wanted.items() ^ {item for item in got.items() if item[1
     assert json.loads(image.python(code.replace("TARGET", image.target))) == []
 
 
-@of("tank-full", "test")
+@each_image("tank-full", "test")
 @pytest.mark.parametrize("name", ["atari/pong", "craftax/Craftax-Classic-Symbolic-v1"])
 def test_a_binding_is_played(image: Image, name: str) -> None:
     code = f"import pufferlib; env = pufferlib.make('{name}'); print(env.reset(seed=0)[0].any()); env.close()"
