@@ -6,7 +6,7 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 
 #: Private names that belong to nobody's object, or are public by the documentation of Python.
-COMMON = {"_exit", "_replace", "_asdict", "_fields", "_native"}
+COMMON = {"_exit", "_replace", "_asdict", "_fields", "_ocean"}
 
 #: By file, the private names that are left, each with its reason.
 LEFT = {
@@ -30,7 +30,7 @@ LEFT = {
     },
     "bindings/test_retro.py": {"_lease": "stable-retro's own environment"},
     "bindings/test_vizdoom.py": {"_doom _pressed": "the buttons that an action presses"},
-    "cluster/test_ray.py": {"_pool": "actors, to be lost"},
+    "cluster/test_ray.py": {"_workers": "actors, to be lost"},
     "docs/test_reference.py": {"_MODULES": "the table behind the lazy names of the package"},
     "installation/test_doctor.py": {
         "_run _python _import_error _torch_cuda _CUDA_PROBE": "commands and imports of machines that are not here",
@@ -42,14 +42,14 @@ LEFT = {
     "registry/test_registry.py": {"_binding _bindings": "bindings that are not installed"},
     "static/test_exports.py": {"_HOME _MODULES": "the table behind the lazy names of the package"},
     "vector/test_multiprocessing.py": {
-        "_pool _read_reply": "workers, to be killed, and replies, to be interrupted",
+        "_workers _read_reply": "workers, to be killed, and replies, to be interrupted",
         "_config _forkserver _forkserver_pid": "multiprocessing's own",
     },
     "vector/test_never_hangs.py": {
-        "_pool": "workers, to be killed",
+        "_workers": "workers, to be killed",
     },
     "vector/test_ray.py": {"_runner _temp_dir": "an actor without Ray"},
-    "vector/test_restart.py": {"_pool _restarts": "workers, to be killed"},
+    "vector/test_restart.py": {"_workers _restarts": "workers, to be killed"},
 }
 PATCHES = {"setattr", "delattr", "getattr"}
 
