@@ -13,7 +13,7 @@ from pufferlib.errors import APIUsageError
 from .._shared.dm_env import FromDmEnv
 from .._shared.options import check_render_mode
 
-__all__ = ["MNIST", "Experiment", "make_env"]
+__all__ = ["Experiment", "make_env"]
 
 Observation = npt.NDArray[np.float32]
 Info = dict[str, Any]

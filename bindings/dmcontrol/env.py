@@ -18,7 +18,7 @@ from .._shared.dm_env import FromDmEnv
 from .._shared.opengl import cannot_draw
 from .._shared.options import check_counts, check_render_mode, check_switches
 
-__all__ = ["BACKEND", "ControlTask", "PixelObservation", "drawing_without_a_window", "make_env"]
+__all__ = ["ControlTask", "PixelObservation", "drawing_without_a_window", "make_env"]
 
 Picture = npt.NDArray[np.uint8]
 

@@ -4,9 +4,10 @@ import ast
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
+PACKAGE = TESTS.parent / "pufferlib"
 
-#: Private names that belong to nobody's object, or are public by the documentation of Python.
-COMMON = {"_exit", "_replace", "_asdict", "_fields", "_ocean"}
+#: Names that Python documents, and compiled modules, of which some have no other in front of them.
+COMMON = {"_exit", "_replace", "_asdict", "_fields", *(path.stem for path in PACKAGE.rglob("_*.pyx"))}
 
 #: By file, the private names that are left, each with its reason.
 LEFT = {
