@@ -17,6 +17,7 @@ __all__ = [
     "BufferSource",
     "Buffers",
     "HasBuffers",
+    "RowArrays",
     "allocate",
     "array_specs",
     "clear_rows",
@@ -30,6 +31,18 @@ ArraySpecs = dict[str, tuple[tuple[int, ...], np.dtype[np.generic]]]  # shape an
 
 REQUIRED = ("observations", "actions", "rewards", "terminals", "truncations", "masks")
 CACHE_LINE = 64  # bytes: memory that two processes write never shares one
+
+
+class RowArrays:
+    """Arrays that ``set_buffers`` gives an environment, one row for each agent."""
+
+    observations: Array
+    final_observations: Array
+    actions: Array
+    rewards: npt.NDArray[np.float32]
+    terminals: npt.NDArray[np.bool_]
+    truncations: npt.NDArray[np.bool_]
+    masks: npt.NDArray[np.bool_]
 
 
 class HasBuffers(Protocol):

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box, MultiDiscrete
 
 from pufferlib.actions import action_array
-from pufferlib.buffers import Array, BufferSource, set_buffers
+from pufferlib.buffers import Array, BufferSource, RowArrays, set_buffers
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, check_native_spaces, joint_space
 
@@ -32,7 +32,7 @@ AUTORESET_MODES: tuple[Autoreset, ...] = ("next_step", "same_step", "disabled")
 BEFORE_SUPER = ("single_observation_space", "single_action_space", "num_agents")
 
 
-class PufferEnv:
+class PufferEnv(RowArrays):
     """A vector environment that writes into shared arrays, in place.
 
     Define ``single_observation_space`` (Box), ``single_action_space`` (Discrete, MultiDiscrete
@@ -54,13 +54,6 @@ class PufferEnv:
     num_agents: int
     observation_space: Space
     action_space: Space
-    observations: Array
-    final_observations: Array
-    actions: Array
-    rewards: npt.NDArray[np.float32]
-    terminals: npt.NDArray[np.bool_]
-    truncations: npt.NDArray[np.bool_]
-    masks: npt.NDArray[np.bool_]
 
     # What follows a finished episode: "same_step" shows the next one's first observation at once
     # and keeps the last one in final_observations; "next_step" spends a step on the reset; with

@@ -1,24 +1,22 @@
 """Gymnasium environments with any spaces, seen as one flat observation and one simple action."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import gymnasium
-import numpy as np
-import numpy.typing as npt
-from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 
 from pufferlib.buffers import Array, set_buffers
 from pufferlib.emulation._gymnasium import GymnasiumStep
 from pufferlib.emulation.actions import ActionDecoder
-from pufferlib.emulation.construct import two_values, wrapped_env
-from pufferlib.emulation.layout import Limits, action_layout, observation_layout
+from pufferlib.emulation.construct import wrapped_env
+from pufferlib.emulation.emulated_env import EmulatedEnv
+from pufferlib.emulation.layout import Limits
 
 __all__ = ["GymnasiumPufferEnv"]
 
 
-class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any], RecordConstructorArgs):
+class GymnasiumPufferEnv(GymnasiumStep, EmulatedEnv, gymnasium.Wrapper[Array, Any, Any, Any], RecordConstructorArgs):
     """Gymnasium environment with flat spaces around one with any spaces.
 
     ``step`` and ``done`` are compiled (``_gymnasium.pyx``).
@@ -57,14 +55,6 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any],
 
     num_agents = 1
 
-    observations: Array
-    final_observations: Array
-    actions: Array
-    rewards: npt.NDArray[np.float32]
-    terminals: npt.NDArray[np.bool_]
-    truncations: npt.NDArray[np.bool_]
-    masks: npt.NDArray[np.bool_]
-
     def __init__(
         self,
         env: gymnasium.Env[Any, Any] | None = None,
@@ -80,28 +70,14 @@ class GymnasiumPufferEnv(GymnasiumStep, gymnasium.Wrapper[Array, Any, Any, Any],
         where = type(self).__name__
         RecordConstructorArgs.__init__(self, seed=seed, max_length=max_length, max_nodes=max_nodes, max_edges=max_edges)
         super().__init__(wrapped_env(where, (gymnasium.Env,), env, env_creator, env_args, env_kwargs))
-        self._layout = observation_layout(self.env.observation_space, Limits(max_length, max_nodes, max_edges))
-        actions = action_layout(self.env.action_space)
-        self.observation_space = self._layout.flat_space
-        self.single_observation_space = cast(Box, self._layout.flat_space)
-        self.action_space = self.single_action_space = actions.flat_space
-        self.is_obs_emulated = self._layout.is_emulated
-        self.is_atn_emulated = actions.is_emulated
-        self.obs_dtype = self._layout.dtype.base
-        self.emulated = self._layout.emulated
-        self._prepare(self._layout, actions, ActionDecoder(f"{where}.step", actions), 1, is_shared=buf is not None)
+        limits = Limits(max_length, max_nodes, max_edges)
+        layout, actions = self._flatten(self.env.observation_space, self.env.action_space, limits)
+        self.observation_space, self.action_space = layout.flat_space, actions.flat_space
+        self._prepare(layout, actions, ActionDecoder(f"{where}.step", actions), 1, is_shared=buf is not None)
         set_buffers(self, buf)
         self._first_seed = seed
 
-    @property
-    def driver_env(self) -> "GymnasiumPufferEnv":
-        """This environment, which describes the batch."""
-        return self
-
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Start an episode. Returns the flat observation, a view of its row if that is given, and the info."""
-        if self._first_seed is not None:
-            seed = self._first_seed if seed is None else seed
-            self._first_seed = None
-        observation, info = two_values(self.env, self.env.reset(seed=seed, options=options))
+        observation, info = self._reset_wrapped(seed, options)
         return self._begin(observation), info

@@ -1,19 +1,17 @@
 """PettingZoo environments with any spaces and any number of living agents, as fixed flat rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from gymnasium.spaces import Box
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import aec_to_parallel
 
 from pufferlib.buffers import Array, set_buffers
 from pufferlib.emulation._pettingzoo import PettingZooStep
 from pufferlib.emulation.actions import ActionDecoder
-from pufferlib.emulation.construct import two_values, wrapped_env
-from pufferlib.emulation.layout import Limits, action_layout, observation_layout
+from pufferlib.emulation.construct import wrapped_env
+from pufferlib.emulation.emulated_env import EmulatedEnv
+from pufferlib.emulation.layout import Limits
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, same_space
 
@@ -23,7 +21,7 @@ Agent = Any
 PerAgent = dict[Agent, Any]
 
 
-class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]  # pettingzoo has no types
+class PettingZooPufferEnv(PettingZooStep, EmulatedEnv, ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]  # pettingzoo has no types
     """Parallel environment with flat spaces and a fixed row for each agent, around one of PettingZoo.
 
     ``step``, ``done`` and ``agents`` are compiled (``_pettingzoo.pyx``).
@@ -61,14 +59,6 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
             spaces that differ between agents or cannot be emulated.
     """
 
-    observations: Array
-    final_observations: Array
-    actions: Array
-    rewards: npt.NDArray[np.float32]
-    terminals: npt.NDArray[np.bool_]
-    truncations: npt.NDArray[np.bool_]
-    masks: npt.NDArray[np.bool_]
-
     def __init__(
         self,
         env: ParallelEnv[Agent, Any, Any] | AECEnv[Agent, Any, Any] | None = None,
@@ -87,18 +77,11 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
         self.possible_agents: list[Agent] = _possible_agents(where, self.env)
         self.metadata = getattr(self.env, "metadata", None) or {}
         self.render_mode = getattr(self.env, "render_mode", None)
-        self._layout = observation_layout(
-            _common_space(where, "observation", self.env), Limits(max_length, max_nodes, max_edges)
-        )
-        actions = action_layout(_common_space(where, "action", self.env))
-        self.single_observation_space = cast(Box, self._layout.flat_space)
-        self.single_action_space = actions.flat_space
-        self.is_obs_emulated = self._layout.is_emulated
-        self.is_atn_emulated = actions.is_emulated
-        self.obs_dtype = self._layout.dtype.base
-        self.emulated = self._layout.emulated
+        observation_space, action_space = (_common_space(where, name, self.env) for name in ("observation", "action"))
+        limits = Limits(max_length, max_nodes, max_edges)
+        layout, actions = self._flatten(observation_space, action_space, limits)
         decoder = ActionDecoder(f"{where}.step", actions)
-        self._prepare_agents(self._layout, actions, decoder, self.possible_agents, is_shared=buf is not None)
+        self._prepare_agents(layout, actions, decoder, self.possible_agents, is_shared=buf is not None)
         set_buffers(self, buf)
         self._first_seed = seed
 
@@ -106,11 +89,6 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
     def num_agents(self) -> int:
         """Number of possible agents, which is the number of rows."""
         return len(self.possible_agents)
-
-    @property
-    def driver_env(self) -> "PettingZooPufferEnv":
-        """This environment, which describes the batch."""
-        return self
 
     def observation_space(self, agent: Agent) -> Space:
         """The flat space, which all agents share."""
@@ -124,10 +102,7 @@ class PettingZooPufferEnv(PettingZooStep, ParallelEnv[Agent, Array, Any]):  # ty
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[PerAgent, PerAgent]:
         """Start an episode. Returns a flat observation for every possible agent, and the infos."""
-        if self._first_seed is not None:
-            seed = self._first_seed if seed is None else seed
-            self._first_seed = None
-        observations, infos = two_values(self.env, self.env.reset(seed=seed, options=options))
+        observations, infos = self._reset_wrapped(seed, options)
         return self._begin(observations), infos
 
     def render(self) -> Any:
