@@ -246,7 +246,7 @@ def test_a_binding_is_played(image: Image, name: str) -> None:
     assert image.python(code) == "True"
 
 
-@of("docs")
+@each_image("docs")
 def test_the_documentation_is_whole(image: Image) -> None:
     files = ("index.html", "docs/README.html", "docs/api/vector.html", "searchindex.js")
     command = "import os; print(os.getuid(), *map(os.path.getsize, sys.argv[1:]))"
