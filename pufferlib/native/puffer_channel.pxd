@@ -5,7 +5,6 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 cdef extern from "puffer_channel.h" nogil:
     enum: PUFFER_CACHE_LINE
-    enum: PUFFER_OPERATION_BITS
     enum: PUFFER_OPERATION_MASK
     ctypedef enum PufferWait:
         PUFFER_TIMED_OUT

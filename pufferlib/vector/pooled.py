@@ -92,7 +92,7 @@ class Workers(ABC):
     @property
     @abstractmethod
     def is_closed(self) -> bool:
-        """Whether the workers have ended."""
+        """True once the workers have ended."""
 
     @abstractmethod
     def build(self) -> None:

@@ -14,8 +14,8 @@ import pufferlib
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.vector.tuning import measure
-from pufferlib.vector.tuning.candidates import candidates
 from pufferlib.vector.tuning.measure import ROUNDS, Trial, run_trials
+from pufferlib.vector.tuning.search import candidates
 
 CARTPOLE = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])
 QUICK = {"batch_size": 2, "max_envs": 4, "time_per_test": 0.02}

@@ -425,7 +425,7 @@ def test_a_failing_close_is_reported_and_leaves_nothing():
 
 
 def test_a_worker_that_will_not_end_is_ended(monkeypatch):
-    module = sys.modules["pufferlib.vector.multiprocessing.shutdown"]
+    module = sys.modules["pufferlib.vector.multiprocessing.process"]
     monkeypatch.setattr(module, "CLOSE_S", 0.2)
     vecenv = faulty(on_close=lambda: time.sleep(60))
     pids = vecenv.worker_pids

@@ -102,7 +102,7 @@ def test_a_thread_of_an_environment_does_not_keep_its_worker(monkeypatch):
     def start_thread():
         threading.Thread(target=time.sleep, args=(3600,)).start()
 
-    monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.shutdown"], "CLOSE_S", 0.5)
+    monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.process"], "CLOSE_S", 0.5)
     vecenv = make(env_kwargs={"on_step": start_thread})
     pids = vecenv.worker_pids
     vecenv.reset()
@@ -116,10 +116,10 @@ def test_a_thread_of_an_environment_does_not_keep_its_worker(monkeypatch):
 SCRIPT = """
 import os, signal, sys, threading, time
 import gymnasium
-import pufferlib, pufferlib.vector, pufferlib.vector.multiprocessing.shutdown
+import pufferlib, pufferlib.vector, pufferlib.vector.multiprocessing.process
 from pufferlib.errors import APIUsageError
 
-pufferlib.vector.multiprocessing.shutdown.CLOSE_S = 0.5
+pufferlib.vector.multiprocessing.process.CLOSE_S = 0.5
 
 class Env(pufferlib.PufferEnv):
     def __init__(self, buf=None):
@@ -280,7 +280,7 @@ def test_ctrl_c_in_every_call(tmp_path, phase):
         f"""
         SLOW = "{phase}"
         if SLOW == "close":
-            pufferlib.vector.multiprocessing.shutdown.CLOSE_S = 30.0
+            pufferlib.vector.multiprocessing.process.CLOSE_S = 30.0
         vecenv = None
         try:
             vecenv = start() if SLOW != "make" else (tell("ready"), start())
@@ -544,7 +544,7 @@ def test_a_worker_stopped_in_the_middle_of_a_message_is_replaced():
 
 
 def test_a_worker_stopped_in_the_middle_of_a_message_does_not_keep_close(monkeypatch):
-    monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.shutdown"], "CLOSE_S", 0.5)
+    monkeypatch.setattr(sys.modules["pufferlib.vector.multiprocessing.process"], "CLOSE_S", 0.5)
     vecenv = make(env_kwargs=LONG, timeout_s=None)
     vecenv.reset()
     pids = vecenv.worker_pids

@@ -5,7 +5,7 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pufferlib.native.puffer_channel cimport (
-    PUFFER_CACHE_LINE, PUFFER_CHANGED, PUFFER_OPERATION_BITS, PUFFER_OPERATION_MASK, PUFFER_TIMED_OUT, PufferChannel,
+    PUFFER_CACHE_LINE, PUFFER_CHANGED, PUFFER_OPERATION_MASK, PUFFER_TIMED_OUT, PufferChannel,
     PufferSignal, PufferSlot, PufferWait, PufferWaitPolicy, puffer_channel_command, puffer_channel_finish,
     puffer_channel_publish_core, puffer_channel_spread, puffer_channel_wait, puffer_expect_contention, puffer_now_ns,
     puffer_signal_read, puffer_signal_wait, puffer_slot_clear, puffer_slot_is_idle, puffer_slot_read,
@@ -201,14 +201,6 @@ cdef class WorkerChannel:
     def operation(self, int32_t worker):
         """Operation that the worker was told to do last; 0 for nothing."""
         return puffer_signal_read(&self._slot(worker).command) & PUFFER_OPERATION_MASK
-
-    def num_completed(self, int32_t worker):
-        """Count of the commands completed at the worker's slot, by all its processes; wraps at ``2**30``."""
-        return puffer_slot_read(&self._slot(worker).completed) >> PUFFER_OPERATION_BITS
-
-    def num_commands(self, int32_t worker):
-        """Count of the commands that the worker was given, all its processes together; wraps at ``2**30``."""
-        return puffer_signal_read(&self._slot(worker).command) >> PUFFER_OPERATION_BITS
 
     def progress(self, int32_t worker):
         """Position of the environment that the worker is in."""

@@ -1,10 +1,15 @@
-"""Start worker processes: from a small server that has numpy and gymnasium loaded, never from the caller's memory."""
+"""Start worker processes, and end them.
+
+They start from a small server that has numpy and gymnasium loaded, never from the caller's memory. They end when they
+are asked to, or else by force.
+"""
 
 import contextlib
 import errno
 import io
 import multiprocessing
 import os
+import pickle
 import resource
 import shutil
 import signal
@@ -16,21 +21,25 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import connection, forkserver, popen_forkserver, reduction, resource_tracker, spawn, util
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess, set_spawning_popen
 from typing import Any
 
 from pufferlib.errors import APIUsageError, WorkerError
+from pufferlib.vector.failures import Failed
 from pufferlib.vector.multiprocessing import worker
+from pufferlib.vector.multiprocessing._channel import WorkerChannel
+from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 
-__all__ = ["WorkerProcess", "forget_server", "start_worker"]
+__all__ = ["WorkerProcess", "WorkerResources", "forget_server", "shut_down", "start_worker"]
 
 PRELOAD = "pufferlib.vector.multiprocessing.preload"
 STACK_S = 5.0  # time for a stuck worker to tell its stack
 PART_S = 0.1  # between the parts of one text
 FORCE_S = 1.0
+CLOSE_S = 5.0  # time for all environments to close, before their workers are ended by force
 LONGEST_TEMP_DIR = 107 - len("/listener-12345678")  # bytes; Linux allows 107 in a socket's address
 SERVER_S = 60.0  # time for the server to load what it must, on a busy machine
 
@@ -263,3 +272,68 @@ def forget_server() -> None:
     if server._forkserver_pid is not None:
         os.close(server._forkserver_alive_fd)
         server._forkserver_address = server._forkserver_alive_fd = server._forkserver_pid = None
+
+
+@dataclass
+class WorkerResources:
+    """Everything that must be let go of, even when the pool that has it is forgotten.
+
+    Attributes:
+        workers: The processes.
+        channel: Tells them to end; None before there is any.
+        memory: Shared with them.
+        waits: Whether they are given time to close their environments.
+    """
+
+    workers: list[WorkerProcess] = field(default_factory=list)
+    channel: WorkerChannel | None = None
+    memory: SharedBatch | None = None
+    waits: bool = True
+
+
+def shut_down(resources: WorkerResources) -> list[tuple[int, Failed]]:
+    """Let the workers close their environments and end; what they report of it."""
+    deadline = time.monotonic() + (CLOSE_S if resources.waits else 0.0)
+    reports = []
+    try:
+        for index, handle in enumerate(resources.workers):
+            if resources.channel is not None:
+                resources.channel.command_one(index, worker.CLOSE)
+            _close_our_end(handle)
+        for index, handle in enumerate(resources.workers):
+            reports += [(index, report) for report in _last_words(handle, deadline)]
+    except BaseException:  # Ctrl-C: not another second
+        for handle in resources.workers:
+            handle.process.kill()
+        raise
+    finally:
+        for handle in resources.workers:
+            handle.end(deadline)
+        resources.workers.clear()
+        if resources.memory is not None:
+            resources.memory.close_fd()
+    return reports
+
+
+def _close_our_end(handle: WorkerProcess) -> None:
+    # OSError: the worker has ended already.
+    with (
+        socket.fromfd(handle.conn.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as pipe,
+        contextlib.suppress(OSError),
+    ):
+        pipe.shutdown(socket.SHUT_WR)
+
+
+def _last_words(handle: WorkerProcess, deadline: float) -> Iterator[Failed]:
+    """Failures among the messages that are still to come; the others are dropped."""
+    while handle.conn in connection.wait([handle.conn, handle.process.sentinel], max(0.0, deadline - time.monotonic())):
+        handle.set_timeout(max(0.0, deadline - time.monotonic()))
+        try:
+            data = handle.conn.recv_bytes()
+        except (EOFError, ConnectionError, BlockingIOError):
+            return
+        message = None
+        with contextlib.suppress(Exception):  # infos that cannot be restored, of which nobody will hear
+            message = pickle.loads(data)
+        if isinstance(message, Failed) and message.phase == "close":
+            yield message

@@ -23,9 +23,14 @@ from pufferlib.vector.failures import (
     vanished_error,
 )
 from pufferlib.vector.multiprocessing._channel import WorkerChannel
-from pufferlib.vector.multiprocessing.process import WorkerProcess, forget_server, start_worker
+from pufferlib.vector.multiprocessing.process import (
+    WorkerProcess,
+    WorkerResources,
+    forget_server,
+    shut_down,
+    start_worker,
+)
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
-from pufferlib.vector.multiprocessing.shutdown import WorkerResources, shut_down
 from pufferlib.vector.multiprocessing.worker import InfosMessage, NeedMemory, Setup
 from pufferlib.vector.pickling import pickle_by_value
 from pufferlib.vector.pooled import PooledVectorEnv, Workers, uninterrupted
@@ -70,7 +75,7 @@ class WorkerProcesses(Workers):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the workers have ended."""
+        """True once the workers have ended."""
         return not self._end.still_active()
 
     def build(self) -> None:

@@ -137,7 +137,7 @@ class ActorWorkers(Workers):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the actors have ended."""
+        """True once the actors have ended."""
         return self._is_closed
 
     def build(self) -> None:

@@ -1,7 +1,7 @@
 """``autotune``: which way to run an environment is fastest on this machine.
 
-``candidates``: the ways there are. ``measuring``: what one of them costs. ``ranking``: the answer. ``cache``:
-keeps it.
+``measure``: the cost of one way to run an environment. ``search``: the ways there are, and the answer. ``cache``: keeps
+it.
 """
 
 from pufferlib.vector.tuning.measure import EnvProfile
