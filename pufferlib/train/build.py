@@ -84,7 +84,7 @@ def _divisor(number: int, wanted: int) -> int:
     small = [part for part in range(1, math.isqrt(number) + 1) if number % part == 0]
     divisors = sorted({*small, *(number // part for part in small)})
     below = max(part for part in divisors if part <= max(wanted, 1))
-    return below if 4 * below >= wanted else min(part for part in divisors if part > below)
+    return below if 4 * below >= wanted else min((part for part in divisors if part > below), default=below)
 
 
 def pick_num_threads(config: TrainConfig, policy: Policy) -> int:

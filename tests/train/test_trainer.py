@@ -416,7 +416,9 @@ def test_the_fewer_agents_the_more_is_learned_from_each_step(agents, expected):
     assert (settings.horizon, settings.minibatch_size, settings.update_epochs) == expected
 
 
-@pytest.mark.parametrize(("horizon", "agents", "recurrent", "size"), [(127, 1, False, 127), (64, 101, True, 6464)])
+@pytest.mark.parametrize(
+    ("horizon", "agents", "recurrent", "size"), [(8, 1, False, 8), (127, 1, False, 127), (64, 101, True, 6464)]
+)
 def test_sizes_without_a_fitting_divisor_are_learned_from_at_once(horizon, agents, recurrent, size):
     assert fit_to_agents(TrainConfig(horizon=horizon), agents, recurrent).minibatch_size == size
 
