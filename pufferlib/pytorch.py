@@ -67,7 +67,7 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
     """The tensors inside flat observations: views, no copies, fit for ``torch.compile``.
 
     Memory that was seen before takes half a microsecond: its views are kept until the tensor that
-    owns it goes, or 1024 others have been seen; for arrays of numpy, 16 others.
+    owns it goes, or 4096 others have been seen; for arrays of numpy, 16 others.
 
     Args:
         observations: ``(N, numel)`` in the dtype of the flat space, or ``(N, *shape)`` when the
@@ -141,7 +141,7 @@ _Entry = tuple[
 _seen: dict[int, _Entry] = {}
 _foreign: dict[int, None] = {}  # addresses in _seen without an owner, oldest first
 MAX_FOREIGN = 16
-MAX_SEEN = 1024
+MAX_SEEN = 4096
 
 
 def _remember(observations: Tensor, dtype: NativeDtype) -> Any:
