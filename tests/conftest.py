@@ -29,7 +29,8 @@ PLACES = (
     "tests/static/test_ci.py",
     "tests/static/test_devcontainer.py",
     "tests/static/test_entrypoint.py",
-    "tests/static/test_scripts.py",
+    "tests/static/test_images.py",
+    "tests/static/test_script",  # and their faults
     "tests/docs/test_examples.py",
     "tests/ocean/test_ocean.py",
     "tests/registry/test_registry.py",
