@@ -1,4 +1,4 @@
-"""Where the virtual environments of isolated stacks are, and how pufferlib is imported in them."""
+"""Folders of the virtual environments of isolated stacks, and the way that pufferlib is imported in them."""
 
 import os
 from pathlib import Path
@@ -30,7 +30,7 @@ main(int(sys.argv[1]))
 
 
 def user_folder() -> Path:
-    """Where ``puffer install`` puts stacks: ``$XDG_DATA_HOME/pufferlib/stacks``, by default in ~/.local/share."""
+    """Folder for the stacks of ``puffer install``: ``$XDG_DATA_HOME/pufferlib/stacks``, by default in ~/.local/share."""
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "pufferlib" / "stacks"
 

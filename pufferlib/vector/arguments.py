@@ -38,7 +38,7 @@ def vector_spec(
     options: Mapping[str, Any],
     cores: Cores | None,
 ) -> VectorSpec:
-    """What a backend is to run.
+    """Check the arguments of ``make``, and make the spec that a backend runs.
 
     Args:
         creators: As for ``make``, like those that follow.

@@ -79,7 +79,7 @@ class EnvRunner(EnvLoop):
         return [slot.env for slot in self._slots]
 
     def describe(self) -> EnvDescription:
-        """What the first environment, and so each of them, is like."""
+        """Describe the first environment, which all others are like."""
         env: Any = self._slots[0].env
         space = env.single_observation_space
         dtype = env.obs_dtype if env.emulated else np.dtype(space.dtype)
@@ -113,7 +113,7 @@ class EnvRunner(EnvLoop):
 
 
 def own_autoreset(env: PufferEnv, asked: Autoreset | None) -> Any:
-    """What a native environment does when an episode ends.
+    """Autoreset mode of a native environment.
 
     Raises:
         APIUsageError: Another mode was asked for.
@@ -182,7 +182,7 @@ def env_rows(buffers: Buffers, num_agents: int, position: int) -> Buffers:
 
 
 def names_keyword(spec: EnvSpec, name: str) -> bool:
-    """Whether the creator of ``spec`` has a keyword ``name`` of its own."""
+    """Check whether the creator of ``spec`` has a keyword ``name`` of its own."""
     return name in _keywords(spec.creator, len(spec.args))[0]
 
 

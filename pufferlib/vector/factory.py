@@ -133,7 +133,7 @@ def _native(envs: tuple[EnvSpec, ...], options: Mapping[str, Any]) -> PufferEnv:
 
 
 def _how_to_have(num_envs: int, env: EnvSpec) -> str:
-    """What to do for several environments, of which ``env`` is the first."""
+    """Advice for several environments, of which ``env`` is the first."""
     backends = 'choose backend="Serial" or "Multiprocessing"'
     if not names_keyword(env, "num_envs"):
         return backends

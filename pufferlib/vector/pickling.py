@@ -119,7 +119,7 @@ class _Sender(cloudpickle.Pickler):  # type: ignore[misc]
         self._owners: list[Any] = []  # functions, classes and modules that go by value, and objects that hold locks
 
     def reducer_override(self, value: Any) -> Any:
-        """How to restore ``value``; NotImplemented: as usual."""
+        """Recipe to restore ``value``; NotImplemented: as usual."""
         kind = type(value)
         if kind in _LOCKS or kind in _LOCK_HOLDERS:
             return self._reduce_lock(value)
@@ -150,7 +150,7 @@ class _Sender(cloudpickle.Pickler):  # type: ignore[misc]
         return NotImplemented
 
     def find_place(self) -> str:
-        """Where the first thing is that cannot be sent, in words; empty if that is not known."""
+        """Path, in words, to the first thing that cannot be sent; empty if that is not known."""
         for owner in reversed(self._owners):  # the innermost first
             for name, value in _contents(owner):
                 sender = _Sender(io.BytesIO(), self._stack)
@@ -177,7 +177,7 @@ def _namespace(owner: Any) -> Mapping[str, Any]:
 
 
 def _contents(owner: Any) -> Iterator[tuple[str, Any]]:
-    """What of it is sent with a function or class: names and values."""
+    """Names and values that are sent with a function or class."""
     if isinstance(owner, types.FunctionType):
         code, cells = owner.__code__, owner.__closure__ or ()
         yield from ((k, owner.__globals__[k]) for k in code.co_names if k in owner.__globals__)
@@ -258,7 +258,7 @@ def _name(value: Any) -> str:
 
 
 def _has_name(value: Any) -> bool:
-    """Whether ``value`` is found by its name in a module that a worker can import."""
+    """Check whether a worker finds ``value`` by its name in a module that it can import."""
     with contextlib.suppress(KeyError, AttributeError):
         if value.__module__ != "__main__" and not _is_registered(value.__module__):
             return _named(value.__module__, _name(value)) is value
@@ -272,7 +272,7 @@ def _is_registered(module: str) -> bool:
 
 
 def _is_callers(name: str) -> bool:
-    """Whether module ``name`` is Python of the caller's that a worker, with our ``sys.path``, could not import."""
+    """Check for a module of the caller's, in Python, that a worker with our ``sys.path`` could not import."""
     module = sys.modules.get(name)
     if name == "__main__" or "__builtins__" not in getattr(module, "__dict__", {}):
         return False  # cloudpickle takes care of it; or no Python ever ran in it
@@ -285,7 +285,7 @@ def _is_callers(name: str) -> bool:
 
 
 def _is_everywhere(finder: Any) -> bool:
-    """Whether other processes import with ``finder`` too: from the search path, or packages installed to be edited."""
+    """Check whether other processes import with ``finder`` too: from the path, or what is installed to be edited."""
     # Setuptools, scikit-build and meson install finders from modules called so; others are the caller's.
     return finder is importlib.machinery.PathFinder or "editable" in getattr(finder, "__module__", "")
 
@@ -294,7 +294,7 @@ def _is_everywhere(finder: Any) -> bool:
 def _is_importable(
     name: str, file: str | None, finders: tuple[Any, ...], _sys_path: tuple[str, ...], _folder: str
 ) -> bool:
-    """Whether importing ``name`` in another process runs ``file``; the answer depends on all that is given."""
+    """Check whether importing ``name`` in another process runs ``file``; the answer depends on all arguments."""
     path, spec = None, None
     for depth in range(1, name.count(".") + 2):
         parent = ".".join(name.split(".")[:depth])

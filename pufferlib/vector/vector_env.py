@@ -1,4 +1,4 @@
-"""What every backend has in common: attributes, the order of calls, and what they return."""
+"""Interface of all backends: attributes, the order of calls, and the values that they return."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -275,7 +275,7 @@ class VectorEnv(ABC):
 
     @property
     def agent_ids(self) -> npt.NDArray[np.int64]:
-        """Which agents the rows of the last batch belong to."""
+        """Agents that the rows of the last batch belong to."""
         if self._batch is None:
             raise APIUsageError(f"{type(self).__name__}.agent_ids: there is no batch yet; call reset or recv first")
         return self._batch.agent_ids

@@ -1,4 +1,4 @@
-"""What the server that workers are forked from loads; never import it elsewhere.
+"""Modules that the server loads from which workers are forked; never import it elsewhere.
 
 The server begins with Ctrl-C blocked, so that a Ctrl-C while it loads this does not end it; here one
 that has come is forgotten. From here on multiprocessing takes care of that.

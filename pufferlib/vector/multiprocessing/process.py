@@ -71,7 +71,7 @@ class WorkerProcess:
             pipe.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_value)
 
     def ask_stack(self) -> str:
-        """Where the worker is right now; empty if it does not say."""
+        """Ask the worker for its Python stack of this moment; empty if it does not answer."""
         assert self.process.pid is not None
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.process.pid, worker.STACK_SIGNAL)
@@ -208,7 +208,7 @@ def _start_server() -> None:
 
 
 def _shorten_temp_dir() -> None:
-    """Where ``TMPDIR`` is too long for the address of a socket, let multiprocessing keep its own in /tmp.
+    """Let multiprocessing keep its sockets in /tmp if ``TMPDIR`` is too long for the address of one.
 
     An address without a file would have no such limit, but also no owner: anybody on the machine could connect.
     """

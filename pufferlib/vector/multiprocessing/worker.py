@@ -176,7 +176,7 @@ class _Worker:
         self._memory = SharedBatch.receive(self._conn, row_spec, self._setup.num_envs, self._setup.num_workers)
 
     def _progress(self) -> "memoryview[int]":
-        """Where the parent looks for the environment that this worker is in."""
+        """Word of the shared memory that tells the parent which environment this worker is in."""
         assert self._memory is not None
         return memoryview(self._memory.memory)[progress_at(self._setup.worker) :][:4].cast("I")
 

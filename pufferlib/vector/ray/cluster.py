@@ -1,4 +1,4 @@
-"""Which Ray cluster to use: the one that is connected, the user's, or a small one on this machine."""
+"""Choice of the Ray cluster: the one that is connected, the user's, or a small one on this machine."""
 
 import importlib
 import logging
@@ -81,7 +81,7 @@ def _store_bytes() -> int:
 
 
 def _temp_dir() -> str | None:
-    """Where Ray keeps its sockets; None for where it does of itself, unless that has too long a name for them."""
+    """Folder for Ray's sockets; None for its own choice, unless that has too long a name for them."""
     folder = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR", "")
     return None if len(os.fsencode(folder)) <= LONGEST_TEMP_DIR else "/tmp/ray"
 
@@ -102,7 +102,7 @@ def cluster_cpus() -> int:
 
 
 def describe_room(ray: Any) -> str:
-    """How many CPUs the cluster has, in words."""
+    """Number of CPUs of the cluster, in words."""
     nodes = sum(node["Alive"] for node in ray.nodes())
     total, free = (resources.get("CPU", 0) for resources in (ray.cluster_resources(), ray.available_resources()))
     return f"{free:g} free of {total:g} CPUs on {nodes} node{'s'[: nodes != 1]}"

@@ -36,7 +36,7 @@ class TuningCache:
         self._path = _folder() / f"{name}.json"
 
     def read(self) -> list[dict[str, Any]]:
-        """What was written for this key; empty if nothing was, or if the file is damaged."""
+        """Read the entry of this key; empty if there is none, or if the file is damaged."""
         if self._key is None:
             return []
         try:

@@ -1,4 +1,4 @@
-"""How fast vector environments are: one alone, and many configurations in turns."""
+"""Measurements of vector environments: one alone, and many configurations in turns."""
 
 import ctypes
 import gc
@@ -21,7 +21,7 @@ Progress = Callable[[float, str], None]
 
 @dataclass(frozen=True)
 class EnvProfile:
-    """What one environment is like, alone on one core.
+    """Profile of one environment, alone on one core.
 
     Attributes:
         steps_per_second: Steps of the environment, with all its agents.
@@ -150,7 +150,7 @@ def _fitting(trials: Sequence[Trial], max_envs: int) -> list[Trial]:
 
 
 def profile_env(make_one: Callable[[], Any], seconds: float) -> EnvProfile:
-    """What the environment that ``make_one`` makes, on the backend Serial, is like."""
+    """Measure the environment that ``make_one`` makes, on the backend Serial."""
     with make_one() as vecenv:
         vecenv.reset()
         actions, driver = _sample_actions(vecenv), vecenv.driver_env

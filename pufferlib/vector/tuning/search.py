@@ -140,7 +140,7 @@ def _check_batch(profile: EnvProfile, batch_size: int, max_gib: float) -> None:
 
 
 def _native_options(creator: Callable[..., Any], env_kwargs: Mapping[str, Any] | None) -> tuple[int, bool]:
-    """How many games a native environment has of itself, 0 if that is fixed; and whether it takes threads."""
+    """Number of games in a native environment by default, 0 if that is fixed; and True if it takes threads."""
     try:
         parameters = inspect.signature(creator).parameters
     except (TypeError, ValueError):
