@@ -31,7 +31,8 @@ extensions = [
     "reference",
 ]
 nitpicky = True
-nitpick_ignore_regex = [("py:class", r"(numpy\._typing|pettingzoo\.utils\.env\.AgentID).*")]
+# What signatures show of the insides of others, and the limits of settings.
+nitpick_ignore_regex = [("py:class", r"(numpy\._typing|pettingzoo\.utils\.env\.AgentID).*|Range")]
 root_doc = "docs/README"
 include_patterns = ["*.md", "docs/**.md", "docker/README.md", "examples/README.md"]
 exclude_patterns = [".*", "build", "runs", "docs/_*", "pufferlib", "bindings", "tests", "benchmarks", "scripts"]
