@@ -32,7 +32,9 @@ extensions = [
 ]
 nitpicky = True
 # What signatures show of the insides of others, and the limits of settings.
-nitpick_ignore_regex = [("py:class", r"(numpy\._typing|pettingzoo\.utils\.env\.AgentID).*|Range")]
+nitpick_ignore_regex = [
+    ("py:class", r"(numpy\._typing|pettingzoo\.utils\.env\.AgentID).*|Range|inf|[0-9.]+|types\.Annotated"),
+]
 root_doc = "docs/README"
 include_patterns = ["*.md", "docs/**.md", "docker/README.md", "examples/README.md"]
 exclude_patterns = [".*", "build", "runs", "docs/_*", "pufferlib", "bindings", "tests", "benchmarks", "scripts"]
