@@ -30,7 +30,7 @@ main(int(sys.argv[1]))
 
 
 def user_folder() -> Path:
-    """Folder for the stacks of ``puffer install``: ``$XDG_DATA_HOME/pufferlib/stacks``, by default in ~/.local/share."""
+    """Folder for the stacks of ``puffer install``: ``$XDG_DATA_HOME/pufferlib/stacks``, or that in ~/.local/share."""
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(base) / "pufferlib" / "stacks"
 
