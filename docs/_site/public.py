@@ -31,6 +31,8 @@ MODULES = (
     "pufferlib.train.config",
     "pufferlib.train.trainer",
     "pufferlib.train.evaluate",
+    "pufferlib.train.result",
+    "pufferlib.train.runs",
     "pufferlib.train.loggers",
     "pufferlib.train.rollout",
     "pufferlib.train.advantage",
@@ -92,8 +94,9 @@ def group(value: object) -> str:
 
 def bases(value: type) -> list[type]:
     """Return the bases of a class that say something to its users: neither private ones nor compiled halves."""
-    inner = ("pufferlib._native", "builtins", "gymnasium.utils.record_constructor")
-    return [base for base in value.__bases__ if base.__module__ not in inner and not base.__name__.startswith("_")]
+    inner = re.compile(r".*\._\w+|builtins|gymnasium\.utils\.record_constructor")
+    public = (base for base in value.__bases__ if not base.__name__.startswith("_"))
+    return [base for base in public if not inner.fullmatch(base.__module__)]
 
 
 def _module(module: str, heading: str) -> str:
