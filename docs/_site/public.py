@@ -7,6 +7,7 @@ offer is explained at the first of `MODULES` that has it, and mentioned elsewher
 import importlib
 import inspect
 import re
+import typing
 from functools import cache
 from pathlib import Path
 
@@ -85,7 +86,8 @@ def homes() -> dict[int, str]:
 
 def group(value: object) -> str:
     """Heading under which an object stands."""
-    if not getattr(value, "__module__", "pufferlib").startswith("pufferlib"):
+    is_type = inspect.isclass(value) or typing.get_origin(value) is not None
+    if is_type and not getattr(value, "__module__", "pufferlib").startswith("pufferlib"):
         return "Types"  # another name for somebody else's class
     if inspect.isclass(value):
         return "Errors" if issubclass(value, BaseException) else "Classes"

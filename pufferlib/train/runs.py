@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RUNS", "Run", "find_run", "load_policy", "new_run"]
 
-RUNS = Path("runs")
+#: Default folder of all runs.
+RUNS: Path = Path("runs")
 CHECKPOINT = "checkpoint.pt"
 STAMP = "%Y%m%d-%H%M%S"
 STAMP_WIDTH = len("20260101-000000-")
@@ -28,7 +29,12 @@ STAMP_WIDTH = len("20260101-000000-")
 
 @dataclass(frozen=True)
 class Run:
-    """Paths of everything that belongs to one run."""
+    """Paths of everything that belongs to one run.
+
+    Attributes:
+        folder: All files of the run are in it.
+        checkpoint: The file that training goes on from.
+    """
 
     folder: Path
     checkpoint: Path
