@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "puffer_font.h"
 #include "puffer_env.h"
+#include "puffer_font.h"
 
 /* The palette that the environments share. */
 #define DRAW_NIGHT  0x061820u

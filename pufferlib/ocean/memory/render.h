@@ -3,8 +3,8 @@
 #ifndef MEMORY_RENDER_H
 #define MEMORY_RENDER_H
 
-#include "puffer_draw.h"
 #include "memory.h"
+#include "puffer_draw.h"
 
 static const PufferKey memory_keys[] = {
     {"0", 0, 0, "digit 0; also while you are shown the digits"},

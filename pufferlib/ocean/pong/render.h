@@ -2,8 +2,8 @@
 #ifndef PONG_RENDER_H
 #define PONG_RENDER_H
 
-#include "puffer_draw.h"
 #include "pong.h"
+#include "puffer_draw.h"
 
 static const PufferKey pong_keys[] = {
     {"", 0, PONG_STAY, "stay"},
