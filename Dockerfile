@@ -1,4 +1,4 @@
-# What changes least comes first, and ends in four images:
+# What changes least comes first, and ends in six images:
 #
 #   base -> torch -> deps -+-> runtime            the library and what training needs
 #                          +-> envs -> common -+-> tank    + third-party environments: the default

@@ -33,8 +33,8 @@ class ScoreLogger:
 
 
 def main(timesteps: int, run_dir: Path) -> None:
-    # Settings come from pufferlib/config/, then from these overrides. A key that does not exist
-    # is an error that names the nearest one.
+    # Settings come from train/default.toml and ocean/breakout/train.toml in pufferlib, then from these
+    # overrides. A key that does not exist is an error that names the nearest one.
     config = load_config("breakout", {"train.total_timesteps": timesteps, "train.seed": 1})
     config.save(run_dir / "config.toml")
 

@@ -37,7 +37,7 @@ class PufferEnv(RowArrays):
 
     Define ``single_observation_space`` (Box), ``single_action_space`` (Discrete, MultiDiscrete
     or Box) and ``num_agents``, then call ``super().__init__(buf)``. That sets the joint
-    ``observation_space`` and ``action_space`` and the arrays of ``pufferlib.buffers.layout``:
+    ``observation_space`` and ``action_space`` and the arrays of ``pufferlib.buffers.array_specs``:
     ``observations``, ``actions``, ``rewards``, ``terminals``, ``truncations``, ``masks`` and
     ``final_observations``, each with ``num_agents`` rows.
 

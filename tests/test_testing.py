@@ -85,7 +85,7 @@ class IgnoresBuf(Good):
         super().__init__()
 
 
-class PaysGhosts(Good):
+class RewardsAbsentAgents(Good):
     def step(self, actions):
         result = super().step(actions)
         self.rewards[:], self.masks[:] = 1, False
@@ -182,7 +182,7 @@ class WrongSpace(Good):
         (Unseeded, r"the same seed must give the same observations, got others in step 0"),
         (Talks, r"infos must be a list of dicts, got \{\}; return \[\]"),
         (IgnoresBuf, r"observations must be the array given in buf, got another; pass buf on"),
-        (PaysGhosts, r"rewards of absent agents must be 0, got 1.0 in row 0; clear"),
+        (RewardsAbsentAgents, r"rewards of absent agents must be 0, got 1.0 in row 0; clear"),
         (Retyped, r"rewards must be an array float32 \(3,\), got float64 \(3,\)"),
         (Unready, r"single_observation_space is missing; call super"),
         (WrongSpace, r"single_action_space must be Discrete, MultiDiscrete or Box, got None"),

@@ -1,6 +1,6 @@
 """Steps of an emulated Gymnasium environment, on its row."""
 
-from pufferlib.emulation._rows cimport MASKS, OBSERVATIONS, TERMINALS, TRUNCATIONS, EmulatedRows
+from pufferlib.emulation._rows cimport MASKS, TERMINALS, TRUNCATIONS, EmulatedRows
 
 from pufferlib.errors import APIUsageError
 

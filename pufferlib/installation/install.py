@@ -216,10 +216,10 @@ def state(facts: Facts) -> str:
 
 def absent_debian_packages(packages: Iterable[str]) -> list[str]:
     """Return those of ``packages`` that this machine lacks; where there is no dpkg, the commands that it lacks."""
-    return [package for package in packages if not _is_here(package)]
+    return [package for package in packages if not _has_package(package)]
 
 
-def _is_here(package: str) -> bool:
+def _has_package(package: str) -> bool:
     if package == "python3-dev" and Path(sysconfig.get_path("include"), "Python.h").exists():
         return True
     if shutil.which(package):

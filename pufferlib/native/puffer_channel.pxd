@@ -9,7 +9,6 @@ cdef extern from "puffer_channel.h" nogil:
     ctypedef enum PufferWait:
         PUFFER_TIMED_OUT
         PUFFER_CHANGED
-        PUFFER_INTERRUPTED
     ctypedef struct PufferSignal:
         pass
     ctypedef struct PufferWaitPolicy:

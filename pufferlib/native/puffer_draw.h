@@ -1,7 +1,7 @@
 /* Drawing into a canvas: rectangles, discs, text. Everything is clipped to the canvas. Coordinates and
  * sizes are px, from the top left. A colour is 0xRRGGBB. */
-#ifndef DRAW_H
-#define DRAW_H
+#ifndef PUFFER_DRAW_H
+#define PUFFER_DRAW_H
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* A font of 5 x 7 squares: capital letters, digits, the minus sign; everything else is blank. */
-#ifndef FONT_H
-#define FONT_H
+#ifndef PUFFER_FONT_H
+#define PUFFER_FONT_H
 
 #include <stdbool.h>
 #include <stdint.h>

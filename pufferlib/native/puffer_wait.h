@@ -121,14 +121,9 @@ static inline void puffer_wake(PufferSignal *signal) {
 #endif
 }
 
-/* Set the number, and wake whoever sleeps until it changes. Everything written before is seen by them. */
-static inline void puffer_signal_set(PufferSignal *signal, uint32_t value) {
-    /* Sequentially consistent on both sides: either we see the sleeper, or it sees the new value. */
-    atomic_store(&signal->value, value);
-    if (atomic_load(&signal->sleepers) != 0) puffer_wake(signal);
-}
-
-/* Add one to the number, which several sides may do, and wake whoever sleeps until it changes. */
+/* Add one to the number, which several sides may do, and wake whoever sleeps until it changes. Everything
+ * written before is seen by them: with both sides sequentially consistent, either we see the sleeper, or it
+ * sees the new value. */
 static inline void puffer_signal_add(PufferSignal *signal) {
     atomic_fetch_add(&signal->value, 1);
     if (atomic_load(&signal->sleepers) != 0) puffer_wake(signal);

@@ -45,7 +45,7 @@ def keys_of_meanings(meanings: Sequence[str]) -> tuple[Key, ...]:
     keys: dict[str, Key] = {}
     others = []
     for value, name in enumerate(meanings):
-        best, about = _suiting(name)
+        best, about = _key_for(name)
         if best is None or best in keys:
             others.append((value, about))
         else:
@@ -67,7 +67,7 @@ def keys_of_table(table: Mapping[Any, int]) -> tuple[Key, ...]:
     return tuple(found)
 
 
-def _suiting(name: str) -> tuple[str | None, str]:
+def _key_for(name: str) -> tuple[str | None, str]:
     """The key that suits an action, "" for none that is down, None if no word tells; and the action in words."""
     buttons = [button.lower() for button in BUTTONS.findall(name)]
     if buttons and BUTTONS.sub("", name) == "":

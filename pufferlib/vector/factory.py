@@ -120,7 +120,7 @@ def _native(envs: tuple[EnvSpec, ...], options: Mapping[str, Any]) -> PufferEnv:
     if len(envs) != 1:
         raise APIUsageError(
             f"{WHERE}: num_envs must be 1 with the native backend, which is the default, got num_envs={len(envs)}; "
-            f"{_how_to_have(len(envs), envs[0])}"
+            f"{_backend_hint(len(envs), envs[0])}"
         )
     env = build_env(envs[0], None, options["autoreset"])
     if not isinstance(env, PufferEnv) or env.emulated:
@@ -132,7 +132,7 @@ def _native(envs: tuple[EnvSpec, ...], options: Mapping[str, Any]) -> PufferEnv:
     return env
 
 
-def _how_to_have(num_envs: int, env: EnvSpec) -> str:
+def _backend_hint(num_envs: int, env: EnvSpec) -> str:
     """Advice for several environments, of which ``env`` is the first."""
     backends = 'choose backend="Serial" or "Multiprocessing"'
     if not names_keyword(env, "num_envs"):

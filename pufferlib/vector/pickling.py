@@ -166,7 +166,7 @@ class _Sender(cloudpickle.Pickler):  # type: ignore[misc]
         if module is None or module in self._seen:
             return
         self._seen.add(module)
-        if not _is_registered(module) and _is_callers(module):  # what the caller has registered outlasts this
+        if not _is_registered(module) and _defined_by_caller(module):  # what the caller has registered outlasts this
             cloudpickle.register_pickle_by_value(sys.modules[module])
             self._stack.callback(cloudpickle.unregister_pickle_by_value, sys.modules[module])
 
@@ -271,7 +271,7 @@ def _is_registered(module: str) -> bool:
     return any(".".join(parts[:depth]) in registered for depth in range(1, len(parts) + 1))
 
 
-def _is_callers(name: str) -> bool:
+def _defined_by_caller(name: str) -> bool:
     """Check for a module of the caller's, in Python, that a worker with our ``sys.path`` could not import."""
     module = sys.modules.get(name)
     if name == "__main__" or "__builtins__" not in getattr(module, "__dict__", {}):
@@ -279,12 +279,12 @@ def _is_callers(name: str) -> bool:
     spec = getattr(module, "__spec__", None)
     if spec is not None and (spec.name != name or spec.origin in ("built-in", "frozen")):
         return False
-    finders = tuple(finder for finder in sys.meta_path if _is_everywhere(finder))
+    finders = tuple(finder for finder in sys.meta_path if _importable_in_workers(finder))
     file = getattr(module, "__file__", None)
     return not _is_importable(name, file, finders, tuple(map(str, sys.path)), os.getcwd())
 
 
-def _is_everywhere(finder: Any) -> bool:
+def _importable_in_workers(finder: Any) -> bool:
     """Check whether other processes import with ``finder`` too: from the path, or what is installed to be edited."""
     # Setuptools, scikit-build and meson install finders from modules called so; others are the caller's.
     return finder is importlib.machinery.PathFinder or "editable" in getattr(finder, "__module__", "")

@@ -253,7 +253,7 @@ class PooledVectorEnv(VectorEnv):
             infos: Infos | None = None
             while infos is None:
                 while not self._channel.wait(needed, in_turn):
-                    self._look_after_workers()
+                    self._check_workers()
                 infos = self._collect() if self._channel.choose(needed) else []
             return infos
         except BaseException as error:
@@ -263,7 +263,7 @@ class PooledVectorEnv(VectorEnv):
                 self._next_call = "make"
             raise
 
-    def _look_after_workers(self) -> None:
+    def _check_workers(self) -> None:
         with uninterrupted():
             for failure in self._workers.find_failures():
                 self._handle_failure(failure)

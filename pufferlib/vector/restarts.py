@@ -165,9 +165,9 @@ class RestartingRunner(EnvRunner):
             if isinstance(failure, APIUsageError):
                 raise failure
             self.restarts.record_failure(self._spec.index, failure, command == "step")
-            act = self._begin_anew
+            act = self._rebuild
 
-    def _begin_anew(self) -> Infos:
+    def _rebuild(self) -> Infos:
         index = self._spec.index
         self._close_quietly()
         (seed,) = self.restarts.next_seeds(index, [self._spec.seed])

@@ -119,7 +119,7 @@ def trial(entry: Any, update: Update, facts: dict[str, Any], wheel: Path, place:
     try:
         resolve(wanted, "--config-file", config, "--output-file", lock, build=True)
     except LockError as error:
-        return f"cannot be resolved: {_gist(str(error))}"
+        return f"cannot be resolved: {_summary(str(error))}"
     return _install(entry, lock, place / "venv") or _play([entry], place)
 
 
@@ -169,17 +169,17 @@ def _play(entries: Iterable[Any], place: Path) -> str:
     failed = re.findall(r"(?m)^(?:FAILED|ERROR) (?:\S+::)?(.*)$", done.stdout)
     if failed:
         return f"{len(failed)} tests, first: {failed[0]}"
-    return (
-        "" if re.search(r"\d+ passed", done.stdout) and done.returncode == 0 else f"no test ran: {_gist(done.stdout)}"
-    )
+    if done.returncode == 0 and re.search(r"\d+ passed", done.stdout):
+        return ""
+    return f"no test ran: {_summary(done.stdout)}"
 
 
 def _run(command: list[Any]) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise LockError(_gist(done.stderr))
+        raise LockError(_summary(done.stderr))
 
 
-def _gist(text: str) -> str:
+def _summary(text: str) -> str:
     """Return the last line that says something."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no message")

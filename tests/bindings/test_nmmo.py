@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-class Unhurried(binding._Nmmo):  # type: ignore[misc]
+class CheckedNmmo(binding._Nmmo):  # type: ignore[misc]
     """With nmmo's own check of actions."""
 
     _validate_actions = nmmo.Env._validate_actions
@@ -70,7 +70,7 @@ def test_worlds_are_those_that_nmmo_makes_from_its_files(folder: Path) -> None:
 
 def test_actions_are_checked_as_nmmo_checks_them() -> None:
     env = binding.make_env("small").env
-    np.testing.assert_equal(trajectory(env), trajectory(Unhurried(binding.make_env("small").env.config)))
+    np.testing.assert_equal(trajectory(env), trajectory(CheckedNmmo(binding.make_env("small").env.config)))
 
 
 def test_the_seed_chooses_among_several_maps() -> None:

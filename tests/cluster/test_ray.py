@@ -199,7 +199,7 @@ def test_the_first_to_finish_come_first(tmp_path):
 @pytest.mark.parametrize("phase", ["build", "reset", "step"])
 def test_an_environment_that_raises(phase):
     with pytest.raises(WorkerError) as caught:
-        live_and_die(**{f"on_{phase}": boom})
+        run_until_failure(**{f"on_{phase}": boom})
     text = str(caught.value)
     assert text.startswith(f"vector.Ray: ValueError: boom, in {phase} of environment 2 (worker 2, ")
     assert f"seed {env_seed(5, 2)}" in text
@@ -207,7 +207,7 @@ def test_an_environment_that_raises(phase):
     assert phase != "step" or "last actions [3]" in text
 
 
-def live_and_die(**kwargs):
+def run_until_failure(**kwargs):
     vecenv = faulty(**kwargs)
     vecenv.reset()
     try:
@@ -219,7 +219,7 @@ def live_and_die(**kwargs):
 
 def test_an_actor_that_dies():
     with pytest.raises(WorkerError) as caught:
-        live_and_die(on_step=lambda: os._exit(3))
+        run_until_failure(on_step=lambda: os._exit(3))
     text = str(caught.value)
     assert f"was lost, in step of environment 2 (worker 2, seed {env_seed(5, 2)}, last actions [3])" in text
 

@@ -91,7 +91,7 @@ def test_new_buffers_are_noticed():
     np.testing.assert_array_equal(observation.view(env.obs_dtype)[0]["map"], env.env.observations[-1]["map"])
 
 
-class TestWhatNobodyBatches:
+class TestOutsideABatch:
     """Whoever gets an observation may keep it."""
 
     def test_each_call_returns_an_array_of_its_own(self):

@@ -292,7 +292,7 @@ def test_our_wrappers_convert():
     assert EpisodeStats(Steer()).unwrapped.env.length == 3
 
 
-class TestAResetThatTakesLess:
+class TestLimitedReset:
     """Environments of today whose ``reset`` has no ``seed`` or no ``options``, wrapped or not."""
 
     class SeedOnly(gymnasium.Env):

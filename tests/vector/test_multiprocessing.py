@@ -53,7 +53,7 @@ def faulty(timeout_s=120.0, **kwargs):
     return make([ScriptedPufferEnv, ScriptedPufferEnv], env_kwargs=[{}, kwargs], seed=5, timeout_s=timeout_s)
 
 
-def live_and_die(**kwargs):
+def run_until_failure(**kwargs):
     vecenv = faulty(**kwargs)
     vecenv.reset()
     vecenv.step([1, 3])
@@ -347,7 +347,7 @@ def boom():
 @pytest.mark.parametrize("phase", ["build", "reset", "step"])
 def test_an_environment_that_raises(phase):
     with pytest.raises(WorkerError) as caught:
-        live_and_die(**{f"on_{phase}": boom})
+        run_until_failure(**{f"on_{phase}": boom})
     text = str(caught.value)
     assert text.startswith(f"vector.Multiprocessing: ValueError: boom, in {phase} of environment 1 (worker 1, ")
     assert f"seed {env_seed(5, 1)}" in text
@@ -369,7 +369,7 @@ def test_an_environment_that_raises(phase):
 @pytest.mark.parametrize("phase", ["build", "reset", "step"])
 def test_a_worker_that_dies(phase, end, cause):
     with pytest.raises(WorkerError) as caught:
-        live_and_die(**{f"on_{phase}": end})
+        run_until_failure(**{f"on_{phase}": end})
     text = str(caught.value)
     assert f"ended with {cause}, in {phase} of environment 1 (worker 1, seed {env_seed(5, 1)}" in text
     if phase == "step":
@@ -382,7 +382,7 @@ def absent():
 
 def test_a_missing_package_is_told_in_one_sentence():
     with pytest.raises(BindingMissing) as caught:
-        live_and_die(on_build=absent)
+        run_until_failure(on_build=absent)
     assert str(caught.value) == "game/one: needs the package game; run: puffer install game"
     assert "in absent" in caught.value.__notes__[0]
 
@@ -442,7 +442,7 @@ def sleep_for_ever():
 @pytest.mark.parametrize("phase", ["build", "reset", "step"])
 def test_an_environment_that_takes_too_long(phase):
     with pytest.raises(WorkerError) as caught:
-        live_and_die(timeout_s=6.0, **{f"on_{phase}": sleep_for_ever})
+        run_until_failure(timeout_s=6.0, **{f"on_{phase}": sleep_for_ever})
     text = str(caught.value)
     assert f"one {phase} of an environment may take timeout_s=6 seconds, got more in environment 1 " in text
     assert f"(worker 1, seed {env_seed(5, 1)}" in text

@@ -29,7 +29,7 @@ def run(argv: list[str]) -> int:
         _show(planned)
     if options.dry_run:
         return 0
-    if not options.yes and sys.stdin.isatty() and not _agreed():
+    if not options.yes and sys.stdin.isatty() and not _confirmed():
         note("nothing was changed")
         return 1
     for planned in plans:
@@ -54,7 +54,7 @@ def _show(planned: installing.Plan) -> None:
         say(style(f"  $ {shlex.join(command)}", "muted"))
 
 
-def _agreed() -> bool:
+def _confirmed() -> bool:
     try:
         return input("Go on? [Y/n] ").strip().lower() in ("", "y", "yes")
     except EOFError:

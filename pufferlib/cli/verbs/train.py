@@ -40,7 +40,7 @@ def run(argv: list[str]) -> int:
     if resumed:
         check_changes(PROG, Config.load(resumed.config), config)
         if is_finished(config, resumed):
-            return _nothing_left(config, resumed)
+            return _report_finished(config, resumed)
         return _train(config, resumed, resumed.checkpoint)
     with new_run(options.runs, config.env_name) as started:
         return _train(config, started, None)
@@ -103,7 +103,7 @@ def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
     return 0
 
 
-def _nothing_left(config: Config, files: Run) -> int:
+def _report_finished(config: Config, files: Run) -> int:
     total = config.train.total_timesteps
     train_on = as_typed(f"puffer train --resume {files.argument} --train.total-timesteps {2 * total}")
     evaluate = as_typed(f"puffer eval {files.argument}")

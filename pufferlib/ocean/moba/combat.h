@@ -108,10 +108,6 @@ static inline bool moba_is_shielded(const Moba *env, int32_t team, int32_t numbe
     return tier == 4 ? all : any;
 }
 
-static inline int32_t moba_tower_board(const Moba *env, int32_t team, int32_t number) {
-    return moba_is_shielded(env, team, number) ? MOBA_SHIELDED : team;
-}
-
 static inline void moba_destroy_tower(Moba *env, int32_t killer, const MobaUnit *tower) {
     const int32_t team = tower->team;
     env->fallen[team]++;

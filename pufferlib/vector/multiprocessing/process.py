@@ -114,13 +114,13 @@ def start_worker(index: int, timeout_s: float | None) -> WorkerProcess:
             "multiprocessing.Pool, or with daemon=True); start it with daemon=False, or use backend=Serial"
         )
     context = multiprocessing.get_context("forkserver")
-    with _lock, _enough_files(index):
+    with _lock, _explain_file_limit(index):
         _start_server()
         ours, theirs = context.Pipe()
         stacks, stack_writer = context.Pipe(duplex=False)
         process = _Process(target=worker.main, args=(theirs, stack_writer), name=f"pufferlib-worker-{index}")
         try:
-            with _server_in_time(timeout_s):
+            with _server_deadline(timeout_s):
                 process.start()
         except BaseException:
             ours.close()
@@ -168,7 +168,7 @@ class _Popen(popen_forkserver.Popen):
 
 
 @contextmanager
-def _enough_files(index: int) -> Iterator[None]:
+def _explain_file_limit(index: int) -> Iterator[None]:
     """Say what to do where the limit on open files is too low: every worker takes some."""
     try:
         yield
@@ -227,7 +227,7 @@ def _shorten_temp_dir() -> None:
 
 
 @contextmanager
-def _server_in_time(timeout_s: float | None) -> Iterator[None]:
+def _server_deadline(timeout_s: float | None) -> Iterator[None]:
     """End the server when it does not answer, as when a module that somebody asked it to load never ends.
 
     It loads modules once for all workers, however little time these are given.
@@ -276,7 +276,7 @@ def forget_server() -> None:
 
 @dataclass
 class WorkerResources:
-    """Everything that must be let go of, even when the pool that has it is forgotten.
+    """Everything that must be let go of, even when the ``WorkerProcesses`` that have it is forgotten.
 
     Attributes:
         workers: The processes.
@@ -301,7 +301,7 @@ def shut_down(resources: WorkerResources) -> list[tuple[int, Failed]]:
                 resources.channel.command_one(index, worker.CLOSE)
             _close_our_end(handle)
         for index, handle in enumerate(resources.workers):
-            reports += [(index, report) for report in _last_words(handle, deadline)]
+            reports += [(index, report) for report in _final_messages(handle, deadline)]
     except BaseException:  # Ctrl-C: not another second
         for handle in resources.workers:
             handle.process.kill()
@@ -324,7 +324,7 @@ def _close_our_end(handle: WorkerProcess) -> None:
         pipe.shutdown(socket.SHUT_WR)
 
 
-def _last_words(handle: WorkerProcess, deadline: float) -> Iterator[Failed]:
+def _final_messages(handle: WorkerProcess, deadline: float) -> Iterator[Failed]:
     """Failures among the messages that are still to come; the others are dropped."""
     while handle.conn in connection.wait([handle.conn, handle.process.sentinel], max(0.0, deadline - time.monotonic())):
         handle.set_timeout(max(0.0, deadline - time.monotonic()))

@@ -85,19 +85,19 @@ class WorkerProcesses(Workers):
         for worker in workers:
             self.processes.append(start_worker(worker, spec.timeout_s))
         self._set_up(0, pickled[0], None)
-        needed = self._read_in_time(0)
+        needed = self._read_with_deadline(0)
         assert isinstance(needed, NeedMemory)
         self._row_spec = needed.row_spec
         self._memory = self._resources.memory = SharedBatch(needed.row_spec, len(spec.envs), spec.num_workers)
         self.buffers, self.seeds = self._memory.buffers, self._memory.seeds
         self.channel: WorkerChannel = WorkerChannel(self._memory.memory, spec.num_workers, self._fits, self._check_s)
         self._resources.channel = self.channel
-        self._hand_memory(0)
+        self._send_memory(0)
         for worker in workers[1:]:
             self._set_up(worker, pickled[worker], needed.row_spec)
-            self._hand_memory(worker)
+            self._send_memory(worker)
         for worker in workers:
-            ready = self._read_in_time(worker)
+            ready = self._read_with_deadline(worker)
             assert isinstance(ready, Ready)
             self.adopt(worker, ready.description)
         self._is_built = True
@@ -117,18 +117,18 @@ class WorkerProcesses(Workers):
             fits=self._fits,
         )
         data = pickle_by_value(setup)  # the space in it may be of a class of the caller's script
-        self._tell(worker, lambda: self.processes[worker].conn.send_bytes(data))
+        self._send_checked(worker, lambda: self.processes[worker].conn.send_bytes(data))
 
-    def _hand_memory(self, worker: int) -> None:
+    def _send_memory(self, worker: int) -> None:
         pid = self.processes[worker].process.pid
         assert pid is not None
-        self._tell(worker, lambda: self._memory.send(self.processes[worker].conn, pid))
+        self._send_checked(worker, lambda: self._memory.send(self.processes[worker].conn, pid))
 
-    def _tell(self, worker: int, send: Callable[[], None]) -> None:
+    def _send_checked(self, worker: int, send: Callable[[], None]) -> None:
         try:
             send()
         except BlockingIOError:
-            self._give_up_stalled(worker)
+            self._raise_stalled(worker)
         except ConnectionError:
             self._drain(worker)
 
@@ -139,7 +139,7 @@ class WorkerProcesses(Workers):
         ended = [sentinels[sentinel] for sentinel in connection.wait(list(sentinels), 0)]  # type: ignore[index]
         findings = [(self._drain, worker) for worker in ended]
         if late >= 0 and late not in ended:
-            findings.append((self._give_up_late, late))
+            findings.append((self._raise_late, late))
         for find, worker in findings:
             try:
                 find(worker)
@@ -156,7 +156,7 @@ class WorkerProcesses(Workers):
         envs = pickle_by_value(self.specs_of(worker))
         self.processes[worker] = start_worker(worker, self.spec.timeout_s)
         self._set_up(worker, envs, self._row_spec, last_command)
-        self._hand_memory(worker)
+        self._send_memory(worker)
         self.channel.command_one(worker, STEP if shows_ended else RESET)
 
     def abandon(self) -> None:
@@ -174,7 +174,7 @@ class WorkerProcesses(Workers):
     def read_reply(self, worker: int) -> None:
         """Read the message about the last command of ``worker``, if one is to come."""
         while self.channel.outcome(worker) and worker not in self._infos:
-            message = self._read_in_time(worker)
+            message = self._read_with_deadline(worker)
             if isinstance(message, InfosMessage):
                 self._infos[worker] = message.infos
 
@@ -202,7 +202,7 @@ class WorkerProcesses(Workers):
                 data = handle.conn.recv_bytes()
             message = self._unpickled(worker, data)
         except BlockingIOError:  # a worker that was stopped in the middle of it
-            self._give_up_stalled(worker)
+            self._raise_stalled(worker)
         except (EOFError, ConnectionError):
             message = None
         if message is not None and not isinstance(message, Failed):
@@ -228,7 +228,7 @@ class WorkerProcesses(Workers):
                 ),
             ) from error
 
-    def _read_in_time(self, worker: int) -> Any:
+    def _read_with_deadline(self, worker: int) -> Any:
         """Read the next message of ``worker``, which is building its environments."""
         handle, waited_s, seen = self.processes[worker], 0.0, -1
         while not connection.wait([handle.conn, handle.process.sentinel], self._check_s):
@@ -236,10 +236,10 @@ class WorkerProcesses(Workers):
             if hasattr(self, "channel") and self.channel.progress(worker) != seen:
                 seen, waited_s = self.channel.progress(worker), 0.0
             if self.spec.timeout_s is not None and waited_s > self.spec.timeout_s:
-                self._give_up_late(worker)
+                self._raise_late(worker)
         return self._read(worker)
 
-    def _give_up_late(self, worker: int) -> NoReturn:
+    def _raise_late(self, worker: int) -> NoReturn:
         """End a worker that takes too long."""
         assert self.spec.timeout_s is not None
         handle = self.processes[worker]
@@ -247,7 +247,7 @@ class WorkerProcesses(Workers):
         handle.process.kill()
         raise WorkerFailed(worker, error)
 
-    def _give_up_stalled(self, worker: int) -> NoReturn:
+    def _raise_stalled(self, worker: int) -> NoReturn:
         """End a worker that does not go on in the middle of a message."""
         assert self.spec.timeout_s is not None
         process = self.processes[worker].process
@@ -285,7 +285,7 @@ class Multiprocessing(PooledVectorEnv):
 
     def _start(self, spec: VectorSpec) -> None:
         super()._start(spec)
-        _notice_forks()
+        _register_fork_hook()
         _alive.add(self)
 
     def _abandon(self) -> None:
@@ -295,7 +295,7 @@ class Multiprocessing(PooledVectorEnv):
             self._next_call = "leave"
 
 
-def _notice_forks() -> None:
+def _register_fork_hook() -> None:
     """Make sure that a copy of this process, made by ``os.fork``, leaves our workers alone."""
     global _notices_forks
     if not _notices_forks:

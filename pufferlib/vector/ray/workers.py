@@ -264,10 +264,10 @@ class ActorWorkers(Workers):
         """Error to raise for an actor that has found no room, or does not come to an end."""
         context = self._context(worker)
         if context.phase == "place":
-            homeless = len(self._unfinished(list(self._places.values())))
+            unplaced = len(self._unfinished(list(self._places.values())))
             return APIUsageError(
                 f"{self.WHERE}: the cluster must have room for {len(self._actors)} workers, a CPU for each, within "
-                f"{self._room_s:g} seconds, got room for {len(self._actors) - homeless} and "
+                f"{self._room_s:g} seconds, got room for {len(self._actors) - unplaced} and "
                 f"{describe_room(self._ray)}; take fewer workers, or add nodes"
             )
         if context.phase == "resume":

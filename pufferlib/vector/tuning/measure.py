@@ -164,7 +164,7 @@ def profile_env(make_one: Callable[[], Any], seconds: float) -> EnvProfile:
                 resets_s += elapsed
             else:
                 steps, steps_s, squares = steps + 1, steps_s + elapsed, squares + elapsed**2
-        _give_memory_back()
+        _trim_memory()
         before = _private_bytes()
         with make_one() as second:  # the first one brought its packages too
             second.reset()
@@ -187,7 +187,7 @@ def _sample_actions(vecenv: Any) -> list[Any]:
     return [vecenv.action_space.sample() for _ in range(8)]
 
 
-def _give_memory_back() -> None:
+def _trim_memory() -> None:
     """Free what nobody uses; an environment that took it again would seem to need none."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
