@@ -8,12 +8,16 @@ import numpy as np
 from craftax.craftax_env import make_craftax_env_from_name
 from gymnasium.spaces import Box, Discrete
 
+from pufferlib.buffers import BufferSource
+
 from .._shared.jax.batch import JaxBatch, JaxFunctions
 
 __all__ = ["make"]
 
 
-def make(name: str, num_envs: int, seed: int, render_mode: str | None, max_timesteps: int | None) -> JaxBatch:
+def make(
+    name: str, num_envs: int, seed: int, render_mode: str | None, max_timesteps: int | None, buf: BufferSource
+) -> JaxBatch:
     """The batch that ``pufferlib.bindings.craftax`` describes."""
     env = make_craftax_env_from_name(name, auto_reset=False)
     params = env.default_params
@@ -40,9 +44,8 @@ def make(name: str, num_envs: int, seed: int, render_mode: str | None, max_times
     space = Box(0, 255, shape, np.uint8) if pixels else Box(-np.inf, np.inf, shape, np.float32)
     actions = Discrete(env.action_space(params).n)
     package = "craftax.craftax_classic" if "Classic" in name else "craftax.craftax"
-    return JaxBatch(
-        JaxFunctions(space, actions, reset, step, truncated, _painter(package)), num_envs, seed, render_mode
-    )
+    functions = JaxFunctions(space, actions, reset, step, truncated, _painter(package))
+    return JaxBatch(functions, num_envs, seed, render_mode, buf=buf)
 
 
 def _painter(package: str) -> Any:

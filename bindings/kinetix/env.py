@@ -14,13 +14,21 @@ from kinetix.environment.ued.ued import make_reset_fn_sample_kinetix_level
 from kinetix.render.renderer_pixels import make_render_pixels
 from kinetix.util.saving import load_from_json_file
 
+from pufferlib.buffers import BufferSource
 from pufferlib.spaces import Space
 
 __all__ = ["make"]
 
 
 def make(
-    name: str, num_envs: int, seed: int, render_mode: str | None, action: str, max_timesteps: int, dense_reward: float
+    name: str,
+    num_envs: int,
+    seed: int,
+    render_mode: str | None,
+    action: str,
+    max_timesteps: int,
+    dense_reward: float,
+    buf: BufferSource,
 ) -> JaxBatch:
     """The batch that ``pufferlib.bindings.kinetix`` describes."""
     size, _, level = name.removeprefix("random-").partition("/")
@@ -54,7 +62,7 @@ def make(
     functions = JaxFunctions(
         space, _action_space(env, params, action), reset, step, truncated, lambda state: _upright(draw(state))
     )
-    return JaxBatch(functions, num_envs, seed, render_mode)
+    return JaxBatch(functions, num_envs, seed, render_mode, buf=buf)
 
 
 def _action_space(env: Any, params: Any, action: str) -> Space:

@@ -2,8 +2,8 @@
 
 Some packages cannot share an installation with the rest (JAX of one version, pygame instead of
 pygame-ce). Such a *stack* is a virtual environment of the same Python version, beside this one.
-``IsolatedEnv`` starts a host process in it and shares the arrays of the batch with it, so that it is
-a ``PufferEnv`` like any other: for ``vector.make`` with every backend, and for training.
+``IsolatedEnv`` has a worker of ``pufferlib.vector.multiprocessing`` there and is a ``PufferEnv`` like any other: for
+``vector.make`` with every backend, and for training.
 """
 
 from pufferlib.isolated.env import IsolatedEnv

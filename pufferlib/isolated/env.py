@@ -1,14 +1,9 @@
 """An environment in another interpreter, as a PufferEnv."""
 
-import contextlib
+import functools
 import os
-import signal
-import socket
-import subprocess
-import weakref
+import pickle
 from collections.abc import Mapping
-from multiprocessing import reduction
-from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,13 +13,18 @@ import numpy as np
 from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array, BufferSource
 from pufferlib.env import Infos, PufferEnv, Stepped
-from pufferlib.errors import APIUsageError, WorkerError
-from pufferlib.isolated.host import Description, Failure, Order, map_buffers
-from pufferlib.isolated.stacks import bootstrap
+from pufferlib.errors import APIUsageError
+from pufferlib.isolated import host
+from pufferlib.isolated.process import start_worker_in
+from pufferlib.vector.failures import WorkerFailed
+from pufferlib.vector.multiprocessing.process import WorkerProcess
+from pufferlib.vector.multiprocessing.worker import Surroundings
+from pufferlib.vector.multiprocessing.workers import Multiprocessing, WorkerProcesses
+from pufferlib.vector.specs import EnvDescription, VectorSpec
 
 __all__ = ["IsolatedEnv"]
 
-_END_S = 5.0  # time for the environment to close, before its process is ended by force
+_ARRAYS = ("observations", "rewards", "terminals", "truncations", "masks", "final_observations")
 
 
 class IsolatedEnv(PufferEnv):
@@ -33,8 +33,8 @@ class IsolatedEnv(PufferEnv):
     Args:
         name: What to call it in messages.
         python: The interpreter: the Python of a virtual environment, of the same version as this one.
-        entry: ``"module:function"``, imported there. The function takes ``options`` as keywords and
-            returns a ``PufferEnv``.
+        entry: ``"module:function"``, imported there. The function takes ``buf`` and the ``options`` as
+            keywords, and returns a ``PufferEnv`` on that ``buf``.
         options: Picklable keywords for it.
         buf: Arrays to write into, as ``vector.make`` passes them.
         timeout_s: Longest that the construction, a reset or a step may take; None is for ever.
@@ -56,119 +56,109 @@ class IsolatedEnv(PufferEnv):
         variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._name = name
-        self._timeout_s = timeout_s
         self._started = False
-        self._host, self._process = _start(python, variables)
-        self._end = weakref.finalize(self, _end, self._host, self._process)
-        described = self._ask("build", Order(entry, dict(options)))
-        assert isinstance(described, Description)
-        self._shared = self._map(described)
-        self.single_observation_space = described.observation_space
-        self.single_action_space = described.action_space
-        self.num_agents = described.num_agents
-        self.autoreset = described.autoreset
-        self.render_mode = described.render_mode
-        self.metadata = described.metadata
+        stack = _StackVectorEnv(name, python, entry, options, timeout_s, variables)
+        self._stack: _StackVectorEnv | None = stack
+        about = stack.driver_env
+        assert isinstance(about, EnvDescription)
+        self.single_observation_space = about.single_observation_space
+        self.single_action_space = about.single_action_space
+        self.num_agents = about.num_agents
+        self.autoreset = about.autoreset
+        self.render_mode = about.render_mode
+        self.metadata = about.metadata
         super().__init__(buf)
         self._checked = ActionCheck(f"{name}.step", self.single_action_space, self.num_agents)
 
     def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
         """Start new episodes, of the seed if one is given."""
-        infos = self._exchange("reset", seed)
+        stack = self._open_stack("reset")
+        _, infos = stack.reset(seed)
+        self._copy_rows(stack)
         self._started = True
         return self.observations, infos
 
     def step(self, actions: Any) -> Stepped:
         """Act with every agent once."""
+        stack = self._open_stack("step")
         if not self._started:
             raise APIUsageError(f"{self._name}.step: the environment was not reset yet; call reset first")
-        self._shared["actions"][:] = self._checked(actions)
-        infos = self._exchange("step")
+        *_, infos = stack.step(self._checked(actions))
+        self._copy_rows(stack)
         return self.observations, self.rewards, self.terminals, self.truncations, infos
 
     def render(self) -> Array | None:
         """A picture, uint8 ``(height, width, 3)``; None without a ``render_mode``."""
-        return self._ask("render", ("render", None)) if self.render_mode else None
+        stack = self._open_stack("render")
+        if not self.render_mode:
+            return None
+        picture: Array = stack.call("render")
+        return picture
 
     def close(self) -> None:
         """End the other process. May be called twice."""
-        self._end()
-        self._shared = {}
+        stack, self._stack = self._stack, None
+        if stack is not None:
+            stack.close()
 
-    def _exchange(self, request: str, argument: Any = None) -> Infos:
-        infos: Infos = self._ask(request, (request, argument))
-        for name, array in self._shared.items():
-            np.copyto(getattr(self, name), array)
-        return infos
+    def _open_stack(self, call: str) -> "_StackVectorEnv":
+        if self._stack is None or not self._stack.worker_pids:
+            raise APIUsageError(f"{self._name}.{call}: the environment is closed; make another")
+        return self._stack
 
-    def _ask(self, phase: str, message: Any) -> Any:
-        """The reply to a message; whatever prevents it ends the process: a late reply would be taken for another."""
-        if not self._end.alive:
-            raise APIUsageError(f"{self._name}.{phase}: the environment is closed; make another")
+    def _copy_rows(self, stack: "_StackVectorEnv") -> None:
+        for name in _ARRAYS:
+            np.copyto(getattr(self, name), getattr(stack, name))
+
+
+class _StackVectorEnv(Multiprocessing):
+    """One environment, in one worker, in the interpreter of a stack."""
+
+    def __init__(
+        self,
+        name: str,
+        python: Path,
+        entry: str,
+        options: Mapping[str, Any],
+        timeout_s: float | None,
+        variables: Mapping[str, str],
+    ) -> None:
+        self._place = name, python, variables
+        creator = functools.partial(host.build, entry)
+        super().__init__(creator, env_kwargs=dict(options), num_workers=1, timeout_s=timeout_s, overwork=True)
+        self._first_seed = None  # a reset without a seed is the environment's to understand
+
+    def _make_workers(self, spec: VectorSpec) -> WorkerProcesses:
+        return _StackWorkers(spec, *self._place)
+
+    def call(self, method: str) -> Any:
+        """Call a method of the environment; returns its result."""
+        before, self._next_call = self._next_call, "async_reset"  # until this succeeds
         try:
-            with contextlib.suppress(ConnectionError):  # it ended: what it said last is still to be read
-                self._host.send(message)
-            if not self._host.poll(self._timeout_s):
-                raise WorkerError(
-                    f"{self._name}: one {phase} may take timeout_s={self._timeout_s:g} seconds, got more; "
-                    "raise timeout_s, or pass timeout_s=None to wait for ever"
-                )
-            reply = self._host.recv()
-            if isinstance(reply, Failure):
-                raise self._error(phase, reply)
-            return reply
-        except (EOFError, ConnectionError):
-            self._end()
-            raise WorkerError(
-                f"{self._name}: its process {self._process.pid} ended with {_cause(self._process)}, in {phase}. "
-                "If the machine ran out of memory (see dmesg), use fewer environments"
-            ) from None
-        except BaseException:
-            self._end()
-            raise
-
-    def _error(self, phase: str, failure: Failure) -> Exception:
-        if failure.error is not None:
-            failure.error.add_note(f"In the process of {self._name}:\n{failure.traceback}")
-            return failure.error
-        return WorkerError(f"{self._name}: {failure.line}, in {phase}.\n\n{failure.traceback}")
-
-    def _map(self, described: Description) -> dict[str, Array]:
-        fd = reduction.recv_handle(self._host)
-        try:
-            return map_buffers(fd, described)
-        finally:
-            os.close(fd)
+            self._workers.call_all(method)
+        except WorkerFailed as failure:
+            self._handle_failure(failure)
+        (result,) = self._next(1, True)
+        self._next_call = before
+        return result
 
 
-def _start(python: Path, variables: Mapping[str, str]) -> tuple[Connection, "subprocess.Popen[bytes]"]:
-    ours, theirs = socket.socketpair()
-    with theirs:
-        try:
-            # -I: neither the working folder nor PYTHONPATH may change what the stack imports.
-            command = [str(python), "-I", "-c", bootstrap(), str(theirs.fileno())]
-            # What it prints is not the output of this program.
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=[theirs.fileno()], env={**variables, **os.environ}
-            )
-        except BaseException:
-            ours.close()
-            raise
-    return Connection(ours.detach()), process
+class _StackWorkers(WorkerProcesses):
+    """A worker in the interpreter of a stack."""
 
+    ADVICE = "use fewer environments"
 
-def _end(host: Connection, process: "subprocess.Popen[bytes]") -> None:
-    """Let the environment close, or end it by force."""
-    host.close()
-    try:
-        process.wait(_END_S)
-    except BaseException as error:
-        process.kill()
-        process.wait()
-        if not isinstance(error, subprocess.TimeoutExpired):
-            raise
+    def __init__(self, spec: VectorSpec, name: str, python: Path, variables: Mapping[str, str]) -> None:
+        self.WHERE = name
+        super().__init__(spec)
+        self._python, self._variables = python, variables
+        self._fits = False  # its environments use all cores themselves
 
+    def _start_worker(self, worker: int) -> WorkerProcess:
+        return start_worker_in(self._python, self.WHERE, self.spec.timeout_s)
 
-def _cause(process: "subprocess.Popen[bytes]") -> str:
-    code = process.returncode
-    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(sys_path=None, environ={**self._variables, **os.environ})
+
+    def _pickle(self, value: object) -> bytes:
+        return pickle.dumps(value)  # by name: the stack has modules of its own

@@ -25,7 +25,7 @@ class Finder(importlib.abc.MetaPathFinder):
         return importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
 sys.meta_path.insert(0, Finder())
 from pufferlib.isolated.host import main
-main(int(sys.argv[1]))
+main(*map(int, sys.argv[1:]))
 """
 
 

@@ -10,7 +10,7 @@
 
 #include "puffer_wait.h"
 
-enum { PUFFER_OPERATION_BITS = 2, PUFFER_OPERATION_MASK = 3 };
+enum { PUFFER_OPERATION_BITS = 3, PUFFER_OPERATION_MASK = 7 };
 
 typedef struct PufferSlot {
     PufferSignal command;                                   /* the last command; the parent writes it */

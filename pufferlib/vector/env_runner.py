@@ -92,6 +92,7 @@ class EnvRunner(EnvLoop):
             obs_dtype=dtype,
             autoreset=self.autoreset,
             metadata=dict(getattr(env, "metadata", None) or {}),
+            render_mode=getattr(env, "render_mode", None),
         )
 
     def close(self) -> None:

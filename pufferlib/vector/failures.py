@@ -94,13 +94,14 @@ def error_of(report: Failed, place: str, worker: int | None, where: str) -> Puff
     return error
 
 
-def vanished_error(context: FailureContext, pid: int | None, exitcode: int | None, stack: str) -> WorkerError:
-    """Error to raise for a worker whose process ended without a report."""
+def vanished_error(
+    context: FailureContext, pid: int | None, exitcode: int | None, advice: str, stack: str
+) -> WorkerError:
+    """Error to raise for a worker whose process ended without a report; ``advice`` for one short of memory first."""
     cause = f"exit code {exitcode}" if exitcode is None or exitcode >= 0 else f"signal {_signal_name(-exitcode)}"
     return WorkerError(
         f"{context.where}: worker {context.worker} (process {pid}) ended with {cause}, in {context.phase} of "
-        f"{context.text}. If the machine ran out of memory (see dmesg), use fewer environments or workers; "
-        f"otherwise run it with backend=Serial to see what ends the process.{_paragraph(stack)}"
+        f"{context.text}. If the machine ran out of memory (see dmesg), {advice}.{_paragraph(stack)}"
     )
 
 

@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -72,7 +72,7 @@ class Workers(ABC):
         description: Any one of the environments.
     """
 
-    WHERE: ClassVar[str]  # the backend, in messages
+    WHERE: str  # the backend, in messages
 
     buffers: Buffers
     seeds: Array
@@ -195,10 +195,12 @@ class PooledVectorEnv(VectorEnv):
     ``driver_env`` describes the environments; they live in the workers only.
     """
 
-    _workers_kind: ClassVar[type[Workers]]
+    @abstractmethod
+    def _make_workers(self, spec: VectorSpec) -> Workers:
+        """Make the workers, which are not started yet."""
 
     def _start(self, spec: VectorSpec) -> None:
-        self._workers = workers = self._workers_kind(spec)
+        self._workers = workers = self._make_workers(spec)
         try:
             workers.build()
         except BaseException as error:

@@ -112,6 +112,7 @@ class EnvDescription:
         obs_dtype: dtype of one agent's observation before it was flattened.
         autoreset: What follows a finished episode.
         metadata: All that the environment says of itself, ``render_fps`` above all.
+        render_mode: What ``render`` gives; None for nothing.
     """
 
     single_observation_space: Box
@@ -122,6 +123,7 @@ class EnvDescription:
     obs_dtype: np.dtype[Any]
     autoreset: Autoreset
     metadata: dict[str, Any]
+    render_mode: str | None
 
     @property
     def observation_space(self) -> Space:

@@ -38,7 +38,6 @@ LEFT = {
     "installation/test_install.py": {
         "_has_module _installed _play": "packages that are not installed here",
     },
-    "isolated/test_isolated.py": {"_timeout_s": "a deadline for one step that is shorter than a start may take"},
     "registry/test_registry.py": {"_binding _bindings": "bindings that are not installed"},
     "static/test_exports.py": {"_HOME _MODULES": "the table behind the lazy names of the package"},
     "vector/test_multiprocessing.py": {

@@ -16,6 +16,7 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.vector.tuning import measure
 from pufferlib.vector.tuning.measure import ROUNDS, Trial, run_trials
 from pufferlib.vector.tuning.search import candidates
+from tests.processes import in_fresh_process
 
 CARTPOLE = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])
 QUICK = {"batch_size": 2, "max_envs": 4, "time_per_test": 0.02}
@@ -52,22 +53,29 @@ def test_configurations_are_ranked_and_unpack_into_make():
         assert played(CARTPOLE, config) == QUICK["batch_size"]
 
 
-class Homebody(gymnasium.Env):
-    """Refuses to live in a worker."""
+class Still(gymnasium.Env):
+    """Shows zeros."""
 
     observation_space = gymnasium.spaces.Box(-1, 1, (1,))
     action_space = gymnasium.spaces.Discrete(2)
 
     def reset(self, *, seed=None, options=None):
-        if multiprocessing.parent_process():
-            raise RuntimeError("I stay at home")
         return np.zeros(1, np.float32), {}
 
     def step(self, action):
         return np.zeros(1, np.float32), 0.0, False, False, {}
 
 
-class Tedious(gymnasium.Env):
+class InNoWorker(Still):
+    """Refuses to live in a worker."""
+
+    def reset(self, *, seed=None, options=None):
+        if multiprocessing.parent_process():
+            raise RuntimeError("I stay at home")
+        return super().reset()
+
+
+class Clocked(gymnasium.Env):
     """Makes a clock go on by 1 s in a step and by 3 s in a reset; every other step ends an episode."""
 
     observation_space = gymnasium.spaces.Box(-1, 1, (5,))
@@ -75,19 +83,19 @@ class Tedious(gymnasium.Env):
     clock = 0.0
 
     def reset(self, *, seed=None, options=None):
-        Tedious.clock += 3
+        Clocked.clock += 3
         self.age = 0
         return np.zeros(5, np.float32), {}
 
     def step(self, action):
-        Tedious.clock += 1
+        Clocked.clock += 1
         self.age += 1
         return np.zeros(5, np.float32), 0.0, self.age == 2, False, {}
 
 
 def test_the_environment_alone_is_described(monkeypatch):
-    monkeypatch.setattr(measure, "time", SimpleNamespace(perf_counter=lambda: Tedious.clock))
-    creator = functools.partial(GymnasiumPufferEnv, env_creator=Tedious)
+    monkeypatch.setattr(measure, "time", SimpleNamespace(perf_counter=lambda: Clocked.clock))
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=Clocked)
     profile = measure.profile_env(functools.partial(vector.make, creator, backend="Serial"), 50)
     assert profile.steps_per_second == 1
     assert profile.variation == 0
@@ -95,34 +103,35 @@ def test_the_environment_alone_is_described(monkeypatch):
     assert (profile.observation_bytes, profile.num_agents, profile.is_native) == (20, 1, False)
 
 
-class Big(Homebody):
+class Big(Still):
     """Takes 20 MiB."""
 
     def __init__(self):
         self.memory = np.ones(20 << 20, np.uint8)
 
 
-class BigInParts(Homebody):
+class BigInParts(Still):
     """Takes 20 MiB, in parts that the allocator keeps when they are free."""
 
     def __init__(self):
         self.memory = [np.ones(64 << 10, np.uint8) for _ in range(320)]
 
 
-def bytes_of(environment):
+def bytes_of(environment, pieces=0):
+    """Bytes of the environment, beside ``pieces`` of memory that were freed before."""
+    parts = [np.ones(64 << 10, np.uint8) for _ in range(pieces)]
+    del parts[:-1]  # the last one keeps the allocator from giving the rest back by itself
     creator = functools.partial(GymnasiumPufferEnv, env_creator=environment)
     return measure.profile_env(functools.partial(vector.make, creator, backend="Serial"), 0.01).ram_bytes
 
 
 @pytest.mark.parametrize("environment", [Big, BigInParts])
 def test_the_memory_of_an_environment_is_measured(environment):
-    assert 15 << 20 <= bytes_of(environment) <= 25 << 20
+    assert 15 << 20 <= in_fresh_process(bytes_of, environment) <= 25 << 20
 
 
 def test_memory_that_was_freed_before_is_not_taken_off_it():
-    parts = [np.ones(64 << 10, np.uint8) for _ in range(1600)]
-    del parts[:-1]  # the last one keeps the allocator from giving the rest back by itself
-    assert 15 << 20 <= bytes_of(BigInParts) <= 25 << 20
+    assert 15 << 20 <= in_fresh_process(bytes_of, BigInParts, 1600) <= 25 << 20
 
 
 def test_a_native_environment_is_tried_as_one_batch():
@@ -260,7 +269,7 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(tmp_path, monkeypatch):
 
 
 def homebody(buf=None):
-    return GymnasiumPufferEnv(Homebody(), buf=buf)
+    return GymnasiumPufferEnv(InNoWorker(), buf=buf)
 
 
 def test_a_configuration_that_fails_is_skipped_with_the_reason():

@@ -654,7 +654,8 @@ def test_a_daemonic_process_is_told_that_it_may_have_no_workers(monkeypatch):
         pufferlib.vector.make(SamplePufferEnv, backend="Multiprocessing", num_workers=1)
 
 
-def test_too_few_files_are_told_with_the_limit():
+def test_too_few_files_are_told_with_the_limit(monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", None)  # looked for again, as in a process that needs it first
     before, held = resource.getrlimit(resource.RLIMIT_NOFILE), []
     limit = max(map(int, os.listdir("/proc/self/fd"))) + 2
     try:

@@ -1,5 +1,6 @@
 """Whatever happens, a call returns or raises, and nothing is left behind."""
 
+import functools
 import gc
 import os
 import select
@@ -19,6 +20,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError, WorkerError
 from tests.envs import ScriptedPufferEnv
+from tests.processes import in_fresh_process
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -401,24 +403,25 @@ def cycle(make_one, count):
 
 
 def test_sixty_cycles_of_processes_leave_nothing():
-    cycle(make, 60)
+    in_fresh_process(cycle, make, 60)
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
 def test_ten_thousand_cycles_of_processes_leave_nothing():
-    cycle(make, 10_000)
+    in_fresh_process(cycle, make, 10_000)
 
 
 @pytest.mark.all
 def test_ten_thousand_cycles_of_serial_leave_nothing():
-    cycle(lambda: make("Serial"), 10_000)
+    in_fresh_process(cycle, functools.partial(make, "Serial"), 10_000)
 
 
 @pytest.mark.all
 def test_ten_thousand_cycles_of_a_native_environment_leave_nothing():
     creator = pufferlib.env_creator("squared")
-    cycle(lambda: pufferlib.vector.make(creator, env_kwargs={"num_envs": 2}), 10_000)
+    make_one = functools.partial(pufferlib.vector.make, creator, env_kwargs={"num_envs": 2})
+    in_fresh_process(cycle, make_one, 10_000)
 
 
 def test_failed_builds_leave_nothing():

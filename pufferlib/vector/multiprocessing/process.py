@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from multiprocessing import connection, forkserver, popen_forkserver, reduction, resource_tracker, spawn, util
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess, set_spawning_popen
-from typing import Any
+from typing import Any, Protocol
 
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.vector.failures import Failed
@@ -33,7 +33,15 @@ from pufferlib.vector.multiprocessing import worker
 from pufferlib.vector.multiprocessing._channel import WorkerChannel
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 
-__all__ = ["WorkerProcess", "WorkerResources", "forget_server", "shut_down", "start_worker"]
+__all__ = [
+    "Process",
+    "WorkerProcess",
+    "WorkerResources",
+    "explain_file_limit",
+    "forget_server",
+    "shut_down",
+    "start_worker",
+]
 
 PRELOAD = "pufferlib.vector.multiprocessing.preload"
 STACK_S = 5.0  # time for a stuck worker to tell its stack
@@ -46,6 +54,34 @@ SERVER_S = 60.0  # time for the server to load what it must, on a busy machine
 _lock = threading.Lock()
 
 
+class Process(Protocol):
+    """Process as multiprocessing shows it to the parent, however it was started."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its number."""
+
+    @property
+    def sentinel(self) -> int:
+        """File that can be read once it has ended."""
+
+    @property
+    def exitcode(self) -> int | None:
+        """Exit code; that of a signal is negative. None while it runs."""
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until it has ended, ``timeout`` seconds at most."""
+
+    def terminate(self) -> None:
+        """Send it SIGTERM."""
+
+    def kill(self) -> None:
+        """Send it SIGKILL."""
+
+    def close(self) -> None:
+        """Let go of the files that belong to it."""
+
+
 @dataclass(frozen=True)
 class WorkerProcess:
     """A worker process, seen from its parent.
@@ -56,7 +92,7 @@ class WorkerProcess:
         stacks: Brings the worker's Python stack as text when it crashes or is asked for it.
     """
 
-    process: ForkServerProcess
+    process: Process
     conn: Connection
     stacks: Connection
 
@@ -114,7 +150,7 @@ def start_worker(index: int, timeout_s: float | None) -> WorkerProcess:
             "multiprocessing.Pool, or with daemon=True); start it with daemon=False, or use backend=Serial"
         )
     context = multiprocessing.get_context("forkserver")
-    with _lock, _explain_file_limit(index):
+    with _lock, explain_file_limit(index):
         _start_server()
         ours, theirs = context.Pipe()
         stacks, stack_writer = context.Pipe(duplex=False)
@@ -168,9 +204,15 @@ class _Popen(popen_forkserver.Popen):
 
 
 @contextmanager
-def _explain_file_limit(index: int) -> Iterator[None]:
-    """Say what to do where the limit on open files is too low: every worker takes some."""
+def explain_file_limit(index: int) -> Iterator[None]:
+    """Say what to do where the limit on open files is too low for worker ``index``: every one takes some.
+
+    Raises:
+        WorkerError: There was none left.
+    """
     try:
+        for end in os.pipe():  # what fails for the lack of a file need not say so
+            os.close(end)
         yield
     except OSError as error:
         if error.errno != errno.EMFILE:

@@ -17,11 +17,11 @@ import signal
 import sys
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
 
 from pufferlib.buffers import Buffers
-from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.failures import Failed
@@ -30,13 +30,41 @@ from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 from pufferlib.vector.pickling import pickled
 from pufferlib.vector.specs import PHASES, STEP, Autoreset, EnvSpec, Ready, RowSpec
 
-__all__ = ["CLOSE", "FAILURE", "STACK_SIGNAL", "InfosMessage", "NeedMemory", "Setup", "main"]
+__all__ = [
+    "CALL",
+    "CLOSE",
+    "FAILURE",
+    "STACK_SIGNAL",
+    "Call",
+    "NeedMemory",
+    "Parent",
+    "Reply",
+    "Setup",
+    "Surroundings",
+    "main",
+    "serve_parent",
+]
 
-CLOSE = 3  # a command, beside RESET and STEP
-INFOS, FAILURE = 1, 2  # outcomes of a command: which message follows through the pipe; 0: none
+CLOSE, CALL = 3, 4  # commands, beside RESET and STEP
+REPLY, FAILURE = 1, 2  # outcomes of a command: which message follows through the pipe; 0: none
 
 STACK_SIGNAL = signal.SIGUSR1  # asks a worker where it is, whatever it is doing
 CHECK_S = 1.0  # how often an idle worker looks whether its parent still lives
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Surroundings of a worker's environments: those of the parent, of this moment.
+
+    Attributes:
+        sys_path: The folders that modules are imported from; None for those of the worker's own interpreter.
+        environ: Environment variables.
+        folder: The working directory.
+    """
+
+    sys_path: list[str] | None = field(default_factory=lambda: list(sys.path))
+    environ: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    folder: str = field(default_factory=os.getcwd)
 
 
 @dataclass(frozen=True)
@@ -56,11 +84,9 @@ class Setup:
     envs: bytes
     autoreset: Autoreset | None
     row_spec: RowSpec | None
-    sys_path: list[str]
+    surroundings: Surroundings
     last_command: int
     fits: bool
-    environ: dict[str, str] = field(default_factory=lambda: dict(os.environ))
-    folder: str = field(default_factory=os.getcwd)
 
 
 @dataclass(frozen=True)
@@ -71,25 +97,42 @@ class NeedMemory:
 
 
 @dataclass(frozen=True)
-class InfosMessage:
-    """Worker to parent: infos of the last command, which were not empty."""
+class Call:
+    """Parent to worker, after the command CALL: the method to call of every environment."""
 
-    infos: Infos
+    method: str
+    args: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Worker to parent: the infos of the last command, or what the environments returned to a call; never empty."""
+
+    content: list[Any]
 
 
 def main(conn: Connection, stacks: Connection) -> None:
+    """Serve the parent of this process of multiprocessing; see ``serve_parent``."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    assert parent.pid is not None
+    serve_parent(conn, stacks, Parent(parent.pid, parent.sentinel))
+
+
+def serve_parent(conn: Connection, stacks: Connection, parent: "Parent") -> None:
     """Serve the parent until it says so, or is gone.
 
     Args:
         conn: The parent is at the other end, and closes it when the worker is to end.
         stacks: Takes the Python stack as text when the process crashes or is asked for it.
+        parent: Ends this process when it is gone.
     """
     gc.freeze()  # else the first collection would copy every page that is shared with the process server
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     os.set_blocking(stacks.fileno(), False)
     faulthandler.enable(stacks.fileno())
     faulthandler.register(STACK_SIGNAL, stacks.fileno())
-    parent = _Parent()
+    parent.end_with_it()
     try:
         setup: Setup = pickle.loads(conn.recv_bytes())
         worker = _Worker(conn, setup)
@@ -101,28 +144,34 @@ def main(conn: Connection, stacks: Connection) -> None:
         conn.close()
 
 
-class _Parent:
+class Parent:
     """The process that this one ends with, even in the middle of a step.
 
     Only the parent holds the other end of its sentinel, a pipe; when it is gone the pipe raises
     SIGIO, which ends a process. (PR_SET_PDEATHSIG would watch the process server instead, which
     lives as long as its workers.) A copy of the parent, made by ``os.fork``, holds that end too, so
     an idle worker also looks at the parent itself.
+
+    Args:
+        pid: Its process.
+        sentinel: Our end of the pipe.
     """
 
-    def __init__(self) -> None:
-        parent = multiprocessing.parent_process()
-        assert parent is not None
-        assert parent.pid is not None
-        fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, os.getpid())
-        flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
-        fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
+    def __init__(self, pid: int, sentinel: int) -> None:
+        self._sentinel = sentinel
         self._signs = select.poll()
-        self._signs.register(parent.sentinel, select.POLLIN)
+        self._signs.register(sentinel, select.POLLIN)
         with contextlib.suppress(OSError):  # an old kernel, or a sandbox that forbids it
-            self._signs.register(os.pidfd_open(parent.pid), select.POLLIN)
+            self._signs.register(os.pidfd_open(pid), select.POLLIN)
+
+    def end_with_it(self) -> None:
+        """From now on, end this process as soon as the parent is gone."""
+        fcntl.fcntl(self._sentinel, fcntl.F_SETOWN, os.getpid())
+        flags = fcntl.fcntl(self._sentinel, fcntl.F_GETFL)
+        fcntl.fcntl(self._sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
 
     def is_gone(self) -> bool:
+        """Check whether it has ended, or has closed its end of the pipe."""
         return bool(self._signs.poll(0))
 
 
@@ -139,15 +188,16 @@ class _Worker:
 
     def build(self) -> bool:
         """Make the environments; False if that failed and was reported."""
-        setup = self._setup
+        setup, surroundings = self._setup, self._setup.surroundings
         os.environ.clear()
-        os.environ.update(setup.environ)
-        sys.path[:] = setup.sys_path
+        os.environ.update(surroundings.environ)
+        if surroundings.sys_path is not None:
+            sys.path[:] = surroundings.sys_path
         progress = [0]
         if self._row_spec is not None:
             self._map(self._row_spec)
         try:
-            os.chdir(setup.folder)
+            os.chdir(surroundings.folder)
             specs: tuple[EnvSpec, ...] = pickle.loads(setup.envs)
             # The server that all workers are forked from has numpy, whose own generator would repeat itself in each.
             np.random.seed(specs[0].seed)
@@ -180,7 +230,7 @@ class _Worker:
         assert self._memory is not None
         return memoryview(self._memory.memory)[progress_at(self._setup.worker) :][:4].cast("I")
 
-    def serve(self, parent: _Parent) -> bool:
+    def serve(self, parent: Parent) -> bool:
         """Obey commands until the parent ends them; False if an environment failed and that was reported."""
         assert self._memory is not None
         assert self._runner is not None
@@ -196,18 +246,18 @@ class _Worker:
                 return True
             try:
                 is_first, self._is_new = self._is_new, False
-                infos = runner.step() if operation == STEP and not is_first else self._begin(operation)
+                content = runner.step() if operation == STEP and not is_first else self._obey(operation)
                 # Now, since some cannot be pickled. The parent waits to hear of a worker that replaces another.
-                message = _infos_message(infos) if infos or is_first else None
+                message = _reply(content) if content or is_first else None
             except BaseException as error:
-                report = Failed.of(PHASES[operation], self._progress()[0], error)
+                report = Failed.of(PHASES.get(operation, "call"), self._progress()[0], error)
                 worker_end.finish(FAILURE)
                 self._conn.send(report)
                 return False
             if message is None:
                 worker_end.finish(0)
             else:
-                worker_end.finish(INFOS)
+                worker_end.finish(REPLY)
                 self._conn.send_bytes(message)
 
     def close(self) -> None:
@@ -218,10 +268,13 @@ class _Worker:
         except BaseException as error:
             self._conn.send(Failed.of("close", 0, error))
 
-    def _begin(self, operation: int) -> Infos:
-        """Start new episodes, or show first that those of the worker before this one have ended."""
+    def _obey(self, operation: int) -> list[Any]:
+        """Call, start new episodes, or show first that those of the worker before this one have ended."""
         assert self._runner is not None
         assert self._memory is not None
+        if operation == CALL:
+            call: Call = pickle.loads(self._conn.recv_bytes())
+            return [getattr(env, call.method)(*call.args) for env in self._runner.envs]
         numbers = self._memory.seeds[self._first : self._first + len(self._runner.envs)].tolist()
         seeds = [None if seed < 0 else seed for seed in numbers]
         if operation == STEP:
@@ -230,16 +283,16 @@ class _Worker:
         return self._runner.reset(seeds)
 
 
-def _infos_message(infos: Infos) -> bytes:
-    """The message that brings ``infos``.
+def _reply(content: list[Any]) -> bytes:
+    """The message that brings ``content``.
 
     Raises:
-        APIUsageError: They cannot be pickled.
+        APIUsageError: It cannot be pickled.
     """
     try:
-        return pickled(InfosMessage(infos))
+        return pickled(Reply(content))
     except Exception as error:
         raise APIUsageError(
-            f"infos must be things that can be pickled, got {infos!r:.200} from this worker's environments ({error}); "
-            "give numbers, strings and arrays, or use backend=Serial"
+            f"infos must be things that can be pickled, got {content!r:.200} from this worker's environments "
+            f"({error}); give numbers, strings and arrays, or use backend=Serial"
         ) from error

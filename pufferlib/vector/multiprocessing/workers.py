@@ -1,9 +1,9 @@
 """Worker processes behind shared memory, and the backend that has its environments in them."""
 
+import functools
 import multiprocessing.process
 import os
 import pickle
-import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -26,12 +26,13 @@ from pufferlib.vector.multiprocessing._channel import WorkerChannel
 from pufferlib.vector.multiprocessing.process import (
     WorkerProcess,
     WorkerResources,
+    explain_file_limit,
     forget_server,
     shut_down,
     start_worker,
 )
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
-from pufferlib.vector.multiprocessing.worker import InfosMessage, NeedMemory, Setup
+from pufferlib.vector.multiprocessing.worker import CALL, Call, NeedMemory, Reply, Setup, Surroundings
 from pufferlib.vector.pickling import pickle_by_value
 from pufferlib.vector.pooled import PooledVectorEnv, Workers, uninterrupted
 from pufferlib.vector.specs import PHASES, RESET, STEP, Ready, RowSpec, VectorSpec
@@ -51,13 +52,15 @@ class WorkerProcesses(Workers):
     """
 
     WHERE = "vector.Multiprocessing"
+    ADVICE = "use fewer environments or workers; otherwise run it with backend=Serial to see what ends the process"
 
     def __init__(self, spec: VectorSpec) -> None:
         super().__init__(spec)
         self._fits = spec.num_workers < usable_cpus()
         self._check_s = CHECK_S if spec.timeout_s is None else min(CHECK_S, spec.timeout_s)
         self._timeout_ns = _FOR_EVER_NS if spec.timeout_s is None else int(spec.timeout_s * 1e9)
-        self._infos: dict[int, Infos] = {}
+        self._replies: dict[int, list[Any]] = {}
+        self._called = ""
         self._is_built = False
         self._resources = WorkerResources()
         # At exit this runs before multiprocessing waits for processes that wait for us.
@@ -81,9 +84,10 @@ class WorkerProcesses(Workers):
     def build(self) -> None:
         """Let the first environment tell the size of the batch, then hand the memory to all workers."""
         spec, workers = self.spec, range(self.spec.num_workers)
-        pickled = [pickle_by_value(self.specs_of(worker)) for worker in workers]
+        with explain_file_limit(0):
+            pickled = [self._pickle(self.specs_of(worker)) for worker in workers]
         for worker in workers:
-            self.processes.append(start_worker(worker, spec.timeout_s))
+            self.processes.append(self._start_worker(worker))
         self._set_up(0, pickled[0], None)
         needed = self._read_with_deadline(0)
         assert isinstance(needed, NeedMemory)
@@ -104,6 +108,15 @@ class WorkerProcesses(Workers):
         if spec.on_crash != "restart":
             self._memory.close_fd()
 
+    def _start_worker(self, worker: int) -> WorkerProcess:
+        return start_worker(worker, self.spec.timeout_s)
+
+    def _surroundings(self) -> Surroundings:
+        return Surroundings()
+
+    def _pickle(self, value: object) -> bytes:
+        return pickle_by_value(value)
+
     def _set_up(self, worker: int, envs: bytes, row_spec: RowSpec | None, last_command: int = 0) -> None:
         setup = Setup(
             worker=worker,
@@ -112,11 +125,11 @@ class WorkerProcesses(Workers):
             envs=envs,
             autoreset=self.spec.autoreset,
             row_spec=row_spec,
-            sys_path=list(sys.path),
+            surroundings=self._surroundings(),
             last_command=last_command,
             fits=self._fits,
         )
-        data = pickle_by_value(setup)  # the space in it may be of a class of the caller's script
+        data = self._pickle(setup)  # the space in it may be of a class of the caller's script
         self._send_checked(worker, lambda: self.processes[worker].conn.send_bytes(data))
 
     def _send_memory(self, worker: int) -> None:
@@ -151,13 +164,21 @@ class WorkerProcesses(Workers):
         handle = self.processes[worker]
         handle.process.kill()
         handle.end(time.monotonic() + 1.0)
-        self._infos.pop(worker, None)
+        self._replies.pop(worker, None)
         last_command = self.channel.replace(worker)
-        envs = pickle_by_value(self.specs_of(worker))
-        self.processes[worker] = start_worker(worker, self.spec.timeout_s)
+        envs = self._pickle(self.specs_of(worker))
+        self.processes[worker] = self._start_worker(worker)
         self._set_up(worker, envs, self._row_spec, last_command)
         self._send_memory(worker)
         self.channel.command_one(worker, STEP if shows_ended else RESET)
+
+    def call_all(self, method: str, *args: Any) -> None:
+        """Start a call of a method of every environment; no worker may be busy. ``take_infos`` has what is returned."""
+        self._called = method
+        self.channel.command_all(CALL)
+        data = self._pickle(Call(method, args))
+        for worker in range(self.spec.num_workers):
+            self._send_checked(worker, functools.partial(self.processes[worker].conn.send_bytes, data))
 
     def abandon(self) -> None:
         """Forget the workers: this process is a copy of the one that they belong to."""
@@ -173,15 +194,15 @@ class WorkerProcesses(Workers):
 
     def read_reply(self, worker: int) -> None:
         """Read the message about the last command of ``worker``, if one is to come."""
-        while self.channel.outcome(worker) and worker not in self._infos:
+        while self.channel.outcome(worker) and worker not in self._replies:
             message = self._read_with_deadline(worker)
-            if isinstance(message, InfosMessage):
-                self._infos[worker] = message.infos
+            if isinstance(message, Reply):
+                self._replies[worker] = message.content
 
     def take_infos(self, worker: int) -> Infos:
-        """Take the infos that ``read_reply`` read."""
+        """Take the infos that ``read_reply`` read, or what the environments returned to a call."""
         self.channel.acknowledge(worker)
-        return self._infos.pop(worker, [])
+        return self._replies.pop(worker, [])
 
     def _drain(self, worker: int) -> NoReturn:
         """Read what a worker that has ended may have left to say."""
@@ -211,8 +232,8 @@ class WorkerProcesses(Workers):
         if message is not None:
             raise WorkerFailed(worker, error_of(message, context.text, worker, self.WHERE))
         handle.process.join(DEATH_S)
-        exitcode = handle.process.exitcode
-        raise WorkerFailed(worker, vanished_error(context, handle.process.pid, exitcode, handle.read_stack()))
+        pid, exitcode = handle.process.pid, handle.process.exitcode
+        raise WorkerFailed(worker, vanished_error(context, pid, exitcode, self.ADVICE, handle.read_stack()))
 
     def _unpickled(self, worker: int, data: bytes) -> Any:
         """Restore a message of ``worker``; WorkerFailed if somebody's class can be pickled, but not restored."""
@@ -259,7 +280,8 @@ class WorkerProcesses(Workers):
         """Circumstances of ``worker``, in the environment at ``position`` or the one where it is."""
         phase = "build"
         if hasattr(self, "channel"):
-            phase = PHASES.get(self.channel.operation(worker), phase)
+            operation = self.channel.operation(worker)
+            phase = self._called if operation == CALL else PHASES.get(operation, phase)
             position = self.channel.progress(worker) if position is None else position
         return self.context(worker, phase, position or 0, self._is_built)
 
@@ -280,8 +302,10 @@ class Multiprocessing(PooledVectorEnv):
     ``driver_env`` describes the environments; they live in the workers only.
     """
 
-    _workers_kind = WorkerProcesses
     _workers: WorkerProcesses
+
+    def _make_workers(self, spec: VectorSpec) -> WorkerProcesses:
+        return WorkerProcesses(spec)
 
     def _start(self, spec: VectorSpec) -> None:
         super()._start(spec)

@@ -307,5 +307,7 @@ class Ray(PooledVectorEnv):
         BindingMissing: Ray is not installed.
     """
 
-    _workers_kind = ActorWorkers
     _cores = Cores(cluster_cpus, "usable cores of the Ray cluster")
+
+    def _make_workers(self, spec: VectorSpec) -> ActorWorkers:
+        return ActorWorkers(spec)

@@ -165,10 +165,10 @@ def profile_env(make_one: Callable[[], Any], seconds: float) -> EnvProfile:
             else:
                 steps, steps_s, squares = steps + 1, steps_s + elapsed, squares + elapsed**2
         _trim_memory()
-        before = _private_bytes()
+        before = _own_bytes()
         with make_one() as second:  # the first one brought its packages too
             second.reset()
-            ram_bytes = _private_bytes() - before
+            ram_bytes = _own_bytes() - before
         observation_bytes = vecenv.observations.nbytes
     mean_s = steps_s / steps
     return EnvProfile(
@@ -195,10 +195,14 @@ def _trim_memory() -> None:
         trim(0)
 
 
-def _private_bytes() -> int:
-    """Memory that this process shares with nobody; 0 where the system does not tell."""
+def _own_bytes() -> int:
+    """Memory of this process that no file is behind; 0 where the system does not tell.
+
+    Not what it shares with nobody: that also changes when the system drops pages of a file, and when a process ends
+    that was forked from this one.
+    """
     try:
         lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
     except OSError:
         return 0
-    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(("Anonymous:", "Swap:")))
