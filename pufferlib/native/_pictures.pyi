@@ -1,6 +1,7 @@
 import numpy as np
 import numpy.typing as npt
 
+def font_dots() -> npt.NDArray[np.bool_]: ...
 def scale_picture(picture: npt.NDArray[np.uint8], small: npt.NDArray[np.uint8]) -> None: ...
 
 class FrameStack:

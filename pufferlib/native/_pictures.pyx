@@ -1,4 +1,6 @@
-"""Pictures made smaller: those of a render, and the newest frames of a game."""
+"""Pictures made smaller: those of a render, and the newest frames of a game. And the font of what is drawn."""
+
+import numpy as np
 
 from libc.stdint cimport int32_t, uint8_t
 from libc.string cimport memmove
@@ -7,11 +9,25 @@ from pufferlib.native.puffer_pixels cimport puffer_scale_once
 
 from pufferlib.errors import APIUsageError
 
+cdef extern from "puffer_font.h":
+    enum: FONT_HEIGHT
+    enum: FONT_WIDTH
+    uint8_t font_row(char character, int32_t row)
+
 cdef extern from "puffer_shrink.h":
     ctypedef struct PufferShrink:
         pass
     bint puffer_shrink_init(PufferShrink *shrink, int height, int width, int small_height, int small_width)
     void puffer_shrink(const PufferShrink *shrink, const uint8_t *newer, const uint8_t *older, uint8_t *small) noexcept
+
+
+def font_dots():
+    """Dots of the font: bool ``(256, 9, 5)``, by the code of the character, row from the top and column."""
+    dots = np.zeros((256, FONT_HEIGHT, FONT_WIDTH), np.bool_)
+    for code in range(128):
+        for row in range(FONT_HEIGHT):
+            dots[code, row] = [font_row(<char>code, row) >> (FONT_WIDTH - 1 - column) & 1 for column in range(FONT_WIDTH)]
+    return dots
 
 
 def scale_picture(const uint8_t[:, :, ::1] picture, uint8_t[:, :, ::1] small):

@@ -90,14 +90,13 @@ static inline void draw_bar(PufferCanvas *canvas, int32_t x, int32_t y, int32_t 
     draw_rectangle(canvas, x, y, (int32_t)((int64_t)width * value / full), height, colour);
 }
 
-/* Letters, digits and spaces of 5 x 7 squares, `scale` px a side, 6 squares apart. Capital letters only. */
+/* Characters of 5 x 9 squares, `scale` px a side, 6 squares apart; capital letters and digits are 7 high. */
 static inline void draw_text(PufferCanvas *canvas, int32_t x, int32_t y, int32_t scale, uint32_t colour,
                              const char *text) {
     for (; *text != '\0'; text++, x += 6 * scale) {
-        const uint8_t *rows = font_rows(*text);
-        for (int32_t square = 0; square < 35; square++) {
-            int32_t row = square / 5, column = square % 5;
-            if (!(rows[row] >> (4 - column) & 1)) continue;
+        for (int32_t square = 0; square < FONT_HEIGHT * FONT_WIDTH; square++) {
+            int32_t row = square / FONT_WIDTH, column = square % FONT_WIDTH;
+            if (!(font_row(*text, row) >> (FONT_WIDTH - 1 - column) & 1)) continue;
             draw_rectangle(canvas, x + column * scale, y + row * scale, scale, scale, colour);
         }
     }

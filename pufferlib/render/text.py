@@ -1,4 +1,4 @@
-"""Text screens as pictures: characters and colours in, pixels out, with a font of its own."""
+"""Text screens as pictures: characters and colours in, pixels out, in the font of the games in C."""
 
 import re
 import textwrap
@@ -7,29 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from pufferlib.native._pictures import font_dots
+
 __all__ = ["draw_terminal", "with_lines", "wrapped"]
 
 Pixels = npt.NDArray[np.uint8]
 
-WIDTH = 5  # of a character
-HEIGHT = 9  # the last two rows are for what hangs below the line
 SCALE = 2  # a dot is so many pixels wide and high
 
 LEAST_WIDTH = 480  # px, of a picture with lines of text below
-
-# The characters from "!" to "~": HEIGHT digits each, the rows from the top, whose five bits are the
-# dots (the highest is the left one).
-_FONT = r"""
-444440400 AAA000000 AAVAVAA00 4FKE5U400 OP248J300 CIK8LID00 448000000 248884200 842224800 04LEL4000 044V44000
-00000C480 000V00000 00000CC00 11248GG00 EHJLPHE00 4C4444E00 EH168GV00 EH161HE00 26AIV2200 VGU11HE00 EGUHHHE00
-V12448800 EHHEHHE00 EHHF11E00 0CC0CC000 0CC0C4800 248G84200 00V0V0000 842124800 EH1240400 EH1DLLE00 EHHVHHH00
-UHHUHHU00 EHGGGHE00 UHHHHHU00 VGGUGGV00 VGGUGGG00 EHGNHHF00 HHHVHHH00 E44444E00 72222IC00 HIKOKIH00 GGGGGGV00
-HRLLHHH00 HPLJHHH00 EHHHHHE00 UHHUGGG00 EHHHLID00 UHHUKIH00 FGGE11U00 V44444400 HHHHHHE00 HHHHHA400 HHHLLRH00
-HHA4AHH00 HHA444400 V1248GV00 E88888E00 GG8421100 E22222E00 4AH000000 0000000V0 842000000 00E1FHF00 GGUHHHU00
-00FGGGF00 11FHHHF00 00EHVGE00 68S888800 00FHHHF1E GGUHHHH00 40C444E00 2062222IC GGIKOKI00 C44444E00 00QLLLL00
-00UHHHH00 00EHHHE00 00UHHHUGG 00FHHHF11 00MPGGG00 00FGE1U00 88S889600 00HHHHF00 00HHHA400 00HLLLA00 00HA4AH00
-00HHHHF1E 00V248V00 244844200 444444444 844244800 008L20000
-"""
 
 # The sixteen colours of a terminal; 0 to 7, then the same, bright.
 _COLORS = np.array(
@@ -98,10 +84,7 @@ def _whole(item: str, columns: int) -> str:
 
 def _atlas() -> npt.NDArray[np.bool_]:
     """Pixels that each of the 256 codes lights: ``(256, height of a line, width of a column)``."""
-    dots = np.zeros((256, HEIGHT + 1, WIDTH + 1), np.bool_)
-    for code, digits in enumerate(_FONT.split(), start=ord("!")):
-        rows = np.array([int(digit, 32) for digit in digits])
-        dots[code, :HEIGHT, :WIDTH] = rows[:, None] >> np.arange(WIDTH)[::-1] & 1
+    dots = np.pad(font_dots(), ((0, 0), (0, 1), (0, 1)))  # a row and a column between them
     return dots.repeat(SCALE, axis=1).repeat(SCALE, axis=2)
 
 
