@@ -276,7 +276,7 @@ def test_a_mode_that_is_not_kept_is_told(kind, message):
         check_env(kind)
 
 
-class Unseeded(Modes):
+class TakesNoSeed(Modes):
     def reset(self):
         return super().reset()
 
@@ -295,7 +295,7 @@ def test_a_reset_that_takes_any_keyword_takes_a_seed():
     [
         ("breakout", {}, APIUsageError, "env must be an environment, or a class .*, got 'breakout'; of a name, pass"),
         (Modes, {"steps": 0}, APIUsageError, "steps must be at least 1, got 0"),
-        (Unseeded, {}, ContractError, r"reset must take a seed; define reset\(self, seed=None\)"),
+        (TakesNoSeed, {}, ContractError, r"reset must take a seed; define reset\(self, seed=None\)"),
     ],
 )
 def test_what_cannot_be_checked_is_told(env, options, error, message):

@@ -10,8 +10,8 @@ cdef class GymnasiumStep(EmulatedRows):
 
     cdef object row  # a view of it
 
-    cdef adopted(self, str name, array):
-        EmulatedRows.adopted(self, name, array)
+    cdef bound(self, str name, array):
+        EmulatedRows.bound(self, name, array)
         if name == "observations":
             self.row = array[0, ...]
 

@@ -38,8 +38,8 @@ cdef class PettingZooStep(EmulatedRows):
         self.acting_array, self.listed_array, self.here_array = [bytearray(len(agents)) for _ in range(3)]
         self.acting, self.is_listed, self.is_here = self.acting_array, self.listed_array, self.here_array
 
-    cdef adopted(self, str name, array):
-        EmulatedRows.adopted(self, name, array)
+    cdef bound(self, str name, array):
+        EmulatedRows.bound(self, name, array)
         if name == "observations":
             self.views = {agent: array[row, ...] for row, agent in enumerate(self.names)}
 
@@ -123,17 +123,17 @@ cdef class PettingZooStep(EmulatedRows):
         if self.is_over:
             raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
         outcome = self.act(self.actions_by_name(actions) if isinstance(actions, Mapping) else self.actions_by_row(actions))
-        rewards = self.earned(self.by_agent("the rewards", outcome[1]))
-        return self.shown(), rewards, self.ends(TERMINALS), self.ends(TRUNCATIONS), outcome[4]
+        rewards = self.rewards_of(self.by_agent("the rewards", outcome[1]))
+        return self.shown(), rewards, self.flags_of(TERMINALS), self.flags_of(TRUNCATIONS), outcome[4]
 
-    cdef dict earned(self, dict rewards):
+    cdef dict rewards_of(self, dict rewards):
         cdef Py_ssize_t row
         return {
             self.names[row]: self.number_of(rewards.get(self.names[row], 0.0)) if self.is_here[row] else 0.0
             for row in range(self.num_rows)
         }
 
-    cdef dict ends(self, int place):
+    cdef dict flags_of(self, int place):
         cdef dict ends = self.no_ends.copy()
         for row in range(self.num_rows):
             if self.at(place)[row]:

@@ -14,13 +14,13 @@ cdef class Rows:
     cdef Py_ssize_t num_rows
     cdef Py_ssize_t row_bytes  # of an observation
 
-    cdef int adopt_all(self, dict arrays) except -1
-    cdef int adopt(self, str name, array) except -1
+    cdef int bind_all(self, dict arrays) except -1
+    cdef int bind(self, str name, array) except -1
     cdef bint fits(self, int place, const Py_buffer *view)
     cdef int check_complete(self) except -1
     cdef void clear_outcome(self) noexcept
     cdef void show_ended(self) noexcept
-    cdef bint keep_final(self) noexcept
+    cdef bint copy_final_observations(self) noexcept
 
     cdef inline char *at(self, int place) noexcept:
         return <char *>self.views[place].buf
@@ -39,7 +39,7 @@ cdef class EmulatedRows(Rows):
     cdef bint replaced  # step or done
     cdef bint is_over  # reset must come next
 
-    cdef adopted(self, str name, array)
+    cdef bound(self, str name, array)
     cdef object act_on_rows(self)
     cdef object action_of(self, value)
     cdef double real_of(self, reward) except? -1

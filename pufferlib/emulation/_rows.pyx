@@ -45,15 +45,15 @@ cdef class Rows:
         for place in range(NUM_ARRAYS):
             PyBuffer_Release(&self.views[place])
 
-    cdef int adopt_all(self, dict arrays) except -1:
+    cdef int bind_all(self, dict arrays) except -1:
         """Adopt the arrays of one environment, which say how many rows it has."""
         self.num_rows = len(arrays["masks"])
         self.row_bytes = arrays["observations"].nbytes // self.num_rows
         for name in places:
-            self.adopt(name, arrays[name])
+            self.bind(name, arrays[name])
         return 0
 
-    cdef int adopt(self, str name, array) except -1:
+    cdef int bind(self, str name, array) except -1:
         cdef Py_buffer view
         cdef int place = places[name]
         PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT)
@@ -91,7 +91,7 @@ cdef class Rows:
         self.clear_outcome()
         memset(self.at(MASKS), 0, self.num_rows)
 
-    cdef bint keep_final(self) noexcept:
+    cdef bint copy_final_observations(self) noexcept:
         """Keep the last observation of whoever ended, who is absent from now on; False if nobody has."""
         cdef bint any_ended = False
         cdef Py_ssize_t row, start
@@ -131,16 +131,16 @@ cdef class EmulatedRows(Rows):
 
     def __setattr__(self, str name, value):
         if name in places:
-            self.adopt(name, value)
-            self.adopted(name, value)
+            self.bind(name, value)
+            self.bound(name, value)
         elif name == "env":
             self.wrapped = value
         elif name == "step" or name == "done":
             self.replaced = True
         PyObject_GenericSetAttr(self, name, value)
 
-    cdef adopted(self, str name, array):
-        """Called when an array was adopted."""
+    cdef bound(self, str name, array):
+        """Called when an array was bound."""
         if name == "actions":
             as_expected = array.dtype == self.reader.flat_dtype and array.nbytes == self.num_rows * self.reader.row_bytes
             self.action_rows = None if as_expected else [array[row, ...] for row in range(self.num_rows)]

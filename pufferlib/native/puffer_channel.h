@@ -94,7 +94,7 @@ static inline bool puffer_channel_is_on(PufferChannel *channel, int32_t num_work
 /* Leave a core that the parent or a worker of a lower number was seen on too, if there is one that nobody
  * was seen on. The scheduler may leave two busy processes on one core for seconds. The worker's affinity is
  * restored at once, so that it stays what the user made it, and the scheduler may move the worker on. */
-static inline bool puffer_channel_spread(PufferChannel *channel, int32_t worker, int32_t num_workers) {
+static inline bool puffer_channel_leave_core(PufferChannel *channel, int32_t worker, int32_t num_workers) {
     uint32_t core = puffer_core();
     atomic_store_explicit(&channel->slots[worker].core, core, memory_order_relaxed);
     if (core == 0 || !puffer_channel_is_on(channel, worker, core)) return false;
@@ -118,7 +118,7 @@ static inline uint32_t puffer_core(void) {
     return 0;
 }
 
-static inline bool puffer_channel_spread(PufferChannel *channel, int32_t worker, int32_t num_workers) {
+static inline bool puffer_channel_leave_core(PufferChannel *channel, int32_t worker, int32_t num_workers) {
     return (void)channel, (void)worker, (void)num_workers, false;
 }
 #endif

@@ -33,5 +33,5 @@ cdef extern from "puffer_channel.h" nogil:
         PufferChannel *channel, const int32_t *workers, int32_t count, int32_t needed,
         PufferWaitPolicy *policy, int64_t timeout_ns)
     void puffer_channel_publish_core(PufferChannel *channel)
-    bint puffer_channel_spread(PufferChannel *channel, int32_t worker, int32_t num_workers)
+    bint puffer_channel_leave_core(PufferChannel *channel, int32_t worker, int32_t num_workers)
     void puffer_channel_finish(PufferChannel *channel, int32_t worker, uint32_t command, uint32_t outcome)

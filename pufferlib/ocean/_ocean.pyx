@@ -256,14 +256,14 @@ cdef class OceanBatch:
         if self.num_views:
             raise APIUsageError(f"{self.where}: the arrays are bound already")
         try:
-            rows = self._adopt("observations", observations, observation_type, row)
-            final_rows = self._adopt("final_observations", final_observations, observation_type, row)
-            batch.actions = self._adopt(
+            rows = self._bind("observations", observations, observation_type, row)
+            final_rows = self._bind("final_observations", final_observations, observation_type, row)
+            batch.actions = self._bind(
                 "actions", actions, action_type, 4 * agents * puffer_action_count(&batch.spec))
-            batch.rewards = self._adopt("rewards", rewards, "f", 4 * agents)
-            batch.terminals = self._adopt("terminals", terminals, "?", agents)
-            batch.truncations = self._adopt("truncations", truncations, "?", agents)
-            batch.masks = self._adopt("masks", masks, "?", agents)
+            batch.rewards = self._bind("rewards", rewards, "f", 4 * agents)
+            batch.terminals = self._bind("terminals", terminals, "?", agents)
+            batch.truncations = self._bind("truncations", truncations, "?", agents)
+            batch.masks = self._bind("masks", masks, "?", agents)
         except BaseException:
             self._release_views()
             raise
@@ -273,7 +273,7 @@ cdef class OceanBatch:
             batch.pixels.rows, batch.pixels.final_rows = <uint8_t *>rows, <uint8_t *>final_rows
         puffer_batch_bind(batch)
 
-    cdef void *_adopt(self, str name, array, str kind, int64_t num_bytes) except NULL:
+    cdef void *_bind(self, str name, array, str kind, int64_t num_bytes) except NULL:
         cdef Py_buffer *view = &self.views[self.num_views]
         try:
             PyObject_GetBuffer(array, view, PyBUF_WRITABLE | PyBUF_FORMAT | PyBUF_STRIDES)

@@ -66,7 +66,7 @@ class Session:
         keywords: For it.
         seed: Of it and of the other agents.
         agent: Which one is the person.
-        files: A run whose policy plays the others; None lets them act at random.
+        run: A run whose policy plays the others; None lets them act at random.
         watched: It plays the agent of the person too.
 
     Raises:
@@ -79,12 +79,12 @@ class Session:
         keywords: dict[str, Any],
         seed: int = 0,
         agent: int = 0,
-        files: Run | None = None,
+        run: Run | None = None,
         watched: bool = False,
     ) -> None:
         self.name, self.agent, self.watched = name, agent, watched
-        self._title = f"{name}, played by {files.folder}" if files and watched else name
-        config = _config_of(files, name) if files else None
+        self._title = f"{name}, played by {run.folder}" if run and watched else name
+        config = _config_of(run, name) if run else None
         keywords = {**(config.env if config else {}), **keywords}
         # A game that is over stands still, so that its last picture can be seen.
         keywords.pop("autoreset", None)
@@ -96,11 +96,11 @@ class Session:
         creator = registry.env_creator(name)
         self._env = vector.make(creator, env_kwargs=drawn, backend="Serial", seed=seed, autoreset="disabled")
         try:
-            self._check(files)
+            self._check(run)
             self._opponents: Player = RandomPlayer(self._env, seed)
-            if files and config:
+            if run and config:
                 config = dataclasses.replace(config, env=keywords)
-                self._opponents = _trained(files, config, self._env.num_agents, seed, watched and config.eval.greedy)
+                self._opponents = _trained(run, config, self._env.num_agents, seed, watched and config.eval.greedy)
             space, driver = self._env.single_action_space, self._env.driver_env
             keys = keys_for(space, env_types()[name].keys if name in ocean.names() else keys_of_env(driver))
             self.key_map = KeyMap(space, keys)
@@ -115,17 +115,17 @@ class Session:
             self.close()
             raise
 
-    def _check(self, files: Run | None) -> None:
+    def _check(self, run: Run | None) -> None:
         agents = self._env.num_agents
         if not 0 <= self.agent < agents:
             raise APIUsageError(
                 f"puffer play: --agent must be at least 0 and below {agents}, the agents of {self.name}, "
                 f"got {self.agent}"
             )
-        if files and agents == 1 and not self.watched:
+        if run and agents == 1 and not self.watched:
             raise APIUsageError(
                 f"puffer play: {self.name} has one agent, which is you; leave out --checkpoint, "
-                f"or watch it play: {as_typed(f'puffer play --watch {files.argument}')}"
+                f"or watch it play: {as_typed(f'puffer play --watch {run.argument}')}"
             )
 
     def reset(self) -> None:
@@ -278,16 +278,16 @@ class _OneByOne:
         return wanted
 
 
-def _trained(files: Run, config: Config, num_agents: int, seed: int, greedy: bool) -> Player:
+def _trained(run: Run, config: Config, num_agents: int, seed: int, greedy: bool) -> Player:
     import torch
 
-    policy = load_policy(config, files)
+    policy = load_policy(config, run)
     generator = torch.Generator(next(policy.parameters()).device).manual_seed(seed)
     return PolicyPlayer(policy, num_agents, generator, greedy)
 
 
-def _config_of(files: Run, name: str) -> Config:
-    config = Config.load(files.config)
+def _config_of(run: Run, name: str) -> Config:
+    config = Config.load(run.config)
     if config.env_name != name:
-        raise APIUsageError(f"puffer play: {files.folder} is a run of {config.env_name}, not of {name}")
+        raise APIUsageError(f"puffer play: {run.folder} is a run of {config.env_name}, not of {name}")
     return config

@@ -136,10 +136,10 @@ class _PlayedEpisode:
         """Take the score, now that all agents have ended, and stop the environment; False if it is not known yet."""
         self.score = self._means.get("score", "episode_return")
         if self.score is not None:
-            self._env.step = self._stand_still
+            self._env.step = self._show_rows_again
         return self.score is not None
 
-    def _stand_still(self, actions: Any) -> Any:
+    def _show_rows_again(self, actions: Any) -> Any:
         """Take the place of the environment's ``step``: return its rows as they are."""
         env = self._env
         if hasattr(env, "possible_agents"):

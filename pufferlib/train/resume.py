@@ -49,13 +49,13 @@ def check_changes(where: str, before: Config, now: Config) -> None:
         )
 
 
-def is_finished(config: Config, files: Run) -> bool:
+def is_finished(config: Config, run: Run) -> bool:
     """True if all steps are done, and their result is in the run."""
     from pufferlib.train import checkpoint
 
-    steps = checkpoint.load(files.checkpoint)["agent_steps"]
+    steps = checkpoint.load(run.checkpoint)["agent_steps"]
     try:
-        reported = json.loads(files.summary.read_text("utf-8"))["agent_steps"]
+        reported = json.loads(run.summary.read_text("utf-8"))["agent_steps"]
     except (OSError, ValueError, LookupError):
         return False
     return bool(steps == reported and steps >= config.train.total_timesteps)

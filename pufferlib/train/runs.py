@@ -120,12 +120,12 @@ def find_run(where: str, target: str, runs: Path) -> Run:
     return max(of_env, key=lambda run: run.checkpoint.stat().st_mtime)
 
 
-def load_policy(config: Config, files: Run) -> "Policy":
+def load_policy(config: Config, run: Run) -> "Policy":
     """The trained network of a run."""
     from pufferlib.train import checkpoint
     from pufferlib.train.build import build_policy, build_vecenv, pick_device
 
-    contents = checkpoint.load(files.checkpoint, pick_device(config.train.device))
+    contents = checkpoint.load(run.checkpoint, pick_device(config.train.device))
     if config.vec.backend not in ("native", "PufferEnv"):  # one environment tells as much as many workers
         config = dataclasses.replace(config, vec=VecConfig(backend="Serial"))
     vecenv = build_vecenv(config)
@@ -133,7 +133,7 @@ def load_policy(config: Config, files: Run) -> "Policy":
         policy = build_policy(config, vecenv)
     finally:
         vecenv.close()
-    checkpoint.load_policy_weights(policy, contents, files.checkpoint)
+    checkpoint.load_policy_weights(policy, contents, run.checkpoint)
     return policy
 
 

@@ -176,7 +176,7 @@ cdef class EmulatedSlot(EnvSlot):
             env_infos = self.step_as_user_wrote()
         if type(env_infos) is not dict or PyDict_GET_SIZE(env_infos):
             self.collect(env_infos, infos)
-        if self.same_step and self.rows.keep_final() and self.over():
+        if self.same_step and self.rows.copy_final_observations() and self.over():
             self.begin_in_same_step(infos)
         return 0
 

@@ -157,7 +157,7 @@ class Workers(ABC):
         self.last_seeds = [old if new is None else new for old, new in zip(self.last_seeds, seeds, strict=True)]
         self.channel.command_all(RESET)
 
-    def adopt(self, worker: int, description: EnvDescription) -> None:
+    def note_description(self, worker: int, description: EnvDescription) -> None:
         """Take the description that ``worker`` gives of its environments.
 
         Raises:

@@ -62,7 +62,7 @@ def check_updates(facts: dict[str, Any], names: Iterable[str]) -> list[Update]:
 def check_extras(facts: dict[str, Any], names: Iterable[str]) -> list[str]:
     """Install each of these extras (or all) with pip alone and play it; print each outcome, return those that broke."""
     chosen = [*names] or [*(entry.name for entry in facts.values() if entry.extra), COMMON]
-    extras = {name: _holds(facts, name) for name in chosen}
+    extras = {name: _bindings_of(facts, name) for name in chosen}
     broken = []
     with tempfile.TemporaryDirectory() as folder:
         wheel = build_wheel(Path(folder))
@@ -75,7 +75,7 @@ def check_extras(facts: dict[str, Any], names: Iterable[str]) -> list[str]:
     return broken
 
 
-def _holds(facts: dict[str, Any], extra: str) -> list[Any]:
+def _bindings_of(facts: dict[str, Any], extra: str) -> list[Any]:
     """The bindings that an extra brings."""
     if extra == COMMON:
         return [entry for entry in facts.values() if entry.common]
@@ -132,7 +132,7 @@ def build_wheel(folder: Path) -> Path:
 def _install(entry: Any, lock: Path, venv: Path) -> str:
     pip = [find_uv(), "pip", "install", "--quiet", "--python", venv / "bin" / "python"]
     isolation = ["--no-build-isolation"] if entry.build else []
-    return _tried(
+    return _run_all(
         [find_uv(), "venv", "--quiet", "--python", PYTHON_VERSION, venv],
         [*pip, *TESTS, *entry.build],
         [*pip, "--no-deps", *isolation, "-r", lock],
@@ -141,10 +141,10 @@ def _install(entry: Any, lock: Path, venv: Path) -> str:
 
 def _install_extra(extra: str, wheel: Path, venv: Path) -> str:
     pip = [venv / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    return _tried([sys.executable, "-m", "venv", venv], [*pip, f"{wheel}[{extra}]"], [*pip, *TESTS])
+    return _run_all([sys.executable, "-m", "venv", venv], [*pip, f"{wheel}[{extra}]"], [*pip, *TESTS])
 
 
-def _tried(*steps: list[Any]) -> str:
+def _run_all(*steps: list[Any]) -> str:
     """Run the steps; return what went wrong, "" for nothing."""
     for step in steps:
         try:

@@ -38,7 +38,7 @@ RULES = {
     "rware_rules": Program(),
     "snake_rules": Program(prints="18 positions\n"),
     "tripletriad_rules": Program(),
-    "wait_habits": Program(),
+    "wait_policy": Program(),
 }
 
 

@@ -89,7 +89,7 @@ def test_the_memory_of_trained_opponents_ends_with_a_life(tmp_path, monkeypatch)
     tiny = ["--env.num-envs=1", "--train.horizon=4", "--train.minibatch-size=64", "--train.total-timesteps=64"]
     more = ["--policy.recurrent=True", "--policy.hidden-size=8", "--eval.episodes=1", f"--runs={tmp_path}"]
     assert main(["train", "snake", *tiny, *more, "--train.device=cpu"]) == 0
-    game = Session("snake", {}, seed=1, files=find_run("test", "snake", tmp_path))
+    game = Session("snake", {}, seed=1, run=find_run("test", "snake", tmp_path))
     ends, memory = watch(monkeypatch, vector.Serial, "step", ended), []
     forward = LSTMWrapper.forward_eval
 
@@ -131,7 +131,7 @@ def test_the_agent_that_is_watched_acts_as_its_evaluation_says(tmp_path, monkeyp
     played = []
     for greedy in (True, True, False):
         dataclasses.replace(config, eval=dataclasses.replace(config.eval, greedy=greedy)).save(run.config)
-        Session("squared", {}, seed=1, files=run, watched=True).close()
+        Session("squared", {}, seed=1, run=run, watched=True).close()
         observations = np.random.default_rng(0).integers(0, 3, (64, *shape), np.uint8)
         played.append([made[-1].act(observation).tolist() for observation in observations])
     assert played[0] == played[1] != played[2]
@@ -140,7 +140,7 @@ def test_the_agent_that_is_watched_acts_as_its_evaluation_says(tmp_path, monkeyp
 def test_a_run_that_could_only_play_you_can_be_watched(tmp_path):
     run = untrained_run(tmp_path)
     with pytest.raises(APIUsageError, match=r"one agent, which is you; .* watch it play: puffer play --watch"):
-        Session("squared", {}, files=run)
+        Session("squared", {}, run=run)
 
 
 # ---- In a window ----------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ def test_a_trained_agent_is_watched_episode_after_episode(tmp_path, monkeypatch)
     run = untrained_run(tmp_path)
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setattr(session, "NEXT_AFTER_S", 0.01)
-    game, window = Session("squared", {}, seed=1, files=run, watched=True), ScriptedWindow(["right"] * 150 + ["q"])
+    game, window = Session("squared", {}, seed=1, run=run, watched=True), ScriptedWindow(["right"] * 150 + ["q"])
     play(game, window, 2000)
     texts = [lines for _, lines in window.shown]
     assert len(game.scores) > 1, "the next episode begins by itself"

@@ -94,13 +94,13 @@ def test_a_worker_leaves_a_core_that_another_is_on(memory):
     first, second = (WorkerEnd(memory, 2, worker, True, 0) for worker in range(2))
     try:
         os.sched_setaffinity(0, cores[:1])
-        assert not first.spread()
-        assert not second.spread()  # no other core is allowed
+        assert not first.leave_shared_core()
+        assert not second.leave_shared_core()  # no other core is allowed
         for _ in range(1000):  # until the scheduler does not come between
             os.sched_setaffinity(0, cores[:1])
-            first.spread()
+            first.leave_shared_core()
             os.sched_setaffinity(0, cores)
-            if second.spread():
+            if second.leave_shared_core():
                 break
         else:
             pytest.fail("it never left")

@@ -67,7 +67,7 @@ def _base(name: str, resumed: Run | None, wants_help: bool) -> Config:
     return load_config(name)
 
 
-def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
+def _train(config: Config, run: Run, checkpoint: Path | None) -> int:
     from rich.console import Console
 
     from pufferlib.train.build import describe_device, pick_device
@@ -77,76 +77,76 @@ def _train(config: Config, files: Run, checkpoint: Path | None) -> int:
 
     device = pick_device(config.train.device)
     say(f"{style(config.env_name, 'bold')} on {describe_device(device)}")
-    with contextlib.closing(Trainer(config, files.folder)) as trainer:
+    with contextlib.closing(Trainer(config, run.folder)) as trainer:
         if checkpoint:
             trainer.restore(checkpoint)
-        trainer.config.save(files.config)  # not before: flags that do not fit the checkpoint must not stay in the run
-        say(f"the run is kept in {files.folder}")
+        trainer.config.save(run.config)  # not before: flags that do not fit the checkpoint must not stay in the run
+        say(f"the run is kept in {run.folder}")
         title = f"{config.env_name}, seed {config.train.seed}"
-        trainer.loggers = [JsonlLogger(files.metrics), progress_logger(Console(), title, device.type)]
+        trainer.loggers = [JsonlLogger(run.metrics), progress_logger(Console(), title, device.type)]
         try:
             trainer.train()
         except KeyboardInterrupt:
-            _stopped(files)
+            _stopped(run)
             return 130
         except SystemExit:  # SIGTERM, or the window of an environment was closed
-            _stopped(files)
+            _stopped(run)
             raise
     try:
-        _finish(config, files, trainer)
+        _finish(config, run, trainer)
     except KeyboardInterrupt:
-        note(f"stopped before the evaluation ended; the agent is kept: {as_typed(f'puffer eval {files.argument}')}")
+        note(f"stopped before the evaluation ended; the agent is kept: {as_typed(f'puffer eval {run.argument}')}")
         return 130
     except PufferError:
-        note(f"the agent was trained, but not evaluated; it is kept: {as_typed(f'puffer eval {files.argument}')}")
+        note(f"the agent was trained, but not evaluated; it is kept: {as_typed(f'puffer eval {run.argument}')}")
         raise
     return 0
 
 
-def _report_finished(config: Config, files: Run) -> int:
+def _report_finished(config: Config, run: Run) -> int:
     total = config.train.total_timesteps
-    train_on = as_typed(f"puffer train --resume {files.argument} --train.total-timesteps {2 * total}")
-    evaluate = as_typed(f"puffer eval {files.argument}")
+    train_on = as_typed(f"puffer train --resume {run.argument} --train.total-timesteps {2 * total}")
+    evaluate = as_typed(f"puffer eval {run.argument}")
     say(
-        f"{files.folder}: nothing is left to train, its {total} steps are done; to train on: {train_on}; "
+        f"{run.folder}: nothing is left to train, its {total} steps are done; to train on: {train_on}; "
         f"to evaluate it again: {evaluate}"
     )
     return 0
 
 
-def _stopped(files: Run) -> None:
-    if files.checkpoint.exists():
-        go_on = as_typed(f"puffer train --resume {files.argument}")
-        note(f"stopped; the checkpoint is {files.checkpoint}; to go on: {go_on}")
+def _stopped(run: Run) -> None:
+    if run.checkpoint.exists():
+        go_on = as_typed(f"puffer train --resume {run.argument}")
+        note(f"stopped; the checkpoint is {run.checkpoint}; to go on: {go_on}")
     else:
         note("stopped before the first checkpoint")
 
 
-def _finish(config: Config, files: Run, trainer: "Trainer") -> None:
+def _finish(config: Config, run: Run, trainer: "Trainer") -> None:
     """Evaluate, film and report; then say where everything is."""
     from pufferlib.train.report import last_score, read_metrics
     from pufferlib.train.result import finish_run
 
     say(f"playing {plural(config.eval.episodes, 'episode')} with it, and as many at random ...")
-    comparison = finish_run(files, trainer)
+    comparison = finish_run(run, trainer)
     say(highlight(str(comparison), comparison.score))
-    if comparison.greedy and (last := last_score(read_metrics(files.metrics))) is not None:
+    if comparison.greedy and (last := last_score(read_metrics(run.metrics))) is not None:
         say(f"while it trained, with sampled actions, the score came to {short(last)}")
-    say(f"\n{style(str(files.folder), 'bold')}")
-    for path, about in _contents(files, comparison.film.about() if comparison.film else ""):
+    say(f"\n{style(str(run.folder), 'bold')}")
+    for path, about in _contents(run, comparison.film.about() if comparison.film else ""):
         if path.exists():
             say(f"  {style(f'{path.name:<20}', 'accent')}{about}")
-    say(f"\nPlay again: {style(as_typed(f'puffer eval {files.argument}'), 'accent')}")
-    if files.video.exists():
-        say(f"Watch it:   {style(as_typed(f'puffer play --watch {files.argument}'), 'accent')}")
+    say(f"\nPlay again: {style(as_typed(f'puffer eval {run.argument}'), 'accent')}")
+    if run.video.exists():
+        say(f"Watch it:   {style(as_typed(f'puffer play --watch {run.argument}'), 'accent')}")
 
 
-def _contents(files: Run, film: str) -> list[tuple[Path, str]]:
+def _contents(run: Run, film: str) -> list[tuple[Path, str]]:
     return [
-        (files.config, "all settings of this run"),
-        (files.metrics, "the figures of each update, one JSON object per line"),
-        (files.curve, "the learning curve"),
-        (files.checkpoint, "the agent; --resume goes on from here"),
-        (files.video, film),
-        (files.summary, "the result"),
+        (run.config, "all settings of this run"),
+        (run.metrics, "the figures of each update, one JSON object per line"),
+        (run.curve, "the learning curve"),
+        (run.checkpoint, "the agent; --resume goes on from here"),
+        (run.video, film),
+        (run.summary, "the result"),
     ]

@@ -7,13 +7,13 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from pufferlib.native.puffer_channel cimport (
     PUFFER_CACHE_LINE, PUFFER_CHANGED, PUFFER_OPERATION_MASK, PUFFER_TIMED_OUT, PufferChannel,
     PufferSignal, PufferSlot, PufferWait, PufferWaitPolicy, puffer_channel_command, puffer_channel_finish,
-    puffer_channel_publish_core, puffer_channel_spread, puffer_channel_wait, puffer_expect_contention, puffer_now_ns,
+    puffer_channel_publish_core, puffer_channel_leave_core, puffer_channel_wait, puffer_expect_contention, puffer_now_ns,
     puffer_signal_read, puffer_signal_wait, puffer_slot_clear, puffer_slot_is_idle, puffer_slot_read,
     puffer_wait_policy,
 )
 
 cdef enum:
-    COMMANDS_PER_SPREAD = 64  # rarely enough to cost nothing, often enough to move a worker at once
+    COMMANDS_PER_LOOK = 64  # rarely enough to cost nothing, often enough to move a worker at once
 
 
 def channel_bytes(int num_workers):
@@ -113,7 +113,7 @@ cdef class WorkerChannel:
         puffer_channel_command(self._channel, self._chosen, self._num_chosen, operation)
         self._num_chosen = 0
         self._num_commands += 1
-        if self._fits and self._num_commands % COMMANDS_PER_SPREAD == 0:
+        if self._fits and self._num_commands % COMMANDS_PER_LOOK == 0:
             puffer_channel_publish_core(self._channel)
 
     def command_one(self, int32_t worker, uint32_t operation):
@@ -262,16 +262,16 @@ cdef class WorkerEnd:
             if outcome == PUFFER_CHANGED:
                 self._last = puffer_signal_read(signal)
                 self._num_commands += 1
-                if self._num_commands % COMMANDS_PER_SPREAD == 0:
-                    self.spread()
+                if self._num_commands % COMMANDS_PER_LOOK == 0:
+                    self.leave_shared_core()
                 return self._last & PUFFER_OPERATION_MASK
             PyErr_CheckSignals()
             if outcome == PUFFER_TIMED_OUT:
                 return 0
 
-    def spread(self):
+    def leave_shared_core(self):
         """Leave the core if the parent or another worker is there and one is free; whether that was done."""
-        return puffer_channel_spread(self._channel, self._worker, self._num_workers)
+        return puffer_channel_leave_core(self._channel, self._worker, self._num_workers)
 
     def finish(self, uint32_t outcome):
         """The command is finished; ``outcome`` says whether a message is to follow, 0 for none."""

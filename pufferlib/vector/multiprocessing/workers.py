@@ -103,7 +103,7 @@ class WorkerProcesses(Workers):
         for worker in workers:
             ready = self._read_with_deadline(worker)
             assert isinstance(ready, Ready)
-            self.adopt(worker, ready.description)
+            self.note_description(worker, ready.description)
         self._is_built = True
         if spec.on_crash != "restart":
             self._memory.close_fd()

@@ -155,7 +155,7 @@ class ActorWorkers(Workers):
                 self._call(worker, "build", self._setup(worker))
             for worker, data in zip(some, self._results(some), strict=True):
                 ready: Ready = pickle.loads(data)
-                self.adopt(worker, ready.description)
+                self.note_description(worker, ready.description)
                 self._row_spec = ready.row_spec
         self._allocate(ready.row_spec)
 
