@@ -134,6 +134,11 @@ class EnvActor:
         """Perform a call of some environments, an ``EnvCall`` that was pickled by value."""
         return self._try("call", lambda: self._perform(pickle.loads(call)))
 
+    def notify(self) -> None:
+        """Notify the environments before they are stepped or reset next."""
+        assert self._runner is not None
+        self._runner.notify()
+
     def close(self) -> Failed | None:
         """Close the environments."""
         return self._try("close", lambda: self._runner.close() if self._runner else None)

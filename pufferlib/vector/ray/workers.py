@@ -226,6 +226,11 @@ class ActorWorkers(Workers):
         """Start ``call`` in ``worker``, which is not busy."""
         self._call(worker, "call", pickle_by_value(call))
 
+    def notify(self) -> None:
+        """Let every actor notify its environments before they go on; calls of an actor keep their order."""
+        for actor in self._actors:
+            actor.call.remote("notify")
+
     def replace(self, worker: int, shows_ended: bool) -> None:
         """End the actor of ``worker``, and let a new one build its environments and start new episodes."""
         self._ray.kill(self._actors[worker])
