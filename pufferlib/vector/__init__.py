@@ -19,7 +19,7 @@ from pufferlib.vector.gymnasium_vector import GymnasiumVectorEnv, to_gymnasium
 from pufferlib.vector.multiprocessing import Multiprocessing
 from pufferlib.vector.ray import Ray
 from pufferlib.vector.serial import Serial
-from pufferlib.vector.tuning import EnvProfile, TunedConfig, autotune
+from pufferlib.vector.tuning import EnvProfile, TunedConfig, autotune, tuned
 from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = [
@@ -34,5 +34,6 @@ __all__ = [
     "autotune",
     "make",
     "to_gymnasium",
+    "tuned",
     "usable_cpus",
 ]
