@@ -25,8 +25,8 @@ def make_policy(
 
     Args:
         env: The environment that describes one agent's spaces.
-        name: "Default", "NatureCNN", "ResNet" or "MixedCNN", or one that ``more`` exports; or a class of your own, which takes
-            ``env``, and ``hidden_size`` and ``num_layers`` if it names them.
+        name: "Default", "NatureCNN", "ResNet" or "MixedCNN", one that ``more`` exports, or a class of your own,
+            which takes ``env``, and ``hidden_size`` and ``num_layers`` if it names them.
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         recurrent: Put an LSTM between the encoder and the decoder.
