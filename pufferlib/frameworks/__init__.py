@@ -1,12 +1,12 @@
 """Policies for the loops of other libraries, and theirs for our trainer; a module for each library.
 
-``cleanrl``: the single files of CleanRL.
+``cleanrl``: the single files of CleanRL. ``sb3``: a vector environment for the algorithms of Stable-Baselines3.
 """
 
 import importlib
 import types
 
-_MODULES = {"cleanrl"}
+_MODULES = {"cleanrl", "sb3"}
 
 
 def __getattr__(name: str) -> types.ModuleType:
