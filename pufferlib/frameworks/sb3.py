@@ -121,7 +121,7 @@ class SB3VecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of the environments of some rows; ``action_masks`` is what observations say of legal actions."""
+        """Call a method of the environments of some rows; ``action_masks`` is read from their observations."""
         if method_name == "action_masks" and self._mask_slice is not None:
             return [self._action_mask(row) for row in self._rows(indices)]
         return self._ask(indices, "call", method_name, *method_args, **method_kwargs)
