@@ -107,6 +107,10 @@ class PufferEnv(RowArrays):
         """Release what the environment holds."""
         raise NotImplementedError(f"{type(self).__name__}: define close()")
 
+    def notify(self) -> None:
+        """Hear of ``vecenv.notify()``; an environment defines for itself what that means, a new map for instance."""
+        raise NotImplementedError(f"{type(self).__name__}: define notify()")
+
     def _check_action_mask(self, where: str) -> None:
         if self.action_mask is None:
             return

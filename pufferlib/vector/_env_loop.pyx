@@ -260,7 +260,13 @@ cdef class EnvLoop:
     cdef Py_ssize_t position
     cdef Py_buffer word
     cdef uint32_t *progress
+    cdef Py_buffer notice_view
+    cdef unsigned char own_notice
+    cdef unsigned char *notice  # not 0 when the environments are to be notified
     cdef object lost_seeds  # while the rows show the ends of lost episodes: seeds of the next ones
+
+    def __cinit__(self):
+        self.notice = &self.own_notice
 
     def __init__(self, list slots):
         self.slots = tuple(slots)
@@ -268,6 +274,7 @@ cdef class EnvLoop:
 
     def __dealloc__(self):
         PyBuffer_Release(&self.word)
+        PyBuffer_Release(&self.notice_view)
 
     def track(self, progress):
         """From now on, note the position in ``progress`` too, the memory of a uint32."""
@@ -277,6 +284,26 @@ cdef class EnvLoop:
         if self.word.len < <Py_ssize_t>sizeof(uint32_t):
             raise APIUsageError(f"EnvLoop.track: expected memory of at least 4 bytes, got {self.word.len}")
         self.progress = <uint32_t *>self.word.buf
+
+    def watch(self, notice):
+        """From now on, also notify the environments when somebody sets ``notice``, one byte of memory."""
+        PyObject_GetBuffer(notice, &self.notice_view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
+        self.notice = <unsigned char *>self.notice_view.buf
+
+    def notify(self):
+        """Call ``notify`` of every environment before the next reset or step."""
+        self.notice[0] = 1
+
+    cdef int notify_all(self) except -1:
+        cdef Py_ssize_t position
+        self.notice[0] = 0
+        try:
+            for position in range(len(self.slots)):
+                self.at(position).env.notify()
+        except BaseException as error:
+            error.add_note(f"while notifying environment {self.slots[self.position].spec.index}")
+            raise
+        return 0
 
     cdef inline EnvSlot at(self, Py_ssize_t position):
         self.position = position
@@ -288,6 +315,8 @@ cdef class EnvLoop:
         """Start new episodes everywhere, with one seed per environment. Returns the infos."""
         cdef list infos = []
         self.lost_seeds = None
+        if self.notice[0]:
+            self.notify_all()
         try:
             for position, seed in zip(range(len(self.slots)), seeds, strict=True):
                 self.at(position).begin(seed, infos)
@@ -303,6 +332,8 @@ cdef class EnvLoop:
         cdef Py_ssize_t position
         if self.lost_seeds is not None:
             return self.step_lost()
+        if self.notice[0]:
+            self.notify_all()
         try:
             for position in range(len(self.slots)):
                 self.at(position).act(infos)

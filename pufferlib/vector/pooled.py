@@ -157,6 +157,10 @@ class Workers(ABC):
         self.last_seeds = [old if new is None else new for old, new in zip(self.last_seeds, seeds, strict=True)]
         self.channel.command_all(RESET)
 
+    @abstractmethod
+    def notify(self) -> None:
+        """Let every worker notify its environments before they go on."""
+
     def note_description(self, worker: int, description: EnvDescription) -> None:
         """Take the description that ``worker`` gives of its environments.
 
@@ -307,6 +311,9 @@ class PooledVectorEnv(VectorEnv):
         self._workers.last_seeds[mine] = restarts.next_seeds(worker, self._workers.last_seeds[mine])
         self._workers.seeds[mine] = self._workers.last_seeds[mine]
         self._workers.replace(worker, restarts.awaits_reset(worker))
+
+    def _notify(self) -> None:
+        self._workers.notify()
 
     def _gather(self) -> Batch:
         """Copy the rows of the chosen workers together."""

@@ -108,6 +108,10 @@ class Serial(VectorEnv):
     def _recv(self) -> tuple[Batch, Infos]:
         return self._batches[self._turn], self._infos[self._turn]
 
+    def _notify(self) -> None:
+        for runner in self._runners:
+            runner.notify()
+
     def _close(self) -> None:
         errors = []
         for runner in self._runners:

@@ -234,6 +234,15 @@ class VectorEnv(ABC):
             self._next_call = "send"
         return batch, infos
 
+    def notify(self) -> None:
+        """Have each environment's own ``notify()`` called before it is stepped or reset next.
+
+        It may be called at any time. An environment that is just being stepped may hear of it one step later.
+        """
+        if self._next_call in _ENDED:
+            raise self._out_of_turn("notify")
+        self._notify()
+
     def close(self) -> None:
         """Close every environment and let go of all processes; more calls do nothing."""
         if self._next_call != "close":
@@ -301,6 +310,10 @@ class VectorEnv(ABC):
     @abstractmethod
     def _recv(self) -> tuple[Batch, Infos]:
         """Wait for the next batch."""
+
+    @abstractmethod
+    def _notify(self) -> None:
+        """Let the environments be notified before they go on."""
 
     @abstractmethod
     def _close(self) -> None:

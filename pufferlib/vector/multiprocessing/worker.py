@@ -205,6 +205,8 @@ class _Worker:
             self._runner = EnvRunner(specs, setup.autoreset, self._rows, progress)
             self._runner.track(self._progress())
             assert self._row_spec is not None
+            assert self._memory is not None
+            self._runner.watch(self._memory.notify[setup.worker : setup.worker + 1])
             self._conn.send_bytes(pickled(Ready(self._row_spec, self._runner.describe())))
         except BaseException as error:
             self._conn.send(Failed.of("build", progress[0], error))

@@ -180,6 +180,10 @@ class WorkerProcesses(Workers):
         for worker in range(self.spec.num_workers):
             self._send_checked(worker, functools.partial(self.processes[worker].conn.send_bytes, data))
 
+    def notify(self) -> None:
+        """Let every worker notify its environments before they go on."""
+        self._memory.notify[:] = True
+
     def abandon(self) -> None:
         """Forget the workers: this process is a copy of the one that they belong to."""
         for handle in self.processes:

@@ -128,6 +128,11 @@ class EnvActor:
         self._arrays["observations"][...] = last_observations
         return self._try("step", lambda: self._show_ended(seeds))
 
+    def notify(self) -> None:
+        """Notify the environments before they are stepped or reset next."""
+        assert self._runner is not None
+        self._runner.notify()
+
     def close(self) -> Failed | None:
         """Close the environments."""
         return self._try("close", lambda: self._runner.close() if self._runner else None)

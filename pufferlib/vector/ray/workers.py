@@ -213,6 +213,11 @@ class ActorWorkers(Workers):
         restored: Infos = pickle.loads(infos) if infos else []
         return restored
 
+    def notify(self) -> None:
+        """Let every actor notify its environments before they go on; calls of an actor keep their order."""
+        for actor in self._actors:
+            actor.call.remote("notify")
+
     def replace(self, worker: int, shows_ended: bool) -> None:
         """End the actor of ``worker``, and let a new one build its environments and start new episodes."""
         self._ray.kill(self._actors[worker])
