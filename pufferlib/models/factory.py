@@ -6,7 +6,7 @@ from types import ModuleType
 
 from pufferlib.env import PufferEnv
 from pufferlib.errors import UnknownNameError
-from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy
+from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy, ResNet
 from pufferlib.models.recurrent import LSTMWrapper
 
 __all__ = ["make_policy"]
@@ -24,7 +24,7 @@ def make_policy(
 
     Args:
         env: The environment that describes one agent's spaces.
-        name: "Default", "NatureCNN" or "MixedCNN", or one that ``more`` exports.
+        name: "Default", "NatureCNN", "ResNet" or "MixedCNN", or one that ``more`` exports.
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         recurrent: Put an LSTM between the encoder and the decoder.
@@ -37,6 +37,7 @@ def make_policy(
     policies: dict[str, Callable[[], Policy]] = {
         "Default": lambda: Default(env, hidden_size, num_layers),
         "NatureCNN": lambda: NatureCNN(env, hidden_size),
+        "ResNet": lambda: ResNet(env, hidden_size),
         "MixedCNN": lambda: MixedCNN(env, hidden_size),
         **{own: functools.partial(getattr(more, own), env, hidden_size) for own in getattr(more, "__all__", ())},
     }

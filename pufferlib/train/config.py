@@ -82,7 +82,7 @@ class PolicyConfig:
 
     Attributes:
         name: A policy of the environment or its binding (a module policy), or of
-            pufferlib.models: "Default", "NatureCNN" or "MixedCNN".
+            pufferlib.models: "Default", "NatureCNN", "ResNet" or "MixedCNN".
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         recurrent: Put an LSTM between the encoder and the decoder.
