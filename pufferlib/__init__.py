@@ -73,7 +73,7 @@ _HOME = {
     "make": "registry",
     "set_buffers": "buffers",
 }
-_MODULES = {"emulation", "models", "ocean", "pytorch", "render", "spaces", "train", "vector", "wrappers"}
+_MODULES = {"emulation", "frameworks", "models", "ocean", "pytorch", "render", "spaces", "train", "vector", "wrappers"}
 
 
 def __getattr__(name: str) -> Any:

@@ -28,6 +28,7 @@ MODULES = (
     "pufferlib.registry.facts",
     "pufferlib.isolated",
     "pufferlib.models",
+    "pufferlib.frameworks.cleanrl",
     "pufferlib.pytorch",
     "pufferlib.train.config",
     "pufferlib.train.trainer",

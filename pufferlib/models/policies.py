@@ -12,7 +12,7 @@ from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.models.distributions import Gaussian, action_distribution
 from pufferlib.models.encoders import Features
-from pufferlib.pytorch import NativeDtype, flattened_tensor_size, nativize_dtype, nativize_tensor
+from pufferlib.pytorch import TORCH_DTYPES, NativeDtype, flattened_tensor_size, nativize_dtype, nativize_tensor
 
 __all__ = ["Default", "MixedCNN", "NatureCNN", "Policy", "ResNet", "State", "layer_init"]
 
@@ -32,6 +32,7 @@ class Policy(nn.Module):
     Attributes:
         distribution: How ``params`` become actions (``pufferlib.models.distributions``).
         is_continuous: Whether the actions are real numbers.
+        observation_dtype: Of the observations that it reads.
     """
 
     def __init__(self, env: PufferEnv, hidden_size: int) -> None:
@@ -39,6 +40,7 @@ class Policy(nn.Module):
         self.hidden_size = hidden_size
         self.distribution = action_distribution(env.single_action_space)
         self.is_continuous = isinstance(self.distribution, Gaussian)
+        self.observation_dtype = TORCH_DTYPES[np.dtype(env.single_observation_space.dtype)]
         self._mask_structure = _mask_structure(env, self.distribution.num_params)
         self._mask_elements: slice | None = None if env.emulated else env.action_mask
         outputs = self.distribution.num_params // (2 if self.is_continuous else 1)
