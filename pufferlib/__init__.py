@@ -73,7 +73,19 @@ _HOME = {
     "make": "registry",
     "set_buffers": "buffers",
 }
-_MODULES = {"emulation", "frameworks", "models", "ocean", "pytorch", "render", "spaces", "train", "vector", "wrappers"}
+_MODULES = {
+    "emulation",
+    "frameworks",
+    "models",
+    "ocean",
+    "pytorch",
+    "render",
+    "spaces",
+    "train",
+    "vector",
+    "vectorization",
+    "wrappers",
+}
 
 
 def __getattr__(name: str) -> Any:
