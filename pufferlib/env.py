@@ -143,6 +143,18 @@ class PufferEnv(RowArrays):
         """Rows that one ``recv`` returns."""
         return int(self.num_agents)
 
+    def call(self, name: str, *args: Any, **kwargs: Any) -> list[Any]:
+        """Call a method, as ``VectorEnv.call`` does; returns a list of its one result."""
+        return [getattr(self, name)(*args, **kwargs)]
+
+    def get_attr(self, name: str) -> list[Any]:
+        """Return a list of one attribute, as ``VectorEnv.get_attr`` does."""
+        return [getattr(self, name)]
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute, to the value of a list or tuple of one, as ``VectorEnv.set_attr`` does."""
+        setattr(self, name, values[0] if isinstance(values, list | tuple) else values)
+
     def async_reset(self, seed: int | None = None) -> None:
         """Start new episodes; ``recv`` returns their first observations.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pufferlib.buffers import Buffers, HasBuffers, offer_buffers, slice_rows
-from pufferlib.env import PufferEnv
+from pufferlib.env import Infos, PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import compact_box
 from pufferlib.vector._env_loop import EmulatedSlot, EnvLoop, EnvSlot, NativeSlot
@@ -62,6 +62,7 @@ class EnvRunner(EnvLoop):
             raise
         super().__init__(self._slots)
         self.autoreset: Autoreset = self._slots[0].autoreset
+        self.next_options: Sequence[dict[str, Any] | None] | None = None
 
     def _check_own(self, made: set[int]) -> None:
         """Raise if the last environment is, or wraps, one of those ``made`` before: they would step it in turns."""
@@ -72,6 +73,17 @@ class EnvRunner(EnvLoop):
                 "give a class or function that makes it (env_creator), not one that is made already"
             )
         made.add(id(env))
+
+    def reset(
+        self,
+        seeds: Sequence[int | None],
+        options: Sequence[dict[str, Any] | None] | None = None,
+        positions: Sequence[int] | None = None,
+    ) -> Infos:
+        """Start new episodes, with ``next_options`` if all are reset and there are any; see ``EnvLoop.reset``."""
+        if positions is None and options is None:
+            options, self.next_options = self.next_options, None
+        return super().reset(seeds, options, positions)
 
     @property
     def envs(self) -> list[Any]:

@@ -79,7 +79,7 @@ def test_calls_out_of_order(options):
             call()
 
 
-@pytest.mark.parametrize("seed", [1.5, "3", True, [1, 2]])
+@pytest.mark.parametrize("seed", [1.5, "3", True, ["a"]])
 def test_wrong_seeds(seed):
     vecenv = pufferlib.vector.make(SamplePufferEnv, backend="Serial")
     with pytest.raises(APIUsageError, match=r"Serial.async_reset: seed must be an int or None, got "):
