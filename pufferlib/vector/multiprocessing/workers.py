@@ -182,10 +182,6 @@ class WorkerProcesses(Workers):
         """Let every worker notify its environments before they go on."""
         self._memory.notify[:] = True
 
-    def notify(self) -> None:
-        """Let every worker notify its environments before they go on."""
-        self._memory.notify[:] = True
-
     def abandon(self) -> None:
         """Forget the workers: this process is a copy of the one that they belong to."""
         for handle in self.processes:
