@@ -95,7 +95,7 @@ class Agent(nn.Module):
         self.critic = layer_init(nn.Linear(128, 1), std=1)
 
     def get_states(self, x, lstm_state, done):
-        """What the LSTM puts out, step after step; its memory is dropped where an episode begins."""
+        """Outputs of the LSTM, step after step; its memory is dropped where an episode begins."""
         rows = lstm_state[0].shape[1]
         hidden = self.network(x / 255.0).view(-1, rows, self.lstm.input_size)
         outputs = []
