@@ -24,7 +24,7 @@ from typing import Any
 from pufferlib.errors import APIUsageError
 from pufferlib.registry.objects import full_name, has_module, is_object_name, load_object
 
-__all__ = ["GROUP", "Registration", "outside_creator", "register", "registrations"]
+__all__ = ["GROUP", "REGISTERED", "Registration", "load_packages", "outside_creator", "register", "registrations"]
 
 #: Entry points of packages: each is a module that registers its environments when imported, or a function that does.
 GROUP = "pufferlib.envs"
@@ -54,7 +54,8 @@ class Registration:
     about: str
 
 
-_registered: dict[str, Registration] = {}
+#: Registrations of this process so far, by name.
+REGISTERED: dict[str, Registration] = {}
 
 
 def register(name: str, creator: Creator | str, settings: Settings | None = None, about: str = "") -> None:
@@ -86,17 +87,17 @@ def register(name: str, creator: Creator | str, settings: Settings | None = None
         )
     if settings is not None and not isinstance(settings, Mapping | Path | str):
         raise APIUsageError(f"{where}: settings must be a mapping or the path of a TOML file, got {settings!r}")
-    _registered[name] = Registration(full_name(creator) if isinstance(creator, str) else creator, settings, about)
+    REGISTERED[name] = Registration(full_name(creator) if isinstance(creator, str) else creator, settings, about)
 
 
 def registrations() -> Mapping[str, Registration]:
     """Return every registration by name, also those of installed packages."""
-    _load_packages()
-    return _registered
+    load_packages()
+    return REGISTERED
 
 
 @functools.cache
-def _load_packages() -> None:
+def load_packages() -> None:
     """Let the packages register their environments; one that cannot is told in a warning, and no other suffers."""
     for entry in importlib.metadata.entry_points(group=GROUP):
         try:
@@ -124,11 +125,11 @@ def outside_creator(name: str) -> Creator | None:
 
 
 def _of_registration(name: str) -> Creator | None:
-    if name not in _registered and name not in registrations():
+    if name not in REGISTERED and name not in registrations():
         return None
     from pufferlib.registry.creators import creator_of
 
-    creator = _registered[name].creator
+    creator = REGISTERED[name].creator
     if isinstance(creator, str):
         found = outside_creator(creator)
         if found is None:

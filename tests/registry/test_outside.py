@@ -59,8 +59,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Begin without registrations, and leave none behind."""
-    monkeypatch.setattr(outside, "_registered", {})
-    outside._load_packages.cache_clear()
+    monkeypatch.setattr(outside, "REGISTERED", {})
+    outside.load_packages.cache_clear()
 
 
 def episode(env: GymnasiumPufferEnv) -> dict[str, float]:
