@@ -54,7 +54,7 @@ def list_envs() -> list[str]:
     return sorted([*ocean.names(), *ocean.python_names()]) + sorted(bound) + sorted(registrations())
 
 
-def env_creator(name: str) -> Callable[..., Any]:
+def env_creator(name: str, where: str = "pufferlib.env_creator") -> Callable[..., Any]:
     """Return the function that makes environment ``name``, for ``vector.make``; it can be pickled.
 
     It takes ``buf``, ``seed`` and the keywords of the environment, and returns a ``PufferEnv``, or
@@ -63,6 +63,7 @@ def env_creator(name: str) -> Callable[..., Any]:
     Args:
         name: Of ``list_envs()``, or of one that is not in this repository: "mypkg.envs:Forage" (module and attribute),
             "path/to/my_env.py:Forage", or an id of Gymnasium's, "CartPole-v1".
+        where: Begins the message of an error.
 
     Raises:
         UnknownNameError: No environment has this name; the nearest ones are suggested.
@@ -76,13 +77,13 @@ def env_creator(name: str) -> Callable[..., Any]:
         try:
             creator: Callable[..., Any] = _binding(binding).env_creator(game)
         except UnknownNameError:
-            raise unknown_env("pufferlib.env_creator", name) from None
+            raise unknown_env(where, name) from None
         return creator
     if is_inside(name):
         return ocean.env_creator(name)
-    found = outside_creator(name)
+    found = outside_creator(where, name)
     if found is None:
-        raise unknown_env("pufferlib.env_creator", name)
+        raise unknown_env(where, name)
     return found
 
 

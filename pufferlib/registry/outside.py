@@ -31,7 +31,6 @@ GROUP = "pufferlib.envs"
 
 Settings = Mapping[str, Mapping[str, Any]] | Path | str
 Creator = Callable[..., Any]
-WHERE = "pufferlib.env_creator"
 
 _OWN_NAME = re.compile(r"[\w.-]+(/[\w.-]+)*")
 _GYMNASIUM_ID = re.compile(r"([\w.-]+/)?[\w.-]+-v\d+")
@@ -113,35 +112,39 @@ def load_packages() -> None:
             )
 
 
-def outside_creator(name: str) -> Creator | None:
+def outside_creator(where: str, name: str) -> Creator | None:
     """Return the creator of an environment that is not in this repository; None if ``name`` is none of one.
+
+    Args:
+        where: Begins the message of an error.
+        name: See the table above.
 
     Raises:
         UnknownNameError: A module, or the attribute of a module or file, does not exist.
         APIUsageError: There is no such file, or it cannot be imported.
     """
-    found = (resolve(name) for resolve in _RESOLVERS)
+    found = (resolve(where, name) for resolve in _RESOLVERS)
     return next((creator for creator in found if creator is not None), None)
 
 
-def _of_registration(name: str) -> Creator | None:
+def _of_registration(where: str, name: str) -> Creator | None:
     if name not in REGISTERED and name not in registrations():
         return None
     from pufferlib.registry.creators import creator_of
 
     creator = REGISTERED[name].creator
     if isinstance(creator, str):
-        found = outside_creator(creator)
+        found = outside_creator(where, creator)
         if found is None:
             raise APIUsageError(
-                f"{WHERE}: {name} is registered as {creator!r}, which is no environment; expected mypkg.envs:Forage, "
+                f"{where}: {name} is registered as {creator!r}, which is no environment; expected mypkg.envs:Forage, "
                 "path/to/file.py:Forage, or an id of Gymnasium's"
             )
         return found
     return creator_of(name, creator)
 
 
-def _of_object(name: str) -> Creator | None:
+def _of_object(where: str, name: str) -> Creator | None:
     if not is_object_name(name):
         return None
     place = name.partition(":")[0]
@@ -153,10 +156,11 @@ def _of_object(name: str) -> Creator | None:
     from pufferlib.env import PufferEnv
     from pufferlib.registry.creators import creator_of
 
-    return creator_of(name, load_object(WHERE, full_name(name), (Env, ParallelEnv, AECEnv, PufferEnv)))
+    name = full_name(name)
+    return creator_of(name, load_object(where, name, (Env, ParallelEnv, AECEnv, PufferEnv)))
 
 
-def _of_gymnasium(name: str) -> Creator | None:
+def _of_gymnasium(_where: str, name: str) -> Creator | None:
     module, _, env_id = name.rpartition(":")
     if not _GYMNASIUM_ID.fullmatch(env_id):
         return None
@@ -173,5 +177,5 @@ def _of_gymnasium(name: str) -> Creator | None:
     return None if spec is None or spec.entry_point is None else gymnasium_creator(spec)
 
 
-# Each takes a name and returns its creator, or None if the name has not its form.
-_RESOLVERS: tuple[Callable[[str], Creator | None], ...] = (_of_registration, _of_object, _of_gymnasium)
+# Each takes the beginning of an error's message and a name, and returns its creator, or None if that has another form.
+_RESOLVERS: tuple[Callable[[str, str], Creator | None], ...] = (_of_registration, _of_object, _of_gymnasium)

@@ -18,7 +18,7 @@ from pufferlib.vector.factory import make
 from pufferlib.vector.multiprocessing import Multiprocessing
 from pufferlib.vector.ray import Ray
 from pufferlib.vector.serial import Serial
-from pufferlib.vector.tuning import EnvProfile, TunedConfig, autotune
+from pufferlib.vector.tuning import EnvProfile, TunedConfig, autotune, tuned
 from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = [
@@ -31,5 +31,6 @@ __all__ = [
     "VectorEnv",
     "autotune",
     "make",
+    "tuned",
     "usable_cpus",
 ]
