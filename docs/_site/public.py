@@ -29,6 +29,7 @@ MODULES = (
     "pufferlib.isolated",
     "pufferlib.models",
     "pufferlib.pytorch",
+    "pufferlib.train.launch",
     "pufferlib.train.config",
     "pufferlib.train.trainer",
     "pufferlib.train.evaluate",

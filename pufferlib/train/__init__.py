@@ -5,16 +5,14 @@ describes.
 """
 
 import sys
-from types import ModuleType
-from typing import Any
-
-__all__: list[str] = []
+import types
+import typing
 
 
-class _Callable(ModuleType):
+class _Callable(types.ModuleType):
     """Module that is called like the function of its name, which is imported only then, since it brings torch."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         """Call ``pufferlib.train.launch.train``."""
         from pufferlib.train.launch import train
 
