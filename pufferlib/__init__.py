@@ -75,7 +75,19 @@ _HOME = {
     "register": "registry",
     "set_buffers": "buffers",
 }
-_MODULES = {"emulation", "models", "ocean", "pytorch", "render", "spaces", "train", "vector", "wrappers"}
+_MODULES = {
+    "emulation",
+    "frameworks",
+    "models",
+    "ocean",
+    "pytorch",
+    "render",
+    "spaces",
+    "train",
+    "vector",
+    "vectorization",
+    "wrappers",
+}
 
 
 def __getattr__(name: str) -> Any:

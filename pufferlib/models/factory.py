@@ -7,7 +7,7 @@ from types import ModuleType
 
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy
+from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy, ResNet
 from pufferlib.models.recurrent import LSTMWrapper
 
 __all__ = ["make_policy"]
@@ -25,8 +25,8 @@ def make_policy(
 
     Args:
         env: The environment that describes one agent's spaces.
-        name: "Default", "NatureCNN" or "MixedCNN", or one that ``more`` exports; or a class of your own, which takes
-            ``env``, and ``hidden_size`` and ``num_layers`` if it names them.
+        name: "Default", "NatureCNN", "ResNet" or "MixedCNN", one that ``more`` exports, or a class of your own,
+            which takes ``env``, and ``hidden_size`` and ``num_layers`` if it names them.
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         recurrent: Put an LSTM between the encoder and the decoder.
@@ -47,6 +47,7 @@ def _named(env: PufferEnv, name: str, hidden_size: int, num_layers: int, more: M
     policies: dict[str, Callable[[], Policy]] = {
         "Default": lambda: Default(env, hidden_size, num_layers),
         "NatureCNN": lambda: NatureCNN(env, hidden_size),
+        "ResNet": lambda: ResNet(env, hidden_size),
         "MixedCNN": lambda: MixedCNN(env, hidden_size),
         **{own: functools.partial(getattr(more, own), env, hidden_size) for own in getattr(more, "__all__", ())},
     }

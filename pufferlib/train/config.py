@@ -90,7 +90,7 @@ class PolicyConfig:
 
     Attributes:
         name: A policy of the environment or its binding (a module policy), of pufferlib.models: "Default",
-            "NatureCNN" or "MixedCNN", or one of yours: "mypkg:Net", "path/to/my_net.py:Net".
+            "NatureCNN", "ResNet" or "MixedCNN", or one of yours: "mypkg:Net", "path/to/my_net.py:Net".
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         recurrent: Put an LSTM between the encoder and the decoder.
