@@ -137,7 +137,10 @@ def _make_registered(
         lean = dataclasses.replace(spec, order_enforce=False, kwargs=dict(spec.kwargs))
         return gymnasium.make(lean, max_episode_steps, disable_env_checker=True, **options)
     except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
-        raise BindingMissing(f"{spec.id}: Gymnasium cannot make it: {error}") from error
+        from pufferlib import registry
+
+        here = "".join(f"; {name} is the same game here" for name in registry.same_game(spec.id)[:1])
+        raise BindingMissing(f"{spec.id}: Gymnasium cannot make it: {error}{here}") from error
 
 
 def _is_class_of(maker: object, kind: type) -> bool:
