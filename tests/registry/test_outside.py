@@ -236,6 +236,6 @@ def test_a_game_that_gymnasium_cannot_make_is_named_as_it_is_here(monkeypatch: p
 
     monkeypatch.setattr(gymnasium, "make", cannot)
     with pytest.raises(
-        pufferlib.BindingMissing, match="MuJoCo is not installed.*; mujoco/HalfCheetah-v5 is the same game"
+        pufferlib.BindingMissing, match=r"MuJoCo is not installed.*; mujoco/HalfCheetah-v5 is the same game"
     ):
         pufferlib.make("HalfCheetah-v5")

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -161,3 +162,16 @@ def test_what_autotune_found_can_be_pasted_and_is_kept(
     assert main(["train", "my_env.py", *rest, "--vec", "auto"]) == 0
     config = Config.load(only_run(own) / "config.toml")
     assert [config.vec.backend, str(config.vec.num_envs)] == [flags[1], flags[3]]
+
+
+def test_it_can_be_checked_and_played(
+    own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = []
+    monkeypatch.setattr("pufferlib.cli.verbs.play.is_terminal", lambda: True)
+    monkeypatch.setattr("pufferlib.cli.verbs.play.Screen", Mock)
+    monkeypatch.setattr("pufferlib.cli.verbs.play.play", lambda session, viewer, fps: shown.append(session.picture()))
+    assert main(["check", "my_env.py:Forage", "--steps", "20"]) == 0
+    assert main(["play", "my_env.py:Forage", "--terminal", "--env.length", "9"]) == 0
+    assert shown[0].shape == (16, 16, 3)
+    assert "no episode was finished" in capsys.readouterr().out
