@@ -33,6 +33,7 @@ __all__ = [
     "load_object",
     "make",
     "names",
+    "own_keywords",
     "policies",
     "register",
     "registrations",
@@ -105,6 +106,17 @@ def batches_itself(name: str) -> bool:
     if is_inside(name):
         return name.removeprefix("puffer_") in ocean.names()
     return creators.batches_itself(env_creator(name))
+
+
+def own_keywords(name: str) -> dict[str, Any]:
+    """Return the keywords of an environment that is not in this repository, with their defaults.
+
+    Raises:
+        UnknownNameError: No environment has this name.
+    """
+    from pufferlib.registry import creators
+
+    return creators.own_keywords(env_creator(name))
 
 
 def unknown_env(where: str, name: str) -> UnknownNameError:
