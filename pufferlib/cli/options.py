@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pufferlib import ocean
+from pufferlib import ocean, registry
 from pufferlib.errors import UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.ocean.types import env_types
@@ -186,7 +186,7 @@ def _refusal(
 def _unknown_flag(prog: str, base: Config, flag: str, others: Sequence[str]) -> UnknownNameError:
     """The error for ``flag``, with those that it may mean."""
     known = [f"{section.name}.{field.name}" for section in SECTIONS for field in _fields(base, section)]
-    known += ["env." + name for name in [*base.env, *(p.name for p in _parameters(base.env_name))]]
+    known += ["env." + name for name in [*base.env, *_defaults(base.env_name)]]
     close = nearest(flag, others, count=1, cutoff=0.8) or [
         "--" + name.replace("_", "-") for name in suggest(flag.lstrip("-").replace("-", "_"), known)
     ]
@@ -204,18 +204,29 @@ def _parameters(env_name: str) -> tuple[Any, ...]:
     return env_types()[env_name].parameters if env_name in env_types() else ()
 
 
+def _defaults(env_name: str) -> dict[str, Any]:
+    """The keywords of an environment that says which it has, with their defaults."""
+    if registry.is_inside(env_name):
+        return {p.name: p.default for p in _parameters(env_name)}
+    try:
+        return registry.own_keywords(env_name)
+    except UnknownNameError:  # ENV, of puffer train --help
+        return {}
+
+
 def _help(base: Config, about: str) -> str:
     lines = [with_commands(about), "", f"Keywords of the environment ({ENV}NAME VALUE):"]
     parameters = {p.name: p for p in _parameters(base.env_name)}
-    for name in [*base.env, *(name for name in parameters if name not in base.env)]:
-        value = f"now {base.env[name]!r}" if name in base.env else f"default {parameters[name].default}"
+    defaults = _defaults(base.env_name)
+    for name in [*base.env, *(name for name in defaults if name not in base.env)]:
+        value = f"now {base.env[name]!r}" if name in base.env else f"default {defaults[name]}"
         p = parameters.get(name)
         lines.append(f"  {ENV}{name.replace('_', '-')}: " + (f"{p.about} ({p.domain}; {value})" if p else value))
     if parameters:
         lines.append(
             "  num-threads, pixels and others of every environment in C: python -m pydoc pufferlib.ocean.OceanEnv"
         )
-    if "/" in base.env_name:
+    if "/" in base.env_name and registry.is_inside(base.env_name):
         lines.append(f"  more: python -m pydoc pufferlib.bindings.{base.env_name.partition('/')[0]}")
     elif base.env_name in ocean.python_names():
         lines.append(f"  more: python -m pydoc pufferlib.ocean.{base.env_name}")
