@@ -23,6 +23,7 @@ VERBS = {
     "train": "train an agent, evaluate it, draw its learning curve and film it",
     "eval": "evaluate a trained agent, against random play",
     "play": "play an environment yourself, by keyboard, in a window or in the terminal",
+    "check": "check an environment against the contract that training relies on",
     "autotune": "measure how an environment runs fastest on this machine",
     "list": "list the environments",
     "install": "install third-party environments, each as it is known to work",

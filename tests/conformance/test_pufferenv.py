@@ -74,7 +74,10 @@ class Crowd(ParallelEnv):
 def test_nested_spaces():
     ends = functools.partial(FunctionEnv, length=20)
     for truncates in (False, True):
-        creator = functools.partial(ends, OBSERVATIONS, ACTIONS, truncates=truncates)
+
+        def creator(truncates=truncates):
+            return ends(copy.deepcopy(OBSERVATIONS), ACTIONS, truncates=truncates)  # observations are drawn from it
+
         check_env(functools.partial(GymnasiumPufferEnv, env_creator=creator))
 
 
