@@ -9,7 +9,7 @@ def test_my_env():
 at each step, ``copies`` at several environments, ``leaks`` and ``output`` at what episodes leave behind.
 """
 
-from pufferlib.testing.check import Finding, check_env, examine
+from pufferlib.testing.check import CheckResult, check_env, examine
 from pufferlib.testing.contract import CONTRACT, ContractError
 
-__all__ = ["CONTRACT", "ContractError", "Finding", "check_env", "examine"]
+__all__ = ["CONTRACT", "CheckResult", "ContractError", "check_env", "examine"]

@@ -14,7 +14,7 @@ from pufferlib.testing.play import MARKS, play
 from pufferlib.testing.subject import Subject
 from pufferlib.testing.values import StepChecks
 
-__all__ = ["Finding", "check_env", "examine"]
+__all__ = ["CheckResult", "check_env", "examine"]
 
 LONGEST_LINE = 60  # of what an environment printed, in a message
 
@@ -43,7 +43,7 @@ def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """Result for one line of the contract.
 
     Attributes:
@@ -57,7 +57,7 @@ class Finding:
     message: str = ""
 
 
-def examine(env: Any, *, seed: int = 0, steps: int = 200) -> list[Finding]:
+def examine(env: Any, *, seed: int = 0, steps: int = 200) -> list[CheckResult]:
     """Check an environment as ``check_env`` does, but go on after a line that is broken.
 
     Args:
@@ -87,10 +87,10 @@ def examine(env: Any, *, seed: int = 0, steps: int = 200) -> list[Finding]:
     return [_finding(line, broken_lines, looked_at) for line in CONTRACT]
 
 
-def _finding(line: str, broken_lines: dict[str, str], looked_at: set[str]) -> Finding:
+def _finding(line: str, broken_lines: dict[str, str], looked_at: set[str]) -> CheckResult:
     if line in broken_lines:
-        return Finding(line, "broken", broken_lines[line])
-    return Finding(line, "kept" if line in looked_at else "unknown")
+        return CheckResult(line, "broken", broken_lines[line])
+    return CheckResult(line, "kept" if line in looked_at else "unknown")
 
 
 @dataclass(frozen=True)

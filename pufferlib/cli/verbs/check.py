@@ -10,7 +10,7 @@ from pufferlib.cli.console import note, say, style
 from pufferlib.cli.options import Parser, split_env
 from pufferlib.errors import PufferError, UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.testing import CONTRACT, Finding, examine
+from pufferlib.testing import CONTRACT, CheckResult, examine
 
 __all__ = ["run"]
 
@@ -61,7 +61,7 @@ def _creator(name: str, keywords: dict[str, Any]) -> Any:
     return functools.partial(creator, **keywords)
 
 
-def _text(number: int, finding: Finding) -> str:
+def _text(number: int, finding: CheckResult) -> str:
     """One line of the contract, and below it what is wrong."""
     mark, colour = MARKS[finding.state]
     about = CONTRACT[finding.line] + (" (Could not be looked at.)" if finding.state == "unknown" else "")
