@@ -15,17 +15,19 @@ of its own: ``multiprocessing`` and ``ray``. ``autotune`` is in ``tuning``.
 from pufferlib.env import PufferEnv
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.vector.factory import make
+from pufferlib.vector.gymnasium_vector import GymnasiumVectorEnv, to_gymnasium
 from pufferlib.vector.multiprocessing import Multiprocessing
 from pufferlib.vector.ray import Ray
 from pufferlib.vector.recording.bundle import Bundle
 from pufferlib.vector.recording.player import Replayed, replay
 from pufferlib.vector.serial import Serial
-from pufferlib.vector.tuning import EnvProfile, TunedConfig, autotune
+from pufferlib.vector.tuning import EnvProfile, TunedConfig, autotune, tuned
 from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = [
     "Bundle",
     "EnvProfile",
+    "GymnasiumVectorEnv",
     "Multiprocessing",
     "PufferEnv",
     "Ray",
@@ -36,5 +38,7 @@ __all__ = [
     "autotune",
     "make",
     "replay",
+    "to_gymnasium",
+    "tuned",
     "usable_cpus",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 from pufferlib import registry
 from pufferlib.cli.console import note, say, style
 from pufferlib.cli.options import Parser, split_env
-from pufferlib.errors import PufferError, UnknownNameError, UsageError
+from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.testing import CONTRACT, CheckResult, examine
 
@@ -26,7 +26,7 @@ def run(argv: list[str]) -> int:
     """Check the environment that ``argv`` names; 1 if a line is broken, or the environment raises."""
     keywords, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
-    parser.add_argument("env", nargs="?", help="a name of puffer list: breakout, atari/pong")
+    parser.add_argument("env", nargs="?", help="a name of puffer list, my_env.py:Class, module:Class, Gymnasium's id")
     parser.add_argument(
         "--steps", type=int, default=200, help="of each play; enough for episodes to end (default: 200)"
     )
@@ -54,11 +54,7 @@ def run(argv: list[str]) -> int:
 
 
 def _creator(name: str, keywords: dict[str, Any]) -> Any:
-    try:
-        creator = registry.env_creator(name)
-    except UnknownNameError:
-        raise registry.unknown_env(PROG, name) from None
-    return functools.partial(creator, **keywords)
+    return functools.partial(registry.env_creator(name, PROG), **keywords)
 
 
 def _text(number: int, finding: CheckResult) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from pufferlib import registry
 from pufferlib.cli.console import note, say, style
 from pufferlib.cli.options import Parser, split_env
-from pufferlib.errors import APIUsageError, UnknownNameError, UsageError
+from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.machine.commands import way_to_install
 from pufferlib.play.session import Viewer
 from pufferlib.render.motion import Motion
@@ -53,7 +53,9 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
     bundle = Bundle.load(options.bundle)
     _describe(bundle)
-    creator = functools.partial(_named(options.env) if options.env else bundle.creator(), **keywords)
+    creator = functools.partial(
+        registry.env_creator(options.env, PROG) if options.env else bundle.creator(), **keywords
+    )
     is_shown = options.show or options.terminal
     if is_shown or options.video:
         pictures = _Pictures(_open_viewer(options.terminal) if is_shown else None, options.video, options.fps)
@@ -74,13 +76,6 @@ def _describe(bundle: Bundle) -> None:
     say(f"environment {bundle.index}, seed {bundle.seed}, {has}, {len(bundle.ends)} finished episodes")
     for difference in bundle.differences():
         note(f"another version: {difference}")
-
-
-def _named(name: str) -> Callable[..., Any]:
-    try:
-        return registry.env_creator(name)
-    except UnknownNameError:
-        raise registry.unknown_env(PROG, name) from None
 
 
 def _drawing(creator: functools.partial[Any]) -> functools.partial[Any]:

@@ -19,7 +19,7 @@ def test_a_good_environment(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_broken_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     talks = functools.partial(ScriptedPufferEnv, on_step=lambda: print("stepping"))
-    monkeypatch.setattr(registry, "env_creator", lambda name: talks)
+    monkeypatch.setattr(registry, "env_creator", lambda name, where: talks)
     assert main(["check", "mine", "--steps", "5"]) == 1
     text = capsys.readouterr().out
     assert "✗ 14  reset and step write nothing to the terminal.\n" in text
@@ -29,7 +29,7 @@ def test_a_broken_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 def test_an_environment_that_raises(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     raises = functools.partial(ScriptedPufferEnv, on_step=lambda: 1 // 0)
-    monkeypatch.setattr(registry, "env_creator", lambda name: raises)
+    monkeypatch.setattr(registry, "env_creator", lambda name, where: raises)
     assert main(["check", "mine", "--steps", "5"]) == 1
     captured = capsys.readouterr()
     assert "mine raised ZeroDivisionError; nothing more could be looked at" in captured.out
