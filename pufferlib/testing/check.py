@@ -102,6 +102,7 @@ class Check:
         look: Raises ContractError.
         needs_creator: More than one environment must be made.
         needs_play: The first play must have come to its end.
+        needs_repeat: It must have been repeated, or every comparison would find what is known already.
         is_first: Nothing else can be looked at when it fails.
     """
 
@@ -109,12 +110,17 @@ class Check:
     look: Callable[[Subject], None]
     needs_creator: bool = False
     needs_play: bool = False
+    needs_repeat: bool = False
     is_first: bool = False
 
     def suits(self, subject: Subject) -> bool:
         """Tell if the subject can be looked at so, by what is known of it by now."""
-        has_played = len(subject.trace.steps) > subject.steps
-        return (subject.creator is not None or not self.needs_creator) and (has_played or not self.needs_play)
+        missing = (
+            self.needs_creator and subject.creator is None,
+            self.needs_play and len(subject.trace.steps) <= subject.steps,
+            self.needs_repeat and not subject.repeats,
+        )
+        return not any(missing)
 
 
 def _check_spaces_and_arrays(subject: Subject) -> None:
@@ -130,11 +136,15 @@ def _check_first_play(subject: Subject) -> None:
         for shown in play(env, subject.seed, subject.steps, MARKS[0]):
             checks.look(shown)
             subject.trace.add(shown)
+    subject.printed = captured.text
     checks.finish()
-    if captured.text:
-        text = captured.text.strip().partition("\n")[0]
+
+
+def _check_silence(subject: Subject) -> None:
+    if subject.printed:
+        text = subject.printed.strip().partition("\n")[0]
         raise broken(
-            env,
+            subject.env,
             "silence",
             f"reset and step must write nothing to the terminal, got {text[:LONGEST_LINE]!r}",
             "take the print out, or give it to logging; of code that is not yours: contextlib.redirect_stdout",
@@ -157,6 +167,7 @@ def _check_leaks(subject: Subject) -> None:
 def _check_adoption(subject: Subject) -> None:
     before = open_handles()
     copies.check_adoption(subject)
+    subject.repeats = True
     after = open_handles()
     if any(after[name] > before[name] for name in before):
         check_close(subject.make, subject.seed)
@@ -165,13 +176,14 @@ def _check_adoption(subject: Subject) -> None:
 # In this order; what a later one takes for granted, an earlier one has looked at.
 CHECKS = (
     Check(("spaces", "arrays"), _check_spaces_and_arrays, is_first=True),
-    Check(("observations", "rewards", "ends", "autoreset", "absent", "infos", "silence"), _check_first_play),
+    Check(("observations", "rewards", "ends", "autoreset", "absent", "infos"), _check_first_play),
+    Check(("silence",), _check_silence, needs_play=True),
     Check(("seed", "reset", "autoreset"), copies.check_again, needs_play=True),
     Check(("seed", "arrays", "leaks"), _check_adoption, needs_creator=True, needs_play=True),
-    Check(("copies",), copies.check_neighbours, needs_creator=True, needs_play=True),
+    Check(("copies",), copies.check_neighbours, needs_creator=True, needs_repeat=True),
     Check(("rewards", "ends"), _check_own_resets),
     Check(("autoreset",), copies.check_modes, needs_creator=True),
-    Check(("batch",), copies.check_batch, needs_creator=True),
+    Check(("batch",), copies.check_batch, needs_creator=True, needs_repeat=True),
     Check(("observations",), _check_filled_rows),
     Check(("leaks",), _check_leaks),
 )
