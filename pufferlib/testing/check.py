@@ -1,6 +1,6 @@
 """``check_env``: every check in order, the cheapest first; ``examine`` goes on after one that fails."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -48,8 +48,8 @@ class CheckResult:
 
     Attributes:
         line: Its name in ``CONTRACT``.
-        state: "kept", "broken", or "unknown" where nothing could look at it.
-        message: The problem and its remedy, if it is broken.
+        state: "kept", "broken", or "unknown" where nothing could look at it, or no episode ended.
+        message: The problem and its remedy, if it is broken; the reason, if it is unknown.
     """
 
     line: str
@@ -84,13 +84,18 @@ def examine(env: Any, *, seed: int = 0, steps: int = 200) -> list[CheckResult]:
                 broken_lines.setdefault(error.line, str(error))
                 if check.is_first:
                     break
-    return [_finding(line, broken_lines, looked_at) for line in CONTRACT]
+    no_end = () if subject.ended else ("ends", "autoreset")
+    return [_result(line, broken_lines, looked_at, no_end) for line in CONTRACT]
 
 
-def _finding(line: str, broken_lines: dict[str, str], looked_at: set[str]) -> CheckResult:
+def _result(line: str, broken_lines: dict[str, str], looked_at: set[str], no_end: Collection[str]) -> CheckResult:
     if line in broken_lines:
         return CheckResult(line, "broken", broken_lines[line])
-    return CheckResult(line, "kept" if line in looked_at else "unknown")
+    if line not in looked_at:
+        return CheckResult(line, "unknown", "could not be looked at")
+    if line in no_end:
+        return CheckResult(line, "unknown", "no episode ended: take more steps")
+    return CheckResult(line, "kept")
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,7 @@ def _check_first_play(subject: Subject) -> None:
         for shown in play(env, subject.seed, subject.steps, MARKS[0]):
             checks.look(shown)
             subject.trace.add(shown)
-    subject.printed = captured.text
+    subject.printed, subject.ended = captured.text, checks.ended
     checks.finish()
 
 
