@@ -24,8 +24,8 @@ def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
 
     Its lines are in docs/contract.md, and in ``CONTRACT``. With a class or function that makes environments several
     are played: on arrays of a batch, side by side, in every autoreset mode that is taken as a keyword, and, of
-    environments that take ``num_envs``, in batches of two sizes. A play is compared with another by digests of 32 bits,
-    so that it needs no memory.
+    environments that take ``num_envs``, in a batch that has one game more. A play is compared with another by digests
+    of 32 bits, so that it needs no memory.
 
     Args:
         env: A ``PufferEnv`` or emulated environment, or a class or function that makes one; only
