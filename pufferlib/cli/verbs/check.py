@@ -38,16 +38,16 @@ def run(argv: list[str]) -> int:
     if options.steps < 1:
         raise UsageError(f"{PROG}: --steps must be at least 1, got {options.steps}")
     try:
-        findings = examine(_creator(options.env, keywords), seed=options.seed, steps=options.steps)
+        results = examine(_creator(options.env, keywords), seed=options.seed, steps=options.steps)
     except PufferError:
         raise
     except Exception as error:
         note("".join(traceback.format_exception(error)).rstrip())
         say(f"{style('✗', 'bad')} {options.env} raised {type(error).__name__}; nothing more could be looked at")
         return 1
-    for number, finding in enumerate(findings, 1):
-        say(_text(number, finding))
-    count = sum(finding.state == "broken" for finding in findings)
+    for number, result in enumerate(results, 1):
+        say(_text(number, result))
+    count = sum(result.state == "broken" for result in results)
     played = f"{options.env}, {options.steps} steps at random with seed {options.seed}"
     say(f"\n{played}: {f'{count} of {len(CONTRACT)} lines of the contract are broken' if count else 'nothing to mend'}")
     return 1 if count else 0
@@ -57,12 +57,12 @@ def _creator(name: str, keywords: dict[str, Any]) -> Any:
     return functools.partial(registry.env_creator(name, PROG), **keywords)
 
 
-def _text(number: int, finding: CheckResult) -> str:
+def _text(number: int, result: CheckResult) -> str:
     """One line of the contract, and below it what is wrong."""
-    mark, colour = MARKS[finding.state]
-    about = CONTRACT[finding.line] + (" (Could not be looked at.)" if finding.state == "unknown" else "")
+    mark, colour = MARKS[result.state]
+    about = CONTRACT[result.line] + (f" ({result.message})" if result.state == "unknown" else "")
     text = f"{style(mark, colour)} {number:2}  {textwrap.fill(about, WIDTH - 6, subsequent_indent=' ' * 6)}"
-    if finding.message:
-        problem = finding.message.removesuffix(f" (line {number} of the contract)")
+    if result.state == "broken":
+        problem = result.message.removesuffix(f" (line {number} of the contract)")
         text += "\n" + style(textwrap.indent(textwrap.fill(problem, WIDTH - 6), " " * 6), "warning")
     return text
