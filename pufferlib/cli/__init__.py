@@ -25,6 +25,7 @@ VERBS = {
     "play": "play an environment yourself, by keyboard, in a window or in the terminal",
     "autotune": "measure how an environment runs fastest on this machine",
     "list": "list the environments",
+    "new": "write an environment of your own in C, from a template",
     "install": "install third-party environments, each as it is known to work",
     "doctor": "look at this machine, and say what to do where something is missing",
 }

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pufferlib import ocean
 from pufferlib.errors import UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
+from pufferlib.ocean.env import type_of
+from pufferlib.ocean.files import is_c_file
 from pufferlib.ocean.types import env_types
 from pufferlib.train.config import Config
 from pufferlib.train.suggestions import suggest
@@ -201,7 +203,7 @@ def _fields(base: Config, section: "dataclasses.Field[Any]") -> "tuple[dataclass
 
 
 def _parameters(env_name: str) -> tuple[Any, ...]:
-    return env_types()[env_name].parameters if env_name in env_types() else ()
+    return type_of(env_name).parameters if is_c_file(env_name) or env_name in env_types() else ()
 
 
 def _help(base: Config, about: str) -> str:
@@ -215,7 +217,9 @@ def _help(base: Config, about: str) -> str:
         lines.append(
             "  num-threads, pixels and others of every environment in C: python -m pydoc pufferlib.ocean.OceanEnv"
         )
-    if "/" in base.env_name:
+    if is_c_file(base.env_name):
+        lines.append(f"  more: {base.env_name}")
+    elif "/" in base.env_name:
         lines.append(f"  more: python -m pydoc pufferlib.bindings.{base.env_name.partition('/')[0]}")
     elif base.env_name in ocean.python_names():
         lines.append(f"  more: python -m pydoc pufferlib.ocean.{base.env_name}")

@@ -37,6 +37,8 @@ def env_creator(name: str) -> Callable[..., Any]:
     """
     from pufferlib import ocean
 
+    if name.endswith(".c"):
+        return ocean.env_creator_of_file(name)
     binding, _, game = name.partition("/")
     if game and binding in _bindings():
         try:
@@ -75,7 +77,7 @@ def _title(name: str) -> str:
 
 
 def make(name: str, **kwargs: Any) -> Any:
-    """Make environment ``name``: ``make("breakout", num_envs=1024)``, ``make("atari/pong")``.
+    """Make environment ``name``: ``make("breakout", num_envs=1024)``, ``make("atari/pong")``, ``make("./corridor.c")``.
 
     Returns what ``env_creator(name)`` makes.
 
@@ -93,6 +95,8 @@ def policies(env_name: str) -> ModuleType | None:
 
     binding, _, game = env_name.partition("/")
     name = env_name.removeprefix("puffer_")
+    if env_name.endswith(".c"):
+        return None
     if game and binding in _bindings():
         module = f"pufferlib.bindings.{binding}.policy"
     elif name in (*ocean.names(), *ocean.python_names()):

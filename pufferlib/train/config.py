@@ -9,10 +9,12 @@ import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.ocean.files import is_c_file, settings_of_file
 from pufferlib.train.suggestions import suggest
 
 __all__ = ["Config", "EvalConfig", "PolicyConfig", "TrainConfig", "VecConfig", "load_config", "setting_names"]
@@ -247,22 +249,27 @@ def load_config(env_name: str, overrides: Mapping[str, Any] | None = None) -> Co
 
     Args:
         env_name: "breakout" reads ``ocean/breakout/train.toml``, "atari/pong" ``bindings/atari/train.toml``;
-            an environment without a file gets the defaults.
+            "path/to/corridor.c" the ``corridor.toml`` beside it; an environment without a file gets the defaults.
         overrides: Dotted keys, as ``{"train.learning_rate": 3e-4}``.
 
     Raises:
         UnknownNameError: A key that does not exist; the nearest are suggested.
         APIUsageError: A value of the wrong type.
     """
-    env_name = env_name.removeprefix("puffer_")
-    binding, _, game = env_name.partition("/")
-    home = resources.files("pufferlib.bindings") / binding if game else resources.files("pufferlib.ocean") / env_name
-    files = {
-        "default.toml": resources.files("pufferlib.train") / "default.toml",
-        f"{home.name}/train.toml": home / "train.toml",
-    }
+    env_name = env_name if is_c_file(env_name) else env_name.removeprefix("puffer_")
+    files = {"default.toml": resources.files("pufferlib.train") / "default.toml", **_settings_of(env_name)}
     sources = [(name, _parse(name, file.read_text("utf-8"))) for name, file in files.items() if file.is_file()]
     return _build(env_name, [*sources, ("overrides", _nest(overrides or {}))])
+
+
+def _settings_of(env_name: str) -> dict[str, Traversable]:
+    """The file of an environment's own settings, by the name that it has in messages; it may not exist."""
+    if is_c_file(env_name):
+        beside = settings_of_file(env_name)
+        return {str(beside): beside} if beside else {}
+    binding, _, game = env_name.partition("/")
+    home = resources.files("pufferlib.bindings") / binding if game else resources.files("pufferlib.ocean") / env_name
+    return {f"{home.name}/train.toml": home / "train.toml"}
 
 
 def _build(env_name: str, sources: list[tuple[str, dict[str, Any]]]) -> Config:

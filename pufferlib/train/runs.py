@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
+from pufferlib.ocean.files import is_c_file
 from pufferlib.train.config import Config, VecConfig
 
 if TYPE_CHECKING:
@@ -95,16 +96,16 @@ def find_run(where: str, target: str, runs: Path) -> Run:
         APIUsageError: It has no checkpoint.
     """
     path = Path(target)
-    if path.is_file():
+    if path.is_file() and not is_c_file(target):
         return Run(path.parent, path)
     if path.is_dir():
         run = Run.at(path)
         if not run.checkpoint.is_file():
             raise APIUsageError(f"{where}: {path} has no {CHECKPOINT}; expected the folder of a run, as in {runs}/")
         return run
-    env_name = target.removeprefix("puffer_")
+    env_name = target if is_c_file(target) else target.removeprefix("puffer_")
     known = registry.list_envs()
-    if env_name not in known:
+    if env_name not in known and not is_c_file(target):
         close = nearest(target, [*known, *(str(run.folder) for run in _all_runs(runs))])
         hint = (
             f"did you mean {' or '.join(map(repr, close))}?"
@@ -162,4 +163,4 @@ def _all_runs(runs: Path) -> list[Run]:
 
 
 def _plain(env_name: str) -> str:
-    return env_name.replace("/", "-")
+    return Path(env_name).stem if is_c_file(env_name) else env_name.replace("/", "-")

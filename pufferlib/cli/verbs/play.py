@@ -8,6 +8,7 @@ from pufferlib.cli.console import say
 from pufferlib.cli.options import Parser, split_env
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import way_to_install
+from pufferlib.ocean.files import is_c_file
 from pufferlib.play.session import Session, Viewer, play
 from pufferlib.render.screen import Screen, is_terminal
 from pufferlib.render.window import Window, has_display
@@ -69,4 +70,4 @@ def _name_of(env: str) -> str:
         registry.env_creator(env)
     except UnknownNameError:
         raise registry.unknown_env(PROG, env) from None
-    return env if env in registry.list_envs() else env.removeprefix("puffer_")
+    return env if is_c_file(env) or env in registry.list_envs() else env.removeprefix("puffer_")
