@@ -157,7 +157,7 @@ cdef class EmulatedSlot(EnvSlot):
         self.actions = buffers["actions"] if self.per_agent else buffers["actions"][0, ...]
         self.same_step, self.disabled = autoreset == "same_step", autoreset == "disabled"
         self.rows = Rows()
-        self.rows.adopt_all(buffers)
+        self.rows.bind_all(buffers)
 
     cdef int begin(self, seed, list infos) except -1:
         _, env_infos = self.env.reset(seed=seed)
