@@ -78,7 +78,8 @@ static inline bool puffer_is_mask(const PufferSpec *spec) {
     int64_t values = 0, numbers = 1;
     if (mask.size == 0) return true;
     for (int32_t i = 0; i < puffer_num_dims(spec->action_sizes); i++) values += spec->action_sizes[i];
-    for (int32_t i = 0; i < puffer_num_dims(spec->observation_shape); i++) numbers *= spec->observation_shape[i];
+    for (int32_t i = 0; i < puffer_num_dims(spec->observation_shape); i++)
+        numbers *= spec->observation_shape[i];
     return spec->action_kind != PUFFER_BOX && mask.size == values && mask.offset >= 0 &&
            mask.offset <= numbers - mask.size;
 }
@@ -91,7 +92,8 @@ static inline const char *puffer_spec_problem(const PufferSpec *spec) {
     if (puffer_num_dims(spec->observation_shape) == 0)
         return "spec: observation_shape must have at least one size";
     if (!puffer_are_bounds(spec))
-        return "spec: observation_low and observation_high must be in order, and numbers of the observation_type";
+        return "spec: observation_low and observation_high must be in order, and numbers of the "
+               "observation_type";
     if (spec->action_kind > PUFFER_BOX || puffer_action_count(spec) == 0)
         return "spec: action_kind must be a PufferActionKind, and action_sizes have at least one size";
     if (!puffer_is_mask(spec))

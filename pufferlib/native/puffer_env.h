@@ -11,8 +11,8 @@
  *   PufferOutcome pong_step(Pong *)                reads actions, writes observations and rewards
  *   void pong_draw(const Pong *, PufferCanvas *)   paints the state, for the agent that the canvas names
  *
- * and PUFFER_ENV(Pong, pong) at the end of pong.c, which turns them into the `PufferEnvType` that Python finds. More
- * may follow, as in PUFFER_ENV(Pong, pong, PUFFER_KEYS(pong_keys), .prepare = pong_prepare):
+ * and PUFFER_ENV(Pong, pong) at the end of pong.c, which turns them into the `PufferEnvType` that Python
+ * finds. More may follow, as in PUFFER_ENV(Pong, pong, PUFFER_KEYS(pong_keys), .prepare = pong_prepare):
  *
  *   static const PufferKey pong_keys[]             the keyboard of a person who plays it, in pong/render.h
  *   size_t pong_bytes(const void *game)            the size of a game with these parameters: the struct and
@@ -414,9 +414,8 @@ PUFFER_INLINE void puffer_step_games(const PufferBatch *batch, int32_t begin, in
 
 /* Layout of the structs that a game compiled on its own shares with those who load it. Raise the first number
  * when fields change their meaning or their order; the sizes tell of all other changes. */
-#define PUFFER_LAYOUT                                                                           \
-    {1, sizeof(PufferEnvType), sizeof(PufferBatch), sizeof(PufferGame), sizeof(PufferSpec),     \
-     sizeof(PufferLog)}
+#define PUFFER_LAYOUT \
+    {1, sizeof(PufferEnvType), sizeof(PufferBatch), sizeof(PufferGame), sizeof(PufferSpec), sizeof(PufferLog)}
 
 /* The one name that such a library exports: `puffer_library`. */
 typedef struct {
@@ -425,7 +424,8 @@ typedef struct {
 } PufferLibrary;
 
 #ifdef PUFFER_IN_LIBRARY
-#define PUFFER_EXPORT(env) extern const PufferLibrary puffer_library; \
+#define PUFFER_EXPORT(env)                     \
+    extern const PufferLibrary puffer_library; \
     const PufferLibrary puffer_library = {PUFFER_LAYOUT, &env##_env};
 #else
 #define PUFFER_EXPORT(env)

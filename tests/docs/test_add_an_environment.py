@@ -82,10 +82,11 @@ def test_the_page_writes_a_file_that_plays_and_learns(tmp_path, monkeypatch):
     """With the settings of the template, in a fifth of their steps: it goes to the door instead of to and fro."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    new, train, *_ = (block.split() for block in blocks("sh"))
+    new, train, check, *_ = (block.split() for block in blocks("sh"))
     assert new[:2] == ["puffer", "new"]
     assert main(new[1:]) == 0
-    assert train[2] == "corridor.c"
+    assert train[2] == check[2] == "corridor.c"
+    assert main(check[1:]) == 0
     names = {}
     exec(blocks("python")[0], names)
     assert names["picture"].shape == (64, 320, 3)
@@ -104,7 +105,7 @@ def test_the_page_adds_an_environment_that_works(tmp_path):
     shutil.copytree(ROOT, tree, ignore=LEFT_OUT)
     shutil.copytree(ROOT / "bindings", tree / "pufferlib" / "bindings", ignore=LEFT_OUT, dirs_exist_ok=True)
     before = {file for file in tree.rglob("*") if file.is_file()}
-    new, _train, move, install, *_ = blocks("sh")
+    new, _train, _check, move, install, *_ = blocks("sh")
     assert install.startswith("pip install")
 
     assert new.startswith("puffer new ")
