@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -9,16 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from pufferlib.errors import PufferError
 from pufferlib.machine.caches import cache_folder
 from pufferlib.machine.commands import way_to_install
 
-__all__ = ["HEADERS", "Compiler", "find_compiler"]
+__all__ = ["HEADERS", "Compiler", "CompilerWarning", "find_compiler", "read_warnings"]
 
 #: Folder of puffer_env.h and of everything else that a game includes.
 HEADERS = Path(__file__).parent
 ON_PATH = ("cc", "gcc", "clang")
+
+_WARNING = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):\d+: warning: (?P<message>.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,19 @@ class Compiler:
             return subprocess.run(command, capture_output=True, text=True, errors="replace", env=env)
         except OSError as error:
             raise PufferError(f"the C compiler {self.command[0]} cannot be started: {error.strerror}") from error
+
+
+class CompilerWarning(NamedTuple):
+    """A warning of the compiler: its file, line and message."""
+
+    file: str
+    line: int
+    message: str
+
+
+def read_warnings(output: str) -> list[CompilerWarning]:
+    """Return the warnings in the error output of a compiler."""
+    return [CompilerWarning(found["file"], int(found["line"]), found["message"]) for found in _WARNING.finditer(output)]
 
 
 def find_compiler(where: str) -> Compiler:

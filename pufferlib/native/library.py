@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.caches import cache_folder
-from pufferlib.native.compiler import HEADERS, Compiler, find_compiler
+from pufferlib.native.compiler import HEADERS, Compiler, find_compiler, read_warnings
 
 __all__ = ["FLAGS", "build_library"]
 
@@ -80,8 +80,8 @@ def _compile(compiler: Compiler, source: Path, place: Path, notes: Path) -> Path
         files = _included(listing)
         if all(path.stat().st_mtime_ns < started for path in files):  # else it was edited meanwhile
             break
-    if done.stderr.strip():
-        warnings.warn(f"{compiler.command[0]} warns:\n{done.stderr.strip()}", stacklevel=2)
+    for warning in read_warnings(done.stderr):
+        warnings.warn_explicit(warning.message, UserWarning, warning.file, warning.line)
     told = {str(path): _file_digest(path) for path in files}
     library = notes.parent / f"{source.stem}-{_digest(sorted(told.values()))}.so"
     os.replace(made, library)

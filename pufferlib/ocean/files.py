@@ -12,7 +12,7 @@ from pufferlib.native.library import build_library
 from pufferlib.ocean._ocean import add_type
 from pufferlib.ocean.types import EnvType, env_type_of
 
-__all__ = ["CFile", "compile_file", "is_c_file", "load_type", "settings_of_file", "source_of"]
+__all__ = ["CFile", "compile_file", "is_c_file", "load_type", "settings_of_file", "source_of", "unknown_file"]
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,14 @@ def source_of(where: str, path: str) -> Path:
         UnknownNameError: There is none; those beside it with such a name are suggested.
     """
     source = Path(path).expanduser().absolute()
-    if source.is_file():
-        return source
+    if not source.is_file():
+        raise unknown_file(where, path)
+    return source
+
+
+def unknown_file(where: str, path: str) -> UnknownNameError:
+    """Return the error for a C file that is not there, which suggests those beside it with such a name."""
+    source = Path(path).expanduser().absolute()
     beside = sorted(file.name for file in source.parent.glob("*.c")) if source.parent.is_dir() else []
     close = nearest(source.name, beside) or beside[:2]
     hint = (
@@ -49,7 +55,7 @@ def source_of(where: str, path: str) -> Path:
         if close
         else (f"to write one from a template: {as_typed(f'puffer new {source.stem}')}")
     )
-    raise UnknownNameError(f"{where}: there is no file {source}; {hint}")
+    return UnknownNameError(f"{where}: there is no file {source}; {hint}")
 
 
 def compile_file(path: str) -> CFile:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.caches import cache_folder
-from pufferlib.native.compiler import HEADERS, Compiler, find_compiler
+from pufferlib.native.compiler import HEADERS, Compiler, find_compiler, read_warnings
 from pufferlib.native.library import FLAGS
 from pufferlib.ocean.files import compile_file, load_type
 
@@ -36,7 +36,6 @@ UNDEFINED = "undefined,float-cast-overflow,float-divide-by-zero"
 OPTIONS = {"ASAN_OPTIONS": "abort_on_error=0:handle_sigfpe=1", "UBSAN_OPTIONS": "print_stacktrace=0"}
 TIMEOUT_S = 1800
 
-_WARNING = re.compile(r"^(?P<place>[^:\n]+:\d+):\d+: warning: (?P<message>.*)$", re.MULTILINE)
 _UNDEFINED = re.compile(r"^(?P<place>[^:\n]+:\d+):\d+: runtime error: (?P<message>.*)$", re.MULTILINE)
 _MEMORY = re.compile(r"(?:out of bounds|null pointer|insufficient space|misaligned|invalid value)")
 _SANITIZER = re.compile(r"ERROR: (?P<tool>\w+Sanitizer): (?P<message>[\w-]+(?: \w+)?)")
@@ -105,7 +104,7 @@ def fuzz_file(path: str, steps: int = 50_000, seed: int = 1) -> FuzzReport:
     with tempfile.TemporaryDirectory(dir=folder, prefix="fuzz-") as place:
         program = Path(place) / "fuzz"
         sanitizers, said = _build(compiler, Path(file.source), program)
-        found = list(_warnings(said))
+        found = [Defect("compiler", text, f"{source}:{line}") for source, line, text in read_warnings(said)]
         for phase, share in PHASES.items():
             found += _played(program, phase, max(int(steps * share), 250), seed)
             if any(defect.kind == "hang" for defect in found):  # each would take as long again
@@ -143,11 +142,6 @@ def _played(program: Path, phase: str, steps: int, seed: int) -> Iterator[Defect
     yield from _stopped(done.returncode, done.stderr)
     if done.stdout:
         yield Defect("output", f"prints {done.stdout[:60]!r}")
-
-
-def _warnings(said: str) -> Iterator[Defect]:
-    for match in _WARNING.finditer(said):
-        yield Defect("compiler", match["message"], match["place"])
 
 
 def _undefined(said: str) -> Iterator[Defect]:

@@ -56,6 +56,10 @@ def unknown_env(where: str, name: str) -> UnknownNameError:
 
     Suggests those that bear it elsewhere (``PongNoFrameskip-v4``), or the nearest, of its binding if it names one.
     """
+    from pufferlib.ocean.files import unknown_file
+
+    if name.endswith(".c"):
+        return unknown_file(where, name)
     everything = list_envs()
     binding, _, game = name.partition("/")
     inside = [known for known in everything if known.startswith(f"{binding}/")]

@@ -14,6 +14,7 @@ from pufferlib import ocean, registry, vector
 from pufferlib.native.compiler import HEADERS
 from pufferlib.ocean.files import settings_of_file
 from pufferlib.ocean.template import write_template
+from pufferlib.play.session import Session
 from tests.ocean.games import outcomes
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")
@@ -126,7 +127,7 @@ def test_the_compiler_s_errors_are_shown_with_file_and_line(corridor):
     ("old", "new", "message"),
     [
         ("puffer_random_below(", "puffer_random_bellow(", "puffer_random_bellow"),
-        ("PUFFER_ENV(", "void forgotten(void);\n// PUFFER_ENV(", r"PUFFER_ENV\(Corridor, corridor\)"),
+        ("PUFFER_ENV(", "const void *unused = &corridor_keys; // PUFFER_ENV(", r"PUFFER_ENV\(Corridor, corridor\)"),
         ("length, 10, 2", "length, 1, 2", "the default of parameter length must be an int from 2 to 1000, got 1"),
         (".agents = 1", ".agents = 0", "Corridor: spec: agents must be at least 1$"),
         (".observation_shape = {2}", ".observation_shape = {0}", "spec: observation_shape must have at least one"),
@@ -138,7 +139,6 @@ def test_the_compiler_s_errors_are_shown_with_file_and_line(corridor):
         (".frames_per_second = 10", ".frames_per_second = 0", "spec: frames_per_second must be above 0"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:cc warns")
 def test_what_a_file_declares_wrongly_is_told_in_a_sentence(corridor, old, new, message):
     edit(corridor, old, new)
     with pytest.raises(pufferlib.APIUsageError, match=message):
@@ -160,11 +160,28 @@ def test_a_struct_of_other_headers_is_refused(corridor, tmp_path, old, new):
         pufferlib.make(str(corridor))
 
 
-def test_warnings_of_the_compiler_are_python_s(corridor):
-    edit(corridor, "env->length - 1;\n    env", "env->length - 1, idle = 0;\n    env")
-    with pytest.warns(UserWarning, match=r"corridor\.c:\d+:\d+: warning: unused variable .idle."):
+def test_warnings_of_the_compiler_are_python_s_with_the_file_and_line(corridor):
+    edit(corridor, "env->length - 1;\n    env", "env->length - 1,\n idle = 0;\n    env")
+    with pytest.warns(UserWarning, match=r"unused variable .idle.") as caught:
         pufferlib.make(str(corridor))
+    (warning,) = caught
+    assert warning.filename == str(corridor)
+    assert corridor.read_text().splitlines()[warning.lineno - 1] == " idle = 0;"
     pufferlib.make(str(corridor))
+
+
+def test_a_person_plays_it_with_the_keys_that_it_declares(corridor):
+    session = Session(str(corridor), {})
+    assert session.has_arrows
+    assert not session.key_map.types
+    assert session.fps == 10
+    session.close()
+
+
+def test_only_creators_of_c_environments_tell_what_they_make(corridor):
+    assert ocean.type_made_by(registry.env_creator(str(corridor))).class_name == "Corridor"
+    assert ocean.type_made_by(registry.env_creator("pong")).class_name == "Pong"
+    assert ocean.type_made_by(registry.env_creator("spaces")) is None
 
 
 def test_a_file_that_is_not_there_is_answered_with_the_nearest(corridor, tmp_path):

@@ -36,7 +36,7 @@ def test_each_class_has_an_environment_with_such_a_defect():
 
 
 @pytest.mark.parametrize("kind", DEFECTS)
-@pytest.mark.filterwarnings("ignore:cc warns")
+@pytest.mark.filterwarnings("ignore:unused variable")
 def test_a_defect_is_found_and_told_with_its_class(kind, source, monkeypatch):
     old, new, message, has_place = DEFECTS[kind]
     old, new = (text.replace("template", "corridor") for text in (old, new))
