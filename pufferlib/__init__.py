@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         UnknownNameError,
         WorkerError,
     )
-    from pufferlib.registry import env_creator, list_envs, make
+    from pufferlib.registry import env_creator, list_envs, make, register
     from pufferlib.wrappers import (
         ClipAction,
         EpisodeStats,
@@ -50,6 +50,7 @@ __all__ = [
     "env_creator",
     "list_envs",
     "make",
+    "register",
     "set_buffers",
 ]
 
@@ -71,9 +72,22 @@ _HOME = {
     "env_creator": "registry",
     "list_envs": "registry",
     "make": "registry",
+    "register": "registry",
     "set_buffers": "buffers",
 }
-_MODULES = {"emulation", "models", "ocean", "pytorch", "render", "spaces", "train", "vector", "wrappers"}
+_MODULES = {
+    "emulation",
+    "frameworks",
+    "models",
+    "ocean",
+    "pytorch",
+    "render",
+    "spaces",
+    "train",
+    "vector",
+    "vectorization",
+    "wrappers",
+}
 
 
 def __getattr__(name: str) -> Any:

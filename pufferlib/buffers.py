@@ -1,7 +1,9 @@
 """The arrays of a batch, owned by whoever batches and written in place by the environments."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +23,7 @@ __all__ = [
     "allocate",
     "array_specs",
     "clear_rows",
+    "offer_buffers",
     "set_buffers",
     "slice_rows",
 ]
@@ -54,6 +57,8 @@ class HasBuffers(Protocol):
 
 
 BufferSource = Mapping[str, Array] | Callable[[HasBuffers], Mapping[str, Array]] | None
+
+_offered: ContextVar[BufferSource] = ContextVar("_offered", default=None)
 
 
 def array_specs(observation_space: Box, action_space: Space, num_agents: int) -> ArraySpecs:
@@ -129,6 +134,16 @@ class BufferLayout:
         }
 
 
+@contextmanager
+def offer_buffers(buf: BufferSource) -> Iterator[None]:
+    """Give ``buf`` to the first environment that is made inside without arrays of its own."""
+    token = _offered.set(buf)
+    try:
+        yield
+    finally:
+        _offered.reset(token)
+
+
 def set_buffers(env: HasBuffers, buf: BufferSource = None) -> None:
     """Give ``env`` its arrays: new ones, or those of ``buf``, adopted without a copy.
 
@@ -142,6 +157,9 @@ def set_buffers(env: HasBuffers, buf: BufferSource = None) -> None:
         APIUsageError: An array is missing, or has another shape or dtype than the spaces ask for.
     """
     expected = array_specs(env.single_observation_space, env.single_action_space, env.num_agents)
+    if buf is None:
+        buf = _offered.get()
+        _offered.set(None)
     if callable(buf):
         buf = buf(env)
     if buf is None:

@@ -107,6 +107,10 @@ class PufferEnv(RowArrays):
         """Release what the environment holds."""
         raise NotImplementedError(f"{type(self).__name__}: define close()")
 
+    def notify(self) -> None:
+        """Hear of ``vecenv.notify()``; an environment defines for itself what that means, a new map for instance."""
+        raise NotImplementedError(f"{type(self).__name__}: define notify()")
+
     def _check_action_mask(self, where: str) -> None:
         if self.action_mask is None:
             return
@@ -138,6 +142,18 @@ class PufferEnv(RowArrays):
     def agents_per_batch(self) -> int:
         """Rows that one ``recv`` returns."""
         return int(self.num_agents)
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> list[Any]:
+        """Call a method, as ``VectorEnv.call`` does; returns a list of its one result."""
+        return [getattr(self, name)(*args, **kwargs)]
+
+    def get_attr(self, name: str) -> list[Any]:
+        """Return a list of one attribute, as ``VectorEnv.get_attr`` does."""
+        return [getattr(self, name)]
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute, to the value of a list or tuple of one, as ``VectorEnv.set_attr`` does."""
+        setattr(self, name, values[0] if isinstance(values, list | tuple) else values)
 
     def async_reset(self, seed: int | None = None) -> None:
         """Start new episodes; ``recv`` returns their first observations.

@@ -32,7 +32,7 @@ class PufferError(Exception):
     """The base of all errors of this package: ``except pufferlib.PufferError`` catches each of them.
 
     Raised itself where the machine or the numbers are at fault, not the call: no display for a window, a
-    loss that is not finite. No error has attributes of its own: ``str(error)`` is the message, and where there
+    loss that is not finite. ``str(error)`` is the message, the one attribute ``ContractError.line``, and where there
     are several environments or agents a note of the exception says which one it was.
     """
 

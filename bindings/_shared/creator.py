@@ -7,14 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import gymnasium
-
 from pufferlib.buffers import Array
-from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
-from pufferlib.emulation.legacy_api import converted
 from pufferlib.errors import UnknownNameError
+from pufferlib.registry.creators import emulated
 from pufferlib.registry.facts import Facts, read_facts
-from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
 
 from .missing import explain_missing
 
@@ -72,7 +68,7 @@ def _create(
             return function(name, buf=buf, seed=seed, **options)
         env = function(name, **options)
         try:
-            return _emulated(env, buf, seed)
+            return emulated(env, buf, seed)
         except BaseException:
             env.close()
             raise
@@ -96,20 +92,3 @@ def _check_options(where: str, options: Mapping[str, Any], functions: Iterable[C
     known -= {"buf", "seed"}
     for option in options.keys() - known:
         raise UnknownNameError.of(where, "option", option, known)
-
-
-def _emulated(env: Any, buf: Mapping[str, Array] | None, seed: int) -> Any:
-    env = converted(env)
-    if isinstance(env, gymnasium.Env):
-        return GymnasiumPufferEnv(env=_with_stats(env, EpisodeStats), buf=buf, seed=seed)
-    return PettingZooPufferEnv(env=_with_stats(env, MultiagentEpisodeStats), buf=buf, seed=seed)
-
-
-def _with_stats(env: Any, stats: type) -> Any:
-    """Return ``env``, in ``stats`` unless one of its wrappers is that already."""
-    layer = env
-    while layer is not None:
-        if isinstance(layer, stats):
-            return env
-        layer = vars(layer).get("env")
-    return stats(env)

@@ -1,12 +1,13 @@
-"""Environments of the interface dm_env as Gymnasium environments. Imports neither."""
+"""Environments of the interface dm_env that show one array of float32. Imports no dm_env."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box, Discrete
+
+from pufferlib.emulation import DMEnvToGymnasium
 
 __all__ = ["FromDmEnv", "row_of"]
 
@@ -14,40 +15,29 @@ Observation = npt.NDArray[np.float32]
 Info = dict[str, Any]
 
 
-class FromDmEnv(gymnasium.Env[Observation, Any]):
-    """``env`` of the interface dm_env, seen as one array of float32.
-
-    An episode that ends with discount 0 is terminated, any other end truncates it.
+class FromDmEnv(DMEnvToGymnasium):
+    """``env`` of the interface dm_env, whose observation becomes one array of float32, and its action too if it is one.
 
     Args:
         env: Its action is one array or one integer.
-        reseed: What makes its chance follow from a seed.
+        reseed: Makes its chance follow from a seed, ``reseed(env, seed)``; None leaves that to its task.
     """
 
-    def __init__(self, env: Any, reseed: Callable[[int], None]) -> None:
-        self.dm_env = env
-        self._reseed = reseed
-        self.observation_space: Box = _observation_space(env.observation_spec())  # type: ignore[assignment]  # wider
+    def __init__(self, env: Any, reseed: Callable[[Any, int], object] | None = None) -> None:
+        super().__init__(env, reseed)
+        self.observation_space: Box = _observation_space(env.observation_spec())
         self.action_space = _action_space(env.action_spec())
         self._read = row_of if isinstance(env.observation_spec(), dict) else _as_float32
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Info]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         """Start an episode."""
-        super().reset(seed=seed)
-        if seed is not None:
-            self._reseed(seed)
-        return self._read(self.dm_env.reset().observation), {}
+        observation, info = super().reset(seed=seed, options=options)
+        return self._read(observation), info
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
         """Act once."""
-        moment = self.dm_env.step(action)
-        over = moment.last()
-        terminated = over and moment.discount == 0
-        return self._read(moment.observation), float(moment.reward), terminated, over and not terminated, {}
-
-    def close(self) -> None:
-        """Close the environment inside."""
-        self.dm_env.close()
+        observation, reward, terminated, truncated, info = super().step(action)
+        return self._read(observation), reward, terminated, truncated, info
 
 
 def row_of(parts: Any) -> Observation:

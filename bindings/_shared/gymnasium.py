@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import inspect
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -15,6 +14,7 @@ from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.registry.creators import keywords_of
 from pufferlib.wrappers import ClipAction
 
 from .options import check_counts, check_render_mode, check_switches
@@ -64,7 +64,7 @@ def registered(
         check_counts(where, max_episode_steps=max_episode_steps)
     spec = copy.deepcopy(gymnasium.spec(env_id))
     spec.order_enforce = False
-    known = {*_keywords(load_env_creator(str(spec.entry_point))), *spec.kwargs} - _HANDLED
+    known = {*keywords_of(load_env_creator(str(spec.entry_point)))[0], *spec.kwargs} - _HANDLED
     for option in options.keys() - known:
         raise UnknownNameError.of(where, "option", option, known)
     try:
@@ -132,15 +132,3 @@ def environment(**variables: str) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _keywords(entry: Any) -> set[str]:
-    """The keywords that a class takes, also those that it hands on to the classes above it."""
-    keywords: set[str] = set()
-    classes: tuple[Any, ...] = inspect.getmro(entry)
-    for cls in classes:
-        parameters = inspect.signature(cls.__init__).parameters.values()
-        keywords |= {item.name for item in parameters if item.kind in (item.KEYWORD_ONLY, item.POSITIONAL_OR_KEYWORD)}
-        if not any(item.kind is item.VAR_KEYWORD for item in parameters):
-            break
-    return keywords

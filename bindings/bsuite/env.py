@@ -47,7 +47,7 @@ class Experiment(FromDmEnv):
     """An experiment that shows its array as a picture."""
 
     def __init__(self, env: Any, render_mode: str | None) -> None:
-        super().__init__(env, lambda seed: _reseed(env, seed))
+        super().__init__(env, _reseed)
         self.metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
         self.render_mode = render_mode
 

@@ -83,7 +83,7 @@ class ControlTask(FromDmEnv):
     """A task that can draw itself, seen as one row of numbers."""
 
     def __init__(self, env: Any, render_mode: str | None) -> None:
-        super().__init__(env, env.task.random.seed)
+        super().__init__(env)
         fps = round(1 / env.control_timestep())
         self.metadata = {"render_modes": [] if BACKEND == "disabled" else ["rgb_array"], "render_fps": fps}
         self.render_mode = render_mode

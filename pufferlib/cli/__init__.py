@@ -23,7 +23,7 @@ VERBS = {
     "train": "train an agent, evaluate it, draw its learning curve and film it",
     "eval": "evaluate a trained agent, against random play",
     "play": "play an environment yourself, by keyboard, in a window or in the terminal",
-    "check": "look for defects of an environment in C",
+    "check": "check an environment against the contract that training relies on",
     "autotune": "measure how an environment runs fastest on this machine",
     "list": "list the environments",
     "new": "write an environment of your own in C, from a template",

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pufferlib import ocean
+from pufferlib import ocean, registry
 from pufferlib.errors import UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.ocean.env import type_of
@@ -203,7 +203,8 @@ def _fields(base: Config, section: "dataclasses.Field[Any]") -> "tuple[dataclass
 
 
 def _parameters(env_name: str) -> tuple[Any, ...]:
-    return type_of(env_name).parameters if is_c_file(env_name) or env_name in env_types() else ()
+    source = registry.c_file(env_name) or env_name
+    return type_of(source).parameters if is_c_file(source) or source in env_types() else ()
 
 
 def _help(base: Config, about: str) -> str:
@@ -217,9 +218,9 @@ def _help(base: Config, about: str) -> str:
         lines.append(
             "  num-threads, pixels and others of every environment in C: python -m pydoc pufferlib.ocean.OceanEnv"
         )
-    if is_c_file(base.env_name):
-        lines.append(f"  more: {base.env_name}")
-    elif "/" in base.env_name:
+    if source := registry.c_file(base.env_name):
+        lines.append(f"  more: {source}")
+    elif "/" in base.env_name and registry.is_inside(base.env_name):
         lines.append(f"  more: python -m pydoc pufferlib.bindings.{base.env_name.partition('/')[0]}")
     elif base.env_name in ocean.python_names():
         lines.append(f"  more: python -m pydoc pufferlib.ocean.{base.env_name}")

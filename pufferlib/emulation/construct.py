@@ -6,24 +6,20 @@ from typing import Any
 from pufferlib.emulation.legacy_api import converted
 from pufferlib.errors import APIUsageError
 
-__all__ = ["two_values", "wrapped_env"]
+__all__ = ["made_env", "two_values", "wrapped_env"]
 
 
-def wrapped_env(
+def made_env(
     where: str,
-    kinds: tuple[type, ...],
     env: object,
     env_creator: Callable[..., Any] | None,
     env_args: Sequence[Any],
     env_kwargs: Mapping[str, Any] | None,
 ) -> Any:
-    """The environment to wrap: ``env``, or what ``env_creator(*env_args, **env_kwargs)`` returns.
-
-    One of the old gym API, or of an old PettingZoo, is converted.
+    """The environment ``env``, or what ``env_creator(*env_args, **env_kwargs)`` returns.
 
     Raises:
-        APIUsageError: Both or none were given, the creator cannot be called, or the environment
-            is none of ``kinds``.
+        APIUsageError: Both or none were given, or the creator cannot be called.
     """
     if (env is None) == (env_creator is None):
         given = "none" if env is None else "both"
@@ -34,8 +30,26 @@ def wrapped_env(
                 f"{where}: env_creator must be callable, got {env_creator!r}; "
                 "pass the class or a function, and a finished environment as env"
             )
-        env = env_creator(*env_args, **(env_kwargs or {}))
-    env = converted(env)
+        return env_creator(*env_args, **(env_kwargs or {}))
+    return env
+
+
+def wrapped_env(
+    where: str,
+    kinds: tuple[type, ...],
+    env: object,
+    env_creator: Callable[..., Any] | None,
+    env_args: Sequence[Any],
+    env_kwargs: Mapping[str, Any] | None,
+) -> Any:
+    """The environment to wrap, see ``made_env``.
+
+    One of the old gym API, or of an old PettingZoo, is converted.
+
+    Raises:
+        APIUsageError: It cannot be made, or is none of ``kinds``.
+    """
+    env = converted(made_env(where, env, env_creator, env_args, env_kwargs))
     if not isinstance(env, kinds):
         expected = " or ".join(f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in kinds)
         raise APIUsageError(

@@ -38,6 +38,19 @@ class EmulatedEnv(RowArrays):
             self._first_seed = None
         return two_values(self.env, self.env.reset(seed=seed, options=options))
 
+    def notify(self) -> None:
+        """Hear of ``vecenv.notify()``: call ``notify()`` of the wrapped environment, past wrappers that have none.
+
+        Raises:
+            NotImplementedError: It has none.
+        """
+        env = self.env
+        while not hasattr(env, "notify") and hasattr(env, "env"):
+            env = env.env
+        if not hasattr(env, "notify"):
+            raise NotImplementedError(f"{type(env).__name__}: define notify()")
+        env.notify()
+
     @property
     def driver_env(self) -> Self:
         """Itself, as the environment that describes the batch."""

@@ -16,7 +16,6 @@ from pufferlib.env import Infos, PufferEnv, Stepped
 from pufferlib.errors import APIUsageError
 from pufferlib.isolated import host
 from pufferlib.isolated.process import start_worker_in
-from pufferlib.vector.failures import WorkerFailed
 from pufferlib.vector.multiprocessing.process import WorkerProcess
 from pufferlib.vector.multiprocessing.worker import Surroundings
 from pufferlib.vector.multiprocessing.workers import Multiprocessing, WorkerProcesses
@@ -92,7 +91,8 @@ class IsolatedEnv(PufferEnv):
         stack = self._open_stack("render")
         if not self.render_mode:
             return None
-        picture: Array = stack.call("render")
+        picture: Array
+        (picture,) = stack.call("render")
         return picture
 
     def close(self) -> None:
@@ -130,17 +130,6 @@ class _StackVectorEnv(Multiprocessing):
 
     def _make_workers(self, spec: VectorSpec) -> WorkerProcesses:
         return _StackWorkers(spec, *self._place)
-
-    def call(self, method: str) -> Any:
-        """Call a method of the environment; returns its result."""
-        before, self._next_call = self._next_call, "async_reset"  # until this succeeds
-        try:
-            self._workers.call_all(method)
-        except WorkerFailed as failure:
-            self._handle_failure(failure)
-        (result,) = self._next(1, True)
-        self._next_call = before
-        return result
 
 
 class _StackWorkers(WorkerProcesses):

@@ -5,7 +5,17 @@ observations of any structure into them, ``distributions`` turns their outputs i
 """
 
 from pufferlib.models.factory import make_policy
-from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy, State, layer_init
+from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy, ResNet, State, layer_init
 from pufferlib.models.recurrent import LSTMWrapper
 
-__all__ = ["Default", "LSTMWrapper", "MixedCNN", "NatureCNN", "Policy", "State", "layer_init", "make_policy"]
+__all__ = [
+    "Default",
+    "LSTMWrapper",
+    "MixedCNN",
+    "NatureCNN",
+    "Policy",
+    "ResNet",
+    "State",
+    "layer_init",
+    "make_policy",
+]

@@ -1,12 +1,13 @@
 """Policies by name."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from types import ModuleType
 
 from pufferlib.env import PufferEnv
-from pufferlib.errors import UnknownNameError
-from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy, ResNet
 from pufferlib.models.recurrent import LSTMWrapper
 
 __all__ = ["make_policy"]
@@ -14,7 +15,7 @@ __all__ = ["make_policy"]
 
 def make_policy(
     env: PufferEnv,
-    name: str = "Default",
+    name: str | Callable[..., Policy] = "Default",
     hidden_size: int = 128,
     num_layers: int = 2,
     recurrent: bool = False,
@@ -24,7 +25,8 @@ def make_policy(
 
     Args:
         env: The environment that describes one agent's spaces.
-        name: "Default", "NatureCNN" or "MixedCNN", or one that ``more`` exports.
+        name: "Default", "NatureCNN", "ResNet" or "MixedCNN", one that ``more`` exports, or a class of your own,
+            which takes ``env``, and ``hidden_size`` and ``num_layers`` if it names them.
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         recurrent: Put an LSTM between the encoder and the decoder.
@@ -32,15 +34,35 @@ def make_policy(
 
     Raises:
         UnknownNameError: There is no such policy.
-        APIUsageError: The policy cannot read the environment's observations.
+        APIUsageError: The policy cannot read the environment's observations, or a class makes no ``Policy``.
     """
+    if isinstance(name, str):
+        policy = _named(env, name, hidden_size, num_layers, more)
+    else:
+        policy = _own(env, name, {"hidden_size": hidden_size, "num_layers": num_layers})
+    return LSTMWrapper(env, policy, policy.hidden_size, policy.hidden_size) if recurrent else policy
+
+
+def _named(env: PufferEnv, name: str, hidden_size: int, num_layers: int, more: ModuleType | None) -> Policy:
     policies: dict[str, Callable[[], Policy]] = {
         "Default": lambda: Default(env, hidden_size, num_layers),
         "NatureCNN": lambda: NatureCNN(env, hidden_size),
+        "ResNet": lambda: ResNet(env, hidden_size),
         "MixedCNN": lambda: MixedCNN(env, hidden_size),
         **{own: functools.partial(getattr(more, own), env, hidden_size) for own in getattr(more, "__all__", ())},
     }
     if name not in policies:
         raise UnknownNameError.of("make_policy", "policy", name, policies)
-    policy = policies[name]()
-    return LSTMWrapper(env, policy, hidden_size, hidden_size) if recurrent else policy
+    return policies[name]()
+
+
+def _own(env: PufferEnv, make: Callable[..., Policy], sizes: dict[str, int]) -> Policy:
+    """Make a policy of a class that this library does not know."""
+    known = inspect.signature(make).parameters
+    policy = make(env, **{key: value for key, value in sizes.items() if key in known})
+    if not isinstance(policy, Policy):
+        raise APIUsageError(
+            f"make_policy: a class of your own must be a pufferlib.models.Policy, got {policy!r}; derive it from that, "
+            "and define encode_observations"
+        )
+    return policy

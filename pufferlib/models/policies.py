@@ -12,9 +12,9 @@ from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.models.distributions import Gaussian, action_distribution
 from pufferlib.models.encoders import Features
-from pufferlib.pytorch import NativeDtype, flattened_tensor_size, nativize_dtype, nativize_tensor
+from pufferlib.pytorch import TORCH_DTYPES, NativeDtype, flattened_tensor_size, nativize_dtype, nativize_tensor
 
-__all__ = ["Default", "MixedCNN", "NatureCNN", "Policy", "State", "layer_init"]
+__all__ = ["Default", "MixedCNN", "NatureCNN", "Policy", "ResNet", "State", "layer_init"]
 
 State = dict[str, Tensor]
 Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
@@ -32,6 +32,7 @@ class Policy(nn.Module):
     Attributes:
         distribution: How ``params`` become actions (``pufferlib.models.distributions``).
         is_continuous: Whether the actions are real numbers.
+        observation_dtype: Of the observations that it reads.
     """
 
     def __init__(self, env: PufferEnv, hidden_size: int) -> None:
@@ -39,6 +40,7 @@ class Policy(nn.Module):
         self.hidden_size = hidden_size
         self.distribution = action_distribution(env.single_action_space)
         self.is_continuous = isinstance(self.distribution, Gaussian)
+        self.observation_dtype = TORCH_DTYPES[np.dtype(env.single_observation_space.dtype)]
         self._mask_structure = _mask_structure(env, self.distribution.num_params)
         self._mask_elements: slice | None = None if env.emulated else env.action_mask
         outputs = self.distribution.num_params // (2 if self.is_continuous else 1)
@@ -151,19 +153,71 @@ class NatureCNN(Policy):
 
     def __init__(self, env: PufferEnv, hidden_size: int = 512) -> None:
         super().__init__(env, hidden_size)
-        space = env.single_observation_space
-        if len(space.shape) != 3 or space.dtype != np.uint8:
-            raise APIUsageError(
-                f"NatureCNN: observations must be uint8 images (channels, height, width), got {space}; "
-                "use policy.name = 'Default'"
-            )
-        self.convolutions, flat = _nature_convolutions(space.shape)
+        self.convolutions, flat = _nature_convolutions(_image_shape("NatureCNN", env))
         self.encoder = nn.Sequential(layer_init(nn.Linear(flat, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
         """See ``Policy``."""
         hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations)))
         return hidden
+
+
+class ResNet(Policy):
+    """The deep network of "IMPALA: Scalable Distributed Deep-RL" (Espeholt et al., 2018), without its LSTM.
+
+    Each of three stages convolves, halves the picture, and adds two residual blocks.
+
+    Args:
+        env: Its observations are images ``(channels, height, width)`` of uint8, of any size.
+        hidden_size: Width of the layer after the convolutions.
+        width: Channels of the first stage; the others have twice as many.
+    """
+
+    def __init__(self, env: PufferEnv, hidden_size: int = 256, width: int = 16) -> None:
+        super().__init__(env, hidden_size)
+        shape = _image_shape("ResNet", env)
+        sizes = [shape[0], width, 2 * width, 2 * width]
+        stages = [_residual_stage(inputs, outputs) for inputs, outputs in itertools.pairwise(sizes)]
+        self.convolutions = nn.Sequential(*stages, nn.ReLU(inplace=True), nn.Flatten())
+        self.convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # as in NatureCNN
+        flat = self.convolutions(torch.zeros(1, *shape)).shape[1]
+        self.encoder = nn.Sequential(layer_init(nn.Linear(flat, hidden_size)), nn.ReLU(inplace=True))
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """See ``Policy``."""
+        hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations)))
+        return hidden
+
+
+class ResidualBlock(nn.Module):
+    """Two convolutions of what comes in, added to it.
+
+    Args:
+        channels: In and out.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.branch = nn.Sequential(
+            nn.ReLU(),  # not in place: the sum needs what came in
+            layer_init(nn.Conv2d(channels, channels, 3, padding=1)),
+            nn.ReLU(inplace=True),
+            layer_init(nn.Conv2d(channels, channels, 3, padding=1)),
+        )
+
+    def forward(self, images: Tensor) -> Tensor:
+        """``(rows, channels, height, width)`` to the same shape."""
+        summed: Tensor = images + self.branch(images)
+        return summed
+
+
+def _residual_stage(inputs: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(
+        layer_init(nn.Conv2d(inputs, outputs, 3, padding=1)),
+        nn.MaxPool2d(3, stride=2, padding=1),
+        ResidualBlock(outputs),
+        ResidualBlock(outputs),
+    )
 
 
 class MixedCNN(Policy):
@@ -200,6 +254,21 @@ class MixedCNN(Policy):
             parts.append(self.others(observations))
         hidden: Tensor = self.encoder(torch.cat(parts, -1))
         return hidden
+
+
+def _image_shape(where: str, env: PufferEnv) -> tuple[int, ...]:
+    """Channels, height and width of the images that ``env`` shows.
+
+    Raises:
+        APIUsageError: It shows something else.
+    """
+    space = env.single_observation_space
+    if len(space.shape) != 3 or space.dtype != np.uint8:
+        raise APIUsageError(
+            f"{where}: observations must be uint8 images (channels, height, width), got {space}; "
+            "use policy.name = 'Default'"
+        )
+    return space.shape
 
 
 def _is_image(leaf: tuple[torch.dtype, tuple[int, ...], int, int]) -> bool:

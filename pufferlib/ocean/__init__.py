@@ -59,10 +59,14 @@ def env_creator(name: str) -> Callable[..., Any]:
     return functools.partial(OceanEnv, name)
 
 
-def env_creator_of_file(path: str) -> Callable[..., OceanEnv]:
+def env_creator_of_file(path: str, where: str = "pufferlib.make") -> Callable[..., OceanEnv]:
     """The function that makes the environment of the C file at ``path``, as that is now; picklable.
 
     The file is compiled at once, unless neither it nor a header that it includes has changed since it last was.
+
+    Args:
+        path: Of the file.
+        where: Begins the message if there is none.
 
     Raises:
         UnknownNameError: There is no such file; the nearest beside it are suggested.
@@ -70,7 +74,7 @@ def env_creator_of_file(path: str) -> Callable[..., OceanEnv]:
             against other headers than those of this package.
         PufferError: There is no compiler, or the library cannot be kept or loaded.
     """
-    file = compile_file(path)
+    file = compile_file(path, where)
     type_of(file)
     return functools.partial(OceanEnv, file)
 

@@ -4,6 +4,7 @@ import ctypes
 import functools
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from pufferlib.errors import APIUsageError, PufferError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
@@ -12,7 +13,7 @@ from pufferlib.native.library import build_library
 from pufferlib.ocean._ocean import add_type
 from pufferlib.ocean.types import EnvType, env_type_of
 
-__all__ = ["CFile", "compile_file", "is_c_file", "load_type", "settings_of_file", "source_of", "unknown_file"]
+__all__ = ["CFile", "compile_file", "is_c_file", "load_type", "settings_of_file", "source_of"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class CFile:
     library: str
 
 
-def is_c_file(name: object) -> bool:
+def is_c_file(name: object) -> TypeGuard[str]:
     """Return True if the name of an environment is the path of a C file."""
     return isinstance(name, str) and name.endswith(".c")
 
@@ -40,14 +41,8 @@ def source_of(where: str, path: str) -> Path:
         UnknownNameError: There is none; those beside it with such a name are suggested.
     """
     source = Path(path).expanduser().absolute()
-    if not source.is_file():
-        raise unknown_file(where, path)
-    return source
-
-
-def unknown_file(where: str, path: str) -> UnknownNameError:
-    """Return the error for a C file that is not there, which suggests those beside it with such a name."""
-    source = Path(path).expanduser().absolute()
+    if source.is_file():
+        return source
     beside = sorted(file.name for file in source.parent.glob("*.c")) if source.parent.is_dir() else []
     close = nearest(source.name, beside) or beside[:2]
     hint = (
@@ -55,18 +50,22 @@ def unknown_file(where: str, path: str) -> UnknownNameError:
         if close
         else (f"to write one from a template: {as_typed(f'puffer new {source.stem}')}")
     )
-    return UnknownNameError(f"{where}: there is no file {source}; {hint}")
+    raise UnknownNameError(f"{where}: there is no file {source}; {hint}")
 
 
-def compile_file(path: str) -> CFile:
+def compile_file(path: str, where: str = "pufferlib.make") -> CFile:
     """Compile the C file at ``path``, if it or a header of it has changed since it last was.
+
+    Args:
+        path: Of the file.
+        where: Begins the message if there is none.
 
     Raises:
         UnknownNameError: There is no such file.
         APIUsageError: The compiler refuses it; its messages follow, with file and line.
         PufferError: There is no compiler.
     """
-    source = source_of("pufferlib.make", path)
+    source = source_of(where, path)
     return CFile(str(source), str(build_library(source)))
 
 

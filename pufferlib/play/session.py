@@ -15,6 +15,7 @@ from pufferlib.play.keys import KeyMap, keys_for
 from pufferlib.play.meanings import keys_of_env
 from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
+from pufferlib.render.picture import picture_of
 from pufferlib.render.video import Frame
 from pufferlib.train.config import Config
 from pufferlib.train.players import Player, PolicyPlayer, RandomPlayer
@@ -82,7 +83,8 @@ class Session:
         watched: bool = False,
     ) -> None:
         self.name, self.agent, self.watched = name, agent, watched
-        self._title = f"{name}, played by {run.folder}" if run and watched else name
+        title = registry.short_name(name)
+        self._title = f"{title}, played by {run.folder}" if run and watched else title
         config = _config_of(run, name) if run else None
         keywords = {**(config.env if config else {}), **keywords}
         # A game that is over stands still, so that its last picture can be seen.
@@ -171,8 +173,8 @@ class Session:
         Raises:
             APIUsageError: Nothing.
         """
-        frame = self._env.driver_env.render(**self._for_me)
-        if not isinstance(frame, np.ndarray) or frame.ndim != 3:
+        frame = picture_of(self._env.driver_env, **self._for_me)
+        if frame is None:
             raise APIUsageError(f"puffer play: {self.name} draws no pictures; play an environment that does")
         return frame
 

@@ -1,4 +1,8 @@
-"""Names to environments: Ocean by plain name, bindings as ``binding/name``; each loaded on first use."""
+"""Names to environments: Ocean by plain name, bindings as ``binding/name``, and yours; each loaded on first use.
+
+``outside`` has the names of what is not in this repository, ``objects`` imports Python objects by name, ``creators``
+makes environments of any kind, ``facts`` says what a binding needs.
+"""
 
 import functools
 import importlib
@@ -10,45 +14,97 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pufferlib.errors import UnknownNameError
+from pufferlib.errors import UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.registry.facts import Facts, all_facts
+from pufferlib.registry.objects import full_name, is_object_name, load_object, short_name
+from pufferlib.registry.outside import Registration, c_file, outside_creator, register, registrations
 
-__all__ = ["binding_facts", "env_creator", "folder", "list_envs", "make", "names", "policies", "unknown_env"]
+__all__ = [
+    "Registration",
+    "batches_itself",
+    "binding_facts",
+    "c_file",
+    "env_creator",
+    "folder",
+    "full_name",
+    "is_inside",
+    "is_object_name",
+    "list_envs",
+    "load_object",
+    "make",
+    "names",
+    "policies",
+    "register",
+    "registrations",
+    "short_name",
+    "unknown_env",
+]
+
+_OWN = "your own is path/to/file.py:Class or module:Class"
 
 
 def list_envs() -> list[str]:
-    """Return every name that ``make`` knows, sorted: Ocean's, then ``binding/name`` of each binding."""
+    """Return every name that ``make`` knows: Ocean's, then ``binding/name`` of each binding, then registered ones.
+
+    Each of these is sorted. It also takes names of modules, files and Gymnasium's ids, which nothing lists.
+    """
     from pufferlib import ocean
 
     bound = [f"{binding}/{name}" for binding in _bindings() for name in _binding(binding).names()]
-    return sorted([*ocean.names(), *ocean.python_names()]) + sorted(bound)
+    return sorted([*ocean.names(), *ocean.python_names()]) + sorted(bound) + sorted(registrations())
 
 
-def env_creator(name: str) -> Callable[..., Any]:
+def env_creator(name: str, where: str = "pufferlib.env_creator") -> Callable[..., Any]:
     """Return the function that makes environment ``name``, for ``vector.make``; it can be pickled.
 
     It takes ``buf``, ``seed`` and the keywords of the environment, and returns a ``PufferEnv``, or
     a wrapper of ``pufferlib.emulation`` around an environment that is written in Python.
 
+    Args:
+        name: Of ``list_envs()``, or of one that is not in this repository: "mypkg.envs:Forage" (module and attribute),
+            "path/to/my_env.py:Forage", or an id of Gymnasium's, "CartPole-v1".
+        where: Begins the message of an error.
+
     Raises:
         UnknownNameError: No environment has this name; the nearest ones are suggested.
         BindingMissing: The package behind the binding is not installed.
+        APIUsageError: The file or module that it names cannot be imported.
     """
     from pufferlib import ocean
 
-    if name.endswith(".c"):
-        return ocean.env_creator_of_file(name)
     binding, _, game = name.partition("/")
     if game and binding in _bindings():
         try:
             creator: Callable[..., Any] = _binding(binding).env_creator(game)
         except UnknownNameError:
-            raise unknown_env("pufferlib.env_creator", name) from None
+            raise unknown_env(where, name) from None
         return creator
-    if name.removeprefix("puffer_") in (*ocean.names(), *ocean.python_names()):
+    if is_inside(name):
         return ocean.env_creator(name)
-    raise unknown_env("pufferlib.env_creator", name)
+    found = outside_creator(where, name)
+    if found is None:
+        raise unknown_env(where, name)
+    return found
+
+
+def is_inside(name: str) -> bool:
+    """True for the form of a name of this repository: of Ocean, or of one of its bindings."""
+    from pufferlib import ocean
+
+    binding, _, game = name.partition("/")
+    is_bound = bool(game) and binding in _bindings()
+    return is_bound or name.removeprefix("puffer_") in (*ocean.names(), *ocean.python_names())
+
+
+def batches_itself(name: str) -> bool:
+    """True if ``name`` stands for environments in C, or for a class of ``PufferEnv``."""
+    from pufferlib import ocean
+    from pufferlib.registry import creators
+
+    if is_inside(name):
+        return name.removeprefix("puffer_") in ocean.names()
+    return creators.batches_itself(env_creator(name))
 
 
 def unknown_env(where: str, name: str) -> UnknownNameError:
@@ -56,22 +112,24 @@ def unknown_env(where: str, name: str) -> UnknownNameError:
 
     Suggests those that bear it elsewhere (``PongNoFrameskip-v4``), or the nearest, of its binding if it names one.
     """
-    from pufferlib.ocean.files import unknown_file
-
-    if name.endswith(".c"):
-        return unknown_file(where, name)
     everything = list_envs()
     binding, _, game = name.partition("/")
     inside = [known for known in everything if known.startswith(f"{binding}/")]
     if inside and not game:
-        example = f"{binding}/{binding_facts()[binding].example}"
+        facts = binding_facts().get(binding)
+        example = f"{binding}/{facts.example}" if facts else inside[0]
         return UnknownNameError(
             f"{where}: unknown environment {name!r}; {binding} has {len(inside)} of them, for example {example}; "
             f"{as_typed(f'puffer list {binding}')} shows all"
         )
     known = inside or everything
     same = [other for other in known if _title(other) == _title(name)] if _title(name) else []
-    return UnknownNameError.of(where, "environment", name, known, sorted(same, key=lambda other: "/" not in other)[:2])
+    close = sorted(same, key=lambda other: "/" not in other)[:2] or nearest(name, known)
+    own = f"there is no module {name.partition(':')[0]}" if is_object_name(name) else _OWN
+    if close or inside:
+        return UnknownNameError(f"{UnknownNameError.of(where, 'environment', name, known, close)}; {own}")
+    shows = as_typed("puffer list")
+    return UnknownNameError(f"{where}: unknown environment {name!r}; {shows} shows those that have a name; {own}")
 
 
 def _title(name: str) -> str:
@@ -81,7 +139,7 @@ def _title(name: str) -> str:
 
 
 def make(name: str, **kwargs: Any) -> Any:
-    """Make environment ``name``: ``make("breakout", num_envs=1024)``, ``make("atari/pong")``, ``make("./corridor.c")``.
+    """Make environment ``name``: ``make("breakout", num_envs=1024)``, ``make("atari/pong")``.
 
     Returns what ``env_creator(name)`` makes.
 
@@ -99,8 +157,6 @@ def policies(env_name: str) -> ModuleType | None:
 
     binding, _, game = env_name.partition("/")
     name = env_name.removeprefix("puffer_")
-    if env_name.endswith(".c"):
-        return None
     if game and binding in _bindings():
         module = f"pufferlib.bindings.{binding}.policy"
     elif name in (*ocean.names(), *ocean.python_names()):

@@ -105,10 +105,10 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
     """The policy of a run, on its device; its first weights follow from ``train.seed``, on any number of cores."""
     with torch.random.fork_rng(devices=[]), _one_thread():
         torch.manual_seed(config.train.seed)
-        settings = config.policy
+        settings, name = config.policy, config.policy.name
         policy = make_policy(
             vecenv.driver_env,
-            settings.name,
+            registry.load_object("policy.name", name, (Policy,)) if registry.is_object_name(name) else name,
             settings.hidden_size,
             settings.num_layers,
             settings.recurrent,

@@ -1,23 +1,30 @@
 """The settings of a run: dataclasses with defaults, TOML files, then flags, each over the one before."""
 
 import dataclasses
-import json
 import math
-import re
-import tomllib
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.ocean.files import is_c_file, settings_of_file
+from pufferlib.ocean.files import settings_of_file
 from pufferlib.train.suggestions import suggest
+from pufferlib.train.toml import parse_toml, read_toml, to_toml
 
-__all__ = ["Config", "EvalConfig", "PolicyConfig", "TrainConfig", "VecConfig", "load_config", "setting_names"]
+__all__ = [
+    "Config",
+    "EvalConfig",
+    "PolicyConfig",
+    "TrainConfig",
+    "VecConfig",
+    "env_name_in",
+    "load_config",
+    "setting_names",
+]
 
 _MOST = 2**31 - 1  # of anything that is counted in memory
 
@@ -83,8 +90,8 @@ class PolicyConfig:
     """The network.
 
     Attributes:
-        name: A policy of the environment or its binding (a module policy), or of
-            pufferlib.models: "Default", "NatureCNN" or "MixedCNN".
+        name: A policy of the environment or its binding (a module policy), of pufferlib.models: "Default",
+            "NatureCNN", "ResNet" or "MixedCNN", or one of yours: "mypkg:Net", "path/to/my_net.py:Net".
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         recurrent: Put an LSTM between the encoder and the decoder.
@@ -189,7 +196,7 @@ class Config:
     """Everything that decides a run.
 
     Attributes:
-        env_name: A name that ``pufferlib.make`` knows.
+        env_name: A name that ``pufferlib.make`` knows; the paths of files are absolute.
         env: Keyword arguments of the environment, which checks them itself.
         vec: How environments are batched.
         policy: The network.
@@ -215,13 +222,18 @@ class Config:
                 if value is not None:
                     limits.check(f"{section}.{key}", value)
 
+    def with_full_names(self) -> "Config":
+        """The same, with absolute paths in names of files, so that a run finds them from any folder."""
+        policy = dataclasses.replace(self.policy, name=registry.full_name(self.policy.name))
+        return dataclasses.replace(self, env_name=registry.full_name(self.env_name), policy=policy)
+
     def save(self, path: Path) -> None:
         """Write the merged settings as TOML; what is unset is left out.
 
         Raises:
             APIUsageError: A keyword of the environment is something that TOML cannot write down.
         """
-        path.write_text("\n".join(_to_toml(dataclasses.asdict(self))) + "\n", encoding="utf-8")
+        path.write_text("\n".join(to_toml(dataclasses.asdict(self))) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> "Config":
@@ -231,7 +243,7 @@ class Config:
             APIUsageError: The file is missing, is no TOML, or a value has the wrong type.
             UnknownNameError: A key that does not exist.
         """
-        data = _read(path)
+        data = read_toml(path)
         name = data.pop("env_name", None)
         if not isinstance(name, str):
             raise APIUsageError(f"{path}: env_name must be a string, got {name!r}; is this a run's config.toml?")
@@ -244,32 +256,68 @@ def _limits(section: type) -> dict[str, Range]:
     return {key: hint.__metadata__[0] for key, hint in hints.items() if get_origin(hint) is Annotated}
 
 
-def load_config(env_name: str, overrides: Mapping[str, Any] | None = None) -> Config:
-    """The settings for an environment: ``default.toml``, then its own file, then ``overrides``.
+def load_config(env_name: str, overrides: Mapping[str, Any] | None = None, file: Path | str | None = None) -> Config:
+    """The settings for an environment: ``default.toml``, then its own, then those of ``file``, then ``overrides``.
 
     Args:
-        env_name: "breakout" reads ``ocean/breakout/train.toml``, "atari/pong" ``bindings/atari/train.toml``;
-            "path/to/corridor.c" the ``corridor.toml`` beside it; an environment without a file gets the defaults.
+        env_name: "breakout" reads ``ocean/breakout/train.toml``, "atari/pong" ``bindings/atari/train.toml``; a
+            registered one has the settings that it was registered with, "path/to/corridor.c" those of the
+            ``corridor.toml`` beside it. An environment without any gets the defaults,
+            which are those of ``outside.toml`` for one in Python that is not in this repository.
         overrides: Dotted keys, as ``{"train.learning_rate": 3e-4}``.
+        file: TOML with sections like ``default.toml``, or a run's ``config.toml``, whose ``env_name`` is left aside.
 
     Raises:
         UnknownNameError: A key that does not exist; the nearest are suggested.
-        APIUsageError: A value of the wrong type.
+        APIUsageError: A value of the wrong type, or a file that cannot be read.
     """
-    env_name = env_name if is_c_file(env_name) else env_name.removeprefix("puffer_")
-    files = {"default.toml": resources.files("pufferlib.train") / "default.toml", **_settings_of(env_name)}
-    sources = [(name, _parse(name, file.read_text("utf-8"))) for name, file in files.items() if file.is_file()]
-    return _build(env_name, [*sources, ("overrides", _nest(overrides or {}))])
+    env_name = registry.full_name(env_name.removeprefix("puffer_"))
+    sources = [_parse_own("default.toml"), *_sources_of(env_name)]
+    if file is not None:
+        sources.append((str(file), _without_name(read_toml(Path(file)))))
+    return _build(env_name, [*sources, ("overrides", _nest(overrides or {}))]).with_full_names()
 
 
-def _settings_of(env_name: str) -> dict[str, Traversable]:
-    """The file of an environment's own settings, by the name that it has in messages; it may not exist."""
-    if is_c_file(env_name):
-        beside = settings_of_file(env_name)
-        return {str(beside): beside} if beside else {}
+def env_name_in(file: Path) -> str | None:
+    """The ``env_name`` of a file of settings, if it has one, as a run's ``config.toml`` does."""
+    name = read_toml(file).get("env_name")
+    return name if isinstance(name, str) else None
+
+
+def _sources_of(env_name: str) -> list[tuple[str, dict[str, Any]]]:
+    """The settings that an environment brings, and what they are called in messages."""
+    if not registry.is_inside(env_name):
+        return _sources_outside(env_name)
     binding, _, game = env_name.partition("/")
     home = resources.files("pufferlib.bindings") / binding if game else resources.files("pufferlib.ocean") / env_name
-    return {f"{home.name}/train.toml": home / "train.toml"}
+    file = home / "train.toml"
+    where = f"{home.name}/train.toml"
+    return [(where, parse_toml(where, file.read_text("utf-8")))] if file.is_file() else []
+
+
+def _sources_outside(env_name: str) -> list[tuple[str, dict[str, Any]]]:
+    try:
+        sources = [] if registry.batches_itself(env_name) else [_parse_own("outside.toml")]
+    except UnknownNameError:  # a name for a run whose environments are given as objects
+        return []
+    registration = registry.registrations().get(env_name)
+    if registration is None or registration.settings is None:
+        source = registry.c_file(env_name)
+        beside = settings_of_file(source) if source else None
+        return [*sources, (str(beside), read_toml(beside))] if beside else sources
+    if isinstance(registration.settings, Mapping):
+        own = {section: dict(values) for section, values in registration.settings.items()}
+        return [*sources, (f"settings of {env_name}", own)]
+    return [*sources, (str(registration.settings), _without_name(read_toml(Path(registration.settings))))]
+
+
+def _parse_own(name: str) -> tuple[str, dict[str, Any]]:
+    """A file of this folder."""
+    return name, parse_toml(name, (resources.files("pufferlib.train") / name).read_text("utf-8"))
+
+
+def _without_name(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key != "env_name"}
 
 
 def _build(env_name: str, sources: list[tuple[str, dict[str, Any]]]) -> Config:
@@ -328,54 +376,3 @@ def _nest(dotted: Mapping[str, Any]) -> dict[str, Any]:
             raise APIUsageError(f"overrides: a key must be section.name, got {key!r}; for example train.seed")
         nested.setdefault(section, {})[name] = value
     return nested
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text("utf-8-sig")  # editors on Windows begin files with a mark
-    except OSError as error:
-        raise APIUsageError(f"{path}: cannot be read: {error.strerror}; expected a run's config.toml") from error
-    except UnicodeDecodeError as error:
-        raise APIUsageError(f"{path}: is not valid TOML: {error}; save it as UTF-8") from error
-    return _parse(str(path), text)
-
-
-def _parse(where: str, text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise APIUsageError(f"{where}: is not valid TOML: {error}") from error
-
-
-def _to_toml(data: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Lines of plain values, then of one table per nested dict."""
-    tables = {key: value for key, value in data.items() if isinstance(value, dict)}
-    lines = [
-        f"{_key(key)} = {_value(prefix + key, value)}"
-        for key, value in data.items()
-        if key not in tables and value is not None
-    ]
-    for key, values in tables.items():
-        name = prefix + _key(key)
-        lines += ["", f"[{name}]", *_to_toml(values, f"{name}.")]
-    return lines
-
-
-def _key(key: str) -> str:
-    return key if re.fullmatch("[A-Za-z0-9_-]+", key) else _value(key, key)
-
-
-def _value(name: str, value: Any) -> str:
-    """A value as TOML writes it. JSON's strings are TOML's but for one character, its numbers but for infinity."""
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_value(name, item) for item in value)}]"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{_key(key)} = {_value(name, item)}' for key, item in value.items())}}}"
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if not isinstance(value, str | bool | int | float):
-        raise APIUsageError(
-            f"config: {name} must be a string, a number, True or False, or lists and dicts of them, got {value!r}; "
-            "a run's config.toml could not hold it"
-        )
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -12,6 +12,7 @@ from pufferlib import ocean, registry, vector
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.render.motion import Motion
+from pufferlib.render.picture import picture_of
 from pufferlib.render.video import Frame
 from pufferlib.seeding import env_seed
 from pufferlib.train.config import Config
@@ -183,7 +184,7 @@ def _play(vecenv: Any, player: Player, max_steps: int, record: Record | None) ->
         rows = np.flatnonzero(playing.repeat(agents))
         actions[rows] = player.act(observations, rows)
         if record is not None and playing[0]:
-            record(vecenv.driver_env.render(), motion.fps)
+            record(picture_of(vecenv.driver_env), motion.fps)
             for picture in motion.between(actions[:agents]):
                 record(picture, motion.fps)
         present = vecenv.masks.copy()

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 import pufferlib
+from pufferlib import registry
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.models import Policy
 from pufferlib.train import report
@@ -56,7 +57,8 @@ class Comparison:
         if agent.unfinished:
             unfinished = f" ({agent.unfinished} more were cut off at eval.max-steps)"
         return (
-            f"{self.env_name}: score {self.score} over {plural(agent.episodes, 'episode')}{unfinished}, "
+            f"{registry.short_name(self.env_name)}: score {self.score} "
+            f"over {plural(agent.episodes, 'episode')}{unfinished}, "
             f"played {self.way}; random play: {short(self.random.score_mean)}"
         )
 
@@ -109,7 +111,7 @@ def finish_run(run: Run, trainer: Trainer) -> Comparison:
     comparison = compare(config, trainer.policy, run.video)
     score, random_score = comparison.agent.score_mean, comparison.random.score_mean
     outcome = f"evaluated {comparison.way}: {short(score)} (random play {short(random_score)})"
-    title = f"{config.env_name}, seed {config.train.seed}; {outcome}"
+    title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}; {outcome}"
     report.plot_learning_curve(run.curve, report.read_metrics(run.metrics), title, random_score)
     report.write_summary(run.summary, {**run_metadata(trainer), **comparison.as_dict()})
     return comparison

@@ -2,13 +2,13 @@
 
 import dataclasses
 import json
-import shlex
 from typing import Any
 
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.train.config import Config
 from pufferlib.train.runs import Run
+from pufferlib.train.text import flag
 
 __all__ = ["check_changes", "is_finished"]
 
@@ -38,10 +38,10 @@ def check_changes(where: str, before: Config, now: Config) -> None:
     old, new = _flat(before), _flat(now)
     changed = [name for name, value in new.items() if value != old.get(name) and not _is_free(name)]
     if changed:
-        flags = [_flag(name, new[name]) for name in changed]
+        flags = [flag(name, new[name]) for name in changed]
         got = " and ".join(
-            f"{flag} ({'begun with ' + str(old[name]) if old.get(name) is not None else 'begun without it'})"
-            for flag, name in zip(flags, changed, strict=True)
+            f"{text} ({'begun with ' + str(old[name]) if old.get(name) is not None else 'begun without it'})"
+            for text, name in zip(flags, changed, strict=True)
         )
         raise UsageError(
             f"{where}: a run goes on with the settings that it was begun with, got {got}; leave that out, or begin a "
@@ -70,7 +70,3 @@ def _flat(config: Config) -> dict[str, Any]:
 
 def _is_free(name: str) -> bool:
     return name in FREE or name == LENGTH or name.startswith("eval.")
-
-
-def _flag(name: str, value: Any) -> str:
-    return f"--{name.replace('_', '-')} {shlex.quote(str(value))}"

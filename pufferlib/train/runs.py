@@ -1,6 +1,7 @@
 """The folders that runs are kept in: ``runs/<YYYYmmdd-HHMMSS>-<environment>/``."""
 
 import dataclasses
+import re
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -11,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pufferlib import registry
-from pufferlib.errors import APIUsageError, UsageError, nearest
+from pufferlib.errors import APIUsageError, UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
-from pufferlib.ocean.files import is_c_file
-from pufferlib.train.config import Config, VecConfig
+from pufferlib.train.config import Config, VecConfig, env_name_in
 
 if TYPE_CHECKING:
     from pufferlib.models import Policy
@@ -96,16 +96,17 @@ def find_run(where: str, target: str, runs: Path) -> Run:
         APIUsageError: It has no checkpoint.
     """
     path = Path(target)
-    if path.is_file() and not is_c_file(target):
+    if path.is_file() and path.suffix not in (".py", ".c"):  # those are environments
         return Run(path.parent, path)
     if path.is_dir():
         run = Run.at(path)
         if not run.checkpoint.is_file():
             raise APIUsageError(f"{where}: {path} has no {CHECKPOINT}; expected the folder of a run, as in {runs}/")
         return run
-    env_name = target if is_c_file(target) else target.removeprefix("puffer_")
+    env_name = registry.full_name(target.removeprefix("puffer_"))
+    of_env = [run for run in _all_runs(runs) if _is_of(run, env_name)]
     known = registry.list_envs()
-    if env_name not in known and not is_c_file(target):
+    if not of_env and env_name not in known and not _is_known(env_name):
         close = nearest(target, [*known, *(str(run.folder) for run in _all_runs(runs))])
         hint = (
             f"did you mean {' or '.join(map(repr, close))}?"
@@ -113,7 +114,6 @@ def find_run(where: str, target: str, runs: Path) -> Run:
             else as_typed("puffer list shows the environments")
         )
         raise UsageError(f"{where}: {target!r} is no run, no checkpoint and no environment; {hint}")
-    of_env = [run for run in _all_runs(runs) if run.folder.name[STAMP_WIDTH:] == _plain(env_name)]
     if not of_env:
         raise APIUsageError(
             f"{where}: no run of {env_name} in {runs}; train one: {as_typed(f'puffer train {env_name}')}"
@@ -162,5 +162,20 @@ def _all_runs(runs: Path) -> list[Run]:
     return [Run.at(path.parent) for path in runs.glob(f"*/{CHECKPOINT}")]
 
 
+def _is_of(run: Run, env_name: str) -> bool:
+    """True for a run of that environment; two files of one name in two folders are two."""
+    same_file = not env_name.startswith("/") or env_name_in(run.config) == env_name
+    return run.folder.name[STAMP_WIDTH:] == _plain(env_name) and same_file
+
+
+def _is_known(env_name: str) -> bool:
+    try:
+        registry.env_creator(env_name)
+    except UnknownNameError:
+        return False
+    return True
+
+
 def _plain(env_name: str) -> str:
-    return Path(env_name).stem if is_c_file(env_name) else env_name.replace("/", "-")
+    """The part of a folder's name that tells the environment: "atari-pong", "my_env-Forage"."""
+    return re.sub(r"[^\w.-]", "-", registry.short_name(env_name).replace(".py", ""))

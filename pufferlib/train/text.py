@@ -2,8 +2,9 @@
 
 import itertools
 import math
+import shlex
 
-__all__ = ["duration", "memory", "plural", "short", "sparkline"]
+__all__ = ["duration", "flag", "memory", "plural", "short", "sparkline"]
 
 _UNITS = ((1e9, "B"), (1e6, "M"), (1e3, "k"))
 _BARS = "▁▂▃▄▅▆▇█"
@@ -58,3 +59,8 @@ def _three_digits(value: float) -> str:
     value = float(f"{value:.3g}")  # rounded first, since rounding may add a digit: 99.96 is 100
     digits = 2 - min(2, math.floor(math.log10(abs(value)))) if value else 0
     return f"{value:.{digits}f}"
+
+
+def flag(name: str, value: object) -> str:
+    """A setting as it is typed: "--train.learning-rate 0.001"."""
+    return f"--{name.replace('_', '-')} {shlex.quote(str(value))}"

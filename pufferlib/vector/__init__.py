@@ -15,14 +15,16 @@ in ``tuning``.
 from pufferlib.env import PufferEnv
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.vector.factory import make
+from pufferlib.vector.gymnasium_vector import GymnasiumVectorEnv, to_gymnasium
 from pufferlib.vector.multiprocessing import Multiprocessing
 from pufferlib.vector.ray import Ray
 from pufferlib.vector.serial import Serial
-from pufferlib.vector.tuning import EnvProfile, TunedConfig, autotune
+from pufferlib.vector.tuning import EnvProfile, TunedConfig, autotune, tuned
 from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = [
     "EnvProfile",
+    "GymnasiumVectorEnv",
     "Multiprocessing",
     "PufferEnv",
     "Ray",
@@ -31,5 +33,7 @@ __all__ = [
     "VectorEnv",
     "autotune",
     "make",
+    "to_gymnasium",
+    "tuned",
     "usable_cpus",
 ]

@@ -20,6 +20,8 @@ from pufferlib.errors import APIUsageError
 
 cdef extern from "Python.h":
     Py_ssize_t PyDict_GET_SIZE(object mapping) noexcept
+    Py_ssize_t PyList_GET_SIZE(object items) noexcept
+    Py_ssize_t PY_SSIZE_T_MAX
 
 cdef object ndarray = np.ndarray
 
@@ -39,13 +41,28 @@ cdef class EnvSlot:
 
     cdef readonly object env, spec, autoreset
     cdef readonly dict buffers
+    cdef Py_ssize_t reset_infos  # place of the first info of the last reset
 
     def __init__(self, env, spec, dict buffers, autoreset):
         self.env, self.spec, self.buffers, self.autoreset = env, spec, buffers, autoreset
 
-    cdef int begin(self, seed, list infos) except -1:
+    cdef int begin(self, seed, options, list infos) except -1:
         """Start new episodes, and add what there is to say to ``infos``."""
         raise NotImplementedError
+
+    cdef object reset_env(self, seed, options):
+        """What the environment's ``reset`` returns."""
+        if options is None:
+            return self.env.reset(seed=seed)
+        try:
+            return self.env.reset(seed=seed, options=options)
+        except TypeError as error:
+            if "keyword argument 'options'" not in str(error):
+                raise
+            raise APIUsageError(
+                f"{type(self.env).__name__}: reset must take options where they are given, got a reset without; "
+                "define reset(self, seed=None, options=None)"
+            ) from error
 
     cdef int act(self, list infos) except -1:
         """Act with the actions that stand in the rows."""
@@ -75,8 +92,9 @@ cdef class NativeSlot(EnvSlot):
             self.real_bytes[place] = array.itemsize if array.dtype.kind == "f" else 0
         self.are_few = self.arrays[0].nbytes <= ALWAYS_LOOKED_AT
 
-    cdef int begin(self, seed, list infos) except -1:
-        observations, env_infos = reset_values(self.env, self.env.reset(seed=seed))
+    cdef int begin(self, seed, options, list infos) except -1:
+        self.reset_infos = PyList_GET_SIZE(infos)
+        observations, env_infos = reset_values(self.env, self.reset_env(seed, options))
         self.check_in_place(0, observations)
         self.check_others()
         for array in self.arrays[1:]:
@@ -93,6 +111,7 @@ cdef class NativeSlot(EnvSlot):
         if not self.seen_a_step:
             self.check_others()
         self.seen_a_step = True
+        self.reset_infos = PY_SSIZE_T_MAX
         if self.are_few:
             self.look_for_nan(0)
         self.look_for_nan(1)
@@ -159,17 +178,19 @@ cdef class EmulatedSlot(EnvSlot):
         self.rows = Rows()
         self.rows.bind_all(buffers)
 
-    cdef int begin(self, seed, list infos) except -1:
-        _, env_infos = self.env.reset(seed=seed)
+    cdef int begin(self, seed, options, list infos) except -1:
+        self.reset_infos = PyList_GET_SIZE(infos)
+        _, env_infos = self.reset_env(seed, options)
         self.compiled = self.env if has_own_step(self.env) else None
         return self.collect(env_infos, infos)
 
     cdef int act(self, list infos) except -1:
         if self.over():
             if not self.disabled:
-                return self.begin(None, infos)
+                return self.begin(None, None, infos)
             self.rows.show_ended()
             return 0
+        self.reset_infos = PY_SSIZE_T_MAX
         if self.compiled is not None and not self.compiled.replaced:
             env_infos = self.compiled.act_on_rows()
         else:
@@ -215,7 +236,7 @@ cdef class EmulatedSlot(EnvSlot):
         cdef bytes rewards = self.rows.at(REWARDS)[:count * sizeof(float)]
         cdef bytes terminals = self.rows.at(TERMINALS)[:count]
         cdef bytes truncations = self.rows.at(TRUNCATIONS)[:count]
-        self.begin(None, infos)
+        self.begin(None, None, infos)
         memcpy(self.rows.at(REWARDS), <const char *>rewards, count * sizeof(float))
         memcpy(self.rows.at(TERMINALS), <const char *>terminals, count)
         memcpy(self.rows.at(TRUNCATIONS), <const char *>truncations, count)
@@ -254,20 +275,32 @@ cdef class EnvLoop:
 
     Args:
         slots: The environments.
+
+    Attributes:
+        sources: Of each info of the last call: twice the position of its environment, and 1 more if it is of a reset.
     """
 
+    cdef readonly list sources
     cdef tuple slots  # so that it stays as it is while environments run
     cdef Py_ssize_t position
     cdef Py_buffer word
     cdef uint32_t *progress
+    cdef Py_buffer notice_view
+    cdef unsigned char own_notice
+    cdef unsigned char *notice  # not 0 when the environments are to be notified
     cdef object lost_seeds  # while the rows show the ends of lost episodes: seeds of the next ones
+
+    def __cinit__(self):
+        self.notice = &self.own_notice
 
     def __init__(self, list slots):
         self.slots = tuple(slots)
+        self.sources = []
         self.lost_seeds = None
 
     def __dealloc__(self):
         PyBuffer_Release(&self.word)
+        PyBuffer_Release(&self.notice_view)
 
     def track(self, progress):
         """From now on, note the position in ``progress`` too, the memory of a uint32."""
@@ -278,34 +311,82 @@ cdef class EnvLoop:
             raise APIUsageError(f"EnvLoop.track: expected memory of at least 4 bytes, got {self.word.len}")
         self.progress = <uint32_t *>self.word.buf
 
+    def watch(self, notice):
+        """From now on, also notify the environments when somebody sets ``notice``, one byte of memory."""
+        PyObject_GetBuffer(notice, &self.notice_view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
+        self.notice = <unsigned char *>self.notice_view.buf
+
+    def notify(self):
+        """Call ``notify`` of every environment before the next reset or step."""
+        self.notice[0] = 1
+
+    cdef int notify_all(self) except -1:
+        cdef Py_ssize_t position
+        self.notice[0] = 0
+        try:
+            for position in range(len(self.slots)):
+                self.at(position).env.notify()
+        except BaseException as error:
+            error.add_note(f"while notifying environment {self.slots[self.position].spec.index}")
+            raise
+        return 0
+
     cdef inline EnvSlot at(self, Py_ssize_t position):
         self.position = position
         if self.progress is not NULL:
             self.progress[0] = <uint32_t>position
         return <EnvSlot>self.slots[position]
 
-    def reset(self, seeds):
-        """Start new episodes everywhere, with one seed per environment. Returns the infos."""
+    def reset(self, seeds, options=None, positions=None):
+        """Start new episodes. Returns the infos.
+
+        Args:
+            seeds: One for each environment.
+            options: One for each environment, which are passed on where they are not None.
+            positions: Of the environments that these are for; all by default.
+        """
         cdef list infos = []
+        cdef EnvSlot slot
         self.lost_seeds = None
+        self.sources = []
+        positions = range(len(self.slots)) if positions is None else positions
+        options = [None] * len(positions) if options is None else options
+        if self.notice[0]:
+            self.notify_all()
         try:
-            for position, seed in zip(range(len(self.slots)), seeds, strict=True):
-                self.at(position).begin(seed, infos)
+            for position, seed, each in zip(positions, seeds, options, strict=True):
+                slot = self.at(position)
+                slot.begin(seed, each, infos)
+                self.note_sources(slot, position, infos)
         except BaseException as error:
-            slot = self.slots[self.position]
-            error.add_note(f"while resetting environment {slot.spec.index} with seed {seeds[self.position]}")
+            error.add_note(f"while resetting environment {self.at(self.position).spec.index} with seed {seed}")
             raise
         return infos
+
+    cdef inline int note_sources(self, EnvSlot slot, Py_ssize_t position, list infos) except -1:
+        """Note whose the new ones of ``infos`` are."""
+        cdef Py_ssize_t place
+        for place in range(PyList_GET_SIZE(self.sources), PyList_GET_SIZE(infos)):
+            self.sources.append(2 * position + (place >= slot.reset_infos))
+        return 0
 
     def step(self):
         """Act in every environment with the actions that stand in its rows. Returns the infos."""
         cdef list infos = []
         cdef Py_ssize_t position
+        cdef EnvSlot slot
         if self.lost_seeds is not None:
             return self.step_lost()
+        if PyList_GET_SIZE(self.sources):
+            self.sources = []
+        if self.notice[0]:
+            self.notify_all()
         try:
             for position in range(len(self.slots)):
-                self.at(position).act(infos)
+                slot = self.at(position)
+                slot.act(infos)
+                if PyList_GET_SIZE(infos) != PyList_GET_SIZE(self.sources):
+                    self.note_sources(slot, position, infos)
         except BaseException as error:
             slot = self.slots[self.position]
             error.add_note(f"while stepping environment {slot.spec.index} with actions {slot.buffers['actions'].tolist()}")
@@ -318,6 +399,7 @@ cdef class EnvLoop:
         With autoreset "next_step" the next step is that reset, with these seeds.
         """
         self.lost_seeds = seeds
+        self.sources = []
         for slot in self.slots:
             clear_rows((<EnvSlot>slot).buffers)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pufferlib.buffers import Buffers, HasBuffers, slice_rows
-from pufferlib.env import PufferEnv
+from pufferlib.buffers import Buffers, HasBuffers, offer_buffers, slice_rows
+from pufferlib.env import Infos, PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import compact_box
 from pufferlib.vector._env_loop import EmulatedSlot, EnvLoop, EnvSlot, NativeSlot
@@ -62,6 +62,7 @@ class EnvRunner(EnvLoop):
             raise
         super().__init__(self._slots)
         self.autoreset: Autoreset = self._slots[0].autoreset
+        self.next_options: Sequence[dict[str, Any] | None] | None = None
 
     def _check_own(self, made: set[int]) -> None:
         """Raise if the last environment is, or wraps, one of those ``made`` before: they would step it in turns."""
@@ -72,6 +73,17 @@ class EnvRunner(EnvLoop):
                 "give a class or function that makes it (env_creator), not one that is made already"
             )
         made.add(id(env))
+
+    def reset(
+        self,
+        seeds: Sequence[int | None],
+        options: Sequence[dict[str, Any] | None] | None = None,
+        positions: Sequence[int] | None = None,
+    ) -> Infos:
+        """Start new episodes, with ``next_options`` if all are reset and there are any; see ``EnvLoop.reset``."""
+        if positions is None and options is None:
+            options, self.next_options = self.next_options, None
+        return super().reset(seeds, options, positions)
 
     @property
     def envs(self) -> list[Any]:
@@ -130,8 +142,11 @@ def own_autoreset(env: PufferEnv, asked: Autoreset | None) -> Any:
 def build_env(spec: EnvSpec, buf: Any, autoreset: Autoreset | None) -> Any:
     """Call the creator of ``spec`` with ``buf``, and with ``seed`` and ``autoreset`` if it names them.
 
+    If it takes no ``buf``, the first environment that it makes adopts those arrays.
+
     Raises:
-        APIUsageError: The creator takes no ``buf``, the arguments fill it, or something else than a PufferEnv is made.
+        APIUsageError: What the creator calls takes no ``buf``, the arguments fill it, or something else than a
+            PufferEnv is made.
     """
     named, any_keyword, filled = _keywords(spec.creator, len(spec.args))
     if "buf" in filled:
@@ -145,13 +160,15 @@ def build_env(spec: EnvSpec, buf: Any, autoreset: Autoreset | None) -> Any:
     if "autoreset" in named and autoreset is not None:
         kwargs.setdefault("autoreset", autoreset)
     if "buf" not in named and not any_keyword:
-        raise _no_buf(spec)
-    try:
-        env = spec.creator(*spec.args, buf=buf, **kwargs)
-    except TypeError as error:
-        if "keyword argument 'buf'" in str(error):
-            raise _no_buf(spec) from error
-        raise
+        with offer_buffers(buf):
+            env = spec.creator(*spec.args, **kwargs)
+    else:
+        try:
+            env = spec.creator(*spec.args, buf=buf, **kwargs)
+        except TypeError as error:
+            if "keyword argument 'buf'" in str(error):
+                raise _no_buf(spec) from error
+            raise
     if not isinstance(env, PufferEnv) and not getattr(env, "emulated", False):
         raise APIUsageError(
             f"vector.make: environment {spec.index} must be a PufferEnv, got {type(env).__name__}; {_HOW_TO_WRAP}"
@@ -160,11 +177,11 @@ def build_env(spec: EnvSpec, buf: Any, autoreset: Autoreset | None) -> Any:
 
 
 def _make_slot(spec: EnvSpec, autoreset: Autoreset | None, memory: Memory) -> EnvSlot:
-    adopted: list[Buffers] = []
+    adopted: list[tuple[HasBuffers, Buffers]] = []
 
     def rows(env: HasBuffers) -> Buffers:
-        adopted.append(memory(RowSpec.of(env), spec.index))
-        return adopted[-1]
+        adopted.append((env, memory(RowSpec.of(env), spec.index)))
+        return adopted[-1][1]
 
     env = build_env(spec, rows, autoreset)
     if not adopted:
@@ -172,9 +189,15 @@ def _make_slot(spec: EnvSpec, autoreset: Autoreset | None, memory: Memory) -> En
             f"vector.make: environment {spec.index} ({type(env).__name__}) ignores the arrays it is given; "
             "take buf=None and pass it on: super().__init__(buf)"
         )
+    taker, buffers = adopted[-1]
+    if taker is not env and "buf" not in _keywords(spec.creator, len(spec.args))[0]:
+        raise APIUsageError(
+            f"vector.make: the creator of environment {spec.index} makes several, of which {type(taker).__name__} took "
+            f"the arrays and {type(env).__name__} was returned; let it take buf=None and hand it to the one it returns"
+        )
     if isinstance(env, PufferEnv) and not env.emulated:
-        return NativeSlot(env, spec, adopted[-1], own_autoreset(env, autoreset))
-    return EmulatedSlot(env, spec, adopted[-1], autoreset or "next_step")
+        return NativeSlot(env, spec, buffers, own_autoreset(env, autoreset))
+    return EmulatedSlot(env, spec, buffers, autoreset or "next_step")
 
 
 def env_rows(buffers: Buffers, num_agents: int, position: int) -> Buffers:

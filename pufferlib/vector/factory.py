@@ -45,8 +45,8 @@ def make(
     """Run environments side by side, behind the interface of one.
 
     Args:
-        env_creator_or_creators: A class or function that makes an environment and takes ``buf``
-            (and ``seed``, if it likes), or a list with one for each environment.
+        env_creator_or_creators: A class or function that makes an environment and may take ``buf``
+            and ``seed``, or a list with one for each environment.
         env_args: Positional arguments of the creator; with a list of creators a list of such lists.
         env_kwargs: Keyword arguments of the creator; with a list of creators a list of such dicts.
         backend: ``Serial``, ``Multiprocessing``, ``Ray`` or ``PufferEnv``, or its name. ``PufferEnv`` (or

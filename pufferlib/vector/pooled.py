@@ -8,7 +8,7 @@ import dataclasses
 import signal
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -17,9 +17,10 @@ import numpy as np
 from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.vector.calls import EnvCall
 from pufferlib.vector.failures import FailureContext, WorkerFailed, envs_text
 from pufferlib.vector.restarts import Restarts
-from pufferlib.vector.specs import RESET, STEP, EnvDescription, EnvSpec, VectorSpec
+from pufferlib.vector.specs import RESET, STEP, EnvDescription, EnvSpec, InfoSource, VectorSpec, info_sources
 from pufferlib.vector.vector_env import Batch, VectorEnv
 
 __all__ = ["Channel", "PooledVectorEnv", "Workers", "uninterrupted"]
@@ -51,6 +52,9 @@ class Channel(Protocol):
 
     def wait(self, needed: int, in_turn: bool) -> bool:
         """Wait until ``needed`` workers in flight are finished; False if it is time to look after them."""
+
+    def wait_for(self, workers: list[int]) -> bool:
+        """Wait until these workers are finished; False if it is time to look after them."""
 
     def choose(self, needed: int) -> bool:
         """Choose the ``needed`` longest-waiting workers that are finished; tell whether any left a message."""
@@ -115,8 +119,15 @@ class Workers(ABC):
         """
 
     @abstractmethod
-    def take_infos(self, worker: int) -> Infos:
-        """Take the infos that ``read_reply`` read; the outcome stands in the rows from now on."""
+    def take_infos(self, worker: int) -> tuple[list[Any], list[int]]:
+        """Take the infos that ``read_reply`` read, and their ``EnvLoop.sources``; of a call, its results.
+
+        The outcome of a reset or step stands in the rows from now on.
+        """
+
+    @abstractmethod
+    def start_call(self, worker: int, call: EnvCall) -> None:
+        """Start ``call`` in ``worker``, which is not busy."""
 
     @abstractmethod
     def replace(self, worker: int, shows_ended: bool) -> None:
@@ -156,6 +167,10 @@ class Workers(ABC):
         self.seeds[:] = [-1 if seed is None else seed for seed in seeds]
         self.last_seeds = [old if new is None else new for old, new in zip(self.last_seeds, seeds, strict=True)]
         self.channel.command_all(RESET)
+
+    @abstractmethod
+    def notify(self) -> None:
+        """Let every worker notify its environments before they go on."""
 
     def note_description(self, worker: int, description: EnvDescription) -> None:
         """Take the description that ``worker`` gives of its environments.
@@ -209,6 +224,7 @@ class PooledVectorEnv(VectorEnv):
                 raise error.error from None
             raise
         self._channel = workers.channel
+        self._sources: list[InfoSource] = []
         self._open(spec, workers.description, workers.description)
         if spec.on_crash == "restart":
             self._restarts = Restarts(workers.buffers, spec.num_workers, self.autoreset)
@@ -230,8 +246,10 @@ class PooledVectorEnv(VectorEnv):
         """Process ids of the workers, each on its own machine; empty when they have ended."""
         return self._workers.pids
 
-    def _reset(self, seeds: list[int | None]) -> None:
+    def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
         self._next(len(self._channel.in_flight), False)  # nobody will ask what became of it
+        if options is not None:
+            self._perform(self._calls("options", "reset", list(range(self.num_envs)), values=options))
         if self._restarts is not None:
             self._restarts.count_finished(range(self._workers.spec.num_workers))
         self._workers.reset(seeds)
@@ -253,6 +271,7 @@ class PooledVectorEnv(VectorEnv):
         """Wait until ``needed`` workers are finished, and choose them; returns their infos."""
         try:
             infos: Infos | None = None
+            self._sources = []
             while infos is None:
                 while not self._channel.wait(needed, in_turn):
                     self._check_workers()
@@ -281,10 +300,59 @@ class PooledVectorEnv(VectorEnv):
                     self._handle_failure(failure)
                     return None
             for worker in self._channel.chosen:
-                infos += self._workers.take_infos(worker)
-                if self._restarts is not None:
-                    infos += self._restarts.report(worker)
+                infos += self._take_infos(worker)
+                if self._restarts is not None and (reports := self._restarts.report(worker)):
+                    infos += reports
+                    self._sources.append(InfoSource(self._workers.envs_of(worker).start, "restart"))
         return infos
+
+    def _take_infos(self, worker: int) -> list[Any]:
+        found, codes = self._workers.take_infos(worker)
+        if codes:
+            self._sources += info_sources(codes, self._workers.envs_of(worker).start)
+        return found
+
+    @property
+    def info_sources(self) -> list[InfoSource]:
+        """Sources of the infos of the last batch, in their order."""
+        return self._sources
+
+    @property
+    def _envs_per_runner(self) -> int:
+        return self._workers.envs_per_worker
+
+    def _idle_envs(self) -> set[int]:
+        channel, workers = self._channel, self._workers
+        idle = channel.chosen if channel.in_flight else range(workers.spec.num_workers)
+        return {env for worker in idle for env in range(self.num_envs)[workers.envs_of(worker)]}
+
+    def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
+        self._sources = []
+        with uninterrupted():  # or a later command would be taken for the answer
+            try:
+                for worker, call in calls.items():
+                    self._workers.start_call(worker, call)
+                while not self._channel.wait_for(list(calls)):
+                    for failure in self._workers.find_failures():
+                        raise failure
+                for worker in calls:
+                    self._workers.read_reply(worker)
+                return {worker: self._take_infos(worker) for worker in calls}
+            except WorkerFailed as failure:
+                self._workers.close()
+                self._next_call = "make"
+                raise failure.error from None
+
+    def _reset_some(self, calls: Mapping[int, EnvCall]) -> tuple[Batch, Infos]:
+        for worker, call in calls.items():
+            first = self._workers.envs_of(worker).start
+            for position, seed in zip(call.positions, call.seeds, strict=True):
+                if seed is not None:
+                    self._workers.last_seeds[first + position] = seed
+        results = self._perform(calls)
+        if self._copies:
+            self._last = self._gather()
+        return self._last, [info for infos in results.values() for info in infos]
 
     def _handle_failure(self, failure: WorkerFailed) -> None:
         """Replace a worker that failed, or end all and raise what it failed of."""
@@ -307,6 +375,9 @@ class PooledVectorEnv(VectorEnv):
         self._workers.last_seeds[mine] = restarts.next_seeds(worker, self._workers.last_seeds[mine])
         self._workers.seeds[mine] = self._workers.last_seeds[mine]
         self._workers.replace(worker, restarts.awaits_reset(worker))
+
+    def _notify(self) -> None:
+        self._workers.notify()
 
     def _gather(self) -> Batch:
         """Copy the rows of the chosen workers together."""

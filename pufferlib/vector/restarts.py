@@ -6,6 +6,7 @@ worker process or actor gets done to it: an environment that raises is built ane
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -141,13 +142,18 @@ class RestartingRunner(EnvRunner):
         self._spec, self._memory = spec, memory
         self._phase = "build"
 
-    def reset(self, seeds: Sequence[int | None]) -> Infos:
+    def reset(
+        self,
+        seeds: Sequence[int | None],
+        options: Sequence[dict[str, Any] | None] | None = None,
+        positions: Sequence[int] | None = None,
+    ) -> Infos:
         """Start a new episode; ``seeds`` has one entry."""
         self.restarts.count_finished([self._spec.index])
         (seed,) = seeds
         if seed is not None:
             self._spec = dataclasses.replace(self._spec, seed=seed)
-        return self._attempt("reset", lambda: EnvRunner.reset(self, seeds))
+        return self._attempt("reset", lambda: EnvRunner.reset(self, seeds, options, positions))
 
     def step(self) -> Infos:
         """Act with the actions that stand in the rows."""

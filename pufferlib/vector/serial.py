@@ -1,15 +1,16 @@
 """The backend without processes: every environment in turn, in the caller's process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
+from pufferlib.vector.calls import EnvCall, perform
 from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.restarts import RestartingRunner, Restarts
-from pufferlib.vector.specs import RowSpec, VectorSpec
+from pufferlib.vector.specs import InfoSource, RowSpec, VectorSpec, info_sources
 from pufferlib.vector.vector_env import Batch, VectorEnv
 
 __all__ = ["Serial"]
@@ -78,8 +79,10 @@ class Serial(VectorEnv):
         self._row_spec.check_same(row_spec, index)
         return env_rows(self._buffers, row_spec.num_agents, index)
 
-    def _reset(self, seeds: list[int | None]) -> None:
+    def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
         size, rest = len(seeds) // len(self._runners), iter(seeds)
+        for number, runner in enumerate(self._runners):
+            runner.next_options = options and options[number * size : (number + 1) * size]
         for turn in range(len(self._batches)):
             self._infos[turn] = self._act(turn, lambda runner: runner.reset([*islice(rest, size)]))
         self._turn = 0
@@ -105,8 +108,38 @@ class Serial(VectorEnv):
         finally:
             self.driver_env = next(iter(self._runners[0].envs), self.driver_env)
 
+    @property
+    def info_sources(self) -> list[InfoSource]:
+        """Sources of the infos of the last batch, in their order."""
+        count = len(self._runners) // len(self._batches)
+        first = self._turn * count
+        sources: list[InfoSource] = []
+        for number, runner in enumerate(self._runners[first : first + count], first):
+            sources += info_sources(runner.sources, number * self._envs_per_runner)
+        return sources
+
+    @property
+    def _envs_per_runner(self) -> int:
+        return self._num_envs // len(self._runners)
+
+    def _idle_envs(self) -> set[int]:
+        return set(range(self._num_envs))
+
+    def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
+        return {number: perform(self._runners[number], call) for number, call in calls.items()}
+
+    def _reset_some(self, calls: Mapping[int, EnvCall]) -> tuple[Batch, Infos]:
+        for runner in self._runners:
+            runner.sources.clear()
+        self._infos[self._turn] = [info for infos in self._perform(calls).values() for info in infos]
+        return self._recv()
+
     def _recv(self) -> tuple[Batch, Infos]:
         return self._batches[self._turn], self._infos[self._turn]
+
+    def _notify(self) -> None:
+        for runner in self._runners:
+            runner.notify()
 
     def _close(self) -> None:
         errors = []

@@ -1,8 +1,8 @@
 """Specs that ``make`` gives a backend, commands to its workers, and what environments report about themselves."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -21,10 +21,12 @@ __all__ = [
     "Autoreset",
     "EnvDescription",
     "EnvSpec",
+    "InfoSource",
     "OnCrash",
     "Ready",
     "RowSpec",
     "VectorSpec",
+    "info_sources",
 ]
 
 OnCrash = Literal["raise", "restart"]
@@ -69,6 +71,23 @@ class VectorSpec:
     seed: int
     timeout_s: float | None
     on_crash: OnCrash
+
+
+class InfoSource(NamedTuple):
+    """Source of an info.
+
+    Attributes:
+        env_id: Environment, among all; of a restart the first one of the worker that was replaced.
+        kind: "step" or "reset"; "restart" tells of a worker or environment that was replaced.
+    """
+
+    env_id: int
+    kind: Literal["step", "reset", "restart"]
+
+
+def info_sources(codes: Sequence[int], first: int) -> list[InfoSource]:
+    """Sources of which ``EnvLoop.sources`` has the ``codes``, in a runner whose first environment is ``first``."""
+    return [InfoSource(first + code // 2, "reset" if code % 2 else "step") for code in codes]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Interface of all backends: attributes, the order of calls, and the values that they return."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,10 +16,15 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space, joint_space
 from pufferlib.vector.arguments import Cores, Count, Creators, EnvArgs, EnvKwargs, vector_spec
+from pufferlib.vector.calls import EnvCall, Raised, check_env_ids, per_env
 from pufferlib.vector.restarts import Restarts
-from pufferlib.vector.specs import Autoreset, EnvDescription, OnCrash, VectorSpec
+from pufferlib.vector.specs import Autoreset, EnvDescription, InfoSource, OnCrash, VectorSpec
 
-__all__ = ["Batch", "VectorEnv"]
+__all__ = ["Batch", "EnvIds", "Options", "Seeds", "VectorEnv"]
+
+Seeds = int | Sequence[int | None] | None
+Options = Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None
+EnvIds = int | Sequence[int] | npt.NDArray[np.generic] | None
 
 
 class Batch:
@@ -140,17 +146,26 @@ class VectorEnv(ABC):
         self._batch: Batch | None = None
         self._next_call = "async_reset"
 
-    def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
-        """Start new episodes everywhere.
+    def reset(self, seed: Seeds = None, *, options: Options = None, env_ids: EnvIds = None) -> tuple[Array, Infos]:
+        """Start new episodes, everywhere or in some environments.
 
         Args:
-            seed: Environment i gets ``env_seed(seed, i)``. None: on the first call the seed of
-                ``make``, later none, so that each environment goes on with its own random stream.
+            seed: Environment i gets ``env_seed(seed, i)``; of a list, with one for each that is reset, each gets its
+                own. None: on the first call the seed of ``make``, later none, so that each environment goes on with
+                its own random stream.
+            options: Dict that the environments' ``reset`` gets as ``options``, or a list with one for each.
+            env_ids: Environments of the last batch that are reset, as ints or as a mask, bool ``(num_envs,)``; the
+                others stay where they are. None for all.
 
         Returns:
             observations ``(agents_per_batch, *shape)`` and a list of dicts.
+
+        Raises:
+            APIUsageError: There was no batch yet, or ``env_ids`` are not all of it.
         """
-        self.async_reset(seed)
+        if env_ids is not None:
+            return self._reset_these(seed, options, env_ids)
+        self.async_reset(seed, options)
         observations, _, _, _, infos, _, _ = self.recv()
         return observations, infos
 
@@ -181,17 +196,16 @@ class VectorEnv(ABC):
         observations, rewards, terminals, truncations = batch.outcome
         return observations, rewards, terminals, truncations, infos
 
-    def async_reset(self, seed: int | None = None) -> None:
-        """Start new episodes everywhere; ``recv`` returns their first observations."""
+    def async_reset(self, seed: Seeds = None, options: Options = None) -> None:
+        """Start new episodes everywhere; ``recv`` returns their first observations. The arguments are ``reset``'s."""
         where = f"{type(self).__name__}.async_reset"
         if self._next_call in _ENDED:
             raise self._out_of_turn("async_reset")
-        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer)):
-            raise APIUsageError(f"{where}: seed must be an int or None, got {seed!r}; one seed serves all environments")
-        seed = self._first_seed if seed is None else int(seed)
+        seeds = env_seeds(where, self._first_seed if seed is None else seed, range(self.num_envs))
+        each = None if options is None else _each_option(where, options, self.num_envs)
         self._first_seed = None
         self._next_call = "async_reset"
-        self._reset([None if seed is None else env_seed(seed, index) for index in range(self.num_envs)])
+        self._reset(seeds, each)
         if self._next_call == "async_reset":  # an environment, or a signal handler, may have closed us
             self._next_call = "recv"
 
@@ -213,17 +227,110 @@ class VectorEnv(ABC):
             bool; infos, a list of dicts; agent ids int64; masks bool, False for agents that are absent,
             whose next action nobody will read: each but the infos ``(agents_per_batch,)``.
 
-            Infos belong to no row: they are what the environments of this batch had to say, in the order of
-            their rows, and empty ones are left out. A native environment says of any of its agents what it
+            Infos are what the environments of this batch had to say, in the order of their rows; empty ones are
+            left out, and ``info_sources`` says whose each is. A native environment says of any of its agents what it
             likes; an emulated one has one info for each step, and for each reset, which with "same_step" follows
-            in the same batch; of PettingZoo it is a dict by agent. Who needs to know whose an info is lets the
-            environment write that into it.
+            in the same batch; of PettingZoo it is a dict by agent.
 
         Raises:
             WorkerError: An environment failed, or its process died.
         """
         batch, infos = self._take()
         return (*batch.outcome, infos, batch.agent_ids, batch.buffers["masks"])
+
+    def _reset_these(self, seed: Seeds, options: Options, env_ids: EnvIds) -> tuple[Array, Infos]:
+        where = f"{type(self).__name__}.reset"
+        if self._next_call != "send":
+            raise self._out_of_turn("reset of some environments")
+        chosen = self._check_idle(where, check_env_ids(where, env_ids, self.num_envs))
+        values = () if options is None else _each_option(where, options, len(chosen))
+        calls = self._calls("reset", "reset", chosen, values=values, seeds=env_seeds(where, seed, chosen))
+        self._next_call = "async_reset"  # until this succeeds
+        self._batch, infos = self._reset_some(calls)
+        self._next_call = "send"
+        return self._batch.outcome[0], infos
+
+    def call(self, name: str, *args: Any, env_ids: EnvIds = None, **kwargs: Any) -> list[Any]:
+        """Call a method of environments, those that you wrote; not while a step is under way.
+
+        Args:
+            name: Of the method.
+            *args: Its arguments.
+            env_ids: Which environments, as ints or as a mask; None for all.
+            **kwargs: More of its arguments.
+
+        Returns:
+            The results, in the order of ``env_ids``.
+
+        Raises:
+            APIUsageError: A step is under way in one of them.
+            Exception: The first that an environment raised, as it was raised. All were called.
+        """
+        return self._ask("call", name, env_ids, args=args, kwargs=kwargs)
+
+    def get_attr(self, name: str, env_ids: EnvIds = None) -> list[Any]:
+        """Return an attribute of environments, as ``call`` calls a method."""
+        return self._ask("get_attr", name, env_ids)
+
+    def set_attr(self, name: str, values: Any, env_ids: EnvIds = None) -> None:
+        """Set an attribute of environments, as ``call`` calls a method.
+
+        Args:
+            name: Of the attribute.
+            values: A list or tuple has one for each environment; anything else is for all.
+            env_ids: Which environments, as ints or as a mask; None for all.
+        """
+        self._ask("set_attr", name, env_ids, values=values)
+
+    def _ask(self, where: str, name: str, env_ids: EnvIds, values: Any = (), **arguments: Any) -> list[Any]:
+        kind = where.removesuffix("_attr")
+        if self._next_call in _ENDED or self._next_call == "recv":
+            raise self._out_of_turn(where)
+        where = f"{type(self).__name__}.{where}"
+        chosen = self._check_idle(where, check_env_ids(where, env_ids, self.num_envs))
+        if kind == "set":
+            values = per_env(where, "values", values, len(chosen), is_one=not isinstance(values, list | tuple))
+        before, self._next_call = self._next_call, "async_reset"  # until this succeeds
+        results = self._perform(self._calls(kind, name, chosen, values=values, **arguments))
+        self._next_call = before
+        size = self._envs_per_runner
+        found = {
+            group * size + position: result
+            for group, call in self._calls(kind, name, chosen).items()
+            for position, result in zip(call.positions, results[group], strict=True)
+        }
+        for env_id, result in found.items():
+            if isinstance(result, Raised):
+                raise result.error(where, env_id)
+        return [found[env_id] for env_id in chosen]
+
+    def _calls(
+        self, kind: Any, name: str, env_ids: Sequence[int], values: Sequence[Any] = (), seeds: Any = (), **more: Any
+    ) -> dict[int, EnvCall]:
+        """The call of each runner that has some of ``env_ids``."""
+        places: dict[int, list[int]] = {}
+        for place, env_id in enumerate(env_ids):
+            places.setdefault(env_id // self._envs_per_runner, []).append(place)
+        return {
+            group: EnvCall(
+                kind,
+                tuple(env_ids[place] % self._envs_per_runner for place in mine),
+                name,
+                values=[values[place] for place in mine] if values else (),
+                seeds=[seeds[place] for place in mine] if seeds else (),
+                **more,
+            )
+            for group, mine in places.items()
+        }
+
+    def _check_idle(self, where: str, env_ids: list[int]) -> list[int]:
+        busy = sorted(set(env_ids) - self._idle_envs())
+        if busy:
+            raise APIUsageError(
+                f"{where}: env_ids must be environments without a step under way, which those of the last batch are, "
+                f"got {busy[:8]}; give env_ids=[...] of the batch, or call reset first"
+            )
+        return env_ids
 
     def _take(self) -> tuple[Batch, Infos]:
         if self._next_call != "recv":
@@ -233,6 +340,15 @@ class VectorEnv(ABC):
         if self._next_call == "recv":
             self._next_call = "send"
         return batch, infos
+
+    def notify(self) -> None:
+        """Have each environment's own ``notify()`` called before it is stepped or reset next.
+
+        It may be called at any time. An environment that is just being stepped may hear of it one step later.
+        """
+        if self._next_call in _ENDED:
+            raise self._out_of_turn("notify")
+        self._notify()
 
     def close(self) -> None:
         """Close every environment and let go of all processes; more calls do nothing."""
@@ -264,6 +380,11 @@ class VectorEnv(ABC):
     del _row
 
     @property
+    @abstractmethod
+    def info_sources(self) -> list[InfoSource]:
+        """Sources of the infos of the last batch, in their order: ``InfoSource(env_id, kind)``."""
+
+    @property
     def worker_pids(self) -> list[int]:
         """Process ids of the workers, each on its own machine; empty where there are none, or when they have ended."""
         return []
@@ -291,8 +412,25 @@ class VectorEnv(ABC):
         """Make the environments, and ``_open``."""
 
     @abstractmethod
-    def _reset(self, seeds: list[int | None]) -> None:
+    def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
         """Start resets with one seed per environment; earlier work is finished and forgotten."""
+
+    @property
+    @abstractmethod
+    def _envs_per_runner(self) -> int:
+        """Environments that one ``EnvRunner`` has."""
+
+    @abstractmethod
+    def _idle_envs(self) -> set[int]:
+        """Return the environments that have no step under way."""
+
+    @abstractmethod
+    def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
+        """Let each of these runners, by number, perform its call; returns their results."""
+
+    @abstractmethod
+    def _reset_some(self, calls: Mapping[int, EnvCall]) -> tuple[Batch, Infos]:
+        """Perform resets in the last batch; returns it, and the infos."""
 
     @abstractmethod
     def _send(self, actions: Array) -> None:
@@ -303,8 +441,36 @@ class VectorEnv(ABC):
         """Wait for the next batch."""
 
     @abstractmethod
+    def _notify(self) -> None:
+        """Let the environments be notified before they go on."""
+
+    @abstractmethod
     def _close(self) -> None:
         """Close the environments, once."""
+
+
+def env_seeds(where: str, seed: Seeds, env_ids: Sequence[int]) -> list[int | None]:
+    """Seeds of the environments ``env_ids``, of one for all or of a list with one for each.
+
+    Raises:
+        APIUsageError: A seed is no int, or the list has another length.
+    """
+    is_one = not isinstance(seed, list | tuple | np.ndarray)
+    seeds = per_env(where, "seed", seed, len(env_ids), is_one=is_one)
+    for each in seeds:
+        if each is not None and (isinstance(each, bool) or not isinstance(each, int | np.integer)):
+            raise APIUsageError(
+                f"{where}: seed must be an int or None, got {each!r}; one seed serves all environments, a list has "
+                "one for each"
+            )
+    ints = [None if each is None else int(each) for each in seeds]
+    if not is_one:
+        return ints
+    return [None if each is None else env_seed(each, env_id) for each, env_id in zip(ints, env_ids, strict=True)]
+
+
+def _each_option(where: str, options: Options, count: int) -> list[Any]:
+    return per_env(where, "options", options, count, is_one=isinstance(options, Mapping))
 
 
 _ORDER = "call async_reset (or reset) first, then recv and send in turns (or step)"

@@ -71,11 +71,21 @@ class Crowd(ParallelEnv):
         )
 
 
+class Drawn(FunctionEnv):
+    """Observations drawn from a space of its own, and nothing kept of earlier episodes."""
+
+    def __init__(self, truncates):
+        super().__init__(copy.deepcopy(OBSERVATIONS), ACTIONS, length=20, truncates=truncates)
+
+    def reset(self, *, seed=None, options=None):
+        for kept in (self.observations, self.actions, self.seeds):
+            kept.clear()
+        return super().reset(seed=seed)
+
+
 def test_nested_spaces():
-    ends = functools.partial(FunctionEnv, length=20)
     for truncates in (False, True):
-        creator = functools.partial(ends, OBSERVATIONS, ACTIONS, truncates=truncates)
-        check_env(functools.partial(GymnasiumPufferEnv, env_creator=creator))
+        check_env(functools.partial(GymnasiumPufferEnv, env_creator=Drawn, env_args=[truncates]))
 
 
 def test_variable_population():

@@ -7,7 +7,7 @@ from torch.utils._pytree import tree_leaves
 
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.models import Default, LSTMWrapper, MixedCNN, NatureCNN, make_policy
+from pufferlib.models import Default, LSTMWrapper, MixedCNN, NatureCNN, ResNet, make_policy
 from pufferlib.models.recurrent import lstm, step_by_step
 from tests.envs import EnvDescription, FunctionEnv
 
@@ -48,6 +48,25 @@ def test_nature_cnn_reads_images_only():
     assert torch.allclose(policy.encode_observations(images), plain, atol=1e-5)
     with pytest.raises(APIUsageError, match="NatureCNN: observations must be uint8 images"):
         NatureCNN(EnvDescription(VECTOR, Discrete(6)))
+
+
+def test_resnet_is_the_network_of_impala():
+    policy = make_policy(EnvDescription(Box(0, 255, (3, 64, 64), np.uint8), Discrete(15)), "ResNet", hidden_size=256)
+    assert sum(parameter.numel() for parameter in policy.parameters()) == 626_256  # as published for Procgen
+    params, values = policy.forward_eval(torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8))
+    assert params.shape == (2, 15)
+    (params.sum() + values.sum()).backward()
+    assert all(parameter.grad is not None for parameter in policy.parameters())
+    with pytest.raises(APIUsageError, match="ResNet: observations must be uint8 images"):
+        ResNet(EnvDescription(VECTOR, Discrete(6)))
+
+
+def test_residual_blocks_add_to_what_comes_in():
+    block = ResNet(EnvDescription(IMAGE, Discrete(6)), hidden_size=8, width=2).convolutions[0][2]
+    images = torch.randn(2, 2, 5, 5)
+    for parameter in block.parameters():
+        torch.nn.init.zeros_(parameter)
+    assert torch.equal(block(images), images)
 
 
 PICTURE = {"screen": Box(0, 255, (3, 36, 40), np.uint8)}

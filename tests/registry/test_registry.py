@@ -20,7 +20,7 @@ def test_list_envs_names_ocean_first_then_the_bindings() -> None:
     assert {"breakout", "pong", "squared", "atari/pong", "atari/space_invaders"} <= set(names)
     plain = [name for name in names if "/" not in name]
     bound = [name for name in names if "/" in name]
-    assert names == sorted(plain) + sorted(bound)
+    assert names == sorted(plain) + sorted(bound), "no package that registers others is installed where tests run"
     assert len(names) == len(set(names))
 
 
@@ -62,11 +62,10 @@ def test_creators_survive_pickling(name: str) -> None:
         ("puffer_squard", "squared"),
         ("atari/spaceinvaders", "atari/space_invaders"),
         ("atary/pong", "atari/pong"),
-        ("PongNoFrameskip-v4", "atari/pong"),
-        ("ALE/SpaceInvaders-v5", "atari/space_invaders"),
-        ("Breakout-ramDeterministic-v4", "atari/breakout"),
-        ("HalfCheetah-v4", "mujoco/HalfCheetah-v5"),
-        ("CartPole-v0", "classic/CartPole-v1"),
+        ("ALE/SpaceInvaders-v9", "atari/space_invaders"),
+        ("BreakoutNoFrameskip-v9", "atari/breakout"),
+        ("HalfCheetah-v9", "mujoco/HalfCheetah-v5"),
+        ("CartPole-v9", "classic/CartPole-v1"),
         ("procgen:bigfish", "procgen/bigfish"),
     ],
 )

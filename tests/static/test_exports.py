@@ -31,6 +31,7 @@ PUBLIC = {
     "env_creator",
     "list_envs",
     "make",
+    "register",
     "set_buffers",
 }
 

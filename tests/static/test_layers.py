@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[2]
 FLOORS = {
     **dict.fromkeys(("errors", "machine", "native", "render", "seeding", "spaces", ""), 0),
     **dict.fromkeys(("actions", "buffers", "env", "emulation", "ocean"), 1),
-    **dict.fromkeys(("vector", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
-    **dict.fromkeys(("models", "pytorch"), 3),
+    **dict.fromkeys(("vector", "vectorization", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
+    **dict.fromkeys(("frameworks", "models", "pytorch"), 3),
     **dict.fromkeys(("installation", "train"), 4),
     "play": 5,
     "cli": 6,

@@ -40,6 +40,7 @@ LEFT = {
     },
     "registry/test_registry.py": {"_binding _bindings": "bindings that are not installed"},
     "static/test_exports.py": {"_HOME _MODULES": "the table behind the lazy names of the package"},
+    "seeds/test_vectorization.py": {"_cores": "machines of other sizes"},
     "vector/test_multiprocessing.py": {
         "_config _forkserver _forkserver_pid": "multiprocessing's own",
     },

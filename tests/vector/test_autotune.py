@@ -310,3 +310,12 @@ def test_wrong_arguments(arguments, sentence):
     with pytest.raises(pufferlib.APIUsageError, match=r"^vector\.autotune: ") as caught:
         vector.autotune(**{"env_creator": CARTPOLE, **QUICK, **arguments})
     assert sentence in str(caught.value)
+
+
+def test_the_last_answer_is_known_whatever_was_asked(cache):
+    assert vector.tuned(CARTPOLE) is None
+    vector.autotune(CARTPOLE, **QUICK)
+    last = vector.autotune(CARTPOLE, **{**QUICK, "batch_size": 4})
+    assert vector.tuned(CARTPOLE).kwargs == last[0].kwargs
+    assert vector.tuned(CARTPOLE, env_kwargs={"num_envs": 7}).kwargs == last[0].kwargs, "sizes are what it answers"
+    assert vector.tuned(CARTPOLE, env_kwargs={"max_length": 7}) is None

@@ -219,6 +219,10 @@ def test_native_keeps_its_own_autoreset():
         pufferlib.vector.make(Env, autoreset="disabled")
 
 
+def test_a_creator_without_buf_makes_the_native_batch():
+    assert pufferlib.vector.make(lambda: Env(5)).num_agents == 5
+
+
 def test_native_needs_a_puffer_env():
     wrapped = functools.partial(
         pufferlib.emulation.GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"]
@@ -229,11 +233,63 @@ def test_native_needs_a_puffer_env():
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
 @pytest.mark.parametrize(
-    "creator", [lambda: gymnasium.make("CartPole-v1"), functools.partial(gymnasium.make, "CartPole-v1")]
+    ("creator", "what"),
+    [
+        (lambda: gymnasium.make("CartPole-v1"), "must be a PufferEnv, got TimeLimit"),
+        (functools.partial(gymnasium.make, "CartPole-v1"), "must take buf"),
+    ],
 )
-def test_unwrapped_environments_are_told_how(backend, creator):
-    with pytest.raises(APIUsageError, match=r"must take buf .*wrap a Gymnasium environment as .*GymnasiumPufferEnv"):
+def test_unwrapped_environments_are_told_how(backend, creator, what):
+    with pytest.raises(APIUsageError, match=rf"{what}.*wrap a Gymnasium environment as .*GymnasiumPufferEnv"):
         pufferlib.vector.make(creator, backend=backend)
+
+
+def emulated_cartpole():
+    return pufferlib.emulation.GymnasiumPufferEnv(env_creator=gymnasium.make, env_args=["CartPole-v1"])
+
+
+def outcomes(creator, backend):
+    """Seven steps of two environments, with the same actions each time."""
+    seen = []
+    with pufferlib.vector.make(creator, num_envs=2, num_workers=1, backend=backend, seed=3) as envs:
+        seen.append(envs.reset()[0].tobytes())
+        for action in range(7):
+            arrays = envs.step(np.full(envs.num_agents, action % 2))[:4]
+            seen.append([array.tobytes() for array in arrays])
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("without_buf", "with_buf"),
+    [
+        (lambda: pufferlib.ocean.Squared(num_envs=3), lambda buf: pufferlib.ocean.Squared(num_envs=3, buf=buf)),
+        (lambda: Env(2), lambda buf: Env(2, buf=buf)),
+        (
+            emulated_cartpole,
+            functools.partial(
+                pufferlib.emulation.GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"]
+            ),
+        ),
+    ],
+    ids=["C", "native", "emulated"],
+)
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_what_a_creator_without_buf_makes_writes_into_the_batch(without_buf, with_buf, backend):
+    expected = outcomes(with_buf, backend)
+    assert len({str(step) for step in expected}) > 2
+    assert outcomes(without_buf, backend) == expected
+
+
+def test_arrays_that_a_creator_without_buf_gives_to_the_wrong_environment_are_told():
+    def of_two():
+        Env(size=2)
+        return Env(size=2)
+
+    with pytest.raises(APIUsageError, match=r"makes several, of which Env took the arrays .*take buf=None and hand it"):
+        pufferlib.vector.make(of_two, backend="Serial")
+    made = Env()
+    with pytest.raises(APIUsageError, match=r"environment 0 \(Env\) ignores the arrays it is given"):
+        pufferlib.vector.make(lambda: made, backend="Serial")
 
 
 def gymnasium_env_that_takes_buf(buf):

@@ -1,4 +1,4 @@
-"""Multiprocessing: the examples of the vectorization page, life and death of the workers."""
+"""Multiprocessing: life and death of the workers."""
 
 import contextlib
 import enum
@@ -57,45 +57,6 @@ def run_until_failure(**kwargs):
     vecenv = faulty(**kwargs)
     vecenv.reset()
     vecenv.step([1, 3])
-
-
-def test_example_async_api():
-    vecenv = pufferlib.vector.make(
-        SamplePufferEnv,
-        num_envs=2,
-        num_workers=2,
-        batch_size=1,
-        backend=pufferlib.vector.Multiprocessing,
-        overwork=True,  # for machines with one core
-    )
-
-    # Async reset
-    vecenv.async_reset()
-    o, r, d, t, i, env_ids, masks = vecenv.recv()
-
-    # Async step
-    actions = vecenv.action_space.sample()
-    vecenv.send(actions)
-
-    # Get results when ready
-    o, r, d, t, i, env_ids, masks = vecenv.recv()
-    assert o.shape == (2, 1)
-    assert r.dtype == np.float32
-    assert d.dtype == t.dtype == masks.dtype == bool
-    assert env_ids.tolist() == [2, 3]
-    assert i == []
-    vecenv.close()
-
-
-@pytest.mark.parametrize("zero_copy", [True, False])
-def test_example_pool(zero_copy):
-    with make(SamplePufferEnv, num_envs=8, num_workers=4, batch_size=4, zero_copy=zero_copy) as vecenv:
-        vecenv.async_reset()
-        for _ in range(20):
-            *_, env_ids, masks = vecenv.recv()
-            assert len(set(env_ids.tolist())) == vecenv.agents_per_batch == 8
-            assert masks.all()
-            vecenv.send(vecenv.action_space.sample())
 
 
 def test_the_driver_describes_the_environments():

@@ -92,7 +92,7 @@ def test_last_observations_are_shipped_only_when_an_episode_ended():
     memory, infos = actor.step(np.zeros(4, np.int32))
     assert (layout.arrays(memory.data)["final_observations"] == 3).all()
     assert layout.arrays(memory.data)["terminals"].all()
-    assert pickle.loads(infos) == [{"n": 1}, {"n": 1}]
+    assert pickle.loads(infos) == ([{"n": 1}, {"n": 1}], [0, 2])
 
 
 def test_infos_of_the_caller_s_classes_are_shipped_by_name(monkeypatch):
@@ -105,7 +105,7 @@ def test_infos_of_the_caller_s_classes_are_shipped_by_name(monkeypatch):
     env.step = lambda actions: (*step(actions)[:4], [{"event": script.Event()}])
     _, infos = actor.step(np.zeros(2, np.int32))  # no module of this name is here
     monkeypatch.setitem(sys.modules, "script", script)
-    assert type(pickle.loads(infos)[0]["event"]) is script.Event
+    assert type(pickle.loads(infos)[0][0]["event"]) is script.Event
 
 
 def test_a_failure_is_shipped_as_a_report():

@@ -2,23 +2,30 @@
 
 import dataclasses
 import json
+from typing import Any
 
-import pufferlib
+from pufferlib import registry
 from pufferlib.cli.console import progress, say, style
-from pufferlib.cli.options import Parser
+from pufferlib.cli.options import Parser, split_env
+from pufferlib.machine.commands import as_typed
+from pufferlib.train.config import Config, load_config
+from pufferlib.train.text import flag
+from pufferlib.train.tuned import tunable_keywords, tuned_settings
 from pufferlib.vector import EnvProfile, TunedConfig, autotune
 
 __all__ = ["run"]
 
 PROG = "puffer autotune"
-ABOUT = "Measure the ways to run an environment on this machine; results are kept for the next time."
+ABOUT = """Measure the ways to run an environment on this machine. Keywords of the environment are flags:
+puffer autotune squared --env.size 7. Results are kept: puffer train ENV --vec auto takes the last one."""
 MIB = 1 << 20
 
 
 def run(argv: list[str]) -> int:
     """Measure the environment that ``argv`` names, and print the configurations, the fastest first."""
+    keywords, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
-    parser.add_argument("env", help="a name of puffer list, for example breakout")
+    parser.add_argument("env", help="a name of puffer list, my_env.py:Class, module:Class, or an id of Gymnasium's")
     parser.add_argument("--batch-size", type=int, default=64, help="environments in one batch (default: 64)")
     parser.add_argument("--max-envs", type=int, help="environments at the most (default: three batches)")
     parser.add_argument("--model-forward-s", type=float, default=0.0, help="seconds that the policy takes per batch")
@@ -26,7 +33,9 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--refresh", action="store_true", help="measure again, whatever is known")
     parser.add_argument("--json", action="store_true", help="print a JSON list of objects")
     options = parser.parse(argv)
-    creator = pufferlib.env_creator(options.env)
+    creator = registry.env_creator(options.env, PROG)
+    config = load_config(options.env)
+    config = dataclasses.replace(config, env={**config.env, **keywords})
     try:
         configs = autotune(
             creator,
@@ -34,6 +43,7 @@ def run(argv: list[str]) -> int:
             max_envs=options.max_envs or 3 * options.batch_size,
             model_forward_s=options.model_forward_s,
             time_per_test=options.time_per_test,
+            env_kwargs={**tunable_keywords(config), **keywords},
             refresh=options.refresh,
             progress=progress,
         )
@@ -42,22 +52,26 @@ def run(argv: list[str]) -> int:
     if options.json:
         say(json.dumps([dataclasses.asdict(config) for config in configs], indent=2))
     else:
-        _print(options.env, configs)
+        _print(config, options.env, keywords, configs)
     return 0
 
 
-def _print(env: str, configs: list[TunedConfig]) -> None:
+def _print(config: Config, env: str, keywords: dict[str, Any], configs: list[TunedConfig]) -> None:
     say(f"{style(env, 'bold')}: {_about(configs[0].profile)}")
     say()
     say(f"{'agent-steps/s':>14}{'spread':>8}  configuration")
-    for config in configs:
-        rate, spread = (
-            ("skipped", "") if config.skipped else (f"{config.steps_per_second:,.0f}", f"{config.spread:.0%}")
-        )
-        reason = f": {config.skipped}" if config.skipped else ""
-        say(f"{rate:>14}{spread:>8}  {_settings(config)}{reason}")
+    for way in configs:
+        rate, spread = ("skipped", "") if way.skipped else (f"{way.steps_per_second:,.0f}", f"{way.spread:.0%}")
+        reason = f": {way.skipped}" if way.skipped else ""
+        say(f"{rate:>14}{spread:>8}  {_settings(way)}{reason}")
     say()
     say(f"The fastest: {style(f'vector.make(env_creator({env!r}), {_settings(configs[0])})', 'good')}")
+    settings = tuned_settings(config, configs[0].kwargs)
+    settings |= {f"env.{key}": value for key, value in keywords.items() if f"env.{key}" not in settings}
+    flags = " ".join(flag(name, value) for name, value in settings.items())
+    say(f"To train so:  {style(as_typed(f'puffer train {env} {flags}'), 'accent')}")
+    own = "".join(f" {flag(f'env.{key}', value)}" for key, value in keywords.items())
+    say(f"or shorter:   {style(as_typed(f'puffer train {env}{own} --vec auto'), 'accent')}")
 
 
 def _about(profile: EnvProfile) -> str:

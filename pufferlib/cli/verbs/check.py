@@ -1,26 +1,80 @@
-"""``puffer check``: defects of an environment in a C file."""
+"""``puffer check``: the contract of an environment, line by line, by random play."""
 
+import functools
+import textwrap
+import traceback
+from typing import Any
+
+from pufferlib import registry
+from pufferlib.cli.console import note, say, style
 from pufferlib.cli.fuzz import print_defects
-from pufferlib.cli.options import Parser
-from pufferlib.errors import UsageError
-from pufferlib.ocean.files import is_c_file
+from pufferlib.cli.options import Parser, split_env
+from pufferlib.errors import PufferError, UnknownNameError, UsageError
+from pufferlib.machine.commands import as_typed
+from pufferlib.testing import CONTRACT, CheckResult, examine
 
 __all__ = ["run"]
 
 PROG = "puffer check"
-ABOUT = """Play an environment with hostile actions under the sanitizers of the C compiler, compare seeds and
-batches, and say in which class each defect falls: puffer check corridor.c."""
+ABOUT = """Play an environment at random, and check each line of the contract that training relies on: puffer check
+breakout. docs/contract.md says more of each line. Keywords of the environment are flags: puffer check squared
+--env.size 7. A C file is played with hostile actions under the sanitizers of the compiler too: puffer check corridor.c."""
+WIDTH = 100
+MARKS = {"kept": ("✓", "good"), "broken": ("✗", "bad"), "unknown": ("-", "muted")}
 
 
 def run(argv: list[str]) -> int:
-    """Check the environment that ``argv`` names; 1 if it has defects."""
+    """Check the environment that ``argv`` names; 1 if a line is broken, or the environment raises."""
+    keywords, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
-    parser.add_argument("env", help="a C file: corridor.c")
-    parser.add_argument("--steps", type=int, default=50_000, help="of the hostile play (default: 50000)")
-    parser.add_argument("--seed", type=int, default=1, help="of all choices (default: 1)")
+    parser.add_argument("env", nargs="?", help="a name of puffer list: breakout, atari/pong")
+    parser.add_argument(
+        "--steps", type=int, default=200, help="of each play; enough for episodes to end (default: 200)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the environment and its actions (default: 0)")
+    parser.add_argument(
+        "--c-steps", type=int, default=50_000, help="of a C file under the sanitizers of the compiler (default: 50000)"
+    )
     options = parser.parse(argv)
-    if not is_c_file(options.env):
-        raise UsageError(f"{PROG}: expected the path of a C file, as in ./corridor.c, got {options.env!r}")
-    if options.steps < 1:
-        raise UsageError(f"{PROG}: --steps must be at least 1, got {options.steps}")
-    return 1 if print_defects(options.env, options.steps, options.seed) else 0
+    if not options.env:
+        example = as_typed("puffer check breakout")
+        raise UsageError(f"{PROG}: name an environment, for example: {example}; puffer list shows all")
+    for flag, steps in (("--steps", options.steps), ("--c-steps", options.c_steps)):
+        if steps < 1:
+            raise UsageError(f"{PROG}: {flag} must be at least 1, got {steps}")
+    try:
+        findings = examine(_creator(options.env, keywords), seed=options.seed, steps=options.steps)
+    except PufferError:
+        raise
+    except Exception as error:
+        note("".join(traceback.format_exception(error)).rstrip())
+        say(f"{style('✗', 'bad')} {options.env} raised {type(error).__name__}; nothing more could be looked at")
+        return 1
+    for number, finding in enumerate(findings, 1):
+        say(_text(number, finding))
+    count = sum(finding.state == "broken" for finding in findings)
+    played = f"{options.env}, {options.steps} steps at random with seed {options.seed}"
+    say(f"\n{played}: {f'{count} of {len(CONTRACT)} lines of the contract are broken' if count else 'nothing to mend'}")
+    if source := registry.c_file(options.env):
+        say()
+        count += print_defects(source, options.c_steps, options.seed)
+    return 1 if count else 0
+
+
+def _creator(name: str, keywords: dict[str, Any]) -> Any:
+    try:
+        creator = registry.env_creator(name)
+    except UnknownNameError:
+        raise registry.unknown_env(PROG, name) from None
+    return functools.partial(creator, **keywords)
+
+
+def _text(number: int, finding: CheckResult) -> str:
+    """One line of the contract, and below it what is wrong."""
+    mark, colour = MARKS[finding.state]
+    about = CONTRACT[finding.line] + (" (Could not be looked at.)" if finding.state == "unknown" else "")
+    text = f"{style(mark, colour)} {number:2}  {textwrap.fill(about, WIDTH - 6, subsequent_indent=' ' * 6)}"
+    if finding.message:
+        problem = finding.message.removesuffix(f" (line {number} of the contract)")
+        text += "\n" + style(textwrap.indent(textwrap.fill(problem, WIDTH - 6), " " * 6), "warning")
+    return text

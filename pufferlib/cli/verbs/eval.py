@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from pufferlib import registry
 from pufferlib.cli.console import highlight, say, style
 from pufferlib.cli.options import Parser, parse_config
 from pufferlib.errors import UsageError
@@ -37,7 +38,7 @@ def run(argv: list[str]) -> int:
     found = find_run(PROG, target, options.runs)
     config = parse_config(PROG, Config.load(found.config), flags, ABOUT, parser.flags)
     episodes = plural(config.eval.episodes, "episode")
-    say(f"{style(config.env_name, 'bold')}: playing {episodes} with {found.checkpoint}")
+    say(f"{style(registry.short_name(config.env_name), 'bold')}: playing {episodes} with {found.checkpoint}")
     from pufferlib.train.result import compare  # brings torch, for which nobody should wait to be told of a slip
 
     comparison = compare(config, load_policy(config, found), options.video)

@@ -17,6 +17,7 @@ __all__ = ["run"]
 
 PROG = "puffer list"
 OCEAN = "ocean"
+OTHERS = "registered"  # by names without a slash
 WIDTH = 100
 MOST = 6  # names of a binding that a screen shows unless they are asked for
 
@@ -24,11 +25,12 @@ MOST = 6  # names of a binding that a screen shows unless they are asked for
 def run(argv: list[str]) -> int:
     """Print the names that ``pufferlib.make`` knows, or every binding."""
     parser = Parser(PROG, description="List the environments.")
-    parser.add_argument("sources", nargs="*", metavar="SOURCE", help=f"{OCEAN} or a binding; default: all")
+    parser.add_argument("sources", nargs="*", metavar="SOURCE", help=f"{OCEAN}, a binding or a package; default: all")
     parser.add_argument("--all", action="store_true", help="the bindings: what is installed, and how to get the others")
     parser.add_argument("--json", action="store_true", help="print a JSON list of objects")
     options = parser.parse(argv)
-    known = (OCEAN, *registry.binding_facts())
+    entries = [_entry(name) for name in registry.list_envs()]
+    known = tuple(dict.fromkeys([OCEAN, *registry.binding_facts(), *(entry["source"] for entry in entries)]))
     sources = options.sources or known
     for source in sources:
         if source not in known:
@@ -37,7 +39,7 @@ def run(argv: list[str]) -> int:
         found = [_binding(facts) for facts in registry.binding_facts().values() if facts.name in sources]
         say(json.dumps(found, indent=2)) if options.json else _print_bindings(found)
         return 0
-    entries = [entry for entry in map(_entry, registry.list_envs()) if entry["source"] in sources]
+    entries = [entry for entry in entries if entry["source"] in sources]
     if options.json:
         say(json.dumps(entries, indent=2))
     else:
@@ -46,9 +48,10 @@ def run(argv: list[str]) -> int:
 
 
 def _entry(name: str) -> dict[str, Any]:
-    binding = name.partition("/")[0] if "/" in name else None
-    about = ocean.about(name) if binding is None else ""
-    return {"name": name, "source": binding or OCEAN, "about": about}
+    source = name.partition("/")[0] if "/" in name else None
+    if registration := registry.registrations().get(name):
+        return {"name": name, "source": source or OTHERS, "about": registration.about}
+    return {"name": name, "source": source or OCEAN, "about": "" if source else ocean.about(name)}
 
 
 def _print(sources: Sequence[str], entries: Sequence[dict[str, Any]], whole: bool) -> None:
@@ -56,7 +59,9 @@ def _print(sources: Sequence[str], entries: Sequence[dict[str, Any]], whole: boo
     for source in sources:
         found = [entry for entry in entries if entry["source"] == source]
         if source == OCEAN:
-            _print_ocean(found)
+            _print_described(f"{OCEAN}, in C but for {' and '.join(ocean.python_names())}", found)
+        elif source not in registry.binding_facts():
+            _print_described(f"{source}, from outside this repository", found)
         else:
             _print_names(registry.binding_facts()[source], [entry["name"] for entry in found], whole)
         say()
@@ -64,9 +69,9 @@ def _print(sources: Sequence[str], entries: Sequence[dict[str, Any]], whole: boo
     say(f"Train one: {style(as_typed(f'puffer train {example}'), 'accent')}")
 
 
-def _print_ocean(entries: Sequence[dict[str, Any]]) -> None:
+def _print_described(title: str, entries: Sequence[dict[str, Any]]) -> None:
     width = max(len(entry["name"]) for entry in entries) + 2
-    say(style(f"{OCEAN}, in C but for {' and '.join(ocean.python_names())}: {len(entries)}", "bold"))
+    say(style(f"{title}: {len(entries)}", "bold"))
     for entry in entries:
         say(f"  {style(entry['name'].ljust(width), 'accent')}{entry['about']}")
 

@@ -6,9 +6,8 @@ from pathlib import Path
 from pufferlib import registry
 from pufferlib.cli.console import say
 from pufferlib.cli.options import Parser, split_env
-from pufferlib.errors import UnknownNameError, UsageError
+from pufferlib.errors import UsageError
 from pufferlib.machine.commands import way_to_install
-from pufferlib.ocean.files import is_c_file
 from pufferlib.play.session import Session, Viewer, play
 from pufferlib.render.screen import Screen, is_terminal
 from pufferlib.render.window import Window, has_display
@@ -27,7 +26,7 @@ def run(argv: list[str]) -> int:
     """Let a person play the environment that ``argv`` names, or watch the run that it names."""
     keywords, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
-    parser.add_argument("env", nargs="?", help="a name of puffer list: breakout, atari/pong")
+    parser.add_argument("env", nargs="?", help="a name of puffer list, my_env.py:Class, module:Class, Gymnasium's id")
     parser.add_argument("--watch", metavar="RUN", help="watch the agent of this run or checkpoint play")
     parser.add_argument("--terminal", action="store_true", help="in the terminal, even where windows can be opened")
     parser.add_argument("--fps", type=float, help="steps per second; by default the environment's own")
@@ -53,7 +52,9 @@ def run(argv: list[str]) -> int:
     name = _name_of(options.env) if options.env or not files else Config.load(files.config).env_name
     session = Session(name, keywords, options.seed, options.agent, files, watched=bool(options.watch))
     try:
-        viewer: Viewer = Window(f"puffer play {name}", "play with --terminal") if in_window else Screen()
+        viewer: Viewer = (
+            Window(f"puffer play {registry.short_name(name)}", "play with --terminal") if in_window else Screen()
+        )
         try:
             play(session, viewer, options.fps or session.fps)
         finally:
@@ -66,8 +67,5 @@ def run(argv: list[str]) -> int:
 
 def _name_of(env: str) -> str:
     """The environment that a person means by ``env``."""
-    try:
-        registry.env_creator(env)
-    except UnknownNameError:
-        raise registry.unknown_env(PROG, env) from None
-    return env if is_c_file(env) or env in registry.list_envs() else env.removeprefix("puffer_")
+    registry.env_creator(env, PROG)
+    return registry.full_name(env if env in registry.list_envs() else env.removeprefix("puffer_"))

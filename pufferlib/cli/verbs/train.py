@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from pufferlib import registry
 from pufferlib.cli.console import highlight, note, say, style
 from pufferlib.cli.options import Parser, parse_config
-from pufferlib.errors import PufferError, UnknownNameError, UsageError
+from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.train.config import Config, load_config
+from pufferlib.train.config import Config, env_name_in, load_config
 from pufferlib.train.resume import check_changes, is_finished
 from pufferlib.train.runs import RUNS, Run, find_run, new_run
 from pufferlib.train.text import plural, short
+from pufferlib.train.tuned import with_tuned_vec
 
 if TYPE_CHECKING:
     from pufferlib.train.trainer import Trainer
@@ -24,7 +25,11 @@ ABOUT = """Train an agent, evaluate it, draw its learning curve and film it.
 
   --resume RUN     go on with a run: its folder, a checkpoint, or an environment's name for its latest; it may become
                    longer (--train.total-timesteps) and be judged otherwise, but keeps what it learns from
-  --runs FOLDER    keep the run in a new folder there (default: runs)"""
+  --runs FOLDER    keep the run in a new folder there (default: runs)
+  --config FILE    settings over those of the environment, under the flags: a TOML file like a run's config.toml
+  --vec auto       run the environment as puffer autotune has found it to be fastest
+
+ENV is a name of puffer list, or an environment of your own: my_env.py:Class, module:Class, or an id of Gymnasium's."""
 
 
 def run(argv: list[str]) -> int:
@@ -33,10 +38,17 @@ def run(argv: list[str]) -> int:
     parser = Parser(PROG, add_help=False)
     parser.add_argument("--resume")
     parser.add_argument("--runs", type=Path, default=RUNS)
+    parser.add_argument("--config", type=Path)
+    parser.add_argument("--vec", choices=["auto"])
     options, flags = parser.parse_known_args(argv)
     resumed = find_run(PROG, options.resume, options.runs) if options.resume else None
     wants_help = "--help" in flags or "-h" in flags
-    config = parse_config(PROG, _base(name, resumed, wants_help), flags, ABOUT, parser.flags)
+    if options.config and not name and not resumed:
+        name = env_name_in(options.config) or ""
+    base = _base(name, resumed, wants_help, options.config)
+    config = parse_config(PROG, base, flags, ABOUT, parser.flags).with_full_names()
+    if options.vec:
+        config = with_tuned_vec(config)
     if resumed:
         check_changes(PROG, Config.load(resumed.config), config)
         if is_finished(config, resumed):
@@ -46,11 +58,13 @@ def run(argv: list[str]) -> int:
         return _train(config, started, None)
 
 
-def _base(name: str, resumed: Run | None, wants_help: bool) -> Config:
-    """The settings that the flags change: of the run that goes on, or of the environment's file."""
+def _base(name: str, resumed: Run | None, wants_help: bool, file: Path | None) -> Config:
+    """The settings that the flags change: of the run that goes on, or of the environment and the file."""
     if resumed:
         base = Config.load(resumed.config)
-        if name and name != base.env_name:
+        if file:
+            raise UsageError(f"{PROG}: a run goes on with the settings that it was begun with; leave out --config")
+        if name and registry.full_name(name) != base.env_name:
             raise UsageError(f"{PROG}: {resumed.folder} is a run of {base.env_name}, not of {name}; leave out {name}")
         return base
     if not name and wants_help:
@@ -60,11 +74,8 @@ def _base(name: str, resumed: Run | None, wants_help: bool) -> Config:
             f"{PROG}: name an environment first, for example: {as_typed('puffer train breakout')}; "
             f"{as_typed('puffer list')} shows all"
         )
-    try:
-        registry.env_creator(name)  # knows short names too
-    except UnknownNameError:
-        raise registry.unknown_env(PROG, name) from None
-    return load_config(name)
+    registry.env_creator(name, PROG)  # knows short names too
+    return load_config(name, file=file)
 
 
 def _train(config: Config, run: Run, checkpoint: Path | None) -> int:
@@ -76,13 +87,13 @@ def _train(config: Config, run: Run, checkpoint: Path | None) -> int:
     from pufferlib.train.trainer import Trainer
 
     device = pick_device(config.train.device)
-    say(f"{style(config.env_name, 'bold')} on {describe_device(device)}")
+    say(f"{style(registry.short_name(config.env_name), 'bold')} on {describe_device(device)}")
     with contextlib.closing(Trainer(config, run.folder)) as trainer:
         if checkpoint:
             trainer.restore(checkpoint)
         trainer.config.save(run.config)  # not before: flags that do not fit the checkpoint must not stay in the run
         say(f"the run is kept in {run.folder}")
-        title = f"{config.env_name}, seed {config.train.seed}"
+        title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}"
         trainer.loggers = [JsonlLogger(run.metrics), progress_logger(Console(), title, device.type)]
         try:
             trainer.train()

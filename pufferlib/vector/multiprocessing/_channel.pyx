@@ -52,8 +52,9 @@ cdef class WorkerChannel:
     cdef PufferChannel *_channel
     cdef PufferWaitPolicy _wait_policy
     cdef int32_t _num_workers, _num_in_flight, _num_chosen
-    cdef int32_t *_in_flight  # three arrays, one entry per worker
+    cdef int32_t *_in_flight  # one entry per worker, as in those that follow
     cdef int32_t *_chosen
+    cdef int32_t *_waited_for
     cdef int64_t *_waited_ns
     cdef uint64_t *_seen
     cdef int64_t _check_ns, _last_check
@@ -69,14 +70,16 @@ cdef class WorkerChannel:
         self._check_ns = <int64_t>(check_s * 1e9)
         self._in_flight = <int32_t *>PyMem_Calloc(num_workers, sizeof(int32_t))
         self._chosen = <int32_t *>PyMem_Calloc(num_workers, sizeof(int32_t))
+        self._waited_for = <int32_t *>PyMem_Calloc(num_workers, sizeof(int32_t))
         self._waited_ns = <int64_t *>PyMem_Calloc(num_workers, sizeof(int64_t))
         self._seen = <uint64_t *>PyMem_Calloc(num_workers, sizeof(uint64_t))
-        if not (self._in_flight and self._chosen and self._waited_ns and self._seen):
+        if not (self._in_flight and self._chosen and self._waited_for and self._waited_ns and self._seen):
             raise MemoryError()
 
     def __dealloc__(self):
         PyMem_Free(self._in_flight)
         PyMem_Free(self._chosen)
+        PyMem_Free(self._waited_for)
         PyMem_Free(self._waited_ns)
         PyMem_Free(self._seen)
 
@@ -117,7 +120,7 @@ cdef class WorkerChannel:
             puffer_channel_publish_core(self._channel)
 
     def command_one(self, int32_t worker, uint32_t operation):
-        """Give one worker of those in flight another command."""
+        """Give one worker, which is not busy, another command; its place in the line stays what it is."""
         puffer_channel_command(self._channel, &worker, 1, operation)
 
     def wait(self, int32_t needed, bint in_turn):
@@ -130,16 +133,28 @@ cdef class WorkerChannel:
         Returns:
             Whether they are finished. If not, look after the workers and wait again.
         """
-        cdef int32_t count = needed if in_turn else self._num_in_flight
-        cdef int64_t now = puffer_now_ns()
-        cdef PufferWait outcome
         if needed > self._num_in_flight:
             raise RuntimeError(f"{needed} workers are waited for, and {self._num_in_flight} are in flight")
         puffer_expect_contention(&self._wait_policy, needed < self._num_in_flight)
+        return self._wait(self._in_flight, needed if in_turn else self._num_in_flight, needed)
+
+    def wait_for(self, workers):
+        """Wait until these workers are finished; False if it is time to look after them."""
+        cdef int32_t count = 0
+        for worker in workers:
+            self._slot(worker)
+            self._waited_for[count] = worker
+            count += 1
+        puffer_expect_contention(&self._wait_policy, count < self._num_in_flight)
+        return self._wait(self._waited_for, count, count)
+
+    cdef bint _wait(self, const int32_t *workers, int32_t count, int32_t needed) except -1:
+        cdef int64_t now = puffer_now_ns()
+        cdef PufferWait outcome
         while now - self._last_check < self._check_ns:
             with nogil:
                 outcome = puffer_channel_wait(
-                    self._channel, self._in_flight, count, needed, &self._wait_policy,
+                    self._channel, workers, count, needed, &self._wait_policy,
                     self._check_ns - (now - self._last_check))
             if outcome == PUFFER_CHANGED:
                 return True

@@ -30,11 +30,13 @@ class SharedBatch:
     Attributes:
         buffers: The arrays of all rows.
         seeds: int64 ``(num_envs,)``: seed of the next reset of each environment, -1 for none.
+        notify: bool ``(num_workers,)``: whether its environments are to be notified before they go on.
         memory: The whole block; it begins with the signals of the workers.
     """
 
     def __init__(self, row_spec: RowSpec, num_envs: int, num_workers: int, fd: int | None = None) -> None:
-        layout = BufferLayout({**row_spec.arrays(num_envs), "seeds": ((num_envs,), np.dtype(np.int64))})
+        words = {"seeds": ((num_envs,), np.dtype(np.int64)), "notify": ((num_workers,), np.dtype(bool))}
+        layout = BufferLayout({**row_spec.arrays(num_envs), **words})
         offset = channel_bytes(num_workers)
         size = offset + layout.nbytes
         self._fd = os.memfd_create("pufferlib") if fd is None else fd
@@ -48,6 +50,7 @@ class SharedBatch:
             raise
         self.buffers = layout.arrays(memoryview(self.memory)[offset:])
         self.seeds: Array = self.buffers.pop("seeds")
+        self.notify: Array = self.buffers.pop("notify")
         if fd is None:
             self.buffers["masks"][:] = True
 

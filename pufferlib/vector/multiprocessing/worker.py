@@ -23,6 +23,7 @@ import numpy as np
 
 from pufferlib.buffers import Buffers
 from pufferlib.errors import APIUsageError
+from pufferlib.vector.calls import perform, sendable
 from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.failures import Failed
 from pufferlib.vector.multiprocessing._channel import WorkerEnd, progress_at
@@ -35,7 +36,6 @@ __all__ = [
     "CLOSE",
     "FAILURE",
     "STACK_SIGNAL",
-    "Call",
     "NeedMemory",
     "Parent",
     "Reply",
@@ -97,18 +97,16 @@ class NeedMemory:
 
 
 @dataclass(frozen=True)
-class Call:
-    """Parent to worker, after the command CALL: the method to call of every environment."""
-
-    method: str
-    args: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
 class Reply:
-    """Worker to parent: the infos of the last command, or what the environments returned to a call; never empty."""
+    """Worker to parent: the infos of the last command, or the results of a call.
+
+    Attributes:
+        content: The infos or results.
+        sources: Of the infos, as ``EnvLoop.sources`` has them.
+    """
 
     content: list[Any]
+    sources: list[int]
 
 
 def main(conn: Connection, stacks: Connection) -> None:
@@ -205,6 +203,8 @@ class _Worker:
             self._runner = EnvRunner(specs, setup.autoreset, self._rows, progress)
             self._runner.track(self._progress())
             assert self._row_spec is not None
+            assert self._memory is not None
+            self._runner.watch(self._memory.notify[setup.worker : setup.worker + 1])
             self._conn.send_bytes(pickled(Ready(self._row_spec, self._runner.describe())))
         except BaseException as error:
             self._conn.send(Failed.of("build", progress[0], error))
@@ -248,7 +248,7 @@ class _Worker:
                 is_first, self._is_new = self._is_new, False
                 content = runner.step() if operation == STEP and not is_first else self._obey(operation)
                 # Now, since some cannot be pickled. The parent waits to hear of a worker that replaces another.
-                message = _reply(content) if content or is_first else None
+                message = _reply(content, runner.sources) if content or is_first else None
             except BaseException as error:
                 report = Failed.of(PHASES.get(operation, "call"), self._progress()[0], error)
                 worker_end.finish(FAILURE)
@@ -273,8 +273,7 @@ class _Worker:
         assert self._runner is not None
         assert self._memory is not None
         if operation == CALL:
-            call: Call = pickle.loads(self._conn.recv_bytes())
-            return [getattr(env, call.method)(*call.args) for env in self._runner.envs]
+            return sendable(perform(self._runner, pickle.loads(self._conn.recv_bytes())))
         numbers = self._memory.seeds[self._first : self._first + len(self._runner.envs)].tolist()
         seeds = [None if seed < 0 else seed for seed in numbers]
         if operation == STEP:
@@ -283,14 +282,14 @@ class _Worker:
         return self._runner.reset(seeds)
 
 
-def _reply(content: list[Any]) -> bytes:
+def _reply(content: list[Any], sources: list[int]) -> bytes:
     """The message that brings ``content``.
 
     Raises:
         APIUsageError: It cannot be pickled.
     """
     try:
-        return pickled(Reply(content))
+        return pickled(Reply(content, sources))
     except Exception as error:
         raise APIUsageError(
             f"infos must be things that can be pickled, got {content!r:.200} from this worker's environments "

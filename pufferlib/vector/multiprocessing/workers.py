@@ -1,6 +1,5 @@
 """Worker processes behind shared memory, and the backend that has its environments in them."""
 
-import functools
 import multiprocessing.process
 import os
 import pickle
@@ -10,9 +9,9 @@ from collections.abc import Callable, Iterator
 from multiprocessing import connection, util
 from typing import Any, NoReturn
 
-from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.cpus import usable_cpus
+from pufferlib.vector.calls import EnvCall
 from pufferlib.vector.failures import (
     Failed,
     FailureContext,
@@ -32,7 +31,7 @@ from pufferlib.vector.multiprocessing.process import (
     start_worker,
 )
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
-from pufferlib.vector.multiprocessing.worker import CALL, Call, NeedMemory, Reply, Setup, Surroundings
+from pufferlib.vector.multiprocessing.worker import CALL, NeedMemory, Reply, Setup, Surroundings
 from pufferlib.vector.pickling import pickle_by_value
 from pufferlib.vector.pooled import PooledVectorEnv, Workers, uninterrupted
 from pufferlib.vector.specs import PHASES, RESET, STEP, Ready, RowSpec, VectorSpec
@@ -59,7 +58,7 @@ class WorkerProcesses(Workers):
         self._fits = spec.num_workers < usable_cpus()
         self._check_s = CHECK_S if spec.timeout_s is None else min(CHECK_S, spec.timeout_s)
         self._timeout_ns = _FOR_EVER_NS if spec.timeout_s is None else int(spec.timeout_s * 1e9)
-        self._replies: dict[int, list[Any]] = {}
+        self._replies: dict[int, Reply] = {}
         self._called = ""
         self._is_built = False
         self._resources = WorkerResources()
@@ -148,7 +147,7 @@ class WorkerProcesses(Workers):
     def find_failures(self) -> Iterator[WorkerFailed]:
         """Look after the workers in flight: which of them have ended, or take too long."""
         late = self.channel.find_late(self._timeout_ns)
-        sentinels = {self.processes[worker].process.sentinel: worker for worker in self.channel.in_flight}
+        sentinels = {handle.process.sentinel: worker for worker, handle in enumerate(self.processes)}
         ended = [sentinels[sentinel] for sentinel in connection.wait(list(sentinels), 0)]  # type: ignore[index]
         findings = [(self._drain, worker) for worker in ended]
         if late >= 0 and late not in ended:
@@ -172,13 +171,16 @@ class WorkerProcesses(Workers):
         self._send_memory(worker)
         self.channel.command_one(worker, STEP if shows_ended else RESET)
 
-    def call_all(self, method: str, *args: Any) -> None:
-        """Start a call of a method of every environment; no worker may be busy. ``take_infos`` has what is returned."""
-        self._called = method
-        self.channel.command_all(CALL)
-        data = self._pickle(Call(method, args))
-        for worker in range(self.spec.num_workers):
-            self._send_checked(worker, functools.partial(self.processes[worker].conn.send_bytes, data))
+    def start_call(self, worker: int, call: EnvCall) -> None:
+        """Start ``call`` in ``worker``, which is not busy; ``take_infos`` has the results."""
+        self._called = call.name or call.kind
+        data = self._pickle(call)
+        self.channel.command_one(worker, CALL)
+        self._send_checked(worker, lambda: self.processes[worker].conn.send_bytes(data))
+
+    def notify(self) -> None:
+        """Let every worker notify its environments before they go on."""
+        self._memory.notify[:] = True
 
     def abandon(self) -> None:
         """Forget the workers: this process is a copy of the one that they belong to."""
@@ -197,12 +199,13 @@ class WorkerProcesses(Workers):
         while self.channel.outcome(worker) and worker not in self._replies:
             message = self._read_with_deadline(worker)
             if isinstance(message, Reply):
-                self._replies[worker] = message.content
+                self._replies[worker] = message
 
-    def take_infos(self, worker: int) -> Infos:
-        """Take the infos that ``read_reply`` read, or what the environments returned to a call."""
+    def take_infos(self, worker: int) -> tuple[list[Any], list[int]]:
+        """Take the infos that ``read_reply`` read, and their sources; or the results of a call."""
         self.channel.acknowledge(worker)
-        return self._replies.pop(worker, [])
+        reply = self._replies.pop(worker, None)
+        return (reply.content, reply.sources) if reply else ([], [])
 
     def _drain(self, worker: int) -> NoReturn:
         """Read what a worker that has ended may have left to say."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from pufferlib.buffers import Array, BufferLayout, Buffers
 from pufferlib.env import Infos
+from pufferlib.vector.calls import EnvCall, perform, sendable
 from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.failures import Failed
 from pufferlib.vector.pickling import pickled
@@ -37,7 +38,8 @@ def shipped_layout(row_spec: RowSpec, num_envs: int) -> BufferLayout:
     return BufferLayout({name: specs[name] for name in _SHIPPED})
 
 
-Outcome = tuple[Bytes, bytes]  # of a reset or step: the block, and the pickled infos if there are any
+# Of a reset or step: the block, and the pickled infos with their sources if there are any. Of a call: its results.
+Outcome = tuple[Bytes | None, bytes]
 
 
 def actor_class() -> type[Any]:
@@ -128,6 +130,15 @@ class EnvActor:
         self._arrays["observations"][...] = last_observations
         return self._try("step", lambda: self._show_ended(seeds))
 
+    def call(self, call: bytes) -> Outcome | Failed:
+        """Perform a call of some environments, an ``EnvCall`` that was pickled by value."""
+        return self._try("call", lambda: self._perform(pickle.loads(call)))
+
+    def notify(self) -> None:
+        """Notify the environments before they are stepped or reset next."""
+        assert self._runner is not None
+        self._runner.notify()
+
     def close(self) -> Failed | None:
         """Close the environments."""
         return self._try("close", lambda: self._runner.close() if self._runner else None)
@@ -167,6 +178,11 @@ class EnvActor:
         self._arrays["actions"][...] = actions
         return self._outcome(self._runner.step())
 
+    def _perform(self, call: EnvCall) -> Outcome:
+        assert self._runner is not None
+        results = perform(self._runner, call)
+        return self._outcome(results) if call.kind == "reset" else (None, pickled((sendable(results), [])))
+
     def _show_ended(self, seeds: npt.NDArray[np.int64]) -> Outcome:
         assert self._runner is not None
         self._runner.show_ended(seeds.tolist())
@@ -175,4 +191,5 @@ class EnvActor:
     def _outcome(self, infos: Infos) -> Outcome:
         ended = self._arrays["terminals"].any() or self._arrays["truncations"].any()
         shipped = self._memory if ended else self._memory[: self._layout.start("final_observations")]
-        return shipped, pickled(infos) if infos else b""
+        assert self._runner is not None
+        return shipped, pickled((infos, self._runner.sources)) if infos else b""

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from pufferlib.buffers import allocate
-from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError, WorkerError
 from pufferlib.vector.arguments import Cores
+from pufferlib.vector.calls import EnvCall
 from pufferlib.vector.env_runner import env_rows
 from pufferlib.vector.failures import Failed, FailureContext, WorkerFailed, error_of, late_error
 from pufferlib.vector.pickling import pickle_by_value
@@ -86,10 +86,13 @@ class ActorChannel:
 
     def wait(self, needed: int, in_turn: bool) -> bool:
         """Wait until ``needed`` workers in flight are finished; False if it is time to look after them."""
-        return self.wait_for(self.in_flight[:needed] if in_turn else self.in_flight, needed)
+        return self._wait(self.in_flight[:needed] if in_turn else self.in_flight, needed)
 
-    def wait_for(self, workers: Sequence[int], needed: int) -> bool:
-        """Wait until ``needed`` of ``workers`` are finished; False if it is time to look after them."""
+    def wait_for(self, workers: Sequence[int]) -> bool:
+        """Wait until these workers are finished; False if it is time to look after them."""
+        return self._wait(workers, len(workers))
+
+    def _wait(self, workers: Sequence[int], needed: int) -> bool:
         if time.monotonic() - self.last_check > CHECK_S:
             return False
         refs = {self.calls[worker].ref: worker for worker in workers}
@@ -100,9 +103,13 @@ class ActorChannel:
     def choose(self, needed: int) -> bool:
         """Choose the workers that were waited for, and fetch their results, which always say something."""
         self.chosen = sorted(self._finished[:needed])
-        new = [worker for worker in self.chosen if worker not in self.results]
-        self.results.update(zip(new, get_all(self._ray, [self.calls[worker].ref for worker in new]), strict=True))
+        self.fetch(self.chosen)
         return True
+
+    def fetch(self, workers: Sequence[int]) -> None:
+        """Fetch the results of ``workers``, which are finished."""
+        new = [worker for worker in workers if worker not in self.results]
+        self.results.update(zip(new, get_all(self._ray, [self.calls[worker].ref for worker in new]), strict=True))
 
     def operation(self, worker: int) -> int:
         """Return the last command of ``worker``; 0 for none."""
@@ -168,7 +175,7 @@ class ActorWorkers(Workers):
 
     def _results(self, workers: Sequence[int]) -> list[Any]:
         """Wait for the results of all ``workers``."""
-        while not self.channel.wait_for(workers, len(workers)):
+        while not self.channel.wait_for(workers):
             for failure in self.find_failures():
                 raise failure
         self.channel.choose(len(workers))
@@ -201,17 +208,28 @@ class ActorWorkers(Workers):
 
     def read_reply(self, worker: int) -> None:
         """Look at the result of ``worker``; WorkerFailed if it is a failure, or there is none."""
+        self.channel.fetch([worker])
         result = self.channel.results[worker]
         if isinstance(result, Exception | Failed):
             raise WorkerFailed(worker, self._error(worker, result))
 
-    def take_infos(self, worker: int) -> Infos:
-        """Write the outcome of ``worker`` into its rows, and restore the infos."""
+    def take_infos(self, worker: int) -> tuple[list[Any], list[int]]:
+        """Write the outcome of ``worker`` into its rows, and restore the infos and their sources."""
         memory, infos = self.channel.results[worker]
-        for name, array in self._layout.arrays(memory.data).items():
-            self._rows[worker][name][...] = array
-        restored: Infos = pickle.loads(infos) if infos else []
+        if memory is not None:
+            for name, array in self._layout.arrays(memory.data).items():
+                self._rows[worker][name][...] = array
+        restored: tuple[list[Any], list[int]] = pickle.loads(infos) if infos else ([], [])
         return restored
+
+    def start_call(self, worker: int, call: EnvCall) -> None:
+        """Start ``call`` in ``worker``, which is not busy."""
+        self._call(worker, "call", pickle_by_value(call))
+
+    def notify(self) -> None:
+        """Let every actor notify its environments before they go on; calls of an actor keep their order."""
+        for actor in self._actors:
+            actor.call.remote("notify")
 
     def replace(self, worker: int, shows_ended: bool) -> None:
         """End the actor of ``worker``, and let a new one build its environments and start new episodes."""

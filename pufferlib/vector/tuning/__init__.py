@@ -5,6 +5,6 @@ it.
 """
 
 from pufferlib.vector.tuning.measure import EnvProfile
-from pufferlib.vector.tuning.search import TunedConfig, autotune
+from pufferlib.vector.tuning.search import TunedConfig, autotune, tuned
 
-__all__ = ["EnvProfile", "TunedConfig", "autotune"]
+__all__ = ["EnvProfile", "TunedConfig", "autotune", "tuned"]

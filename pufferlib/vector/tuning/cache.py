@@ -19,8 +19,9 @@ import pufferlib
 from pufferlib.machine.caches import cache_folder
 from pufferlib.machine.cpus import usable_cpus
 
-__all__ = ["TuningCache", "cache_key"]
+__all__ = ["SIZES", "TuningCache", "cache_key", "newest_rows"]
 
+SIZES = ("num_envs", "num_threads")  # keywords of environments that batch by themselves
 PACKAGES = (pufferlib, np, gymnasium)
 
 
@@ -38,14 +39,8 @@ class TuningCache:
 
     def read(self) -> list[dict[str, Any]]:
         """Read the entry of this key; empty if there is none, or if the file is damaged."""
-        if self._key is None:
-            return []
-        try:
-            content = json.loads(self._path.read_text())
-            rows: list[dict[str, Any]] = content["configs"] if content["key"] == self._key else []
-        except (OSError, ValueError, LookupError, TypeError):
-            return []
-        return rows
+        key, rows = _read(self._path) if self._key is not None else (None, [])
+        return rows if key == self._key else []
 
     def write(self, configs: list[dict[str, Any]]) -> None:
         """Keep ``configs``, all at once or not at all; a folder that cannot be written to is no error."""
@@ -61,6 +56,34 @@ class TuningCache:
             except BaseException:
                 os.unlink(temporary)
                 raise
+
+
+def newest_rows(creator: Any, kwargs: Any) -> list[dict[str, Any]]:
+    """Read the newest entry of an environment, measured within whatever limits and with whatever ``SIZES``."""
+    key = _without_sizes(cache_key(creator, None, kwargs, ()))
+    files = sorted(_folder().glob("*.json"), key=lambda file: file.stat().st_mtime, reverse=True)
+    entries = (_read(file) for file in files if key is not None)
+    return next((rows for other, rows in entries if _without_sizes(other) == key), [])
+
+
+def _read(path: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+    """Key and rows of a file; None and no rows if it is missing or damaged."""
+    try:
+        content = json.loads(path.read_text())
+        return content["key"], content["configs"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None, []
+
+
+def _without_sizes(key: dict[str, Any] | None) -> Any:
+    """``key`` without its limits, and without the keywords of the environment that the answer itself chooses."""
+    if key is None:
+        return None
+    try:
+        function, args, keywords = key["env"]
+        return [key["machine"], function, args, [pair for pair in keywords if pair[0] not in map(repr, SIZES)]]
+    except (LookupError, TypeError, ValueError):  # of another version
+        return None
 
 
 def cache_key(creator: Any, args: Any, kwargs: Any, limits: tuple[float, ...]) -> dict[str, Any] | None:

@@ -12,10 +12,10 @@ import numpy as np
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.vector.factory import make
-from pufferlib.vector.tuning.cache import TuningCache, cache_key
+from pufferlib.vector.tuning.cache import TuningCache, cache_key, newest_rows
 from pufferlib.vector.tuning.measure import EnvProfile, Progress, Trial, profile_env, run_trials
 
-__all__ = ["TunedConfig", "autotune", "candidates"]
+__all__ = ["TunedConfig", "autotune", "candidates", "tuned"]
 
 WHERE = "vector.autotune"
 GIB = 1 << 30
@@ -106,6 +106,20 @@ def autotune(
         configs.sort(key=lambda config: -config.steps_per_second)
         cache.write([asdict(config) for config in configs])
     return [replace(config, kwargs=complete(config.kwargs)) for config in configs]
+
+
+def tuned(env_creator: Callable[..., Any], env_kwargs: Mapping[str, Any] | None = None) -> TunedConfig | None:
+    """Return the fastest way to run an environment that ``autotune`` found on this machine, the last time it measured.
+
+    Args:
+        env_creator: As for ``autotune``.
+        env_kwargs: As for ``autotune``, but for ``num_envs`` and ``num_threads``, which its answers choose.
+
+    Returns:
+        The configuration, without ``env_kwargs``; None if there is none for the environment as it is now.
+    """
+    configs = _restored(newest_rows(env_creator, env_kwargs))
+    return next((config for config in configs if not config.skipped), None)
 
 
 def _check(env_creator: object, batch_size: Any, max_envs: Any, model_forward_s: float, seconds: float) -> None:

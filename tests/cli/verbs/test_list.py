@@ -9,6 +9,7 @@ import pufferlib
 from pufferlib import ocean, registry
 from pufferlib.cli import main
 from pufferlib.cli.verbs import list as list_verb
+from pufferlib.registry import outside
 
 
 def test_list_json_has_every_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,3 +66,16 @@ def test_list_tells_what_is_installed_and_the_command_that_brings_the_rest(
         text = capsys.readouterr().out
         assert "atari, installed: 104\n" in text
         assert f"nethack, with {way}: 9\n" in text
+
+
+def test_list_has_what_packages_register(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(outside, "REGISTERED", {})
+    pufferlib.register("mine/forage", "CartPole-v1", about="Forages.")
+    pufferlib.register("alone", "CartPole-v1")
+    assert main(["list", "mine", "registered"]) == 0
+    text = capsys.readouterr().out
+    assert "mine, from outside this repository: 1\n  mine/forage  Forages.\n" in text
+    assert "registered, from outside this repository: 1\n  alone" in text
+    assert text.endswith("puffer train mine/forage\n") or text.endswith("puffer train alone\n")
+    assert main(["list", "--json", "mine"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"name": "mine/forage", "source": "mine", "about": "Forages."}]

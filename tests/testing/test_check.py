@@ -1,5 +1,8 @@
 """check_env finds each way to break the contract, and says so."""
 
+import re
+from pathlib import Path
+
 import gymnasium
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ from gymnasium.spaces import Box, Discrete
 import pufferlib
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
-from pufferlib.testing import ContractError, check_env
+from pufferlib.testing import CONTRACT, ContractError, check_env
 
 
 class Good(pufferlib.PufferEnv):
@@ -301,3 +304,9 @@ def test_a_reset_that_takes_any_keyword_takes_a_seed():
 def test_what_cannot_be_checked_is_told(env, options, error, message):
     with pytest.raises(error, match=message):
         check_env(env, **options)
+
+
+def test_the_docs_have_every_line_of_the_contract():
+    page = (Path(__file__).parents[2] / "docs/contract.md").read_text()
+    lines = [f"{number}. **{name}**: {text}" for number, (name, text) in enumerate(CONTRACT.items(), 1)]
+    assert re.findall(r"^\d+\. .*", page, re.MULTILINE) == lines

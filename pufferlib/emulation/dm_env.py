@@ -1,0 +1,170 @@
+"""Environments of the interface dm_env, as Gymnasium's and as batches, known by their attributes: none is imported.
+
+Source: Muldal et al., "dm_env: A Python interface for reinforcement learning environments" (2019).
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
+
+from pufferlib.buffers import Array
+from pufferlib.emulation.construct import made_env
+from pufferlib.emulation.gymnasium_env import GymnasiumPufferEnv
+from pufferlib.errors import APIUsageError
+from pufferlib.spaces import Space
+
+__all__ = ["DMEnvPufferEnv", "DMEnvToGymnasium"]
+
+Info = dict[str, Any]
+Reseed = Callable[[Any, int], object]
+METHODS = ("reset", "step", "observation_spec", "action_spec")
+
+
+class DMEnvToGymnasium(gymnasium.Env[Any, Any]):
+    """An environment of dm_env as one of Gymnasium, with the spaces that its specs describe.
+
+    An episode whose last step has discount 0 is terminated, any other end truncates it. A discount that neither of them
+    tells (between 0 and 1, or 0 in the middle of an episode) is in the info, as ``discount``.
+
+    Attributes:
+        dm_env: The environment.
+
+    Args:
+        env: The environment.
+        reseed: Makes its chance follow from a seed, ``reseed(env, seed)``. None: its method ``seed`` does, or the
+            generator of its task, as in dm_control.
+
+    Raises:
+        APIUsageError: A spec that is no array, or of texts.
+    """
+
+    def __init__(self, env: Any, reseed: Reseed | None = None) -> None:
+        self.dm_env = env
+        self._reseed = reseed or _reseed_of(env)
+        self.observation_space = space_of("observation", env.observation_spec())
+        self.action_space = space_of("action", env.action_spec())
+
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
+        """Start an episode; an environment that cannot be seeded ignores the seed, with a warning."""
+        super().reset(seed=seed)
+        if seed is not None and self._reseed is not None:
+            self._reseed(self.dm_env, seed)
+        elif seed is not None:
+            warnings.warn(f"{self.dm_env} cannot be seeded: it has no seed(); pass reseed=function", stacklevel=2)
+        return self.dm_env.reset().observation, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, Info]:
+        """Act once."""
+        moment = self.dm_env.step(action)
+        is_last, discount = moment.last(), moment.discount
+        terminated = bool(is_last and discount == 0)
+        is_told = terminated or discount is None or discount == 1
+        info = {} if is_told else {"discount": discount}
+        return moment.observation, _number(moment.reward), terminated, is_last and not terminated, info
+
+    def close(self) -> None:
+        """Close the environment inside."""
+        self.dm_env.close()
+
+
+class DMEnvPufferEnv(GymnasiumPufferEnv):
+    """``GymnasiumPufferEnv`` around an environment of dm_env, as those of dm_control and bsuite are.
+
+    What it wraps is a ``DMEnvToGymnasium``: ``env.unwrapped.dm_env`` is the environment itself.
+
+    Args:
+        env: The environment to wrap, or
+        env_creator: a function that makes it, with
+        env_args: its positional arguments and
+        env_kwargs: its keyword arguments.
+        buf: Arrays to write into, with one row; None allocates new ones.
+        seed: Of the first ``reset``, when that is given none.
+        reseed: As for ``DMEnvToGymnasium``.
+
+    Raises:
+        APIUsageError: Not exactly one of ``env`` and ``env_creator``, no environment of dm_env, or a spec that cannot
+            be emulated.
+    """
+
+    def __init__(
+        self,
+        env: Any = None,
+        env_creator: Callable[..., Any] | None = None,
+        env_args: Sequence[Any] = (),
+        env_kwargs: Mapping[str, Any] | None = None,
+        buf: Mapping[str, Array] | None = None,
+        seed: int | None = None,
+        reseed: Reseed | None = None,
+    ) -> None:
+        where = type(self).__name__
+        inner = made_env(where, env, env_creator, env_args, env_kwargs)
+        if isinstance(inner, type) or not all(callable(getattr(inner, name, None)) for name in METHODS):
+            raise APIUsageError(
+                f"{where}: env must be a dm_env.Environment, got {inner!r}; pass an instance, or a class as env_creator"
+            )
+        super().__init__(DMEnvToGymnasium(inner, reseed), buf=buf, seed=seed)
+
+
+def _reseed_of(env: Any) -> Reseed | None:
+    """The function that seeds ``env`` by its own means; None if it has none."""
+    if callable(getattr(env, "seed", None)):
+        return _seed_itself
+    return _seed_task if hasattr(getattr(getattr(env, "task", None), "random", None), "seed") else None
+
+
+def _seed_itself(env: Any, seed: int) -> None:
+    env.seed(seed)
+
+
+def _seed_task(env: Any, seed: int) -> None:
+    env.task.random.seed(seed % 2**32)  # numpy's RandomState takes no more
+
+
+def space_of(name: str, spec: Any) -> Space:
+    """Space of Gymnasium of what a spec of dm_env describes.
+
+    Args:
+        name: Of the spec, in messages.
+        spec: One of dm_env, or a dict, list or tuple of them.
+
+    Raises:
+        APIUsageError: It is of texts, or none of these.
+    """
+    if isinstance(spec, Mapping):
+        return Dict({key: space_of(f"{name}[{key!r}]", part) for key, part in spec.items()})
+    if isinstance(spec, list | tuple):
+        return Tuple([space_of(f"{name}[{place}]", part) for place, part in enumerate(spec)])
+    if hasattr(spec, "num_values"):
+        return Discrete(int(spec.num_values))
+    dtype = np.dtype(getattr(spec, "dtype", object))
+    if not hasattr(spec, "shape") or dtype.kind not in "biuf":
+        raise APIUsageError(
+            f"emulation: {name} spec must describe arrays of numbers, got {spec!r}; "
+            "leave it out in a wrapper of the environment"
+        )
+    low, high = _limits(dtype)
+    low, high = getattr(spec, "minimum", low), getattr(spec, "maximum", high)
+    low, high = (np.broadcast_to(bound, spec.shape).astype(dtype) for bound in (low, high))
+    return Box(low, high, dtype=dtype)
+
+
+def _limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    if dtype.kind == "b":
+        return False, True
+    return (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+
+
+def _number(reward: Any) -> float:
+    """``reward`` as a float; None, as the first step of an episode has it, is 0."""
+    if reward is None:
+        return 0.0
+    if np.size(reward) != 1:
+        raise APIUsageError(
+            f"emulation: the reward of a dm_env environment must be one number, got {reward!r}; "
+            "add its parts together in a wrapper of the environment"
+        )
+    return float(np.asarray(reward).item())

@@ -1,0 +1,156 @@
+"""Creators of environments as ``vector.make`` takes them, from classes and functions that make any kind of one."""
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec, load_env_creator
+
+from pufferlib.buffers import Array
+from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.emulation.legacy_api import converted
+from pufferlib.env import PufferEnv
+from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
+from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
+
+__all__ = ["batches_itself", "creator_of", "emulated", "gymnasium_creator", "keywords_of"]
+
+Creator = Callable[..., Any]
+
+
+def creator_of(name: str, maker: Creator) -> Creator:
+    """Return a creator ``(buf=None, seed=0, **keywords)`` of what ``maker(**keywords)`` makes.
+
+    The kind is found from what is made: environments of Gymnasium and PettingZoo, also turn-based (AEC) and old ones,
+    are put into ``EpisodeStats`` (unless they have that inside) and emulated; a ``PufferEnv`` is taken as it is. A
+    maker that names ``buf`` or ``seed`` gets them. It can be sent to workers if ``maker`` can.
+
+    Args:
+        name: Of the environment, for messages.
+        maker: A class, or a function.
+
+    Raises:
+        APIUsageError: ``maker`` cannot be called.
+    """
+    if not callable(maker):
+        raise APIUsageError(
+            f"{name}: must be a class or a function that makes an environment, got {maker!r}; define def make(): ..."
+        )
+    if _is_class_of(maker, PufferEnv) and "render_mode" in keywords_of(maker)[0]:
+        return maker
+    return functools.partial(_create, name, maker)
+
+
+def batches_itself(creator: Creator) -> bool:
+    """True if ``creator`` is, or calls, a class of ``PufferEnv``."""
+    maker = creator
+    if isinstance(creator, functools.partial):
+        maker = creator.args[1] if creator.func is _create else creator.func
+    return _is_class_of(maker, PufferEnv)
+
+
+def gymnasium_creator(spec: EnvSpec) -> Creator:
+    """Return the creator of an environment that is registered with Gymnasium.
+
+    It takes the keywords of the environment, and ``max_episode_steps``.
+    """
+    return functools.partial(_create, spec.id, functools.partial(_make_registered, spec))
+
+
+def emulated(env: Any, buf: Mapping[str, Array] | None, seed: int) -> Any:
+    """Emulate an environment of Gymnasium or PettingZoo, in ``EpisodeStats`` unless it has that inside."""
+    env = converted(env)
+    if isinstance(env, gymnasium.Env):
+        return GymnasiumPufferEnv(env=_with_stats(env, EpisodeStats), buf=buf, seed=seed)
+    return PettingZooPufferEnv(env=_with_stats(env, MultiagentEpisodeStats), buf=buf, seed=seed)
+
+
+def keywords_of(maker: Creator) -> tuple[set[str], bool]:
+    """Keywords that a class or function takes, a class also for those above it; and whether any other will do."""
+    keywords: set[str] = set()
+    makers: Iterable[Any] = [maker]
+    if inspect.isclass(maker):
+        makers = [vars(kind)["__init__"] for kind in inspect.getmro(maker) if "__init__" in vars(kind)]
+    for function in makers:
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):  # written in C: it does not say
+            return keywords, True
+        keywords |= {item.name for item in parameters if item.kind in (item.KEYWORD_ONLY, item.POSITIONAL_OR_KEYWORD)}
+        if not any(item.kind is item.VAR_KEYWORD for item in parameters):
+            return keywords - {"self"}, False
+    return keywords - {"self"}, not inspect.isclass(maker)
+
+
+def _create(name: str, maker: Creator, buf: Mapping[str, Array] | None = None, seed: int = 0, **keywords: Any) -> Any:
+    known, takes_any = keywords_of(maker)
+    for keyword in keywords.keys() - known - {"render_mode"} if not takes_any else ():
+        raise UnknownNameError.of(name, "keyword", keyword, known - {"buf", "seed"})
+    own = {key: value for key, value in {"buf": buf, "seed": seed}.items() if key in known}
+    env = _make(name, maker, {**own, **keywords})
+    try:
+        if isinstance(env, PufferEnv) or getattr(env, "emulated", False):
+            return env
+        if inspect.isclass(env) or not hasattr(env, "step"):
+            raise APIUsageError(
+                f"{name}: must make an environment of Gymnasium or PettingZoo, or a PufferEnv, got {env!r}"
+            )
+        return emulated(env, buf, seed)
+    except BaseException:
+        if callable(close := getattr(env, "close", None)):
+            close()
+        raise
+
+
+def _make(name: str, maker: Creator, keywords: dict[str, Any]) -> Any:
+    """Call ``maker``, without ``render_mode`` if it takes none: such an environment draws as it likes, or not."""
+    try:
+        inspect.signature(maker).bind(**{key: keywords[key] for key in keywords.keys() - {"render_mode"}})
+    except ValueError:  # written in C
+        pass
+    except TypeError as error:
+        raise APIUsageError(f"{name}: {error}; give it as --env.NAME VALUE, or a default in the code") from error
+    try:
+        return maker(**keywords)
+    except TypeError as error:
+        if "render_mode" not in keywords or "'render_mode'" not in str(error):
+            raise
+        return maker(**{key: keywords[key] for key in keywords.keys() - {"render_mode"}})
+
+
+def _make_registered(
+    spec: EnvSpec, *, render_mode: str | None = None, max_episode_steps: int | None = None, **keywords: Any
+) -> Any:
+    """Make an environment of Gymnasium's, without the checks that are the emulation's task.
+
+    It takes the spec, not the id, which a worker would not know that has not imported what registers it.
+    """
+    try:
+        entry = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+        assert entry is not None, spec.id
+        known, takes_any = keywords_of(entry)
+        for keyword in keywords.keys() - known - spec.kwargs.keys() if not takes_any else ():
+            raise UnknownNameError.of(spec.id, "keyword", keyword, known - {"render_mode"} | {"max_episode_steps"})
+        modes = (getattr(entry, "metadata", None) or {}).get("render_modes", [render_mode])
+        options = {**keywords, "render_mode": render_mode} if render_mode in modes else keywords
+        lean = dataclasses.replace(spec, order_enforce=False, kwargs=dict(spec.kwargs))
+        return gymnasium.make(lean, max_episode_steps, disable_env_checker=True, **options)
+    except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
+        raise BindingMissing(f"{spec.id}: Gymnasium cannot make it: {error}") from error
+
+
+def _is_class_of(maker: object, kind: type) -> bool:
+    return inspect.isclass(maker) and issubclass(maker, kind)
+
+
+def _with_stats(env: Any, stats: type) -> Any:
+    """Return ``env``, in ``stats`` unless one of its wrappers is that already."""
+    layer = env
+    while layer is not None:
+        if isinstance(layer, stats):
+            return env
+        layer = vars(layer).get("env")
+    return stats(env)

@@ -1,0 +1,153 @@
+"""Python objects by name: ``mypkg.envs:make_forage``, ``./my_env.py:Forage``."""
+
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import traceback
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pufferlib.errors import APIUsageError, UnknownNameError
+
+__all__ = ["full_name", "has_module", "is_object_name", "load_object", "short_name"]
+
+_FILE = re.compile(r"(?P<path>.+\.(?:py|c))(?::(?P<attribute>[^:/]*))?")
+_OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def full_name(name: str) -> str:
+    """Return ``name`` with the path of its file made absolute; other names are full already."""
+    match = _FILE.fullmatch(name)
+    if match is None:
+        return name
+    path = os.path.abspath(Path(match["path"]).expanduser())
+    return f"{path}:{match['attribute']}" if match["attribute"] else path
+
+
+def short_name(name: str) -> str:
+    """Return ``name`` without the folders of its file: "my_env.py:Forage"."""
+    return name.rpartition("/")[2] if _FILE.fullmatch(name) else name
+
+
+def is_object_name(name: str) -> bool:
+    """Check for the form of a name of an object: ``module:attribute``, ``file.py:attribute`` or ``file.py``."""
+    match = _FILE.fullmatch(name)
+    return _OBJECT.fullmatch(name) is not None if match is None else match["path"].endswith(".py")
+
+
+def load_object(where: str, name: str, kinds: tuple[type, ...] = ()) -> Any:
+    """Import the object that ``name`` stands for.
+
+    Args:
+        where: Begins the message of an error.
+        name: ``module:attribute``, ``file.py:attribute``, or ``file.py`` alone if it defines one class of ``kinds``.
+        kinds: Base classes of what is looked for.
+
+    Raises:
+        UnknownNameError: There is no such module or attribute; the nearest attributes are suggested.
+        APIUsageError: There is no such file, it cannot be run, or it does not define exactly one such class.
+    """
+    match = _FILE.fullmatch(name)
+    if match is None:
+        place, _, attribute = name.partition(":")
+        module = _import_module(where, place)
+    else:
+        place, attribute = match["path"], match["attribute"]
+        module = _import_file(where, Path(place).expanduser().absolute())
+    if not attribute:
+        return _only_class(where, place, module, kinds)
+    value: Any = module
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            raise UnknownNameError.of(f"{where}: {place}", "attribute", attribute, _public(module))
+        value = getattr(value, part)
+    return value
+
+
+def has_module(name: str) -> bool:
+    """True for a module that is imported, installed, or in the current folder, where ``python -m`` finds it too."""
+    folder = os.getcwd()
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.append(folder)  # last, so that it hides nothing; workers get it too
+    try:
+        return name in sys.modules or importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # of the package above it
+        return False
+
+
+def _import_module(where: str, name: str) -> ModuleType:
+    if not has_module(name):
+        raise UnknownNameError(
+            f"{where}: there is no module {name!r}, neither installed nor in {os.getcwd()}; install its package, or "
+            "name a file: path/to/file.py:Class"
+        )
+    with _explained(where, name):
+        return importlib.import_module(name)
+
+
+def _import_file(where: str, path: Path) -> ModuleType:
+    """Import a file by its place; again if it has changed since. What it defines goes to workers by value."""
+    if not path.is_file():
+        raise APIUsageError(
+            f"{where}: there is no file {path}; if it has moved, write where it is now: into the command, or for a run "
+            "into env_name or policy.name of its config.toml"
+        )
+    state = path.stat()
+    stamp = zlib.crc32(f"{path} {state.st_mtime_ns} {state.st_size}".encode())
+    name = f"{path.stem}_{stamp:08x}"  # of its own, so that it hides no other module
+    if name in sys.modules:
+        return sys.modules[name]
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # for the modules beside it, which workers find there too
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None, path
+    assert spec.loader is not None, path
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        with _explained(where, str(path)):
+            spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+@contextmanager
+def _explained(where: str, name: str) -> Iterator[None]:
+    """Turn what importing ``name`` raises into an APIUsageError that says in which line."""
+    try:
+        yield
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (last.filename, last.lineno)
+        raise APIUsageError(
+            f"{where}: {name} cannot be imported: {type(error).__name__}: {error} ({place[0]}, line {place[1]})"
+        ) from error
+
+
+def _only_class(where: str, place: str, module: ModuleType, kinds: tuple[type, ...]) -> type:
+    """Return the one class of ``kinds`` that a module defines, but for those that others of it build on."""
+    own = [value for value in _public(module).values() if inspect.isclass(value) and issubclass(value, kinds)]
+    last = [kind for kind in own if not any(other is not kind and issubclass(other, kind) for other in own)]
+    if len(last) == 1:
+        return last[0]
+    names = sorted(kind.__name__ for kind in last) or sorted(_public(module))
+    example = names[0] if names else "name"
+    expected = " or ".join(dict.fromkeys(kind.__name__ for kind in kinds))
+    raise APIUsageError(
+        f"{where}: {place} must define exactly one class of {expected}, got {len(last)}; "
+        f"name what you mean: {place}:{example}" + (f" (there are {', '.join(names)})" if names else "")
+    )
+
+
+def _public(module: ModuleType) -> dict[str, Any]:
+    """Functions and classes that a module defines itself, by name."""
+    found = {name: value for name, value in vars(module).items() if name[:1] != "_" and callable(value)}
+    return {name: value for name, value in found.items() if getattr(value, "__module__", "") == module.__name__}

@@ -1,0 +1,103 @@
+"""Checks of an environment before and around its first reset: spaces, arrays, and whole rows."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pufferlib.buffers import allocate, array_specs
+from pufferlib.errors import APIUsageError
+from pufferlib.spaces import check_native_spaces
+from pufferlib.testing.contract import ContractError, broken
+from pufferlib.testing.play import MARKS
+
+__all__ = ["adopting", "check_arrays", "check_rows_are_filled", "check_spaces", "check_takes_seed", "takes"]
+
+
+def check_spaces(env: Any) -> None:
+    """Raise unless the spaces and the number of agents are those of a batch."""
+    for name in ("single_observation_space", "single_action_space", "num_agents", "emulated", "done"):
+        if not hasattr(env, name):
+            raise broken(
+                env, "spaces", f"{name} is missing", "call super().__init__(buf), or wrap it with pufferlib.emulation"
+            )
+    try:
+        check_native_spaces(type(env).__name__, env.single_observation_space, env.single_action_space)
+    except APIUsageError as error:
+        raise ContractError.of("spaces", str(error)) from None
+
+
+def check_arrays(env: Any) -> None:
+    """Raise unless each array has the shape and dtype that the spaces ask for."""
+    for name, (shape, dtype) in array_specs(
+        env.single_observation_space, env.single_action_space, env.num_agents
+    ).items():
+        array = getattr(env, name, None)
+        if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
+            got = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else repr(array)
+            raise broken(
+                env,
+                "arrays",
+                f"{name} must be an array {dtype} {shape}, got {got}",
+                "leave it to super().__init__(buf)",
+            )
+
+
+def check_takes_seed(env: Any) -> None:
+    """Raise unless ``reset`` has a keyword ``seed``, or takes any."""
+    try:
+        parameters = inspect.signature(env.reset).parameters.values()
+    except (TypeError, ValueError):  # written in C: it does not say, and may
+        return
+    if not any(each.name == "seed" or each.kind is each.VAR_KEYWORD for each in parameters):
+        raise broken(env, "seed", "reset must take a seed", "define reset(self, seed=None)")
+
+
+def check_rows_are_filled(env: Any, seed: int) -> None:
+    """Raise if ``reset`` leaves a part of the row of an agent that is present as it was."""
+    rows = []
+    for mark in MARKS:
+        env.observations.reshape(-1).view(np.uint8)[:] = mark
+        env.reset(seed=seed)
+        rows.append(env.observations[env.masks].view(np.uint8))
+    if env.observations.dtype == bool:  # a mark is no bool
+        rows = [row != 0 for row in rows]
+    left = np.argwhere((rows[0] == MARKS[0]) & (rows[1] == MARKS[1]))
+    if len(left):
+        row = int(np.flatnonzero(env.masks)[left[0][0]])
+        share = len(left) / rows[0].size
+        raise broken(
+            env,
+            "observations",
+            f"observations must fill the whole row, which {env.single_observation_space} describes, "
+            f"got {share:.0%} of the bytes not written by reset, first in row {row}",
+            "make the space smaller, or write all of it: self.observations[:] = 0",
+        )
+
+
+def adopting(made: Any, creator: Callable[..., Any], **keywords: Any) -> Any:
+    """Make an environment like ``made`` on given arrays.
+
+    Raises:
+        ContractError: It does not adopt them.
+    """
+    buf = allocate(made.single_observation_space, made.single_action_space, made.num_agents)
+    env = creator(buf=buf, **keywords)
+    for name, array in buf.items():
+        if getattr(env, name) is not array:
+            raise broken(
+                env,
+                "arrays",
+                f"{name} must be the array given in buf, got another",
+                "pass buf on: super().__init__(buf)",
+            )
+    return env
+
+
+def takes(creator: Callable[..., Any], keyword: str) -> bool:
+    """Tell if ``creator`` names ``keyword``."""
+    try:
+        return keyword in inspect.signature(creator).parameters
+    except (TypeError, ValueError):  # written in C: it does not say
+        return False

@@ -1,0 +1,177 @@
+"""``check_env``: every check in order, the cheapest first; ``examine`` goes on after one that fails."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pufferlib.testing import copies
+from pufferlib.testing.arrays import check_arrays, check_rows_are_filled, check_spaces, check_takes_seed
+from pufferlib.testing.contract import CONTRACT, ContractError, broken
+from pufferlib.testing.ends import check_own_resets
+from pufferlib.testing.leaks import check_close, check_leaks, open_handles
+from pufferlib.testing.output import captured_output
+from pufferlib.testing.play import MARKS, play
+from pufferlib.testing.subject import Subject
+from pufferlib.testing.values import StepChecks
+
+__all__ = ["CheckResult", "check_env", "examine"]
+
+LONGEST_LINE = 60  # of what an environment printed, in a message
+
+
+def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
+    """Play random actions and check all that the vector layer and the trainer rely on: the contract.
+
+    Its lines are in docs/contract.md, and in ``CONTRACT``. With a class or function that makes environments several
+    are played: on arrays of a batch, side by side, in every autoreset mode that is taken as a keyword, and, of
+    environments that take ``num_envs``, in batches of two sizes. A play is compared with another by digests of 32 bits,
+    so that it needs no memory.
+
+    Args:
+        env: A ``PufferEnv`` or emulated environment, or a class or function that makes one; only
+            with the latter are ``buf``, the modes and copies tested, and ``close`` called.
+        seed: Of the environment and of the actions.
+        steps: Of each play. Make it long enough for episodes to end: ends that never come are not checked.
+
+    Raises:
+        ContractError: The first thing that is wrong.
+    """
+    with Subject(env, seed, steps) as subject:
+        for check in CHECKS:
+            if check.suits(subject):
+                check.look(subject)
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """Result for one line of the contract.
+
+    Attributes:
+        line: Its name in ``CONTRACT``.
+        state: "kept", "broken", or "unknown" where nothing could look at it.
+        message: The problem and its remedy, if it is broken.
+    """
+
+    line: str
+    state: Literal["kept", "broken", "unknown"]
+    message: str = ""
+
+
+def examine(env: Any, *, seed: int = 0, steps: int = 200) -> list[CheckResult]:
+    """Check an environment as ``check_env`` does, but go on after a line that is broken.
+
+    Args:
+        env: As for ``check_env``.
+        seed: Of the environment and of the actions.
+        steps: Of each play.
+
+    Returns:
+        One for each line of the contract, in order.
+
+    Raises:
+        Exception: The environment raised.
+    """
+    broken_lines: dict[str, str] = {}
+    looked_at: set[str] = set()
+    with captured_output(), Subject(env, seed, steps) as subject:  # or what it prints would bury the findings
+        for check in CHECKS:
+            if not check.suits(subject):
+                continue
+            try:
+                check.look(subject)
+                looked_at.update(check.lines)
+            except ContractError as error:
+                broken_lines.setdefault(error.line, str(error))
+                if check.is_first:
+                    break
+    return [_finding(line, broken_lines, looked_at) for line in CONTRACT]
+
+
+def _finding(line: str, broken_lines: dict[str, str], looked_at: set[str]) -> CheckResult:
+    if line in broken_lines:
+        return CheckResult(line, "broken", broken_lines[line])
+    return CheckResult(line, "kept" if line in looked_at else "unknown")
+
+
+@dataclass(frozen=True)
+class Check:
+    """A part of the contract, and how it is looked at.
+
+    Attributes:
+        lines: Lines that hold if it passes.
+        look: Raises ContractError.
+        needs_creator: More than one environment must be made.
+        needs_play: The first play must have come to its end.
+        is_first: Nothing else can be looked at when it fails.
+    """
+
+    lines: tuple[str, ...]
+    look: Callable[[Subject], None]
+    needs_creator: bool = False
+    needs_play: bool = False
+    is_first: bool = False
+
+    def suits(self, subject: Subject) -> bool:
+        """Tell if the subject can be looked at so, by what is known of it by now."""
+        has_played = len(subject.trace.steps) > subject.steps
+        return (subject.creator is not None or not self.needs_creator) and (has_played or not self.needs_play)
+
+
+def _check_spaces_and_arrays(subject: Subject) -> None:
+    check_spaces(subject.env)
+    check_arrays(subject.env)
+    check_takes_seed(subject.env)
+
+
+def _check_first_play(subject: Subject) -> None:
+    env = subject.env
+    checks = StepChecks(env)
+    with captured_output() as captured:
+        for shown in play(env, subject.seed, subject.steps, MARKS[0]):
+            checks.look(shown)
+            subject.trace.add(shown)
+    checks.finish()
+    if captured.text:
+        text = captured.text.strip().partition("\n")[0]
+        raise broken(
+            env,
+            "silence",
+            f"reset and step must write nothing to the terminal, got {text[:LONGEST_LINE]!r}",
+            "take the print out, or give it to logging; of code that is not yours: contextlib.redirect_stdout",
+        )
+
+
+def _check_filled_rows(subject: Subject) -> None:
+    if not subject.env.emulated:  # whose rows are packed as a whole
+        check_rows_are_filled(subject.env, subject.seed)
+
+
+def _check_own_resets(subject: Subject) -> None:
+    check_own_resets(subject.env, subject.seed, subject.steps)
+
+
+def _check_leaks(subject: Subject) -> None:
+    check_leaks(subject.env, subject.seed, subject.steps)
+
+
+def _check_adoption(subject: Subject) -> None:
+    before = open_handles()
+    copies.check_adoption(subject)
+    after = open_handles()
+    if any(after[name] > before[name] for name in before):
+        check_close(subject.make, subject.seed)
+
+
+# In this order; what a later one takes for granted, an earlier one has looked at.
+CHECKS = (
+    Check(("spaces", "arrays"), _check_spaces_and_arrays, is_first=True),
+    Check(("observations", "rewards", "ends", "autoreset", "absent", "infos", "silence"), _check_first_play),
+    Check(("seed", "reset", "autoreset"), copies.check_again, needs_play=True),
+    Check(("seed", "arrays", "leaks"), _check_adoption, needs_creator=True, needs_play=True),
+    Check(("copies",), copies.check_neighbours, needs_creator=True, needs_play=True),
+    Check(("rewards", "ends"), _check_own_resets),
+    Check(("autoreset",), copies.check_modes, needs_creator=True),
+    Check(("batch",), copies.check_batch, needs_creator=True),
+    Check(("observations",), _check_filled_rows),
+    Check(("leaks",), _check_leaks),
+)

@@ -1,0 +1,175 @@
+"""Checks that compare plays: of one environment, of several copies, of each autoreset mode, of batches of two sizes."""
+
+from typing import Any
+
+from pufferlib.buffers import Array
+from pufferlib.env import AUTORESET_MODES
+from pufferlib.spaces import joint_space
+from pufferlib.testing.arrays import adopting, takes
+from pufferlib.testing.contract import ContractError, broken
+from pufferlib.testing.play import FINAL, MARKS, Differs, Trace, play
+from pufferlib.testing.subject import Subject
+from pufferlib.testing.values import StepChecks, check_inside
+
+__all__ = ["check_adoption", "check_again", "check_batch", "check_modes", "check_neighbours"]
+
+
+def check_again(subject: Subject) -> None:
+    """Play once more what was played: the same seed, the same bytes."""
+    env = subject.env
+    try:
+        _follow(env, subject.trace, subject)
+    except Differs as differs:
+        raise _not_the_same(subject, env, differs) from None
+
+
+def check_adoption(subject: Subject) -> None:
+    """Play the same in a second environment, on arrays that it is given."""
+    env = adopting(subject.env, subject.make)
+    try:
+        _follow(env, subject.trace, subject)
+    except Differs as differs:
+        raise broken(
+            env,
+            "seed",
+            f"the same seed must give the same {differs.name} in every copy, got others in step {differs.index}",
+            "draw in __init__ from its seed only, or leave it to reset(seed)",
+        ) from None
+    finally:
+        env.close()
+
+
+def check_neighbours(subject: Subject) -> None:
+    """Play the same in two environments that take turns."""
+    env = subject.make()
+    seed, steps = subject.seed, subject.steps
+    try:
+        for pair in zip(play(subject.env, seed, steps, MARKS[1]), play(env, seed, steps, MARKS[1]), strict=True):
+            for shown in pair:
+                subject.trace.compare(shown)
+    except Differs as differs:
+        raise broken(
+            env,
+            "copies",
+            f"the same seed must give the same {differs.name} beside another copy that plays, "
+            f"got others in step {differs.index}",
+            "keep state in self, not in the class or the module, and draw from a generator of self",
+        ) from None
+    finally:
+        env.close()
+
+
+def check_modes(subject: Subject) -> None:
+    """Play each autoreset mode of an environment that takes it as a keyword."""
+    assert subject.creator is not None
+    for mode in AUTORESET_MODES if takes(subject.creator, "autoreset") else ():
+        env = subject.make(autoreset=mode)
+        try:
+            if env.autoreset != mode:
+                raise broken(
+                    env,
+                    "autoreset",
+                    f"autoreset must be {mode!r} when asked for, got {env.autoreset!r}",
+                    "set self.autoreset",
+                )
+            trace = _recorded(env, subject)
+            _follow(env, trace, subject)
+        except Differs as differs:
+            raise _differs(env, differs) from None
+        finally:
+            env.close()
+
+
+def check_batch(subject: Subject) -> None:
+    """Play two games of a batch as two, and as the first of three."""
+    assert subject.creator is not None
+    if not takes(subject.creator, "num_envs"):
+        return
+    small, large = (subject.make(num_envs=count) for count in (2, 3))
+    try:
+        rows = slice(0, small.num_agents)
+        if large.num_agents * 2 != small.num_agents * 3:  # not games that all have as many agents
+            return
+        trace = Trace()
+        for shown in _part_of(small, large, subject):
+            trace.add(shown)
+        for shown in _part_of(large, large, subject):
+            trace.compare(shown, rows)
+    except Differs as differs:
+        raise broken(
+            large,
+            "batch",
+            f"the same seed must give the same {differs.name} with num_envs=3 as with 2 for the games of both, "
+            f"got others in step {differs.index}",
+            "give each game a generator of its own, with pufferlib.seeding.env_seed(seed, game)",
+        ) from None
+    finally:
+        small.close()
+        large.close()
+
+
+def _part_of(env: Any, large: Any, subject: Subject) -> Any:
+    """Play ``env`` with its part of the actions of ``large``."""
+    space = joint_space(large.single_action_space, large.num_agents)
+    space.seed(subject.seed)
+
+    def actions() -> Array:
+        sample: Array = space.sample()[: env.num_agents]
+        return sample
+
+    return play(env, subject.seed, subject.steps, MARKS[0], actions)
+
+
+def _recorded(env: Any, subject: Subject) -> Trace:
+    """Play with all checks of steps, and keep the digests."""
+    checks, trace = StepChecks(env), Trace()
+    for shown in play(env, subject.seed, subject.steps, MARKS[0]):
+        checks.look(shown)
+        trace.add(shown)
+    checks.finish()
+    return trace
+
+
+def _follow(env: Any, trace: Trace, subject: Subject) -> None:
+    """Play, and raise Differs where another play showed something else."""
+    for shown in play(env, subject.seed, subject.steps, MARKS[1]):
+        trace.compare(shown)
+        if shown.final and not shown.is_reset:  # by now it is known that they were written
+            check_inside(env, FINAL, shown.arrays[FINAL], shown.arrays["truncations"])
+
+
+def _not_the_same(subject: Subject, env: Any, differs: Differs) -> ContractError:
+    """Tell a generator that is not seeded from state that a reset keeps, by one more copy."""
+    if subject.creator is None or differs.name == FINAL:
+        return _differs(env, differs)
+    fresh = subject.make()
+    try:
+        _follow(fresh, subject.trace, subject)
+    except Differs:
+        return _differs(env, differs)
+    finally:
+        fresh.close()
+    return broken(
+        env,
+        "reset",
+        f"the same seed must give the same {differs.name} whatever was played before, got others in step "
+        f"{differs.index}, but not in a new environment",
+        "begin in reset with everything that an episode changes",
+    )
+
+
+def _differs(env: Any, differs: Differs) -> ContractError:
+    if differs.name != FINAL:
+        return broken(
+            env,
+            "seed",
+            f"the same seed must give the same {differs.name}, got others in step {differs.index}",
+            "draw only from seed",
+        )
+    return broken(
+        env,
+        "autoreset",
+        f"with autoreset 'same_step' {FINAL} must have the last observation of an agent that is truncated, "
+        f"got row {differs.row} not written in step {differs.index}",
+        f"before the next episode begins: self.{FINAL}[rows] = self.observations[rows]",
+    )

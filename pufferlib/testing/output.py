@@ -1,0 +1,81 @@
+"""Capture of what is written to the terminal, by Python and by C."""
+
+import contextlib
+import ctypes
+import io
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from typing import TextIO
+
+__all__ = ["Captured", "captured_output"]
+
+
+class Captured:
+    """Text that was written: ``text`` is there when the capture has ended."""
+
+    text = ""
+
+
+@contextlib.contextmanager
+def captured_output() -> Iterator[Captured]:
+    """Keep from the terminal what is written to standard output and error; warnings of Python come later."""
+    captured, texts, warned = Captured(), io.StringIO(), io.StringIO()
+    _flush()
+    with tempfile.TemporaryFile() as file:
+        try:
+            with contextlib.ExitStack() as stack:
+                for descriptor in (1, 2):
+                    stack.enter_context(_redirected(descriptor, file.fileno()))
+                stack.enter_context(contextlib.redirect_stdout(texts))
+                stack.enter_context(contextlib.redirect_stderr(texts))
+                stack.enter_context(_warnings_to(warned))
+                stack.callback(_flush)
+                yield captured
+        finally:
+            sys.stderr.write(warned.getvalue())
+            file.seek(0)
+            captured.text = texts.getvalue() + file.read().decode(errors="replace")
+
+
+@contextlib.contextmanager
+def _redirected(descriptor: int, target: int) -> Iterator[None]:
+    try:
+        before = os.dup(descriptor)
+    except OSError:  # closed, as of a daemon
+        yield
+        return
+    os.dup2(target, descriptor)
+    try:
+        yield
+    finally:
+        os.dup2(before, descriptor)
+        os.close(before)
+
+
+@contextlib.contextmanager
+def _warnings_to(stream: io.StringIO) -> Iterator[None]:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        stream.write(warnings.formatwarning(message, category, filename, lineno, line))
+
+    before, warnings.showwarning = warnings.showwarning, show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    ctypes.CDLL(None).fflush(None)  # what C has not written yet

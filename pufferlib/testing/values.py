@@ -1,0 +1,276 @@
+"""Checks of what one reset or step shows: the arrays, the values in them, and the infos."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box
+
+from pufferlib.buffers import Array
+from pufferlib.testing.contract import broken
+from pufferlib.testing.play import Shown
+
+__all__ = ["StepChecks", "check_inside"]
+
+Rows = npt.NDArray[np.bool_]
+
+MIN_PICTURE_PX = 32  # smaller grids of codes are often declared as if they were pictures
+EPISODE_KEYS = {"episode", "episode_length", "episode_return", "final_info", "final_observation"}
+
+
+class StepChecks:
+    """Checks of a play as it goes on; keeps a copy of the last step only.
+
+    Args:
+        env: The environment that is played.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self._same_step = not env.emulated and env.autoreset == "same_step"
+        self._acted = np.zeros(env.num_agents, bool)
+        self._before: dict[str, Array] = {}
+        self._pauses = _Pauses(env)
+        self._range = _Range(env)
+        self._reports, self._ends = "", False
+
+    def look(self, shown: Shown) -> None:
+        """Check one reset or step.
+
+        Raises:
+            ContractError: The first thing that is wrong.
+        """
+        arrays = shown.arrays
+        self._check_places(shown)
+        _check_infos(self._env, shown.infos)
+        _check_values(self._env, arrays, arrays["masks"] | self._acted)
+        self._check_absent(shown)
+        self._pauses.look(self._before, shown)
+        self._range.look(shown)
+        self._note_end(shown)
+        self._acted = arrays["masks"] & self._same_step
+        self._before = shown.copy()
+
+    def finish(self) -> None:
+        """Check what only the whole play shows."""
+        self._range.finish()
+        if self._reports and not self._ends:
+            raise broken(
+                self._env,
+                "ends",
+                "an episode that is over must be shown by terminals or truncations, "
+                f"got an info with {self._reports!r} and no end in any step",
+                "set self.terminals, or self.truncations, in the step in which an episode ends",
+            )
+
+    def _check_places(self, shown: Shown) -> None:
+        for name, array in shown.arrays.items():
+            if getattr(self._env, name) is not array:
+                raise broken(
+                    self._env,
+                    "arrays",
+                    f"{name} must stay the same array, got another",
+                    f"write in place: self.{name}[:] = ...",
+                )
+        if self._env.emulated:  # returns one row, or dicts of rows
+            return
+        for name, value in shown.returned.items():
+            if not isinstance(value, np.ndarray) or not np.shares_memory(value, shown.arrays[name]):
+                raise broken(
+                    self._env,
+                    "arrays",
+                    f"{name} must be returned as self.{name}, got another object",
+                    f"return self.{name}",
+                )
+
+    def _check_absent(self, shown: Shown) -> None:
+        """Compare the rows of agents that were absent before this step, and are absent after it."""
+        if not self._before or shown.is_reset:
+            return
+        absent = ~self._before["masks"] & ~shown.arrays["masks"]
+        before, after = (each["observations"][absent] for each in (self._before, shown.arrays))
+        if before.tobytes() != after.tobytes():
+            changed = (before.view(np.uint8) != after.view(np.uint8)).reshape(len(before), -1).any(axis=1)
+            row = int(np.flatnonzero(absent)[changed.argmax()])
+            raise broken(
+                self._env,
+                "absent",
+                f"the row of an agent that is absent must stay as it is, got another observation in row {row} "
+                f"in step {shown.index}",
+                "write the rows of agents that are present only",
+            )
+
+    def _note_end(self, shown: Shown) -> None:
+        self._ends = self._ends or bool(shown.ended.any())
+        for info in [] if shown.is_reset else shown.infos if isinstance(shown.infos, list) else [shown.infos]:
+            self._reports = self._reports or next((key for key in info if key in EPISODE_KEYS), "")
+
+
+class _Pauses:
+    """Checks of the steps after an episode's end, the step in which all agents of a game end."""
+
+    def __init__(self, env: Any) -> None:
+        games = getattr(env, "num_envs", 1)
+        self._env = env
+        self._games = games if isinstance(games, int) and env.num_agents % games == 0 else 1
+        self._over: Rows = np.zeros(self._games, bool)
+
+    def look(self, before: dict[str, Array], shown: Shown) -> None:
+        """Check one step, ``before`` which the arrays were those given."""
+        mode = None if self._env.emulated else self._env.autoreset  # of emulated ones the loop around them resets
+        if shown.is_reset or "terminals" not in before or mode not in ("next_step", "disabled"):
+            return
+        ended = (before["terminals"] | before["truncations"]).reshape(self._games, -1).all(axis=1)
+        self._over = ended | (self._over & (mode == "disabled"))
+        rows = np.repeat(self._over, self._env.num_agents // self._games)
+        if rows.any():
+            self._check_pause(mode, before, shown.arrays, rows)
+
+    def _check_pause(self, mode: str, before: dict[str, Array], after: dict[str, Array], rows: Rows) -> None:
+        for name in ["rewards", "terminals", "truncations", *(["masks"] if mode == "disabled" else [])]:
+            if after[name][rows].any():
+                raise broken(
+                    self._env,
+                    "autoreset",
+                    f"with autoreset {mode!r} {name} must be 0 in the step after the end, "
+                    f"got {_first_number(after[name], rows)}",
+                    "leave the rows of a game that is over alone",
+                )
+        if mode == "disabled" and before["observations"][rows].tobytes() != after["observations"][rows].tobytes():
+            raise broken(
+                self._env,
+                "autoreset",
+                "with autoreset 'disabled' a game that is over must keep its last observation, got another",
+                "leave its rows alone",
+            )
+
+
+class _Range:
+    """The range of the observations of a play, where the space declares that of pixels: 0 to 255."""
+
+    def __init__(self, env: Any) -> None:
+        space: Box = env.single_observation_space
+        self._env = env
+        is_picture = sum(side >= MIN_PICTURE_PX for side in space.shape) >= 2
+        self._is_real = space.dtype is not None and space.dtype.kind == "f"
+        declares_pixels = space.low.size > 0 and (space.low == 0).all() and (space.high == 255).all()
+        self._looks = bool(declares_pixels) and (is_picture or self._is_real)
+        self._highest, self._has_fractions = 0.0, False
+
+    def look(self, shown: Shown) -> None:
+        """Note the range of what is shown."""
+        seen = shown.arrays["observations"][shown.arrays["masks"]] if self._looks else np.zeros(0)
+        if seen.size:
+            self._highest = max(self._highest, float(seen.max()))
+            self._looks = self._highest <= 1  # or it is settled
+            self._has_fractions = self._has_fractions or (self._is_real and bool((seen % 1).any()))
+
+    def finish(self) -> None:
+        """Raise if nothing but a small part of the range was used."""
+        if self._looks and (self._has_fractions or not self._is_real):
+            raise broken(
+                self._env,
+                "observations",
+                f"observations must use the range that {self._env.single_observation_space} declares, "
+                f"got none above {self._highest:g}",
+                "they are divided by 255 already: declare Box(0, 1), or leave the pixels as they are",
+            )
+
+
+def _check_infos(env: Any, infos: Any) -> None:
+    if not env.emulated:
+        if not isinstance(infos, list) or not all(isinstance(info, dict) for info in infos):
+            raise broken(
+                env, "infos", f"infos must be a list of dicts, got {infos!r}", "return [] when there is nothing to say"
+            )
+        return
+    if not isinstance(infos, dict):
+        raise broken(env, "infos", f"the info must be a dict, got {infos!r}", "return {} when there is nothing to say")
+    agents = getattr(env, "possible_agents", ())
+    for key, info in infos.items():
+        if key in agents and not isinstance(info, dict):
+            raise broken(
+                env,
+                "infos",
+                f"the info of each agent must be a dict, got {info!r} for {key!r}",
+                "return {} for an agent when there is nothing to say",
+            )
+
+
+def _check_values(env: Any, arrays: dict[str, Array], involved: Rows) -> None:
+    check_inside(env, "observations", arrays["observations"], arrays["masks"])
+    unreal = ~np.isfinite(arrays["rewards"])
+    if unreal.any():
+        raise broken(
+            env,
+            "rewards",
+            f"rewards must be finite, got {_first_number(arrays['rewards'], unreal)}",
+            "look for a division by zero",
+        )
+    for name in ("rewards", "terminals", "truncations"):
+        if arrays[name][~involved].any():
+            raise broken(
+                env,
+                "absent",
+                f"{name} of absent agents must be 0, got {_first_number(arrays[name], ~involved)}",
+                "clear the rows of masked agents",
+            )
+    both = arrays["terminals"] & arrays["truncations"]
+    if both.any() and not env.emulated:
+        raise broken(
+            env,
+            "ends",
+            f"an episode has one end, terminal or truncation, got both in row {_first_row(both)}",
+            "what has ended by itself was not cut off: self.truncations[:] = late & ~self.terminals",
+        )
+
+
+def check_inside(env: Any, name: str, observations: Array, rows: Rows) -> None:
+    """Raise unless the ``rows`` of ``observations`` lie in the space, and each field in its own."""
+    space: Box = env.single_observation_space
+    seen = observations[rows]
+    outside = ~((seen >= space.low) & (seen <= space.high))
+    if outside.any():
+        row = np.flatnonzero(rows)[_first_row(outside)]
+        raise broken(
+            env,
+            "observations",
+            f"{name} must be in {space}, got {seen[outside][0]} in row {row}",
+            "widen the space or clip the observation",
+        )
+    bounds = env.emulated.get("observation_bounds") if env.emulated else None
+    if isinstance(bounds, Mapping) and seen.size:
+        for field, problem in _outside_fields(seen.view(env.obs_dtype), bounds, ""):
+            raise broken(
+                env,
+                "observations",
+                f"{name} must be in the space of the environment, got {problem} in {field}",
+                "widen the space or clip the observation",
+            )
+
+
+def _outside_fields(array: Array, bounds: Any, name: str) -> "list[tuple[str, str]]":
+    """Field and value of what lies outside of its bounds."""
+    if isinstance(bounds, Mapping):
+        return [
+            found
+            for field, inner in bounds.items()
+            for found in _outside_fields(array[field], inner, f"{name}[{field!r}]")
+        ]
+    if bounds is None or not array.size or array.dtype.fields:
+        return []
+    low, high = bounds
+    outside = ~((array >= low) & (array <= high))
+    return [(name, str(array[outside].ravel()[0]))] if outside.any() else []
+
+
+def _first_number(array: Array, rows: Rows) -> str:
+    """The first number of ``rows`` that is not 0, and where it is."""
+    row = _first_row(rows & (array != 0))
+    return f"{array[row]} in row {row}"
+
+
+def _first_row(wrong: Rows) -> int:
+    """The first row in which anything is wrong."""
+    return int(np.argwhere(wrong)[0][0])

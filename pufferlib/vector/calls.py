@@ -1,0 +1,168 @@
+"""Calls of environments where they live: methods, attributes, and resets of some of them."""
+
+import pickle
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from pufferlib.errors import APIUsageError, WorkerError
+from pufferlib.vector.env_runner import EnvRunner
+from pufferlib.vector.pickling import pickled
+
+__all__ = ["EnvCall", "Raised", "check_env_ids", "per_env", "perform", "sendable"]
+
+
+@dataclass(frozen=True)
+class EnvCall:
+    """Request to some of the environments of one runner.
+
+    Attributes:
+        kind: "call" a method; "get" or "set" an attribute; "reset"; or keep "options" for the next reset of all.
+        positions: Of the environments among the runner's.
+        name: Of the method or attribute.
+        args: Of the method.
+        kwargs: Of the method.
+        values: One for each position: to be set, or options.
+        seeds: One for each position, of a reset.
+    """
+
+    kind: Literal["call", "get", "set", "reset", "options"]
+    positions: tuple[int, ...]
+    name: str = ""
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    values: Sequence[Any] = ()
+    seeds: Sequence[int | None] = ()
+
+
+class Raised:
+    """An exception of an environment, in the place of its result."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error: Exception | None = error
+        self._line = traceback.format_exception_only(error)[0].strip()
+        self._traceback = "".join(traceback.format_exception(error)).rstrip()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State with the parts of the exception, whose own pickling calls ``__init__`` with what it never took.
+
+        Without them where they cannot be restored elsewhere.
+        """
+        error = self._error
+        parts = None if error is None else (type(error), error.args, vars(error))
+        try:
+            _exception(*pickle.loads(pickled(parts)))
+        except Exception:
+            parts = None
+        return {**vars(self), "_error": parts}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the exception from its parts."""
+        parts = state["_error"]
+        vars(self).update(state, _error=None if parts is None else _exception(*parts))
+
+    def error(self, where: str, env_id: int) -> Exception:
+        """The exception as it was raised, with where that was; WorkerError if it could not be sent."""
+        error = self._error or WorkerError(f"{where}: {self._line}")
+        error.add_note(f"In environment {env_id}:\n{self._traceback}")
+        return error
+
+
+def _exception(kind: type[Exception], args: tuple[Any, ...], attributes: dict[str, Any]) -> Exception:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    vars(error).update(attributes)
+    return error
+
+
+def perform(runner: EnvRunner, call: EnvCall) -> list[Any]:
+    """Do what ``call`` asks; returns a result for each position, or of a reset the infos.
+
+    Exceptions of methods and attributes are results, as ``Raised``; those of a reset are raised.
+    """
+    if call.kind == "reset":
+        return runner.reset(call.seeds, call.values or None, call.positions)
+    if call.kind == "options":
+        runner.next_options = list(call.values)
+        return [None for _ in call.positions]
+    return [_attempt(runner.envs[position], call, place) for place, position in enumerate(call.positions)]
+
+
+def _attempt(env: Any, call: EnvCall, place: int) -> Any:
+    owner = _users_env(env)
+    try:
+        if call.kind == "set":
+            getattr(owner, "set_wrapper_attr", lambda *args: setattr(owner, *args))(call.name, call.values[place])
+            return None
+        value = getattr(owner, "get_wrapper_attr", lambda name: getattr(owner, name))(call.name)
+        if call.kind == "get" or not (call.args or call.kwargs or callable(value)):
+            return value  # as Gymnasium's own call does
+        return value(*call.args, **call.kwargs)
+    except Exception as error:
+        return Raised(error)
+
+
+def sendable(results: list[Any]) -> list[Any]:
+    """``results``, with an error in the place of each that cannot be pickled."""
+
+    def one(result: Any) -> Any:
+        try:
+            pickled(result)
+        except Exception as error:
+            return Raised(
+                APIUsageError(f"a result must be something that can be pickled, got {result!r:.80} ({error})")
+            )
+        return result
+
+    try:
+        pickled(results)
+    except Exception:
+        return [one(result) for result in results]
+    return results
+
+
+def _users_env(env: Any) -> Any:
+    """The environment that the user wrote: a native one itself, or the one behind the emulation."""
+    return env.env if env.emulated else env
+
+
+def per_env(where: str, what: str, values: Any, count: int, *, is_one: bool) -> list[Any]:
+    """``values`` as a list with one for each of ``count`` environments; ``is_one``: they are one value for all.
+
+    Raises:
+        APIUsageError: They are of another number.
+    """
+    if is_one:
+        return [values] * count
+    found = list(values)
+    if len(found) != count:
+        raise APIUsageError(f"{where}: {what} must be one for all, or a list of {count}, got {len(found)}")
+    return found
+
+
+def check_env_ids(where: str, env_ids: Any, num_envs: int) -> list[int]:
+    """The environments that ``env_ids`` names: None for all, a list of ints, or a mask, bool ``(num_envs,)``.
+
+    Raises:
+        APIUsageError: It is none of these, or names one that is not there, or one twice.
+    """
+    if env_ids is None:
+        return list(range(num_envs))
+    array = np.asarray(env_ids)
+    if array.dtype == bool and array.shape == (num_envs,):
+        return [int(number) for number in np.flatnonzero(array)]
+    if array.ndim > 1 or (array.dtype.kind not in "iu" and array.size):
+        raise APIUsageError(
+            f"{where}: env_ids must be an int, a list of ints below {num_envs}, or a mask of {num_envs} bools, "
+            f"got {env_ids!r:.80}"
+        )
+    found = [int(number) for number in np.atleast_1d(array)]
+    wrong = [number for number in found if not 0 <= number < num_envs]
+    if wrong or len(set(found)) < len(found):
+        raise APIUsageError(
+            f"{where}: env_ids must name environments 0 to {num_envs - 1}, each once, got {wrong or found}"
+        )
+    return found

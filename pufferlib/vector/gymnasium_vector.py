@@ -1,0 +1,248 @@
+"""A vector environment of ours behind Gymnasium's own interface, for its wrappers and everybody's training loops."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box, Dict, Tuple
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+
+from pufferlib.buffers import Array
+from pufferlib.env import Infos
+from pufferlib.errors import APIUsageError
+from pufferlib.spaces import Space
+from pufferlib.vector.vector_env import Seeds, VectorEnv
+
+__all__ = ["GymnasiumVectorEnv", "to_gymnasium"]
+
+_WHERE = "to_gymnasium"
+_LEAVES = (gymnasium.spaces.Discrete, gymnasium.spaces.MultiDiscrete, gymnasium.spaces.MultiBinary, Box)
+
+VectorInfos = dict[str, Any]
+
+
+def to_gymnasium(vecenv: Any, *, copy: bool = True) -> "GymnasiumVectorEnv":
+    """Give a vector environment Gymnasium's interface: a ``gymnasium.vector.VectorEnv`` with a row for each agent.
+
+    Args:
+        vecenv: Of ``pufferlib.vector.make``, on any backend; it belongs to the result from now on.
+        copy: Whether observations, rewards and ends are copies, as Gymnasium's are by default. Without, the next
+            step overwrites them.
+
+    Raises:
+        APIUsageError: Batches are parts of the agents, agents come and go together in one environment (PettingZoo),
+            or observations have a space that no arrays of one length hold (Text, Sequence, Graph).
+    """
+    return GymnasiumVectorEnv(vecenv, copy=copy)
+
+
+class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
+    """``to_gymnasium`` explains the arguments.
+
+    Observations of a Dict or Tuple are dicts or tuples of arrays, which share memory with the batch if they are not
+    copied. Actions have the flat space of the batch. An info of an environment with several rows stands in its first.
+    With autoreset "same_step" ``infos["final_obs"]`` and ``infos["final_info"]`` have what ended episodes left.
+
+    Attributes:
+        vecenv: The vector environment behind it.
+    """
+
+    def __init__(self, vecenv: Any, *, copy: bool = True) -> None:
+        _check(vecenv)
+        self.vecenv, self._copies = vecenv, copy
+        self.num_envs = int(vecenv.num_agents)
+        self._has_backend = isinstance(vecenv, VectorEnv)
+        self._rows_per_env = self.num_envs // int(vecenv.num_envs) if self._has_backend else self.num_envs
+        self.single_observation_space, self._restore = _observations(vecenv)
+        self.single_action_space = vecenv.single_action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        driver = vecenv.driver_env
+        self.render_mode = getattr(driver, "render_mode", None)
+        self._same_step = vecenv.autoreset == "same_step"
+        self.metadata = {**(getattr(driver, "metadata", None) or {}), "autoreset_mode": _MODES[vecenv.autoreset]}
+        self._standing = np.zeros(self.num_envs, bool) if vecenv.autoreset == "disabled" else None
+
+    def reset(self, *, seed: Seeds = None, options: dict[str, Any] | None = None) -> tuple[Any, VectorInfos]:
+        """Start new episodes everywhere, or with ``options["reset_mask"]``, bool ``(num_envs,)``, in some rows.
+
+        Args:
+            seed: One for all, of which each environment gets its own, or a list with one for each environment.
+            options: Options that the environments get, beside the mask.
+        """
+        options = dict(options) if options else {}
+        mask = options.pop("reset_mask", None)
+        if not self._has_backend:
+            if mask is not None or options or not isinstance(seed, int | np.integer | None):
+                raise APIUsageError(
+                    "to_gymnasium: the native backend resets all games at once, by one seed, got "
+                    f"seed={seed!r:.40}, options={sorted(options)}, reset_mask={mask!r:.40}; choose backend=Serial"
+                )
+            observations, infos = self.vecenv.reset(seed)
+        else:
+            env_ids = None if mask is None else self._environments(mask)
+            if env_ids is not None and isinstance(seed, list | tuple):
+                seed = [seed[env_id] for env_id in np.flatnonzero(env_ids)]
+            observations, infos = self.vecenv.reset(seed, options=options or None, env_ids=env_ids)
+        if self._standing is not None:
+            self._standing[slice(None) if mask is None else mask] = False
+        return self._observed(observations), self._infos(infos) if infos else {}
+
+    def step(
+        self, actions: Any
+    ) -> tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.bool_], VectorInfos]:
+        """Act in every row; rewards are float32, and infos a dict of arrays with masks, as Gymnasium's are."""
+        if self._standing is not None and self._standing.any():
+            rows = np.flatnonzero(self._standing)[:8].tolist()
+            raise APIUsageError(
+                "to_gymnasium: with autoreset disabled, episodes that ended must be reset before a step, got rows "
+                f"{rows}; "
+                'call reset(options={"reset_mask": terminations | truncations})'
+            )
+        observations, rewards, terminals, truncations, infos = self.vecenv.step(actions)
+        found: VectorInfos = self._infos(infos) if infos else {}
+        if self._standing is not None:
+            np.logical_or(terminals, truncations, out=self._standing)
+        elif self._same_step and (terminals.any() or truncations.any()):
+            self._add_final_observations(found, np.flatnonzero(terminals | truncations))
+        if self._copies:
+            return self._observed(observations), rewards.copy(), terminals.copy(), truncations.copy(), found
+        return self._observed(observations), rewards, terminals, truncations, found
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method of every environment, or return its attribute of that name."""
+        return tuple(self.vecenv.call(name, *args, **kwargs))
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return an attribute of every environment."""
+        return tuple(self.vecenv.get_attr(name))
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute of every environment; a list or tuple has one value for each."""
+        self.vecenv.set_attr(name, values)
+
+    def render(self) -> tuple[Any, ...]:
+        """Return a picture of every environment, None without a ``render_mode``."""
+        return self.call("render")
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Seeds of the environments' generators."""
+        return self.get_attr("np_random_seed")
+
+    @property  # type: ignore[misc]  # Gymnasium's own one returns a single generator, and can be set
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """Copies of the environments' generators, or with backend Serial these themselves."""
+        return self.get_attr("np_random")
+
+    def close_extras(self, **_: Any) -> None:
+        """Close the vector environment behind."""
+        self.vecenv.close()
+
+    def _observed(self, observations: Array) -> Any:
+        if self._copies:
+            observations = observations.copy()
+        return observations if self._restore is None else self._restore(observations)
+
+    def _environments(self, mask: Any) -> npt.NDArray[np.bool_]:
+        if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
+            raise APIUsageError(
+                f"to_gymnasium: reset_mask must be an array of {self.num_envs} bools of which one is True, "
+                f"got {mask!r:.80}"
+            )
+        by_env: npt.NDArray[np.bool_] = mask.reshape(-1, self._rows_per_env)
+        if (by_env.any(1) != by_env.all(1)).any():
+            raise APIUsageError(
+                f"to_gymnasium: reset_mask must have all {self._rows_per_env} rows of an environment or none, since it "
+                f"resets them together, got {mask!r:.80}; give one game to each environment"
+            )
+        return np.asarray(by_env.any(1))
+
+    def _infos(self, infos: Infos) -> VectorInfos:
+        """Group infos by key, in the rows of their environments."""
+        sources = self.vecenv.info_sources if self._has_backend else [(0, "step")] * len(infos)
+        found: VectorInfos = {}
+        ends = self._ended_rows() if self._same_step else set()
+        for info, (env_id, kind) in zip(infos, sources, strict=True):
+            row = env_id * self._rows_per_env
+            is_final = kind == "step" and self._rows_per_env == 1 and row in ends
+            found = self._add_info(found, {"final_info": info} if is_final else info, row)
+        return found
+
+    def _ended_rows(self) -> set[int]:
+        return set(np.flatnonzero(self.vecenv.terminals | self.vecenv.truncations).tolist())
+
+    def _add_final_observations(self, found: VectorInfos, rows: npt.NDArray[np.intp]) -> None:
+        last = self.vecenv.final_observations[rows]
+        shown = last if self._restore is None else self._restore(last)
+        mask = np.zeros(self.num_envs, bool)
+        mask[rows] = True
+        array = np.full(self.num_envs, None, object)
+        for place, row in enumerate(rows):
+            array[row] = _row_of(shown, place)
+        found["final_obs"], found["_final_obs"] = array, mask
+
+
+_MODES = {
+    "next_step": AutoresetMode.NEXT_STEP,
+    "same_step": AutoresetMode.SAME_STEP,
+    "disabled": AutoresetMode.DISABLED,
+}
+
+
+def _check(vecenv: Any) -> None:
+    if vecenv.agents_per_batch != vecenv.num_agents:
+        raise APIUsageError(
+            f"{_WHERE}: a batch must have all {vecenv.num_agents} agents, got batches of {vecenv.agents_per_batch}; "
+            "make it without batch_size"
+        )
+    if vecenv.emulated and vecenv.num_agents != vecenv.num_envs:
+        raise APIUsageError(
+            f"{_WHERE}: an environment must have one agent, got {vecenv.num_agents // vecenv.num_envs} that come and "
+            "go in a PettingZoo environment, which Gymnasium's interface cannot say; use the environments as they are"
+        )
+
+
+def _observations(vecenv: Any) -> tuple[Space, Callable[[Array], Any] | None]:
+    """The space of one observation, and what makes observations of it from rows; None where rows are what it has."""
+    flat: Space = vecenv.single_observation_space
+    if not vecenv.emulated:
+        return flat, None
+    (space,) = vecenv.get_attr("observation_space", env_ids=0)
+    if isinstance(space, Box):
+        return flat, None
+    _check_leaves(space, "observation")
+    dtype = vecenv.driver_env.obs_dtype
+    return space, lambda rows: _restored(space, rows.view(dtype)[:, 0] if dtype.names else rows)
+
+
+def _check_leaves(space: Space, name: str) -> None:
+    if isinstance(space, Dict | Tuple):
+        for key, child in space.spaces.items() if isinstance(space, Dict) else enumerate(space.spaces):
+            _check_leaves(child, f"{name}[{key!r}]")
+    elif not isinstance(space, _LEAVES):
+        raise APIUsageError(
+            f"{_WHERE}: observations must be made of Box, Discrete, MultiDiscrete and MultiBinary, got {space} as "
+            f"{name}; wrap the environment so that it shows arrays of one length"
+        )
+
+
+def _restored(space: Space, rows: Any) -> Any:
+    """``rows``, structured as the emulation structures ``space``, as dicts and tuples of arrays."""
+    if isinstance(space, Dict):
+        return {key: _restored(child, rows[str(key)]) for key, child in space.spaces.items()}
+    if isinstance(space, Tuple):
+        names = rows.dtype.names
+        return tuple(_restored(child, rows[name]) for name, child in zip(names, space.spaces, strict=True))
+    return rows.reshape(len(rows), *(space.shape or ()))
+
+
+def _row_of(observations: Any, row: int) -> Any:
+    if isinstance(observations, dict):
+        return {key: _row_of(value, row) for key, value in observations.items()}
+    if isinstance(observations, tuple):
+        return tuple(_row_of(value, row) for value in observations)
+    return observations[row]

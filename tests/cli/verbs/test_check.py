@@ -1,0 +1,50 @@
+"""``puffer check``: which lines of the contract an environment keeps."""
+
+import functools
+
+import pytest
+
+from pufferlib import registry
+from pufferlib.cli import main
+from pufferlib.testing import CONTRACT
+from tests.envs import ScriptedPufferEnv
+
+
+def test_a_good_environment(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "squared", "--env.size", "5", "--steps", "20"]) == 0
+    text = capsys.readouterr().out
+    assert text.count("✓") == len(CONTRACT)
+    assert text.endswith("squared, 20 steps at random with seed 0: nothing to mend\n")
+
+
+def test_a_broken_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    talks = functools.partial(ScriptedPufferEnv, on_step=lambda: print("stepping"))
+    monkeypatch.setattr(registry, "env_creator", lambda name: talks)
+    assert main(["check", "mine", "--steps", "5"]) == 1
+    text = capsys.readouterr().out
+    assert "✗ 14  reset and step write nothing to the terminal.\n" in text
+    assert "got 'stepping'; take the" in text
+    assert "1 of 14 lines of the contract are broken" in text
+
+
+def test_an_environment_that_raises(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    raises = functools.partial(ScriptedPufferEnv, on_step=lambda: 1 // 0)
+    monkeypatch.setattr(registry, "env_creator", lambda name: raises)
+    assert main(["check", "mine", "--steps", "5"]) == 1
+    captured = capsys.readouterr()
+    assert "mine raised ZeroDivisionError; nothing more could be looked at" in captured.out
+    assert "ZeroDivisionError" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "puffer check: name an environment, for example: puffer check breakout"),
+        (["brekout"], "puffer check: unknown environment 'brekout'; did you mean 'breakout'"),
+        (["squared", "--steps", "0"], "puffer check: --steps must be at least 1, got 0"),
+        (["squared", "--stepps", "9"], "puffer check: unknown flag '--stepps'; did you mean '--steps'?"),
+    ],
+)
+def test_what_is_not_understood(argv: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", *argv]) == 2
+    assert message in capsys.readouterr().err

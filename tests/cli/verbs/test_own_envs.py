@@ -1,0 +1,163 @@
+"""Environments, settings and networks that are not in this repository, in every verb, by name."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pufferlib.cli import main
+from pufferlib.train.config import Config
+from tests.runs import only_run
+
+FORAGE = """
+import gymnasium
+import numpy as np
+
+
+class Forage(gymnasium.Env):
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+    observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, length: int = 3, render_mode=None):
+        self.length, self.render_mode = length, render_mode
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self.np_random.random(2, dtype=np.float32), {}
+
+    def step(self, action):
+        self.time += 1
+        return np.zeros(2, np.float32), float(action), self.time >= self.length, False, {}
+
+    def render(self):
+        return np.zeros((16, 16, 3), np.uint8)
+"""
+NET = """
+import torch
+from pufferlib.models import Policy
+
+
+class Net(Policy):
+    def __init__(self, env, hidden_size=8):
+        super().__init__(env, hidden_size)
+        self.layer = torch.nn.Linear(2, hidden_size)
+
+    def encode_observations(self, observations):
+        return self.layer(observations)
+"""
+SETTINGS = """
+env_name = "my_env.py:Forage"
+[env]
+length = 5
+[policy]
+name = "my_net.py:Net"
+hidden_size = 8
+[vec]
+backend = "Serial"
+[train]
+total_timesteps = 2048
+num_threads = 1
+device = "cpu"
+[eval]
+episodes = 2
+"""
+
+
+@pytest.fixture
+def own(here: Path) -> Path:
+    """The current folder, with an environment, a network and settings."""
+    for name, text in (("my_env.py", FORAGE), ("my_net.py", NET), ("my.toml", SETTINGS)):
+        (here / name).write_text(text)
+    return here
+
+
+def test_a_run_of_ones_own_is_a_whole_run(
+    own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["train", "my_env.py:Forage", "--config", "my.toml", "--env.length", "4"]) == 0
+    run = only_run(own)
+    assert run.name.endswith("-my_env-Forage")
+    names = {"config.toml", "metrics.jsonl", "learning_curve.png", "checkpoint.pt", "evaluation.mp4", "summary.json"}
+    assert {path.name for path in run.iterdir()} == names
+    config = Config.load(run / "config.toml")
+    assert (config.env_name, config.policy.name) == (f"{own}/my_env.py:Forage", f"{own}/my_net.py:Net")
+    assert (config.env, config.policy.hidden_size, config.eval.episodes) == ({"length": 4}, 8, 2)
+    assert json.loads((run / "summary.json").read_text())["episode_length"] == 4
+    assert "my_env.py:Forage: score" in capsys.readouterr().out
+
+    assert main(["eval", "my_env.py:Forage"]) == 0
+    assert main(["train", "my_env.py:Forage", "--resume", str(run), "--train.total-timesteps=4096"]) == 0
+    elsewhere = own / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert main(["eval", str(run)]) == 0
+    (own / "my_env.py").unlink()
+    capsys.readouterr()
+    assert main(["eval", str(run)]) == 1
+    error = capsys.readouterr().err
+    assert f"there is no file {own}/my_env.py; if it has moved, write where it is now" in error
+    assert "env_name or policy.name of its config.toml" in error
+
+
+def test_a_file_of_settings_may_name_the_environment(own: Path) -> None:
+    assert main(["train", "--config", "my.toml"]) == 0
+    assert Config.load(only_run(own) / "config.toml").env == {"length": 5}
+
+
+def test_two_files_of_one_name_are_two_environments(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--config", "my.toml", "--eval.episodes", "1"]) == 0
+    (own / "other").mkdir()
+    (own / "other" / "my_env.py").write_text(FORAGE)
+    assert main(["eval", "other/my_env.py:Forage"]) == 1
+    assert f"no run of {own}/other/my_env.py:Forage in runs; train one: puffer train" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "sentence"),
+    [
+        (["train", "my_env.py:Forag"], 2, "my_env.py: unknown attribute 'Forag'; did you mean 'Forage'?"),
+        (["train", "nowhere.py"], 1, "nowhere.py; if it has moved, write where it is now"),
+        (["play", "absent:Forage", "--terminal"], 2, "there is no module absent"),
+        (["train", "my_env.py", "--env.lenght", "3"], 2, "unknown keyword 'lenght'; did you mean 'length'?"),
+        (["train", "my_env.py", "--policy.name", "my_net.py:Nett"], 2, "policy.name: "),
+        (["train", "my_env.py", "--config", "no.toml"], 1, "no.toml: cannot be read: No such file or directory"),
+        (["train", "my_env.py", "--vec", "fast"], 2, "argument --vec: invalid choice: 'fast' (choose from 'auto')"),
+        (["train", "CartPole-v9"], 2, "did you mean 'classic/CartPole-v1' or 'cartpole'?; your own is"),
+    ],
+)
+def test_slips_get_a_sentence(
+    argv: list[str],
+    code: int,
+    sentence: str,
+    own: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pufferlib.cli.verbs.play.is_terminal", lambda: True)
+    extra = ["--vec.backend", "Serial"] if argv[0] == "train" else []
+    assert main([*argv, *extra]) == code
+    captured = capsys.readouterr()
+    assert sentence in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_what_autotune_found_can_be_pasted_and_is_kept(
+    own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own / "cache"))
+    rest = ["--config", "my.toml", "--env.length=2"]
+    assert main(["train", "my_env.py", *rest, "--vec", "auto"]) == 1
+    assert f"got none; run: puffer autotune {own}/my_env.py --env.length 2\n" in capsys.readouterr().err
+    quick = ["--batch-size=2", "--max-envs=2", "--time-per-test=0.02"]
+    assert main(["autotune", "my_env.py", "--env.length", "2", *quick]) == 0
+    shown = capsys.readouterr().out
+    line = next(line for line in shown.splitlines() if line.startswith("To train so:"))
+    flags = line.partition("my_env.py ")[2].split()
+    assert flags[:2] in (["--vec.backend", "Serial"], ["--vec.backend", "Multiprocessing"])
+    assert flags[-2:] == ["--env.length", "2"]
+    assert "puffer train my_env.py --env.length 2 --vec auto" in shown
+    assert main(["train", "my_env.py", *rest, "--vec", "auto"]) == 0
+    config = Config.load(only_run(own) / "config.toml")
+    assert [config.vec.backend, str(config.vec.num_envs)] == [flags[1], flags[3]]

@@ -1,0 +1,189 @@
+"""CleanRL: our policies with the methods of its agents, and its agents as policies for our trainer."""
+
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+from torch import nn
+from torch.distributions import Categorical, Normal
+
+import pufferlib
+from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.errors import APIUsageError
+from pufferlib.frameworks.cleanrl import AgentPolicy, Policy, RecurrentPolicy
+from pufferlib.models import make_policy
+from pufferlib.train.config import load_config
+from pufferlib.train.trainer import Trainer
+from tests.envs import EnvDescription, FunctionEnv, TargetEnv
+
+VECTOR = Box(-1, 1, (6,), np.float32)
+ROWS = torch.linspace(-1, 1, 30).view(5, 6)
+
+
+class Agent(nn.Module):
+    """As in ppo.py, but that it scales what it sees, as ppo_atari.py does."""
+
+    def __init__(self, observations=6, actions=3):
+        super().__init__()
+        self.critic, self.actor = nn.Linear(observations, 1), nn.Linear(observations, actions)
+
+    def get_value(self, x):
+        return self.critic(x / 2)
+
+    def get_action_and_value(self, x, action=None):
+        probs = Categorical(logits=self.actor(x / 2))
+        action = probs.sample() if action is None else action
+        return action, probs.log_prob(action), probs.entropy(), self.critic(x / 2)
+
+
+class ContinuousAgent(Agent):
+    """As in ppo_continuous_action.py."""
+
+    def __init__(self):
+        super().__init__()
+        self.actor_mean, self.actor_logstd = nn.Linear(6, 2), nn.Parameter(torch.full((1, 2), 0.3))
+
+    def get_action_and_value(self, x, action=None):
+        mean = self.actor_mean(x)
+        probs = Normal(mean, self.actor_logstd.expand_as(mean).exp())
+        action = probs.sample() if action is None else action
+        return action, probs.log_prob(action).sum(1), probs.entropy().sum(1), self.critic(x / 2)
+
+
+class LSTMAgent(Agent):
+    """As in ppo_atari_lstm.py."""
+
+    def __init__(self):
+        super().__init__(observations=4)
+        self.lstm = nn.LSTM(6, 4)
+
+    def get_states(self, x, lstm_state, done):
+        rows = lstm_state[0].shape[1]
+        outputs = []
+        for step, starts in zip(x.view(-1, rows, 6), done.view(-1, rows), strict=True):
+            keep = (1.0 - starts).view(1, -1, 1)
+            output, lstm_state = self.lstm(step[None], (keep * lstm_state[0], keep * lstm_state[1]))
+            outputs.append(output)
+        return torch.cat(outputs).flatten(0, 1), lstm_state
+
+    def get_action_and_value(self, x, lstm_state, done, action=None):
+        hidden, lstm_state = self.get_states(x, lstm_state, done)
+        return *super().get_action_and_value(hidden, action), lstm_state
+
+
+@pytest.mark.parametrize("space", [Discrete(3), MultiDiscrete([2, 3]), Box(-1, 1, (2,), np.float32)], ids=str)
+def test_a_policy_of_ours_samples_and_evaluates_as_an_agent(space):
+    policy = make_policy(EnvDescription(VECTOR, space), hidden_size=8)
+    agent = pufferlib.frameworks.cleanrl.Policy(policy)
+    torch.manual_seed(3)
+    action, log_prob, entropy, value = agent.get_action_and_value(ROWS)
+    assert action.shape == (5, *space.shape)
+    assert log_prob.shape == entropy.shape == (5,)
+    assert value.shape == (5, 1)
+    torch.manual_seed(3)
+    assert torch.equal(agent.get_action_and_value(ROWS)[0], action)
+    again = agent.get_action_and_value(ROWS, action)
+    assert all(torch.equal(one, other) for one, other in zip(again, (action, log_prob, entropy, value), strict=True))
+    assert torch.equal(agent.get_value(ROWS), value)
+    params, _ = policy.forward_eval(ROWS)
+    assert torch.equal(log_prob, policy.distribution.log_prob(params, action))
+
+
+@pytest.mark.parametrize(
+    ("outputs", "shape"),
+    [
+        (torch.zeros(5, 3), ()),
+        ((torch.zeros(5, 3), torch.zeros(5, 2)), (2,)),
+        (Normal(torch.zeros(5, 2), torch.ones(5, 2)), (2,)),
+    ],
+    ids=["logits", "several", "distribution"],
+)
+def test_any_module_that_returns_logits_and_values_is_an_agent(outputs, shape):
+    class Plain(nn.Module):
+        def forward(self, x):
+            return outputs, x[:, 0]
+
+    agent = Policy(Plain())
+    action, log_prob, entropy, value = agent.get_action_and_value(ROWS)
+    assert action.shape == (5, *shape)
+    assert torch.equal(value, ROWS[:, :1])
+    assert torch.equal(agent.get_value(ROWS), value)
+    again = agent.get_action_and_value(ROWS, action)
+    assert torch.equal(again[1], log_prob)
+    if not isinstance(outputs, Normal):
+        chances = 3 if isinstance(outputs, torch.Tensor) else 6
+        assert torch.allclose(-log_prob, torch.tensor(float(np.log(chances))).expand(5))
+        assert torch.allclose(entropy, -log_prob)
+
+
+def test_emulated_observations_survive_the_floats_of_the_loop():
+    env = GymnasiumPufferEnv(FunctionEnv(Dict({"a": VECTOR, "b": Discrete(4)}), Discrete(3)))
+    policy = make_policy(env, hidden_size=8)
+    rows = torch.as_tensor(env.reset(seed=1)[0].copy())[None]
+    assert rows.dtype == torch.uint8
+    assert torch.equal(Policy(policy).get_value(rows.float())[0], policy.forward_eval(rows)[1])
+
+
+def test_a_recurrent_policy_of_ours_keeps_its_memory_between_steps_and_drops_it_at_starts():
+    agent = RecurrentPolicy(make_policy(EnvDescription(VECTOR, Discrete(3)), hidden_size=8, recurrent=True))
+    x, done = torch.randn(4, 5, 6), torch.zeros(4, 5)
+    done[2, 1:3] = 1
+    first = state = tuple(torch.randn(agent.lstm.num_layers, 5, agent.lstm.hidden_size) for _ in range(2))
+    values, actions = [], []
+    for step in range(4):
+        assert torch.equal(agent.get_value(x[step], state, done[step]), agent.get_value(x[step], state, done[step]))
+        action, _, _, value, state = agent.get_action_and_value(x[step], state, done[step])
+        values.append(value)
+        actions.append(action)
+    flat = agent.get_action_and_value(x.flatten(0, 1), first, done.flatten(), torch.cat(actions))
+    assert torch.allclose(flat[3], torch.cat(values), atol=1e-6)
+    assert flat[1].shape == (20,)
+    state = tuple(torch.zeros_like(part) for part in first)
+    fresh = agent.get_value(x[2, 1:3], tuple(part[:, :2] for part in state), torch.zeros(2))
+    assert torch.allclose(values[2][1:3], fresh, atol=1e-6)
+
+
+def test_the_wrong_wrapper_is_refused():
+    env = EnvDescription(VECTOR, Discrete(3))
+    with pytest.raises(APIUsageError, match=r"cleanrl.Policy: policy must be one without memory, got LSTMWrapper"):
+        Policy(make_policy(env, recurrent=True))
+    with pytest.raises(APIUsageError, match=r"RecurrentPolicy: policy must be an LSTMWrapper, got Default"):
+        RecurrentPolicy(make_policy(env))
+    with pytest.raises(APIUsageError, match=r"an agent for Box.* must have a module actor_mean .*, got Agent; call"):
+        AgentPolicy(EnvDescription(VECTOR, Box(-1, 1, (2,))), Agent())
+
+
+@pytest.mark.parametrize(("agent", "space"), [(Agent(), Discrete(3)), (ContinuousAgent(), Box(-1, 1, (2,)))])
+def test_an_agent_of_theirs_is_a_policy_with_the_same_probabilities(agent, space):
+    policy = AgentPolicy(EnvDescription(VECTOR, space), agent)
+    action, log_prob, entropy, value = agent.get_action_and_value(ROWS)
+    params, values = policy.forward_eval(ROWS)
+    assert torch.allclose(policy.distribution.log_prob(params, action), log_prob)
+    assert torch.allclose(policy.distribution.entropy(params), entropy)
+    assert torch.equal(values, value[:, 0])
+
+
+def test_a_recurrent_agent_of_theirs_is_a_policy_with_a_memory():
+    agent = LSTMAgent()
+    policy = AgentPolicy(EnvDescription(VECTOR, Discrete(3)), agent)
+    x, starts = torch.randn(4, 5, 6), torch.zeros(4, 5, dtype=torch.bool)
+    state = policy.initial_state(5)
+    steps = [policy.forward_eval(step, state) for step in x]
+    params, values = policy(x, policy.initial_state(5), starts)
+    assert torch.allclose(params, torch.stack([step[0] for step in steps]), atol=1e-6)
+    assert torch.allclose(values, torch.stack([step[1] for step in steps]), atol=1e-6)
+    starts[2] = True
+    fresh, _ = policy.forward_eval(x[2])
+    assert torch.allclose(policy(x, policy.initial_state(5), starts)[0][2], fresh, atol=1e-6)
+
+
+def test_our_trainer_teaches_an_agent_of_theirs(tmp_path):
+    envs = TargetEnv(num_agents=64, choices=3)
+    overrides = {"train.horizon": 16, "train.minibatch_size": 256, "train.learning_rate": 0.05, "train.device": "cpu"}
+    agent = Agent(observations=3)
+    trainer = Trainer(load_config("target", overrides), tmp_path, vecenv=envs, policy=AgentPolicy(envs, agent))
+    for _ in range(30):
+        metrics = trainer.step()
+    trainer.close()
+    assert metrics["environment/score"] > 3  # of 4; chance is 1.3
+    assert agent.actor(torch.eye(3) / 2).argmax(1).tolist() == [0, 1, 2]

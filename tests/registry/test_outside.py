@@ -1,0 +1,227 @@
+"""Names for environments that are not in this repository: files, modules, Gymnasium's ids, registrations."""
+
+import importlib.metadata
+import sys
+import textwrap
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import pufferlib
+from pufferlib import registry, vector
+from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.registry import outside
+
+FORAGE = """
+import gymnasium
+import numpy as np
+import {beside}
+
+
+class Forage(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, length: int = 3):
+        self.length = length
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self.np_random.random(2, dtype=np.float32), {{}}
+
+    def step(self, action):
+        self.time += 1
+        return np.zeros(2, np.float32), {beside}.REWARD, self.time >= self.length, False, {{}}
+
+
+def make_forage(length=2, **others):
+    return Forage(length, **others)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a module of environments and one that it needs, of names that no other test has."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    beside = f"beside_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{beside}.py").write_text("REWARD = 2.0\n")
+    package = tmp_path / f"pkg_{beside}"
+    package.mkdir()
+    for file in (tmp_path / "my_env.py", package / "envs.py"):
+        file.write_text(FORAGE.format(beside=beside))
+    return tmp_path
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin without registrations, and leave none behind."""
+    monkeypatch.setattr(outside, "REGISTERED", {})
+    outside.load_packages.cache_clear()
+
+
+def episode(env: GymnasiumPufferEnv) -> dict[str, float]:
+    env.reset(seed=0)
+    while True:
+        *_, terminated, truncated, info = env.step(0)
+        if terminated or truncated:
+            return info
+
+
+def test_a_file_is_named_with_its_class_or_alone(folder: Path) -> None:
+    for name in ("my_env.py", "./my_env.py:Forage", str(folder / "my_env.py:Forage")):
+        env = pufferlib.make(name, length=4)
+        assert isinstance(env, GymnasiumPufferEnv)
+        assert episode(env) == {"score": 8.0, "episode_return": 8.0, "episode_length": 4}
+
+
+def test_a_module_is_found_in_the_current_folder(folder: Path) -> None:
+    (package,) = folder.glob("pkg_*")
+    env = pufferlib.make(f"{package.name}.envs:make_forage")
+    assert episode(env)["episode_length"] == 2
+
+
+def test_a_file_that_was_edited_is_loaded_anew(folder: Path) -> None:
+    file = folder / "my_env.py"
+    assert episode(pufferlib.make("my_env.py"))["episode_length"] == 3
+    file.write_text(file.read_text().replace("length: int = 3", "length: int = 10"))
+    assert episode(pufferlib.make("my_env.py"))["episode_length"] == 10
+
+
+@pytest.mark.parametrize("name", ["my_env.py:Forage", "my_env.py:make_forage", "Acrobot-v1"])
+def test_workers_make_them_too(name: str, folder: Path) -> None:
+    creator = pufferlib.env_creator(name)
+    rows = []
+    for backend in ("Serial", "Multiprocessing"):
+        with vector.make(creator, num_envs=2, num_workers=1, backend=backend, seed=3) as envs:
+            rows.append(np.array(envs.reset()[0]))
+    assert (rows[0] == rows[1]).all()
+    assert (rows[0][0] != rows[0][1]).any()
+
+
+def test_ids_of_gymnasium_take_the_keywords_of_their_class() -> None:
+    env = pufferlib.make("CartPole-v1", sutton_barto_reward=True, max_episode_steps=7, render_mode="rgb_array")
+    assert env.render_mode == "rgb_array"
+    assert episode(env)["episode_length"] <= 7
+    assert isinstance(pufferlib.make("gymnasium:Acrobot-v1"), GymnasiumPufferEnv)
+
+
+def test_a_game_of_ale_py_is_known_without_importing_it_first() -> None:
+    pytest.importorskip("ale_py", reason="ale-py is not installed")
+    creator = pufferlib.env_creator("ALE/Pong-v5")
+    assert creator(frameskip=1).single_observation_space.shape == (210, 160, 3)
+
+
+def test_games_of_ale_py_are_near_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    registered = {env_id: spec for env_id, spec in gymnasium.registry.items() if "ale_py" not in str(spec.entry_point)}
+    monkeypatch.setattr(gymnasium, "registry", registered)
+    for name in ("ALE/SpaceInvaders-v5", "SpaceInvadersNoFrameskip-v4", "SpaceInvaders-ramDeterministic-v4"):
+        with pytest.raises(pufferlib.UnknownNameError, match=f"environment '{name}'; did you mean 'atari/space_invade"):
+            pufferlib.make(name)
+
+
+def test_the_kind_follows_from_what_is_made(folder: Path) -> None:
+    assert isinstance(pufferlib.make("pettingzoo.classic.rps.rps:raw_env"), PettingZooPufferEnv)
+    assert isinstance(pufferlib.make("pettingzoo.classic.rps.rps:parallel_env"), PettingZooPufferEnv)
+    env = pufferlib.make("pufferlib.ocean:Squared", num_envs=3)
+    assert env.num_agents == 3
+    assert registry.batches_itself("pufferlib.ocean:Squared")
+    assert not registry.batches_itself("my_env.py")
+
+
+def test_a_class_that_takes_no_render_mode_is_made_without(folder: Path) -> None:
+    for name in ("my_env.py:Forage", "my_env.py:make_forage"):
+        assert pufferlib.make(name, render_mode="rgb_array").render_mode is None
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("my_env.py:Forag", r"my_env\.py: unknown attribute 'Forag'; did you mean 'Forage'\?"),
+        ("my_emv.py", r"there is no file \S+/my_emv\.py; if it has moved, write where it is now"),
+        ("absent.envs:Forage", r"environment 'absent\.envs:Forage'.*; there is no module absent\.envs"),
+        ("my_env.py:np", r"must be a class or a function that makes an environment, got <module 'numpy'"),
+        ("builtins:list", r"builtins:list: must make an environment of Gymnasium or PettingZoo, .* got \[\]"),
+        ("two.py", r"two\.py must define exactly one class of Env .*, got 2; name what you mean: \S+two\.py:A \(there"),
+        ("broken.py", r"broken\.py cannot be imported: ZeroDivisionError: division by zero \(\S+broken\.py, line 2\)"),
+        ("wrong.py:A", r"wrong\.py cannot be imported: SyntaxError: .* \(\S+wrong\.py, line 1\)"),
+        ("needs.py", r"needs\.py: missing a required argument: 'size'; give it as --env\.NAME VALUE"),
+    ],
+)
+def test_names_that_lead_nowhere_are_explained(name: str, message: str, folder: Path) -> None:
+    (folder / "two.py").write_text("import gymnasium\nclass A(gymnasium.Env): ...\nclass B(gymnasium.Env): ...\n")
+    (folder / "broken.py").write_text("x = 1\ny = x / 0\n")
+    (folder / "wrong.py").write_text("def f(:\n")
+    (folder / "needs.py").write_text("import gymnasium\nclass A(gymnasium.Env):\n    def __init__(self, size): ...\n")
+    with pytest.raises(pufferlib.APIUsageError, match=message):
+        pufferlib.make(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "keyword", "near"), [("my_env.py", "lenght", "length"), ("CartPole-v1", "max_episode_step", "max_episode")]
+)
+def test_an_unknown_keyword_gets_the_nearest(name: str, keyword: str, near: str, folder: Path) -> None:
+    with pytest.raises(pufferlib.UnknownNameError, match=f"{name}: unknown keyword '{keyword}'; did you mean '{near}"):
+        pufferlib.make(name, **{keyword: 3})
+
+
+def test_a_registered_name_is_listed_and_made(folder: Path, fresh: None) -> None:
+    pufferlib.register("mine/forage", "./my_env.py:Forage", about="Forages.")
+    pufferlib.register("mine/pole", lambda: gymnasium.make("CartPole-v1"))
+    pufferlib.register("again", "mine/pole")
+    assert pufferlib.list_envs()[-3:] == ["again", "mine/forage", "mine/pole"]
+    assert episode(pufferlib.make("mine/forage", length=1))["score"] == 2.0
+    assert pufferlib.make("mine/pole").single_observation_space.shape == (4,)
+    assert pufferlib.make("again").single_observation_space.shape == (4,)
+    with pytest.raises(pufferlib.UnknownNameError, match="mine has 2 of them, for example mine/forage"):
+        pufferlib.make("mine")
+    with pytest.raises(pufferlib.UnknownNameError, match="did you mean 'mine/forage'"):
+        pufferlib.make("mine/foragge")
+
+
+@pytest.mark.parametrize(
+    ("name", "creator", "message"),
+    [
+        ("a b", "CartPole-v1", "name must be letters, digits, _, . and -, as in 'mypkg/forage', got 'a b'"),
+        ("a.py", "CartPole-v1", "name must be"),
+        ("breakout", "CartPole-v1", "'breakout' is an environment of this repository; choose another name"),
+        ("atari/mine", "CartPole-v1", "'atari/mine' is an environment of this repository"),
+        ("mine", 3, "creator must be a class or function, or its name as in 'mypkg.envs:Forage', got 3"),
+    ],
+)
+def test_a_registration_that_cannot_be_is_refused(name: str, creator: object, message: str, fresh: None) -> None:
+    with pytest.raises(pufferlib.APIUsageError, match=message):
+        pufferlib.register(name, creator)  # type: ignore[arg-type]
+
+
+def test_packages_register_by_entry_point_and_one_that_fails_is_told(
+    folder: Path, fresh: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "installed_pkg.py").write_text(
+        textwrap.dedent("""
+            import pufferlib
+            def register_envs():
+                pufferlib.register("installed/forage", "gymnasium:Acrobot-v1", about="Forages.")
+        """)
+    )
+    points = [
+        importlib.metadata.EntryPoint("good", "installed_pkg:register_envs", outside.GROUP),
+        importlib.metadata.EntryPoint("bad", "absent_pkg", outside.GROUP),
+    ]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points if group == outside.GROUP else [])
+    monkeypatch.syspath_prepend(folder)
+    with pytest.warns(RuntimeWarning, match="entry point bad = 'absent_pkg' of group pufferlib.envs registers nothing"):
+        assert "installed/forage" in pufferlib.list_envs()
+    assert pufferlib.make("installed/forage").single_observation_space.shape == (6,)
+
+
+def test_names_of_files_are_made_absolute_and_shown_short(folder: Path) -> None:
+    assert registry.full_name("my_env.py:Forage") == f"{folder}/my_env.py:Forage"
+    assert registry.full_name("a/../corridor.c") == f"{folder}/corridor.c"
+    assert registry.short_name(f"{folder}/my_env.py:Forage") == "my_env.py:Forage"
+    for name in ("breakout", "atari/pong", "ALE/Pong-v5", "mypkg.envs:Forage"):
+        assert registry.full_name(name) == registry.short_name(name) == name

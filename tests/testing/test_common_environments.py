@@ -1,0 +1,171 @@
+"""Environments as tutorials have them, in which check_env finds nothing."""
+
+import functools
+from typing import ClassVar
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+from gymnasium.wrappers import FrameStackObservation, RecordEpisodeStatistics, TimeLimit
+from pettingzoo import ParallelEnv
+
+import pufferlib
+from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.testing import check_env
+
+MOVES = np.array([[1, 0], [0, 1], [-1, 0], [0, -1]])
+
+
+class GridWorld(gymnasium.Env):
+    """An agent and a target on a grid, each a pair of integers in a Dict."""
+
+    metadata: ClassVar = {"render_modes": []}
+
+    def __init__(self, size=5):
+        self.size = size
+        place = Box(0, size - 1, (2,), int)
+        self.observation_space, self.action_space = Dict({"agent": place, "target": place}), Discrete(4)
+        self._agent = self._target = np.array([-1, -1])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._agent = self.np_random.integers(0, self.size, 2)
+        self._target = self._agent
+        while np.array_equal(self._target, self._agent):
+            self._target = self.np_random.integers(0, self.size, 2)
+        return self._observation(), self._info()
+
+    def step(self, action):
+        self._agent = np.clip(self._agent + MOVES[action], 0, self.size - 1)
+        arrived = np.array_equal(self._agent, self._target)
+        return self._observation(), 1 if arrived else 0, arrived, False, self._info()
+
+    def _observation(self):
+        return {"agent": self._agent, "target": self._target}
+
+    def _info(self):
+        return {"distance": np.linalg.norm(self._agent - self._target, ord=1)}
+
+
+class Corridor(gymnasium.Env):
+    """A corridor with a float64 observation in a float32 space, as many people write it."""
+
+    observation_space, action_space = Box(0.0, 10.0, (1,)), Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.place = 0
+        return np.array([self.place], np.float64), {}
+
+    def step(self, action):
+        self.place = max(self.place + (1 if action else -1), 0)
+        return np.array([self.place], np.float64), -0.1, self.place >= 10, False, {}
+
+
+class Bandit(gymnasium.Env):
+    """A bandit whose only observation is 0, and every episode of which is one step."""
+
+    observation_space, action_space = Discrete(1), Discrete(10)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+
+    def step(self, action):
+        return 0, self.np_random.normal(action), True, False, {}
+
+
+class Continuing(gymnasium.Env):
+    """A task without an end."""
+
+    observation_space, action_space = Box(-np.inf, np.inf, (3,)), Box(-1, 1, (1,))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.state = self.np_random.normal(size=3).astype(np.float32)
+        return self.state, {}
+
+    def step(self, action):
+        self.state = (0.9 * self.state + action).astype(np.float32)
+        return self.state, float(-np.abs(self.state).sum()), False, False, {}
+
+
+class Pixels(gymnasium.Env):
+    """A dot on a picture of bytes."""
+
+    observation_space, action_space = Box(0, 255, (48, 48, 3), np.uint8), MultiDiscrete([3, 3])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = self.np_random.integers(0, 48, 2)
+        return self._picture(), {}
+
+    def step(self, action):
+        self.place = (self.place + action - 1) % 48
+        return self._picture(), 0.0, False, False, {}
+
+    def _picture(self):
+        picture = np.zeros((48, 48, 3), np.uint8)
+        picture[tuple(self.place)] = 255
+        return picture
+
+
+class Prisoners(ParallelEnv):
+    """Two agents on a grid, one of which flees; agents leave together."""
+
+    metadata: ClassVar = {"name": "prisoners"}
+
+    def __init__(self):
+        self.possible_agents = ["prisoner", "guard"]
+
+    @functools.cache  # noqa: B019 - as PettingZoo's tutorial has it
+    def observation_space(self, agent):
+        return MultiDiscrete([49, 49])
+
+    @functools.cache  # noqa: B019
+    def action_space(self, agent):
+        return Discrete(4)
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.count = self.possible_agents[:], 0
+        self.random = np.random.default_rng(seed) if seed is not None or not hasattr(self, "random") else self.random
+        self.places = dict(zip(self.agents, self.random.integers(0, 7, (2, 2)), strict=True))
+        return self._observations(), {agent: {} for agent in self.agents}
+
+    def step(self, actions):
+        self.count += 1
+        for agent, action in actions.items():
+            self.places[agent] = np.clip(self.places[agent] + MOVES[action], 0, 6)
+        caught, late = np.array_equal(*self.places.values()), self.count > 30
+        observations = self._observations()
+        rewards = {"prisoner": -float(caught), "guard": float(caught)}
+        ends = [dict.fromkeys(self.agents, end) for end in (caught, late)]
+        infos = {agent: {} for agent in self.agents}
+        self.agents = [] if caught or late else self.agents
+        return observations, rewards, *ends, infos
+
+    def _observations(self):
+        codes = np.array([place[0] + 7 * place[1] for place in self.places.values()])
+        return dict.fromkeys(self.agents, codes)
+
+
+@pytest.mark.parametrize(
+    "creator",
+    [
+        GridWorld,
+        functools.partial(gymnasium.make, "CartPole-v1"),
+        lambda: TimeLimit(Corridor(), 50),
+        lambda: RecordEpisodeStatistics(TimeLimit(GridWorld(), 20)),
+        lambda: pufferlib.EpisodeStats(TimeLimit(GridWorld(), 20)),
+        lambda: FrameStackObservation(TimeLimit(Pixels(), 20), 4),
+        Bandit,
+        Continuing,
+    ],
+    ids=["GridWorld", "CartPole", "Corridor", "statistics", "our statistics", "stacked pixels", "Bandit", "Continuing"],
+)
+def test_a_gymnasium_environment_passes(creator):
+    check_env(functools.partial(GymnasiumPufferEnv, env_creator=creator), steps=100)
+
+
+def test_a_pettingzoo_environment_passes():
+    check_env(functools.partial(PettingZooPufferEnv, env_creator=Prisoners), steps=100)

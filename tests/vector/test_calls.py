@@ -1,0 +1,263 @@
+"""Calls, attributes, resets of some environments, and whose infos are: the same on every backend."""
+
+import functools
+import os
+import sys
+
+import cloudpickle
+import gymnasium
+import numpy as np
+import pytest
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.errors import APIUsageError, WorkerError
+from tests.envs import ScriptedPufferEnv
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
+
+LAYOUTS = {
+    "serial": {"backend": "Serial"},
+    "serial that restarts": {"backend": "Serial", "on_crash": "restart"},
+    "two workers": {"backend": "Multiprocessing", "num_workers": 2},
+    "four workers": {"backend": "Multiprocessing", "num_workers": 4},
+    "ray": {"backend": "Ray", "num_workers": 2},
+}
+
+
+class TaskError(ValueError):
+    def __init__(self, task, worst):
+        super().__init__(f"no task {task}")
+        self.worst = worst
+
+
+class Tasks(gymnasium.Env):
+    """Counts its steps up to the length of its task, which is an option of a reset, and can be set."""
+
+    observation_space, action_space = gymnasium.spaces.Box(0, 1000, (2,)), gymnasium.spaces.Discrete(2)
+    task = 3
+
+    def __init__(self, name="task"):
+        self.name, self.count = name, 0
+
+    def reset(self, *, seed=None, options=None):
+        self.count, self.seed = 0, seed
+        self.task = (options or {}).get("task", self.task)
+        return self._observe(), {"seed": seed, "options": options} if options or seed is not None else {}
+
+    def step(self, action):
+        self.count += 1
+        over = self.count >= self.task
+        return self._observe(), 1.0, over, False, {"steps": self.count} if over else {}
+
+    def _observe(self):
+        return np.array([self.count, self.task], np.float32)
+
+    def describe(self, start, *, end="."):
+        return f"{start}{self.name} {self.task}{end}"
+
+    def fail(self, task):
+        raise TaskError(task, 7)
+
+    def unsendable(self):
+        return lambda: 0
+
+
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.all if name == "ray" else ()) for name in LAYOUTS])
+def make(request):
+    """Makes four environments of that layout, and closes them."""
+    layout, made = LAYOUTS[request.param], []
+    if layout["backend"] == "Ray":
+        pytest.importorskip("ray")
+
+    def make(creator=Tasks, **options):
+        creators = [
+            functools.partial(GymnasiumPufferEnv, env_creator=creator, env_args=[f"task {i}"]) for i in range(4)
+        ]
+        made.append(pufferlib.vector.make(creators, num_envs=4, overwork=True, **layout, **options))
+        return made[-1]
+
+    yield make
+    for vecenv in made:
+        vecenv.close()
+    if layout["backend"] == "Ray":
+        import ray
+
+        ray.shutdown()
+
+
+def test_methods_and_attributes_are_those_of_the_users_environment(make):
+    vecenv = make()
+    assert vecenv.call("describe", "<", end=">") == [f"<task {i} 3>" for i in range(4)]
+    vecenv.reset()
+    assert vecenv.call("describe", "", env_ids=[2, 0]) == ["task 2 3.", "task 0 3."]
+    assert vecenv.get_attr("name", env_ids=1) == ["task 1"]
+    vecenv.set_attr("task", [5, 6], env_ids=[1, 3])
+    vecenv.set_attr("name", "same")
+    assert vecenv.get_attr("task") == [3, 5, 3, 6]
+    assert vecenv.get_attr("name", env_ids=np.array([True, False, False, True])) == ["same", "same"]
+    terminals = [vecenv.step([0] * 4)[2].tolist() for _ in range(3)][-1]
+    assert terminals == [True, False, True, False], "steps go on with what was set"
+
+
+def test_an_exception_comes_as_it_was_raised_and_ends_nothing(make):
+    vecenv = make()
+    vecenv.reset()
+    with pytest.raises(TaskError, match="no task 9") as caught:
+        vecenv.call("fail", 9, env_ids=[3])
+    assert caught.value.worst == 7
+    assert caught.value.__notes__[-1].startswith("In environment 3:\nTraceback")
+    with pytest.raises(AttributeError, match="nothing"):
+        vecenv.get_attr("nothing")
+    assert vecenv.step([0] * 4)[0][:, 0].tolist() == [1] * 4
+
+
+def test_a_call_while_a_step_is_under_way_is_refused(make):
+    vecenv = make()
+    vecenv.reset()
+    vecenv.send([0] * 4)
+    with pytest.raises(APIUsageError, match="the next call must be recv, got call"):
+        vecenv.call("describe", "")
+    vecenv.recv()
+    assert vecenv.call("describe", "", env_ids=0) == ["task 0 3."]
+
+
+@pytest.mark.parametrize(
+    ("env_ids", "message"),
+    [
+        ([4], r"environments 0 to 3, each once, got \[4\]"),
+        ([1, 1], "each once"),
+        ([0.5], "a list of ints"),
+        ("a", "ints"),
+    ],
+)
+def test_environments_that_are_not_there_are_refused(env_ids, message):
+    with pufferlib.vector.make(ScriptedPufferEnv, num_envs=4, backend="Serial") as vecenv:
+        vecenv.reset()
+        with pytest.raises(APIUsageError, match=message):
+            vecenv.get_attr("num_agents", env_ids=env_ids)
+
+
+def test_some_environments_are_reset_and_the_others_go_on(make):
+    vecenv = make()
+    vecenv.reset(seed=1)
+    vecenv.step([0] * 4)
+    observations, infos = vecenv.reset([10, 11], env_ids=[0, 3], options=[{"task": 2}, None])
+    assert observations.tolist() == [[0, 2], [1, 3], [1, 3], [0, 3]]
+    assert infos == [{"seed": 10, "options": {"task": 2}}, {"seed": 11, "options": None}]
+    assert vecenv.info_sources == [(0, "reset"), (3, "reset")]
+    observations, _, terminals, *_ = vecenv.step([0] * 4)
+    assert observations[:, 0].tolist() == [1, 2, 2, 1]
+    assert not terminals.any()
+    observations, _, terminals, *_ = vecenv.step([0] * 4)
+    assert terminals.tolist() == [True, True, True, False]
+    mask = np.array([False, True, False, False])
+    assert vecenv.reset(env_ids=mask)[0][:, 0].tolist() == [2, 0, 3, 2]
+    assert vecenv.step([0] * 4)[0][:, 0].tolist() == [0, 1, 0, 3], "the others of those that ended reset in this step"
+
+
+def test_seeds_and_options_of_a_whole_reset_are_one_for_all_or_a_list(make):
+    vecenv = make()
+    vecenv.reset()  # the first one gives each environment a seed of its own
+    _, infos = vecenv.reset([5, 6, None, 8], options={"task": 4})
+    assert [info["seed"] for info in infos] == [5, 6, None, 8]
+    assert vecenv.get_attr("task") == [4] * 4
+    vecenv.reset(options=[{"task": 1}, None, None, {"task": 2}])
+    assert vecenv.get_attr("task") == [1, 4, 4, 2]
+    with pytest.raises(APIUsageError, match="seed must be one for all, or a list of 4, got 2"):
+        vecenv.reset([1, 2])
+    with pytest.raises(APIUsageError, match="options must be one for all, or a list of 1, got 2"):
+        vecenv.reset(options=[{}, {}], env_ids=[1])
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+def test_infos_say_whose_they_are_and_of_what(make, autoreset):
+    vecenv = make(autoreset=autoreset)
+    vecenv.reset()
+    vecenv.reset([1, None, None, None], options=[None, {"task": 1}, None, {"task": 2}])
+    assert vecenv.info_sources == [(0, "reset"), (1, "reset"), (3, "reset")]
+    *_, infos = vecenv.step([0] * 4)
+    assert infos == [{"steps": 1}]
+    assert vecenv.info_sources == [(1, "step")]
+    *_, infos = vecenv.step([0] * 4)
+    assert vecenv.info_sources == [(3, "step")] if autoreset == "next_step" else [(1, "step"), (3, "step")]
+
+
+class Greets(gymnasium.Env):
+    observation_space, action_space = gymnasium.spaces.Box(0, 9, (1,)), gymnasium.spaces.Discrete(2)
+
+    def __init__(self, name):
+        pass
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {"hello": 1}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), 0.0, bool(action), False, {"bye": 1} if action else {}
+
+
+def test_the_infos_of_an_ended_and_of_a_new_episode_are_told_apart(make):
+    vecenv = make(Greets, autoreset="same_step")
+    vecenv.reset()
+    *_, infos = vecenv.step([0, 1, 0, 1])
+    assert infos == [{"bye": 1}, {"hello": 1}] * 2
+    assert vecenv.info_sources == [(1, "step"), (1, "reset"), (3, "step"), (3, "reset")]
+
+
+def test_only_environments_of_the_last_batch_are_called_and_reset():
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=Tasks)
+    with pufferlib.vector.make(
+        creator, num_envs=4, num_workers=4, batch_size=2, backend="Multiprocessing", overwork=True
+    ) as vecenv:
+        vecenv.reset()
+        assert vecenv.get_attr("task", env_ids=[0, 1]) == [3, 3]
+        with pytest.raises(APIUsageError, match=r"those of the last batch are, got \[2, 3\]"):
+            vecenv.get_attr("task")
+        assert vecenv.reset([4, 5], env_ids=[0, 1])[0].tolist() == [[0, 3], [0, 3]]
+        vecenv.send([0, 0])
+        vecenv.recv()
+        assert vecenv.get_attr("count", env_ids=[2, 3]) == [0, 0]
+
+
+def test_a_batch_that_is_copied_shows_the_reset():
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=Tasks)
+    with pufferlib.vector.make(
+        creator, num_envs=4, num_workers=4, batch_size=2, zero_copy=False, backend="Multiprocessing", overwork=True
+    ) as vecenv:
+        vecenv.reset()
+        vecenv.send([0, 0])
+        *_, ids, _ = vecenv.recv()
+        observations, _ = vecenv.reset(env_ids=[int(ids[1])], options={"task": 9})
+        assert observations[1].tolist() == [0, 9]
+
+
+def test_what_cannot_be_sent_back_is_told_and_ends_nothing():
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=Tasks)
+    with pufferlib.vector.make(creator, num_envs=2, num_workers=2, backend="Multiprocessing", overwork=True) as vecenv:
+        vecenv.reset()
+        with pytest.raises(APIUsageError, match="a result must be something that can be pickled, got <function"):
+            vecenv.call("unsendable")
+        assert vecenv.get_attr("count") == [0, 0]
+
+
+def test_a_worker_that_dies_in_a_call_is_told():
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=Tasks)
+    with pufferlib.vector.make(creator, num_envs=2, num_workers=2, backend="Multiprocessing", overwork=True) as vecenv:
+        vecenv.reset()
+        vecenv.set_attr("describe", os._exit, env_ids=1)
+        with pytest.raises(WorkerError, match="in describe of environment 1"):
+            vecenv.call("describe", 3)
+
+
+def test_a_native_reset_without_options_is_told_to_take_them():
+    vecenv = pufferlib.vector.make(ScriptedPufferEnv, num_envs=2, backend="Serial")
+    with vecenv, pytest.raises(APIUsageError, match=r"ScriptedPufferEnv: reset must take options .*options=None"):
+        vecenv.reset(options={"a": 1})
+
+
+def test_the_native_backend_calls_its_environment():
+    env = pufferlib.vector.make(ScriptedPufferEnv)
+    env.set_attr("name", ["squared"])
+    assert env.get_attr("name") == ["squared"]
+    assert env.call("reset")[0][1] == []

@@ -1,0 +1,198 @@
+"""Our vector environments behind Gymnasium's interface: what its own SyncVectorEnv does, from the same seeds."""
+
+import functools
+import sys
+import warnings
+
+import cloudpickle
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import vector as wrappers
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.errors import APIUsageError
+from tests.envs import NESTED, FunctionEnv, ScriptedParallelEnv, alive
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
+
+MODES = {
+    "next_step": AutoresetMode.NEXT_STEP,
+    "same_step": AutoresetMode.SAME_STEP,
+    "disabled": AutoresetMode.DISABLED,
+}
+SEEDS = [3, 1, 4, 1]
+
+
+class Bounces(gymnasium.Env):
+    """Dict observations, infos of many kinds in resets and steps, episodes of random length."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+    observation_space = gymnasium.spaces.Dict(
+        {"place": gymnasium.spaces.Box(-99, 99, (2,), np.float32), "side": gymnasium.spaces.Discrete(3, start=4)}
+    )
+    action_space = gymnasium.spaces.Discrete(3)
+    render_mode = "rgb_array"
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = self.np_random.uniform(-1, 1, 2).astype(np.float32)
+        return self._observe(), {"start": float(self.place[0]), "where": {"x": self.place.copy()}}
+
+    def step(self, action):
+        self.place += action
+        ends = self.np_random.random(2) < 0.15
+        info = {"sum": float(self.place.sum()), "name": "end"} if ends.any() else {}
+        return self._observe(), float(self.place[1]), bool(ends[0]), bool(ends[1]), info
+
+    def render(self):
+        return np.full((2, 2, 3), abs(int(self.place[0])), np.uint8)
+
+    def _observe(self):
+        return {"place": self.place.copy(), "side": 4 + int(self.place[0]) % 3}
+
+
+def ours(creator=Bounces, backend="Serial", autoreset="same_step", copy=True, **options):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=creator)
+    vecenv = pufferlib.vector.make(creator, num_envs=4, backend=backend, autoreset=autoreset, overwork=True, **options)
+    return pufferlib.vector.to_gymnasium(vecenv, copy=copy)
+
+
+def assert_same(mine, theirs):
+    if isinstance(theirs, dict):
+        assert mine.keys() == theirs.keys()
+        for key in theirs:
+            assert_same(mine[key], theirs[key])
+    elif isinstance(theirs, np.ndarray) and theirs.dtype == object:
+        for one, other in zip(mine, theirs, strict=True):
+            assert_same(one, other)
+    else:
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("autoreset", MODES)
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_plays_like_gymnasiums_own(backend, autoreset):
+    mine = ours(backend=backend, autoreset=autoreset, num_workers=2 if backend != "Serial" else None)
+    theirs = SyncVectorEnv([Bounces] * 4, autoreset_mode=MODES[autoreset])
+    assert mine.metadata["autoreset_mode"] is MODES[autoreset]
+    assert mine.observation_space == theirs.observation_space
+    assert mine.action_space == theirs.action_space
+    rng, ends = np.random.default_rng(0), 0
+    assert_same(*(dict(enumerate(env.reset(seed=SEEDS, options={"a": 1}))) for env in (mine, theirs)))
+    for _ in range(60):
+        actions = rng.integers(3, size=4)
+        outcomes = [dict(enumerate(env.step(actions))) for env in (mine, theirs)]
+        outcomes[1][1] = outcomes[1][1].astype(np.float32)
+        assert_same(*outcomes)
+        over = outcomes[0][2] | outcomes[0][3]
+        ends += over.sum()
+        if autoreset == "disabled" and over.any():
+            options = [{"reset_mask": over.copy()} for _ in range(2)]
+            resets = [env.reset(seed=SEEDS, options=each) for env, each in zip((mine, theirs), options, strict=True)]
+            assert_same(*(dict(enumerate(reset)) for reset in resets))
+    assert ends > 5
+    mine.close()
+    theirs.close()
+
+
+def test_methods_attributes_and_pictures_are_reached():
+    env = ours(backend="Multiprocessing", num_workers=2)
+    env.reset(seed=SEEDS)
+    assert env.np_random_seed == tuple(SEEDS)
+    assert [picture.shape for picture in env.render()] == [(2, 2, 3)] * 4
+    env.set_attr("render_mode", ["a", "b", "c", "d"])
+    assert env.call("render_mode") == env.get_attr("render_mode") == ("a", "b", "c", "d")
+    env.close()
+
+
+def test_what_was_returned_stays_unless_copies_are_declined():
+    for copy in (True, False):
+        env = ours(functools.partial(gymnasium.make, "CartPole-v1"), copy=copy)
+        env.reset(seed=0)
+        first = env.step([0] * 4)[0]
+        before = first.copy()
+        env.step([1] * 4)
+        assert np.array_equal(first, before) == copy
+        env.close()
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        wrappers.RecordEpisodeStatistics,
+        wrappers.DictInfoToList,
+        wrappers.NormalizeReward,
+        lambda env: wrappers.ClipReward(env, -1, 1),
+        lambda env: wrappers.TransformAction(env, lambda actions: actions % 2),
+        wrappers.NormalizeObservation,
+        lambda env: wrappers.RescaleObservation(env, -1, 1),
+    ],
+)
+def test_gymnasiums_wrappers_take_it(wrapper):
+    space = gymnasium.spaces.Box(-1, 1, (3,))
+    env = ours(functools.partial(FunctionEnv, space, length=4, info=_count), autoreset="next_step")
+    env = wrapper(env)
+    env.reset(seed=1)
+    for _ in range(9):
+        env.step(env.action_space.sample())
+    env.close()
+
+
+def test_each_game_of_a_native_environment_is_a_row():
+    env = pufferlib.vector.to_gymnasium(pufferlib.make("squared", num_envs=64, size=3, log_interval=1))
+    observations, infos = env.reset(seed=5)
+    assert (env.num_envs, observations.shape, infos) == (64, (64, 9), {})
+    seen = {}
+    for _ in range(30):
+        *_, terminations, _, infos = env.step(env.action_space.sample())
+        assert ("final_obs" in infos) == terminations.any()
+        seen |= infos
+    assert seen["_score"].tolist() == [True] + [False] * 63, "a native environment speaks of all its games at once"
+    with pytest.raises(APIUsageError, match="the native backend resets all games at once"):
+        env.reset(seed=[1] * 64)
+    env.close()
+
+
+def test_nested_observations_are_what_their_space_says():
+    env = ours(functools.partial(FunctionEnv, NESTED, length=3))
+    observations, _ = env.reset(seed=2)
+    assert env.single_observation_space == NESTED
+    with warnings.catch_warnings(action="ignore"):  # Gymnasium warns of numbers in its Boxes without a shape
+        assert env.observation_space.contains(observations)
+    for _ in range(3):
+        *_, infos = env.step(env.action_space.sample())
+    assert set(infos["final_obs"][1]) == set(NESTED.spaces)
+    env.close()
+
+
+def _count(env):
+    return {"n": env.count}
+
+
+def refused(creator, message, **options):
+    vecenv = pufferlib.vector.make(creator, num_envs=2, backend="Serial", **options)
+    with vecenv, pytest.raises(APIUsageError, match=message):
+        pufferlib.vector.to_gymnasium(vecenv)
+
+
+def test_what_gymnasium_would_get_wrong_is_refused():
+    refused(
+        functools.partial(PettingZooPufferEnv, env_creator=ScriptedParallelEnv, env_args=["ab", alive("a", "b")]),
+        "an environment must have one agent, got 3 that come and go",
+    )
+    refused(functools.partial(GymnasiumPufferEnv, env_creator=Bounces), "got batches of 1; make it", batch_size=1)
+    text = gymnasium.spaces.Dict({"t": gymnasium.spaces.Text(4)})
+    refused(
+        functools.partial(GymnasiumPufferEnv, env_creator=FunctionEnv, env_args=[text]),
+        r"got Text\(1, 4, .* as observation\['t'\]",
+    )
+    env = ours(functools.partial(FunctionEnv, length=1), autoreset="disabled")
+    env.reset(seed=1)
+    env.step([0] * 4)
+    with pytest.raises(APIUsageError, match=r"got rows \[0, 1, 2, 3\]; call reset\(options="):
+        env.step([0] * 4)
+    env.close()
