@@ -11,7 +11,7 @@ __all__ = ["print_defects"]
 WIDTH = 100
 
 
-def print_defects(path: str, steps: int, seed: int) -> int:
+def print_defects(path: str, steps: int, seed: int) -> tuple[Defect, ...]:
     """Play the environment of a C file under the sanitizers, and print each defect with its class.
 
     Args:
@@ -20,7 +20,7 @@ def print_defects(path: str, steps: int, seed: int) -> int:
         seed: Decides all choices.
 
     Returns:
-        How many there are.
+        What was printed.
     """
     note(f"playing {steps} steps with hostile actions and extreme parameters, then comparing seeds and batches ...")
     report = fuzz_file(path, steps, seed)
@@ -31,8 +31,8 @@ def print_defects(path: str, steps: int, seed: int) -> int:
         note(f"the C compiler has no library for {lacks}, which find most defects; gcc of Debian has: CC=gcc "
              f"{as_typed('puffer check')} {path}")  # fmt: skip
     count = len(report.defects)
-    say(f"{path}, {steps} steps in C with seed {seed}: " + (f"{count} to mend" if count else "nothing to mend"))
-    return count
+    say(f"{path}, {steps} steps in C with seed {seed}: " + (f"{count} to mend" if count else "nothing to mend") + "\n")
+    return report.defects
 
 
 def _text(defect: Defect) -> str:

@@ -139,6 +139,7 @@ def test_the_compiler_s_errors_are_shown_with_file_and_line(corridor):
         (".frames_per_second = 10", ".frames_per_second = 0", "spec: frames_per_second must be above 0"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*defined but not used")
 def test_what_a_file_declares_wrongly_is_told_in_a_sentence(corridor, old, new, message):
     edit(corridor, old, new)
     with pytest.raises(pufferlib.APIUsageError, match=message):

@@ -61,7 +61,7 @@ class TuningCache:
 def newest_rows(creator: Any, kwargs: Any) -> list[dict[str, Any]]:
     """Read the newest entry of an environment, measured within whatever limits and with whatever ``SIZES``."""
     key = _without_sizes(cache_key(creator, None, kwargs, ()))
-    files = sorted(_folder().glob("*.json"), key=lambda file: file.stat().st_mtime, reverse=True)
+    files = sorted(cache_folder("autotune").glob("*.json"), key=lambda file: file.stat().st_mtime, reverse=True)
     entries = (_read(file) for file in files if key is not None)
     return next((rows for other, rows in entries if _without_sizes(other) == key), [])
 
