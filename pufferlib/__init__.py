@@ -5,6 +5,7 @@ that workers and command lines start at once and torch is loaded only by those w
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -98,7 +99,19 @@ def __getattr__(name: str) -> Any:
     else:
         raise AttributeError(f"module 'pufferlib' has no attribute {name!r}")
     globals()[name] = value
+    _register_ids()
     return value
+
+
+def _register_ids() -> None:
+    """Let ``gymnasium.make`` know Ocean's environments, for whoever has imported Gymnasium before."""
+    if "gymnasium" in sys.modules:
+        from pufferlib.registry.gymnasium_ids import register_ids
+
+        register_ids()
+
+
+_register_ids()
 
 
 def __dir__() -> list[str]:

@@ -31,6 +31,7 @@ MODULES = (
     "pufferlib.models",
     "pufferlib.frameworks.cleanrl",
     "pufferlib.pytorch",
+    "pufferlib.train.launch",
     "pufferlib.train.config",
     "pufferlib.train.trainer",
     "pufferlib.train.evaluate",

@@ -1,12 +1,13 @@
-"""Policies for the loops of other libraries, and theirs for our trainer; a module for each library.
+"""Environments and policies for the loops of other libraries, and theirs for our trainer; a module for each library.
 
-``cleanrl``: the single files of CleanRL.
+``cleanrl``: policies in the single files of CleanRL. ``sb3``: vector environments for Stable-Baselines3's algorithms.
+``gymnasium`` and ``pettingzoo``: C environments as these libraries have them.
 """
 
 import importlib
 import types
 
-_MODULES = {"cleanrl"}
+_MODULES = {"cleanrl", "gymnasium", "pettingzoo", "sb3"}
 
 
 def __getattr__(name: str) -> types.ModuleType:

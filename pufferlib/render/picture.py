@@ -19,7 +19,9 @@ def picture_of(env: Any, **options: Any) -> Frame | None:
         **options: For its ``render``.
     """
     try:
-        frame = env.render(**options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*You are calling render method without")  # some draw all the same
+            frame = env.render(**options)
     except NotImplementedError:
         return None
     except gymnasium.error.DependencyNotInstalled as error:

@@ -236,8 +236,8 @@ class Config:
         path.write_text("\n".join(to_toml(dataclasses.asdict(self))) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, path: Path) -> "Config":
-        """Read what ``save`` wrote.
+    def load(cls, path: Path, overrides: Mapping[str, Any] | None = None) -> "Config":
+        """Read what ``save`` wrote, and lay dotted keys over it, as ``load_config`` does.
 
         Raises:
             APIUsageError: The file is missing, is no TOML, or a value has the wrong type.
@@ -247,7 +247,7 @@ class Config:
         name = data.pop("env_name", None)
         if not isinstance(name, str):
             raise APIUsageError(f"{path}: env_name must be a string, got {name!r}; is this a run's config.toml?")
-        return _build(name, [(str(path), data)])
+        return _build(name, [(str(path), data), ("overrides", _nest(overrides or {}))])
 
 
 def _limits(section: type) -> dict[str, Range]:

@@ -16,9 +16,8 @@ from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 from pufferlib.vector.vector_env import Seeds, VectorEnv
 
-__all__ = ["GymnasiumVectorEnv", "to_gymnasium"]
+__all__ = ["GymnasiumVectorEnv", "check_rows", "observations_of", "row_of", "to_gymnasium"]
 
-_WHERE = "to_gymnasium"
 _LEAVES = (gymnasium.spaces.Discrete, gymnasium.spaces.MultiDiscrete, gymnasium.spaces.MultiBinary, Box)
 
 VectorInfos = dict[str, Any]
@@ -51,12 +50,12 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     """
 
     def __init__(self, vecenv: Any, *, copy: bool = True) -> None:
-        _check(vecenv)
+        check_rows("to_gymnasium", vecenv)
         self.vecenv, self._copies = vecenv, copy
         self.num_envs = int(vecenv.num_agents)
         self._has_backend = isinstance(vecenv, VectorEnv)
         self._rows_per_env = self.num_envs // int(vecenv.num_envs) if self._has_backend else self.num_envs
-        self.single_observation_space, self._restore = _observations(vecenv)
+        self.single_observation_space, self._restore = observations_of("to_gymnasium", vecenv)
         self.single_action_space = vecenv.single_action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -182,7 +181,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         mask[rows] = True
         array = np.full(self.num_envs, None, object)
         for place, row in enumerate(rows):
-            array[row] = _row_of(shown, place)
+            array[row] = row_of(shown, place)
         found["final_obs"], found["_final_obs"] = array, mask
 
 
@@ -193,39 +192,48 @@ _MODES = {
 }
 
 
-def _check(vecenv: Any) -> None:
+def check_rows(where: str, vecenv: Any) -> None:
+    """Raise unless each row of a batch can stand for an environment of its own.
+
+    Raises:
+        APIUsageError: Batches are parts of the agents, or environments have agents that come and go.
+    """
     if vecenv.agents_per_batch != vecenv.num_agents:
         raise APIUsageError(
-            f"{_WHERE}: a batch must have all {vecenv.num_agents} agents, got batches of {vecenv.agents_per_batch}; "
+            f"{where}: a batch must have all {vecenv.num_agents} agents, got batches of {vecenv.agents_per_batch}; "
             "make it without batch_size"
         )
     if vecenv.emulated and vecenv.num_agents != vecenv.num_envs:
         raise APIUsageError(
-            f"{_WHERE}: an environment must have one agent, got {vecenv.num_agents // vecenv.num_envs} that come and "
+            f"{where}: an environment must have one agent, got {vecenv.num_agents // vecenv.num_envs} that come and "
             "go in a PettingZoo environment, which Gymnasium's interface cannot say; use the environments as they are"
         )
 
 
-def _observations(vecenv: Any) -> tuple[Space, Callable[[Array], Any] | None]:
-    """The space of one observation, and what makes observations of it from rows; None where rows are what it has."""
+def observations_of(where: str, vecenv: Any) -> tuple[Space, Callable[[Array], Any] | None]:
+    """The space of one observation, and what makes observations of it from rows; None where rows are what it has.
+
+    Raises:
+        APIUsageError: It has parts that no arrays of one length hold.
+    """
     flat: Space = vecenv.single_observation_space
     if not vecenv.emulated:
         return flat, None
     (space,) = vecenv.get_attr("observation_space", env_ids=0)
     if isinstance(space, Box):
         return flat, None
-    _check_leaves(space, "observation")
+    _check_leaves(where, space, "observation")
     dtype = vecenv.driver_env.obs_dtype
     return space, lambda rows: _restored(space, rows.view(dtype)[:, 0] if dtype.names else rows)
 
 
-def _check_leaves(space: Space, name: str) -> None:
+def _check_leaves(where: str, space: Space, name: str) -> None:
     if isinstance(space, Dict | Tuple):
         for key, child in space.spaces.items() if isinstance(space, Dict) else enumerate(space.spaces):
-            _check_leaves(child, f"{name}[{key!r}]")
+            _check_leaves(where, child, f"{name}[{key!r}]")
     elif not isinstance(space, _LEAVES):
         raise APIUsageError(
-            f"{_WHERE}: observations must be made of Box, Discrete, MultiDiscrete and MultiBinary, got {space} as "
+            f"{where}: observations must be made of Box, Discrete, MultiDiscrete and MultiBinary, got {space} as "
             f"{name}; wrap the environment so that it shows arrays of one length"
         )
 
@@ -240,9 +248,10 @@ def _restored(space: Space, rows: Any) -> Any:
     return rows.reshape(len(rows), *(space.shape or ()))
 
 
-def _row_of(observations: Any, row: int) -> Any:
+def row_of(observations: Any, row: int) -> Any:
+    """One observation of a batch of them, which may be dicts or tuples of arrays."""
     if isinstance(observations, dict):
-        return {key: _row_of(value, row) for key, value in observations.items()}
+        return {key: row_of(value, row) for key, value in observations.items()}
     if isinstance(observations, tuple):
-        return tuple(_row_of(value, row) for value in observations)
+        return tuple(row_of(value, row) for value in observations)
     return observations[row]

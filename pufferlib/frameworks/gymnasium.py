@@ -1,0 +1,73 @@
+"""Ocean's environments as ``gymnasium.make`` and ``gymnasium.make_vec`` make them."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from pufferlib import registry
+from pufferlib.buffers import Array
+from pufferlib.errors import APIUsageError
+from pufferlib.vector import GymnasiumVectorEnv, to_gymnasium
+
+__all__ = ["GameEnv", "make_vector_env"]
+
+
+class GameEnv(gymnasium.Env[Array, Any]):
+    """One game of a native environment, whose episodes end and are reset as Gymnasium's are.
+
+    Args:
+        name: Of the environment, as ``pufferlib.make`` takes it.
+        render_mode: None, "rgb_array", "human" or "ansi".
+        **kwargs: Keywords of the environment.
+
+    Raises:
+        APIUsageError: A game has more agents than one.
+    """
+
+    metadata = {  # noqa: RUF012 - as Gymnasium declares it
+        "render_modes": ["human", "rgb_array", "ansi"],
+        "render_fps": 15.0,
+    }
+
+    def __init__(self, name: str, render_mode: str | None = None, **kwargs: Any) -> None:
+        self._env = registry.make(name, num_envs=1, render_mode=render_mode, log_interval=1, **kwargs)
+        if self._env.num_agents != 1:
+            agents = self._env.num_agents
+            self._env.close()
+            raise APIUsageError(
+                f"gymnasium.make: an environment must have one agent, got {agents} in puffer/{name}; use "
+                f"gymnasium.make_vec, pufferlib.make({name!r}), or pufferlib.frameworks.pettingzoo.to_pettingzoo of it"
+            )
+        self.observation_space = self._env.single_observation_space
+        self.action_space = self._env.single_action_space
+        self.render_mode = render_mode
+        self.metadata = self._env.metadata
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        """Start a new episode; there are no options."""
+        super().reset(seed=seed)
+        if seed is None and self._np_random is None:
+            seed = int(self.np_random.integers(2**31))
+        observations, _ = self._env.reset(seed)
+        return observations[0].copy(), {}
+
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """Act once."""
+        observations, rewards, terminals, truncations, infos = self._env.step(np.asarray(action)[None])
+        terminated, truncated = bool(terminals[0]), bool(truncations[0])
+        shown = self._env.final_observations if terminated or truncated else observations
+        return shown[0].copy(), float(rewards[0]), terminated, truncated, infos[0] if infos else {}
+
+    def render(self) -> Any:
+        """A picture, or what the ``render_mode`` shows."""
+        return self._env.render() if self.render_mode else None
+
+    def close(self) -> None:
+        """Release what the environment holds."""
+        self._env.close()
+
+
+def make_vector_env(name: str, num_envs: int = 1, **kwargs: Any) -> GymnasiumVectorEnv:
+    """Make a vector environment of ``num_envs`` games, which one environment in C steps together."""
+    return to_gymnasium(registry.make(name, num_envs=num_envs, **kwargs))

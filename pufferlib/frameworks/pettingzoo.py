@@ -1,0 +1,102 @@
+"""A native environment with several agents as PettingZoo's parallel environment."""
+
+from typing import Any
+
+import numpy as np
+from pettingzoo import ParallelEnv
+
+from pufferlib.buffers import Array
+from pufferlib.env import PufferEnv
+from pufferlib.errors import APIUsageError
+from pufferlib.spaces import Space
+
+__all__ = ["PettingZooEnv", "to_pettingzoo"]
+
+ByAgent = dict[str, Any]
+
+
+def to_pettingzoo(env: PufferEnv) -> "PettingZooEnv":
+    """Give one native environment PettingZoo's interface: an agent for each row, ``"agent_0"`` and so on.
+
+    An agent whose episode ends leaves, and does not come back before the next reset.
+
+    Args:
+        env: With autoreset "same_step" or "disabled"; it belongs to the result from now on.
+
+    Raises:
+        APIUsageError: It is no native environment of one's own process, or spends steps on resets.
+    """
+    return PettingZooEnv(env)
+
+
+class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pettingzoo has no types
+    """``to_pettingzoo`` explains the argument."""
+
+    def __init__(self, env: PufferEnv) -> None:
+        if not isinstance(env, PufferEnv) or env.emulated:
+            raise APIUsageError(
+                f"to_pettingzoo: env must be a native PufferEnv, got {type(env).__name__}; the environment behind an "
+                "emulated one has an interface of its own already, and a vector environment has one agent too many"
+            )
+        if env.autoreset == "next_step":
+            raise APIUsageError('to_pettingzoo: autoreset must be "same_step" or "disabled", got "next_step"')
+        self._env = env
+        self.possible_agents = [f"agent_{row}" for row in range(env.num_agents)]
+        self.agents: list[str] = []
+        self.render_mode = getattr(env, "render_mode", None)
+        self.metadata = {"name": type(env).__name__, **getattr(env, "metadata", {})}
+        self._rows = {agent: row for row, agent in enumerate(self.possible_agents)}
+
+    def observation_space(self, agent: str) -> Space:
+        """Space of an agent's observations, the same for all."""
+        return self._env.single_observation_space
+
+    def action_space(self, agent: str) -> Space:
+        """Space of an agent's actions, the same for all."""
+        return self._env.single_action_space
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ByAgent, ByAgent]:
+        """Start a new episode of every agent that is present; there are no options."""
+        observations, _ = self._env.reset(seed)
+        self.agents = [agent for agent, row in self._rows.items() if self._env.masks[row]]
+        return self._by_agent(observations), {agent: {} for agent in self.agents}
+
+    def step(self, actions: ByAgent) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, ByAgent]:
+        """Act with every agent; what the environment has to say stands in the info of the first."""
+        env, alive = self._env, self.agents
+        missing = [agent for agent in alive if agent not in actions]
+        if missing or not alive:
+            raise APIUsageError(
+                f"to_pettingzoo: step needs an action of every agent, got none of {missing}"
+                if missing
+                else "to_pettingzoo: all agents have left; call reset first"
+            )
+        rows = np.zeros_like(env.actions)
+        for agent in alive:
+            rows[self._rows[agent]] = actions[agent]
+        observations, rewards, terminals, truncations, infos = env.step(rows)
+        ended = terminals | truncations
+        shown = observations.copy()
+        shown[ended] = env.final_observations[ended]
+        said: ByAgent = {agent: {} for agent in alive}
+        for info in infos:
+            said[alive[0]] |= info
+        self.agents = [agent for agent in alive if env.masks[row := self._rows[agent]] and not ended[row]]
+        return (
+            {agent: shown[self._rows[agent]] for agent in alive},
+            {agent: float(rewards[self._rows[agent]]) for agent in alive},
+            {agent: bool(terminals[self._rows[agent]]) for agent in alive},
+            {agent: bool(truncations[self._rows[agent]]) for agent in alive},
+            said,
+        )
+
+    def render(self) -> Any:
+        """A picture, or what the ``render_mode`` shows."""
+        return self._env.render() if self.render_mode else None  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        """Release what the environment holds."""
+        self._env.close()
+
+    def _by_agent(self, observations: Array) -> ByAgent:
+        return {agent: observations[self._rows[agent]].copy() for agent in self.agents}

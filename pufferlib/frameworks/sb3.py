@@ -1,0 +1,206 @@
+"""A vector environment of ours as the VecEnv of Stable-Baselines3, for its algorithms and those of sb3-contrib.
+
+Source: Raffin et al., "Stable-Baselines3: Reliable Reinforcement Learning Implementations" (2021).
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from stable_baselines3.common.vec_env import VecEnv
+
+from pufferlib.buffers import Array
+from pufferlib.env import Infos
+from pufferlib.errors import APIUsageError
+from pufferlib.vector import VectorEnv
+from pufferlib.vector.gymnasium_vector import check_rows, observations_of, row_of
+
+__all__ = ["SB3VecEnv", "to_sb3"]
+
+Indices = int | Iterable[int] | None
+
+
+def to_sb3(vecenv: Any, *, monitor: bool = True) -> "SB3VecEnv":
+    """Give a vector environment the interface of Stable-Baselines3: a ``VecEnv`` with a row for each agent.
+
+    Args:
+        vecenv: Of ``pufferlib.vector.make``, on any backend, with autoreset "same_step"; it belongs to the result
+            from now on.
+        monitor: Whether infos of ended episodes have ``"episode"``, as SB3's ``Monitor`` adds it, for its logs.
+
+    Raises:
+        APIUsageError: Episodes are begun in another way than SB3 expects, batches are parts of the agents, agents come
+            and go together in one environment, or observations or actions have a space that SB3 cannot hold.
+    """
+    return SB3VecEnv(vecenv, monitor=monitor)
+
+
+class SB3VecEnv(VecEnv):
+    """``to_sb3`` explains the arguments.
+
+    Infos of rows with nothing to say are the same dicts in every step: change copies of them only. A native
+    environment's infos, which are about all of its games, stand in its first row.
+
+    Attributes:
+        vecenv: The vector environment behind it.
+    """
+
+    def __init__(self, vecenv: Any, *, monitor: bool = True) -> None:
+        check_rows("to_sb3", vecenv)
+        if vecenv.autoreset != "same_step":
+            raise APIUsageError(
+                f'to_sb3: autoreset must be "same_step", which SB3 expects, got {vecenv.autoreset!r}; '
+                'make it with autoreset="same_step"'
+            )
+        self.vecenv = vecenv
+        self._is_native = not isinstance(vecenv, VectorEnv)
+        num_rows = int(vecenv.num_agents)
+        self._rows_per_env = num_rows if self._is_native else num_rows // int(vecenv.num_envs)
+        space, self._restore = observations_of("to_sb3", vecenv)
+        _check_space(space)
+        self._returns = np.zeros(num_rows) if monitor else None
+        self._lengths = np.zeros(num_rows, np.int64)
+        self._start_s = time.monotonic()
+        self._no_infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(num_rows)]
+        self._actions: Array
+        super().__init__(num_rows, space, vecenv.single_action_space)
+
+    def reset(self) -> Any:
+        """Start new episodes everywhere, with the seeds and options that were set; returns the observations."""
+        seeds = [seed for seed in self._seeds[:: self._rows_per_env] if seed is not None]
+        if self._is_native:
+            observations, infos = self.vecenv.reset(seeds[0] if seeds else None)
+        else:
+            options = self._options[:: self._rows_per_env]
+            observations, infos = self.vecenv.reset(seeds or None, options=options if any(options) else None)
+        self._reset_seeds()
+        self._reset_options()
+        self.reset_infos = [{} for _ in range(self.num_envs)]
+        for info, row, _ in self._with_rows(infos):
+            self.reset_infos[row] = info
+        if self._returns is not None:
+            self._returns[:] = 0
+        self._lengths[:] = 0
+        return self._observed(observations)
+
+    def step_async(self, actions: npt.NDArray[Any]) -> None:
+        """Keep the actions of ``step_wait``."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.bool_], list[dict[str, Any]]]:
+        """Act in every row: observations, rewards, ends, and an info for each row."""
+        observations, rewards, terminals, truncations, infos = self.vecenv.step(self._actions)
+        ends = terminals | truncations
+        if self._returns is not None:
+            self._returns += rewards
+            self._lengths += 1
+        found = self._no_infos
+        if infos or ends.any():
+            found = self._infos(infos, ends, terminals)
+        return self._observed(observations), rewards.copy(), ends, found
+
+    def close(self) -> None:
+        """Close the vector environment behind."""
+        self.vecenv.close()
+
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
+        """Return an attribute of the environments of some rows; ``render_mode`` is None where there is none."""
+        if attr_name == "render_mode":
+            return [getattr(self.vecenv.driver_env, "render_mode", None)] * len(self._rows(indices))
+        if attr_name == "action_masks" and self._mask_slice is not None:
+            return [self._action_mask] * len(self._rows(indices))
+        return self._ask(indices, "get_attr", attr_name)
+
+    def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
+        """Set an attribute of the environments of some rows."""
+        self._ask(indices, "set_attr", attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call a method of the environments of some rows; ``action_masks`` is read from their observations."""
+        if method_name == "action_masks" and self._mask_slice is not None:
+            return [self._action_mask(row) for row in self._rows(indices)]
+        return self._ask(indices, "call", method_name, *method_args, **method_kwargs)
+
+    def env_is_wrapped(
+        self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: Indices = None
+    ) -> list[bool]:
+        """False: wrappers of single environments are behind the batch."""
+        return [False for _ in self._rows(indices)]
+
+    def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:
+        """Pictures of every environment."""
+        return self.vecenv.call("render")  # type: ignore[no-any-return]
+
+    @property
+    def _mask_slice(self) -> slice | None:
+        return None if self.vecenv.emulated else self.vecenv.driver_env.action_mask
+
+    def _action_mask(self, row: int = 0) -> npt.NDArray[np.bool_]:
+        mask: npt.NDArray[np.bool_] = self.vecenv.observations[row].ravel()[self._mask_slice] != 0
+        return mask
+
+    def _rows(self, indices: Indices) -> list[int]:
+        if indices is None:
+            return list(range(self.num_envs))
+        return [indices] if isinstance(indices, int | np.integer) else list(indices)
+
+    def _ask(self, indices: Indices, how: str, *args: Any, **kwargs: Any) -> list[Any]:
+        rows = self._rows(indices)
+        ask = getattr(self.vecenv, how)
+        if self._is_native:
+            return (ask(*args, **kwargs) or []) * len(rows)
+        env_ids = sorted({row // self._rows_per_env for row in rows})
+        results = dict(zip(env_ids, ask(*args, env_ids=env_ids, **kwargs) or env_ids, strict=True))
+        return [results[row // self._rows_per_env] for row in rows]
+
+    def _observed(self, observations: Array) -> Any:
+        observations = observations.copy()
+        return observations if self._restore is None else self._restore(observations)
+
+    def _with_rows(self, infos: Infos) -> Iterable[tuple[dict[str, Any], int, str]]:
+        if not infos:
+            return
+        sources = [(0, "step")] * len(infos) if self._is_native else self.vecenv.info_sources
+        for info, (env_id, kind) in zip(infos, sources, strict=True):
+            yield info, env_id * self._rows_per_env, kind
+
+    def _infos(
+        self, infos: Infos, ends: npt.NDArray[np.bool_], terminals: npt.NDArray[np.bool_]
+    ) -> list[dict[str, Any]]:
+        found = list(self._no_infos)
+        for info, row, kind in self._with_rows(infos):
+            if kind == "reset":
+                self.reset_infos[row] = info
+            else:
+                found[row] = {**found[row], **info}
+        rows = np.flatnonzero(ends)
+        last = self.vecenv.final_observations[rows]
+        last = last if self._restore is None else self._restore(last)
+        for place, row in enumerate(rows.tolist()):
+            found[row] = {
+                **found[row],
+                "TimeLimit.truncated": not terminals[row],
+                "terminal_observation": row_of(last, place),
+            }
+            if self._returns is not None and "episode" not in found[row]:
+                elapsed_s = round(time.monotonic() - self._start_s, 6)
+                found[row]["episode"] = {"r": float(self._returns[row]), "l": int(self._lengths[row]), "t": elapsed_s}
+        if self._returns is not None:
+            self._returns[rows] = 0
+        self._lengths[rows] = 0
+        return found
+
+
+def _check_space(space: gymnasium.Space[Any]) -> None:
+    parts = space.spaces.items() if isinstance(space, gymnasium.spaces.Dict) else [("observation", space)]
+    for name, part in parts:
+        if isinstance(part, gymnasium.spaces.Dict | gymnasium.spaces.Tuple):
+            raise APIUsageError(
+                f"to_sb3: observations must be arrays or one Dict of them, got {part} as {name}; flatten the "
+                "environment's space, or let it stay flat in a native environment"
+            )

@@ -1,0 +1,22 @@
+"""Ocean's environments as ids of Gymnasium's: ``puffer/breakout``, for its ``make`` and ``make_vec``."""
+
+from pathlib import Path
+
+import gymnasium
+
+__all__ = ["NAMESPACE", "register_ids"]
+
+NAMESPACE = "puffer"
+
+
+def register_ids() -> None:
+    """Register every C environment of Ocean with Gymnasium, once; none is loaded for it."""
+    for settings in sorted((Path(__file__).parents[1] / "ocean").glob("[!_]*/train.toml")):
+        name = settings.parent.name
+        if f"{NAMESPACE}/{name}" not in gymnasium.registry and list(settings.parent.glob("*.c")):
+            gymnasium.register(
+                f"{NAMESPACE}/{name}",
+                entry_point="pufferlib.frameworks.gymnasium:GameEnv",
+                vector_entry_point="pufferlib.frameworks.gymnasium:make_vector_env",
+                kwargs={"name": name},
+            )

@@ -1,0 +1,64 @@
+"""Ocean's environments as Gymnasium's ids: made, checked and vectorized as its own are."""
+
+import subprocess
+import sys
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import pufferlib
+from pufferlib import ocean
+from pufferlib.errors import APIUsageError
+
+SEVERAL_AGENTS = {"moba", "multiagent", "nmmo3", "rware", "snake", "trash_pickup"}
+
+
+@pytest.mark.parametrize("name", sorted(set(ocean.names()) - SEVERAL_AGENTS))
+def test_gymnasiums_own_checker_finds_nothing(name):
+    env = gymnasium.make(f"puffer/{name}")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*value is .*infinity", UserWarning)  # cartpole's speeds have no bounds
+        check_env(env.unwrapped, skip_render_check=True)
+    env.close()
+
+
+@pytest.mark.parametrize("name", sorted(SEVERAL_AGENTS))
+def test_games_of_several_agents_are_refused_with_what_to_use(name):
+    with pytest.raises(APIUsageError, match=rf"one agent, got \d+ in puffer/{name}; use gymnasium.make_vec"):
+        gymnasium.make(f"puffer/{name}")
+
+
+def test_an_episode_ends_with_its_last_observation():
+    env = gymnasium.make("puffer/squared", size=3)
+    observation, _ = env.reset(seed=4)
+    while True:
+        before = observation
+        observation, _, terminated, truncated, info = env.step(env.action_space.sample())
+        if terminated or truncated:
+            break
+    assert info["score"] is not None
+    assert not np.array_equal(observation, before)
+    assert env.reset()[0].shape == observation.shape
+    env.close()
+
+
+def test_a_thousand_games_are_one_vector_environment():
+    envs = gymnasium.make_vec("puffer/breakout", num_envs=1024)
+    observations, _ = envs.reset(seed=0)
+    assert observations.shape[0] == envs.num_envs == 1024
+    alone = pufferlib.make("breakout", num_envs=1024)
+    assert np.array_equal(alone.reset(0)[0], observations)
+    assert np.array_equal(alone.step(np.ones(1024, int))[0], envs.step(np.ones(1024, int))[0])
+    envs.close()
+
+
+@pytest.mark.parametrize("imports", ["import gymnasium", "import gymnasium, pufferlib"])
+def test_the_id_is_found_in_a_script(imports):
+    name = "puffer/squared" if "pufferlib" in imports else "pufferlib:puffer/squared"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{imports}\nprint(gymnasium.make({name!r}).spec.id)"], capture_output=True, text=True
+    )
+    assert done.stdout.strip().endswith("puffer/squared"), done.stderr

@@ -1,0 +1,41 @@
+"""Native environments with several agents as PettingZoo's: its own tests find nothing."""
+
+import warnings
+
+import pytest
+
+import pufferlib
+from pufferlib.errors import APIUsageError
+from pufferlib.frameworks.pettingzoo import to_pettingzoo
+
+NAMES = ["multiagent", "rware", "snake", "trash_pickup", "moba"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pettingzoos_own_tests_find_nothing(name):
+    pytest.importorskip("pygame", reason="PettingZoo's tests import a game")
+    with warnings.catch_warnings(action="ignore"):  # of what is unusual, and of how they import that game
+        from pettingzoo.test import parallel_api_test, parallel_seed_test
+
+        parallel_api_test(to_pettingzoo(pufferlib.make(name, num_envs=1)), num_cycles=100)
+        parallel_seed_test(lambda: to_pettingzoo(pufferlib.make(name, num_envs=1)), num_cycles=20)
+
+
+def test_an_agent_that_ended_has_left_until_the_next_reset():
+    env = to_pettingzoo(pufferlib.make("multiagent", num_envs=1))
+    env.reset(seed=0)
+    assert env.agents == ["agent_0", "agent_1"]
+    observations, rewards, terminations, _, _ = env.step(dict.fromkeys(env.agents, 0))
+    assert set(observations) == set(rewards) == {"agent_0", "agent_1"}
+    assert env.agents == [agent for agent, ended in terminations.items() if not ended]
+    if not env.agents:
+        with pytest.raises(APIUsageError, match="all agents have left; call reset first"):
+            env.step({})
+    env.reset()
+    with pytest.raises(APIUsageError, match="an action of every agent, got none of \\['agent_1'\\]"):
+        env.step({"agent_0": 0})
+
+
+def test_only_native_environments_are_taken():
+    with pytest.raises(APIUsageError, match="env must be a native PufferEnv, got"):
+        to_pettingzoo(pufferlib.make("pymultiagent"))

@@ -1,0 +1,142 @@
+"""Our vector environments as Stable-Baselines3's VecEnv: what its own DummyVecEnv does, from the same seeds."""
+
+import functools
+import sys
+
+import cloudpickle
+import gymnasium
+import numpy as np
+import pytest
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.errors import APIUsageError
+from pufferlib.frameworks.sb3 import to_sb3
+from tests.envs import NESTED, FunctionEnv
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
+
+
+class Bounces(gymnasium.Env):
+    """Dict observations, infos in resets and steps, episodes of random length that end both ways."""
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+    observation_space = gymnasium.spaces.Dict(
+        {"place": gymnasium.spaces.Box(-99, 99, (2,), np.float32), "flags": gymnasium.spaces.MultiBinary(3)}
+    )
+    action_space = gymnasium.spaces.Discrete(3)
+    render_mode = "rgb_array"
+    speed = 1
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = self.np_random.uniform(-1, 1, 2).astype(np.float32)
+        return self._observe(), {"start": float(self.place[0]), "options": options}
+
+    def step(self, action):
+        self.place += self.speed * action
+        ends = self.np_random.random(2) < 0.15
+        info = {"sum": float(self.place.sum())} if ends.any() else {}
+        return self._observe(), float(self.place[1]), bool(ends[0]), bool(ends[1]), info
+
+    def render(self):
+        return np.zeros((2, 2, 3), np.uint8)
+
+    def go(self, far, *, fast=False):
+        return far, fast, self.speed
+
+    def _observe(self):
+        return {"place": self.place.copy(), "flags": self.np_random.integers(0, 2, 3, dtype=np.int8)}
+
+
+def ours(creator=Bounces, backend="Serial", num_envs=4, **options):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=creator)
+    options = {"autoreset": "same_step", "overwork": True, **options}
+    return to_sb3(pufferlib.vector.make(creator, num_envs=num_envs, backend=backend, **options), monitor=False)
+
+
+def assert_same(mine, theirs):
+    if isinstance(theirs, dict):
+        assert mine.keys() == theirs.keys()
+        for key in theirs:
+            assert_same(mine[key], theirs[key])
+    elif isinstance(theirs, list):
+        for one, other in zip(mine, theirs, strict=True):
+            assert_same(one, other)
+    else:
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_plays_like_sb3s_own(backend):
+    mine = ours(backend=backend, num_workers=2 if backend != "Serial" else None)
+    theirs = DummyVecEnv([Bounces] * 4)
+    assert (mine.observation_space, mine.action_space) == (theirs.observation_space, theirs.action_space)
+    for env in (mine, theirs):
+        env.seed(5)
+        env.set_options({"a": 1})
+    assert_same(mine.reset(), theirs.reset())
+    assert_same(mine.reset_infos, theirs.reset_infos)
+    rng, ends = np.random.default_rng(0), 0
+    for _ in range(40):
+        actions = rng.integers(3, size=4)
+        outcome, expected = mine.step(actions), theirs.step(actions)
+        for one, other in zip(outcome, expected, strict=True):
+            assert_same(one, other)
+        assert_same(mine.reset_infos, theirs.reset_infos)
+        ends += expected[2].sum()
+    assert ends > 5
+    for env in (mine, theirs):
+        env.set_attr("speed", 2, indices=[1, 3])
+    assert mine.get_attr("speed", 3) == theirs.get_attr("speed", 3) == [2]
+    assert mine.env_method("go", 7, fast=True) == theirs.env_method("go", 7, fast=True)
+    assert not mine.has_attr("wings")
+    assert_same(list(mine.get_images()), list(theirs.get_images()))
+    assert mine.render_mode == theirs.render_mode
+    mine.close()
+    theirs.close()
+
+
+@pytest.mark.parametrize("wrapper", [VecMonitor, VecNormalize, lambda env: env])
+def test_ppo_learns_from_it_behind_sb3s_wrappers(wrapper):
+    env = wrapper(ours(functools.partial(gymnasium.make, "CartPole-v1"), num_envs=2))
+    PPO("MlpPolicy", env, n_steps=32, batch_size=32, n_epochs=1, device="cpu").learn(128)
+    env.close()
+
+
+def test_returns_and_lengths_of_episodes_are_monitored():
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=FunctionEnv, env_kwargs={"length": 3})
+    env = to_sb3(pufferlib.vector.make(creator, num_envs=2, backend="Serial", autoreset="same_step"))
+    env.reset()
+    infos = [env.step(np.zeros(2, int))[3] for _ in range(6)]
+    episodes = [
+        (step, info["episode"]["r"], info["episode"]["l"])
+        for step in range(6)
+        for info in infos[step]
+        if "episode" in info
+    ]
+    assert episodes == [(2, 3.0, 3)] * 2 + [(5, 3.0, 3)] * 2
+    env.close()
+
+
+def test_native_games_are_rows_and_their_masks_are_known():
+    env = to_sb3(pufferlib.make("tripletriad", num_envs=8))
+    observations = env.reset()
+    assert len(observations) == env.num_envs == 8
+    masks = np.stack(env.env_method("action_masks"))
+    assert env.has_attr("action_masks")
+    assert masks.shape == (8, env.action_space.n)
+    assert masks.any(1).all()
+    _, rewards, ends, infos = env.step(masks.argmax(1))
+    assert (rewards.shape, ends.shape, len(infos)) == ((8,), (8,), 8)
+    env.close()
+
+
+def test_what_sb3_would_get_wrong_is_refused():
+    with pytest.raises(APIUsageError, match="autoreset must be \"same_step\", which SB3 expects, got 'next_step'"):
+        ours(autoreset="next_step")
+    with pytest.raises(APIUsageError, match=r"one Dict of them, got Tuple\(.* as hero"):
+        ours(functools.partial(FunctionEnv, NESTED))
