@@ -27,6 +27,7 @@ VERBS = {
     "replay": "step an environment again to the end that an error or a recording has kept",
     "autotune": "measure how an environment runs fastest on this machine",
     "list": "list the environments",
+    "new": "write an environment of your own in C, from a template",
     "install": "install third-party environments, each as it is known to work",
     "doctor": "look at this machine, and say what to do where something is missing",
 }

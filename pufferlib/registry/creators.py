@@ -46,7 +46,9 @@ def creator_of(name: str, maker: Creator) -> Creator:
 
 def batches_itself(creator: Creator) -> bool:
     """True if ``creator`` is, or calls, a class of ``PufferEnv``."""
-    maker = creator.args[1] if isinstance(creator, functools.partial) and creator.func is _create else creator
+    maker = creator
+    if isinstance(creator, functools.partial):
+        maker = creator.args[1] if creator.func is _create else creator.func
     return _is_class_of(maker, PufferEnv)
 
 
