@@ -4,7 +4,6 @@ import sys
 
 import cloudpickle
 import numpy as np
-import psutil
 import pytest
 
 import pufferlib.vector
@@ -182,6 +181,7 @@ def test_example_autotune(eight_cores, tmp_path, monkeypatch):
 
 
 def test_common_pattern_maximizing_throughput(eight_cores, monkeypatch):
+    psutil = pytest.importorskip("psutil")
     monkeypatch.setattr(psutil, "cpu_count", lambda logical: 4)
     vecenv = pufferlib.vector.make(
         env_creator,
