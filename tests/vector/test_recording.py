@@ -166,6 +166,21 @@ def test_a_native_environment_is_recorded_whole(tmp_path):
     assert replay(bundle).is_same
 
 
+def test_a_recording_is_taken_for_the_vector_environment(tmp_path):
+    with pufferlib.vector.make(fragile(), num_envs=2, backend="Serial", record=tmp_path) as vecenv:
+        assert isinstance(vecenv, pufferlib.vector.VectorEnv)
+        envs = pufferlib.vector.to_gymnasium(vecenv)
+        envs.reset(seed=5)
+        envs.step(np.array([0, 1]))
+        assert vecenv.actions_of(1).tolist() == [[1]]
+        vecenv.reset(seed=6)
+        vecenv.call("has_wrapper_attr", "count")  # what a call may have changed, no bundle has
+        vecenv.step([0, 1])
+    for seed, is_complete in ((5, True), (6, False)):
+        bundle = Bundle.load(tmp_path / f"env1-seed{env_seed(seed, 1)}.npz")
+        assert (len(bundle.actions), bundle.is_complete) == (1, is_complete)
+
+
 def test_a_call_that_is_refused_is_not_recorded(tmp_path):
     with pufferlib.vector.make(fragile(), backend="Serial", record=tmp_path) as vecenv:
         vecenv.reset()

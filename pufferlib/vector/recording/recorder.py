@@ -37,13 +37,18 @@ class Recorder:
     def __init__(self, vecenv: VectorEnv | PufferEnv, specs: Sequence[EnvSpec], folder: str | os.PathLike[str]) -> None:
         self._vecenv, self._specs, self._folder = vecenv, list(specs), Path(folder)
         self._rows = vecenv.num_agents // len(specs)
-        self._is_complete = True
+        self._is_complete, self._is_changed = True, False
         self._forget()
 
     def __getattr__(self, name: str) -> Any:
         if name in UNSEEN:
-            self._is_complete = False
+            self._is_changed = True
         return getattr(self._vecenv, name)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """Class of the vector environment, so that ``isinstance`` takes this for what it records."""
+        return type(self._vecenv)
 
     def __enter__(self) -> Self:
         return self
@@ -186,7 +191,7 @@ class Recorder:
             self._specs[index],
             self.actions_of(index),
             autoreset=self._vecenv.autoreset,
-            is_complete=self._is_complete,
+            is_complete=self._is_complete and not self._is_changed,
             phase=phase,
             error=error,
             resets=tuple(self._resets),
