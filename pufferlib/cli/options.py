@@ -188,7 +188,7 @@ def _refusal(
 def _unknown_flag(prog: str, base: Config, flag: str, others: Sequence[str]) -> UnknownNameError:
     """The error for ``flag``, with those that it may mean."""
     known = [f"{section.name}.{field.name}" for section in SECTIONS for field in _fields(base, section)]
-    known += ["env." + name for name in [*base.env, *(p.name for p in _parameters(base.env_name))]]
+    known += ["env." + name for name in [*base.env, *_defaults(base.env_name)]]
     close = nearest(flag, others, count=1, cutoff=0.8) or [
         "--" + name.replace("_", "-") for name in suggest(flag.lstrip("-").replace("-", "_"), known)
     ]
@@ -207,11 +207,22 @@ def _parameters(env_name: str) -> tuple[Any, ...]:
     return type_of(source).parameters if is_c_file(source) or source in env_types() else ()
 
 
+def _defaults(env_name: str) -> dict[str, Any]:
+    """The keywords of an environment that says which it has, with their defaults."""
+    if registry.is_inside(env_name) or registry.c_file(env_name):
+        return {p.name: p.default for p in _parameters(env_name)}
+    try:
+        return registry.own_keywords(env_name)
+    except UnknownNameError:  # ENV, of puffer train --help
+        return {}
+
+
 def _help(base: Config, about: str) -> str:
     lines = [with_commands(about), "", f"Keywords of the environment ({ENV}NAME VALUE):"]
     parameters = {p.name: p for p in _parameters(base.env_name)}
-    for name in [*base.env, *(name for name in parameters if name not in base.env)]:
-        value = f"now {base.env[name]!r}" if name in base.env else f"default {parameters[name].default}"
+    defaults = _defaults(base.env_name)
+    for name in [*base.env, *(name for name in defaults if name not in base.env)]:
+        value = f"now {base.env[name]!r}" if name in base.env else f"default {defaults[name]}"
         p = parameters.get(name)
         lines.append(f"  {ENV}{name.replace('_', '-')}: " + (f"{p.about} ({p.domain}; {value})" if p else value))
     if parameters:

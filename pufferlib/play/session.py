@@ -201,9 +201,10 @@ class Session:
 
     def result(self) -> str:
         """Text for when it is over: the best score, or the return so far."""
+        name = registry.short_name(self.name)
         if not self.scores:
-            return f"{self.name}: no episode was finished; return {self.total:g} after {self.steps} steps"
-        return f"{self.name}: best score {max(self.scores):g}, episodes finished: {len(self.scores)}"
+            return f"{name}: no episode was finished; return {self.total:g} after {self.steps} steps"
+        return f"{name}: best score {max(self.scores):g}, episodes finished: {len(self.scores)}"
 
     def close(self) -> None:
         """End it."""

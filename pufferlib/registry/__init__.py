@@ -8,7 +8,7 @@ import functools
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -34,9 +34,11 @@ __all__ = [
     "load_object",
     "make",
     "names",
+    "own_keywords",
     "policies",
     "register",
     "registrations",
+    "same_game",
     "short_name",
     "unknown_env",
 ]
@@ -107,6 +109,17 @@ def batches_itself(name: str) -> bool:
     return creators.batches_itself(env_creator(name))
 
 
+def own_keywords(name: str) -> dict[str, Any]:
+    """Return the keywords of an environment that is not in this repository, with their defaults.
+
+    Raises:
+        UnknownNameError: No environment has this name.
+    """
+    from pufferlib.registry import creators
+
+    return creators.own_keywords(env_creator(name))
+
+
 def unknown_env(where: str, name: str) -> UnknownNameError:
     """Return the error for a name that no environment has.
 
@@ -123,13 +136,23 @@ def unknown_env(where: str, name: str) -> UnknownNameError:
             f"{as_typed(f'puffer list {binding}')} shows all"
         )
     known = inside or everything
-    same = [other for other in known if _title(other) == _title(name)] if _title(name) else []
-    close = sorted(same, key=lambda other: "/" not in other)[:2] or nearest(name, known)
+    close = _same_game(name, known)[:2] or nearest(name, known)
     own = f"there is no module {name.partition(':')[0]}" if is_object_name(name) else _OWN
     if close or inside:
         return UnknownNameError(f"{UnknownNameError.of(where, 'environment', name, known, close)}; {own}")
     shows = as_typed("puffer list")
     return UnknownNameError(f"{where}: unknown environment {name!r}; {shows} shows those that have a name; {own}")
+
+
+def same_game(env_id: str) -> list[str]:
+    """Names here of a game that has the id ``env_id`` in Gymnasium, those of bindings first."""
+    is_id = not (is_inside(env_id) or is_object_name(env_id) or env_id in registrations())
+    return _same_game(env_id, list_envs()) if is_id else []
+
+
+def _same_game(name: str, known: Iterable[str]) -> list[str]:
+    same = [other for other in known if _title(other) == _title(name)] if _title(name) else []
+    return sorted(same, key=lambda other: "/" not in other)
 
 
 def _title(name: str) -> str:

@@ -16,7 +16,7 @@ from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
 
-__all__ = ["batches_itself", "creator_of", "emulated", "gymnasium_creator", "keywords_of"]
+__all__ = ["batches_itself", "creator_of", "emulated", "gymnasium_creator", "keywords_of", "own_keywords"]
 
 Creator = Callable[..., Any]
 
@@ -50,6 +50,21 @@ def batches_itself(creator: Creator) -> bool:
     if isinstance(creator, functools.partial):
         maker = creator.args[1] if creator.func is _create else creator.func
     return _is_class_of(maker, PufferEnv)
+
+
+def own_keywords(creator: Creator) -> dict[str, Any]:
+    """Keywords that the maker of ``creator`` names, each with its default, None where it has none."""
+    maker = creator.args[1] if isinstance(creator, functools.partial) and creator.func is _create else creator
+    if isinstance(maker, functools.partial) and maker.func is _make_registered:
+        entry = maker.args[0].entry_point
+        maker = load_env_creator(entry) if isinstance(entry, str) else entry
+    try:
+        parameters = inspect.signature(maker).parameters.values()
+    except (TypeError, ValueError):  # written in C: it does not say
+        return {}
+    named = (item for item in parameters if item.kind in (item.KEYWORD_ONLY, item.POSITIONAL_OR_KEYWORD))
+    defaults = {item.name: None if item.default is item.empty else item.default for item in named}
+    return {name: value for name, value in defaults.items() if name not in ("buf", "seed", "render_mode")}
 
 
 def gymnasium_creator(spec: EnvSpec) -> Creator:
@@ -139,7 +154,10 @@ def _make_registered(
         lean = dataclasses.replace(spec, order_enforce=False, kwargs=dict(spec.kwargs))
         return gymnasium.make(lean, max_episode_steps, disable_env_checker=True, **options)
     except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
-        raise BindingMissing(f"{spec.id}: Gymnasium cannot make it: {error}") from error
+        from pufferlib import registry
+
+        here = "".join(f"; {name} is the same game here" for name in registry.same_game(spec.id)[:1])
+        raise BindingMissing(f"{spec.id}: Gymnasium cannot make it: {error}{here}") from error
 
 
 def _is_class_of(maker: object, kind: type) -> bool:

@@ -18,6 +18,8 @@ def picture_of(env: Any, **options: Any) -> Frame | None:
         env: Any environment.
         **options: For its ``render``.
     """
+    if not hasattr(env, "render"):
+        return None
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*You are calling render method without")  # some draw all the same

@@ -225,3 +225,17 @@ def test_names_of_files_are_made_absolute_and_shown_short(folder: Path) -> None:
     assert registry.short_name(f"{folder}/my_env.py:Forage") == "my_env.py:Forage"
     for name in ("breakout", "atari/pong", "ALE/Pong-v5", "mypkg.envs:Forage"):
         assert registry.full_name(name) == registry.short_name(name) == name
+
+
+def test_a_game_that_gymnasium_cannot_make_is_named_as_it_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert registry.same_game("HalfCheetah-v5") == ["mujoco/HalfCheetah-v5"]
+    assert registry.same_game("classic/CartPole-v1") == registry.same_game("my_env.py:Pong") == []
+
+    def cannot(*args: object, **keywords: object) -> None:
+        raise gymnasium.error.DependencyNotInstalled("MuJoCo is not installed")
+
+    monkeypatch.setattr(gymnasium, "make", cannot)
+    with pytest.raises(
+        pufferlib.BindingMissing, match=r"MuJoCo is not installed.*; mujoco/HalfCheetah-v5 is the same game"
+    ):
+        pufferlib.make("HalfCheetah-v5")

@@ -25,6 +25,7 @@ def test_a_picture_is_an_array_of_colours() -> None:
     assert picture_of(Draws(PICTURE)) is PICTURE
     for outcome in (None, "text", [PICTURE], PICTURE[0], NotImplementedError()):
         assert picture_of(Draws(outcome)) is None
+    assert picture_of(object()) is None
 
 
 def test_one_made_without_render_mode_draws_none_without_a_word() -> None:

@@ -9,7 +9,7 @@ from pufferlib import registry
 from pufferlib.cli.console import note, say, style
 from pufferlib.cli.fuzz import print_defects
 from pufferlib.cli.options import Parser, split_env
-from pufferlib.errors import PufferError, UnknownNameError, UsageError
+from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.testing import CONTRACT, CheckResult, examine
 
@@ -28,7 +28,7 @@ def run(argv: list[str]) -> int:
     """Check the environment that ``argv`` names; 1 if a line is broken, or the environment raises."""
     keywords, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
-    parser.add_argument("env", nargs="?", help="a name of puffer list: breakout, atari/pong")
+    parser.add_argument("env", nargs="?", help="a name of puffer list, my_env.py:Class, module:Class, Gymnasium's id")
     parser.add_argument(
         "--steps", type=int, default=200, help="of each play; enough for episodes to end (default: 200)"
     )
@@ -49,35 +49,31 @@ def run(argv: list[str]) -> int:
         note("the contract was not looked at: what could bring down this process is to be mended first")
         return 1
     try:
-        findings = examine(_creator(options.env, keywords), seed=options.seed, steps=options.steps)
+        results = examine(_creator(options.env, keywords), seed=options.seed, steps=options.steps)
     except PufferError:
         raise
     except Exception as error:
         note("".join(traceback.format_exception(error)).rstrip())
         say(f"{style('✗', 'bad')} {options.env} raised {type(error).__name__}; nothing more could be looked at")
         return 1
-    for number, finding in enumerate(findings, 1):
-        say(_text(number, finding))
-    count = sum(finding.state == "broken" for finding in findings)
+    for number, result in enumerate(results, 1):
+        say(_text(number, result))
+    count = sum(result.state == "broken" for result in results)
     played = f"{options.env}, {options.steps} steps at random with seed {options.seed}"
     say(f"\n{played}: {f'{count} of {len(CONTRACT)} lines of the contract are broken' if count else 'nothing to mend'}")
     return 1 if count or defects else 0
 
 
 def _creator(name: str, keywords: dict[str, Any]) -> Any:
-    try:
-        creator = registry.env_creator(name)
-    except UnknownNameError:
-        raise registry.unknown_env(PROG, name) from None
-    return functools.partial(creator, **keywords)
+    return functools.partial(registry.env_creator(name, PROG), **keywords)
 
 
-def _text(number: int, finding: CheckResult) -> str:
+def _text(number: int, result: CheckResult) -> str:
     """One line of the contract, and below it what is wrong."""
-    mark, colour = MARKS[finding.state]
-    about = CONTRACT[finding.line] + (" (Could not be looked at.)" if finding.state == "unknown" else "")
+    mark, colour = MARKS[result.state]
+    about = CONTRACT[result.line] + (f" ({result.message})" if result.state == "unknown" else "")
     text = f"{style(mark, colour)} {number:2}  {textwrap.fill(about, WIDTH - 6, subsequent_indent=' ' * 6)}"
-    if finding.message:
-        problem = finding.message.removesuffix(f" (line {number} of the contract)")
+    if result.state == "broken":
+        problem = result.message.removesuffix(f" (line {number} of the contract)")
         text += "\n" + style(textwrap.indent(textwrap.fill(problem, WIDTH - 6), " " * 6), "warning")
     return text

@@ -75,6 +75,8 @@ def _base(name: str, resumed: Run | None, wants_help: bool, file: Path | None) -
             f"{as_typed('puffer list')} shows all"
         )
     registry.env_creator(name, PROG)  # knows short names too
+    if same := registry.same_game(name):
+        note(f"{name} is taken as Gymnasium has it; {same[0]} is the same game with settings made for it")
     return load_config(name, file=file)
 
 

@@ -19,7 +19,7 @@ def test_a_good_environment(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_broken_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     talks = functools.partial(ScriptedPufferEnv, on_step=lambda: print("stepping"))
-    monkeypatch.setattr(registry, "env_creator", lambda name: talks)
+    monkeypatch.setattr(registry, "env_creator", lambda *names: talks)
     assert main(["check", "mine", "--steps", "5"]) == 1
     text = capsys.readouterr().out
     assert "✗ 14  reset and step write nothing to the terminal.\n" in text
@@ -27,9 +27,16 @@ def test_a_broken_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert "1 of 14 lines of the contract are broken" in text
 
 
+def test_ends_that_never_come_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "squared", "--steps", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "-  5  An episode has one end" in text
+    assert "(no episode ended: take more" in text
+
+
 def test_an_environment_that_raises(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     raises = functools.partial(ScriptedPufferEnv, on_step=lambda: 1 // 0)
-    monkeypatch.setattr(registry, "env_creator", lambda name: raises)
+    monkeypatch.setattr(registry, "env_creator", lambda *names: raises)
     assert main(["check", "mine", "--steps", "5"]) == 1
     captured = capsys.readouterr()
     assert "mine raised ZeroDivisionError; nothing more could be looked at" in captured.out

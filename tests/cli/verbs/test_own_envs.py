@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -120,6 +121,7 @@ def test_two_files_of_one_name_are_two_environments(own: Path, capsys: pytest.Ca
         (["train", "my_env.py:Forag"], 2, "my_env.py: unknown attribute 'Forag'; did you mean 'Forage'?"),
         (["train", "nowhere.py"], 1, "nowhere.py; if it has moved, write where it is now"),
         (["play", "absent:Forage", "--terminal"], 2, "there is no module absent"),
+        (["train", "my_env.py", "--length", "3"], 2, "unknown flag '--length'; did you mean '--env.length'?"),
         (["train", "my_env.py", "--env.lenght", "3"], 2, "unknown keyword 'lenght'; did you mean 'length'?"),
         (["train", "my_env.py", "--policy.name", "my_net.py:Nett"], 2, "policy.name: "),
         (["train", "my_env.py", "--config", "no.toml"], 1, "no.toml: cannot be read: No such file or directory"),
@@ -161,3 +163,25 @@ def test_what_autotune_found_can_be_pasted_and_is_kept(
     assert main(["train", "my_env.py", *rest, "--vec", "auto"]) == 0
     config = Config.load(only_run(own) / "config.toml")
     assert [config.vec.backend, str(config.vec.num_envs)] == [flags[1], flags[3]]
+
+
+def test_it_can_be_checked_and_played(
+    own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = []
+    monkeypatch.setattr("pufferlib.cli.verbs.play.is_terminal", lambda: True)
+    monkeypatch.setattr("pufferlib.cli.verbs.play.Screen", Mock)
+    monkeypatch.setattr("pufferlib.cli.verbs.play.play", lambda session, viewer, fps: shown.append(session.picture()))
+    assert main(["check", "my_env.py:Forage", "--steps", "20"]) == 0
+    assert main(["play", "my_env.py:Forage", "--terminal", "--env.length", "9"]) == 0
+    assert shown[0].shape == (16, 16, 3)
+    assert "no episode was finished" in capsys.readouterr().out
+
+
+def test_help_lists_the_keywords_of_the_class(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "my_env.py:Forage", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "--env.length: default 3\n" in text
+    assert "pydoc" not in text
+    assert main(["train", "CartPole-v1", "--help"]) == 0
+    assert "--env.sutton-barto-reward: default False\n" in capsys.readouterr().out
