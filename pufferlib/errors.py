@@ -12,6 +12,7 @@ A message has four parts: where it happened, what was expected, what was given, 
 
 import difflib
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 __all__ = [
     "APIUsageError",
@@ -32,8 +33,9 @@ class PufferError(Exception):
     """The base of all errors of this package: ``except pufferlib.PufferError`` catches each of them.
 
     Raised itself where the machine or the numbers are at fault, not the call: no display for a window, a
-    loss that is not finite. ``str(error)`` is the message, the one attribute ``ContractError.line``, and where there
-    are several environments or agents a note of the exception says which one it was.
+    loss that is not finite. ``str(error)`` is the message; but for ``ContractError.line`` and ``WorkerError.bundles``
+    there are no attributes. Where there are several environments or agents a note of the exception says which one
+    it was.
     """
 
 
@@ -83,7 +85,12 @@ class WorkerError(PufferError, RuntimeError):
     Raised by ``vector.make``, ``reset``, ``step`` or ``recv`` of ``Multiprocessing`` and ``Ray``, and by
     environments in a process of their own. The message has the traceback from that process and, where there are
     several, the index, seed and last actions of the environment. All workers have ended by then: make new ones.
+
+    Attributes:
+        bundles: Files from which ``puffer replay`` steps the environments again that may have failed; mostly one.
     """
+
+    bundles: "tuple[Path, ...]" = ()
 
 
 class BindingMissing(PufferError, ImportError):  # noqa: N818 - a name that users already know

@@ -3,20 +3,21 @@
 New code uses ``pufferlib.vector.make``, which this calls.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.vector import make
 
-__all__ = ["Multiprocessing", "Ray", "RayVecEnv", "Serial"]
+__all__ = ["Multiprocessing", "Ray", "RayVecEnv", "Serial", "VecEnvs"]
 
 FourValues = tuple[Array, Array, Array, Infos]
 
 
-class Serial:
-    """Environments that are stepped one after the other.
+class VecEnvs:
+    """Environments in workers; ``Serial``, ``Multiprocessing`` and ``Ray`` are this with a backend.
 
     Attributes:
         vecenv: The environments as ``pufferlib.vector`` has them.
@@ -25,6 +26,7 @@ class Serial:
         num_agents: Rows of a batch.
 
     Args:
+        backend: As for ``pufferlib.vector.make``.
         env_creator: As for ``pufferlib.vector.make``; or a ``pufferlib.emulation.Binding``.
         env_args: Positional arguments of the creator.
         env_kwargs: Keyword arguments of the creator.
@@ -32,10 +34,9 @@ class Serial:
         envs_per_worker: Environments in each.
     """
 
-    _backend: ClassVar[str] = "Serial"
-
     def __init__(
         self,
+        backend: str,
         env_creator: Callable[..., Any],
         env_args: Sequence[Any] = (),
         env_kwargs: Mapping[str, Any] | None = None,
@@ -46,7 +47,7 @@ class Serial:
             env_creator,
             env_args,
             env_kwargs,
-            backend=self._backend,
+            backend=backend,
             num_envs=num_workers * envs_per_worker,
             num_workers=num_workers,
             overwork=True,
@@ -83,16 +84,7 @@ class Serial:
         self.vecenv.close()
 
 
-class Multiprocessing(Serial):
-    """Environments in processes of this machine; takes what ``Serial`` takes."""
-
-    _backend = "Multiprocessing"
-
-
-class Ray(Serial):
-    """Environments in actors of Ray; takes what ``Serial`` takes."""
-
-    _backend = "Ray"
-
-
+Serial = functools.partial(VecEnvs, "Serial")
+Multiprocessing = functools.partial(VecEnvs, "Multiprocessing")
+Ray = functools.partial(VecEnvs, "Ray")
 RayVecEnv = Ray  # its name in 0.2

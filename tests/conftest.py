@@ -1,5 +1,6 @@
 """Worker processes unpickle the environments of tests by name, so they must find the package ``tests`` as well."""
 
+import os
 import random
 import re
 import signal
@@ -37,6 +38,8 @@ PLACES = (
     "tests/vector/test_make.py",
     "tests/vector/test_multiprocessing.py",
 )
+
+os.environ["PUFFER_REPLAYS"] = ""  # failures on purpose leave no bundles, but in tests of these
 
 # Last, so that it never hides an installed package.
 sys.path.append(str(Path(__file__).parents[1]))

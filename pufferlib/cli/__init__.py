@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import pufferlib
 from pufferlib.cli.console import complain, note, say, style
-from pufferlib.errors import PufferError, UnknownNameError, UsageError
+from pufferlib.errors import PufferError, UnknownNameError, UsageError, WorkerError
 from pufferlib.machine.commands import as_typed, way_to_install
 
 __all__ = ["main"]
@@ -24,8 +24,10 @@ VERBS = {
     "eval": "evaluate a trained agent, against random play",
     "play": "play an environment yourself, by keyboard, in a window or in the terminal",
     "check": "check an environment against the contract that training relies on",
+    "replay": "step an environment again to the end that an error or a recording has kept",
     "autotune": "measure how an environment runs fastest on this machine",
     "list": "list the environments",
+    "new": "write an environment of your own in C, from a template",
     "install": "install third-party environments, each as it is known to work",
     "doctor": "look at this machine, and say what to do where something is missing",
 }
@@ -70,6 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except PufferError as error:
         complain(str(error))
+        for bundle in error.bundles if isinstance(error, WorkerError) else ():
+            note(f"step it again: {as_typed(f'puffer replay {bundle}')}")
         return 1
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pufferlib import ocean, registry
 from pufferlib.errors import UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
+from pufferlib.ocean.env import type_of
+from pufferlib.ocean.files import is_c_file
 from pufferlib.ocean.types import env_types
 from pufferlib.train.config import Config
 from pufferlib.train.suggestions import suggest
@@ -201,12 +203,13 @@ def _fields(base: Config, section: "dataclasses.Field[Any]") -> "tuple[dataclass
 
 
 def _parameters(env_name: str) -> tuple[Any, ...]:
-    return env_types()[env_name].parameters if env_name in env_types() else ()
+    source = registry.c_file(env_name) or env_name
+    return type_of(source).parameters if is_c_file(source) or source in env_types() else ()
 
 
 def _defaults(env_name: str) -> dict[str, Any]:
     """The keywords of an environment that says which it has, with their defaults."""
-    if registry.is_inside(env_name):
+    if registry.is_inside(env_name) or registry.c_file(env_name):
         return {p.name: p.default for p in _parameters(env_name)}
     try:
         return registry.own_keywords(env_name)
@@ -226,7 +229,9 @@ def _help(base: Config, about: str) -> str:
         lines.append(
             "  num-threads, pixels and others of every environment in C: python -m pydoc pufferlib.ocean.OceanEnv"
         )
-    if "/" in base.env_name and registry.is_inside(base.env_name):
+    if source := registry.c_file(base.env_name):
+        lines.append(f"  more: {source}")
+    elif "/" in base.env_name and registry.is_inside(base.env_name):
         lines.append(f"  more: python -m pydoc pufferlib.bindings.{base.env_name.partition('/')[0]}")
     elif base.env_name in ocean.python_names():
         lines.append(f"  more: python -m pydoc pufferlib.ocean.{base.env_name}")

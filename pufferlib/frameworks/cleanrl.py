@@ -21,7 +21,7 @@ LSTMState = tuple[Tensor, Tensor]  # hidden and cell, each (1, rows, hidden_size
 Sampled = tuple[Tensor, Tensor, Tensor, Tensor]  # action, logarithm of its probability, entropy, value
 
 
-class Policy(nn.Module):
+class CleanRLPolicy(nn.Module):
     """A network without memory as an agent of ppo.py, ppo_atari.py and ppo_continuous_action.py.
 
     Args:
@@ -63,6 +63,9 @@ class Policy(nn.Module):
             return self.policy.forward_eval(x.to(self.policy.observation_dtype))
         outputs, values = self.policy(x)
         return outputs, values
+
+
+Policy = CleanRLPolicy  # its name in this module; that of pufferlib.models is another
 
 
 class RecurrentPolicy(nn.Module):

@@ -10,6 +10,12 @@
 /* Every environment that was built, NULL at the end; written by CMake. */
 extern const PufferEnvType *const puffer_env_types[];
 
+/* True if the game of a library was compiled against structs like those of this file. */
+static inline bool puffer_library_fits(const PufferLibrary *library) {
+    const uint32_t layout[PUFFER_LAYOUT_SIZE] = PUFFER_LAYOUT;
+    return memcmp(library->layout, layout, sizeof layout) == 0;
+}
+
 static inline int32_t puffer_num_dims(const int32_t *sizes) {
     int32_t count = 0;
     while (count < PUFFER_MAX_DIMS && sizes[count] > 0) count++;
@@ -58,6 +64,47 @@ static inline size_t puffer_game_bytes(const PufferEnvType *type, const double *
     return bytes;
 }
 
+/* True if an observation may hold the bounds: shapes of numbers that a row has, in their order. */
+static inline bool puffer_are_bounds(const PufferSpec *spec) {
+    const float low = spec->observation_low, high = spec->observation_high;
+    if (!(low <= high)) return false;
+    if (spec->observation_type == PUFFER_UINT8) return low >= 0 && high <= UINT8_MAX;
+    return spec->observation_type == PUFFER_FLOAT32 || (low >= INT8_MIN && high <= INT8_MAX);
+}
+
+/* True if the mask lies in the observation and has a place for each value of each action. */
+static inline bool puffer_is_mask(const PufferSpec *spec) {
+    const PufferRange mask = spec->action_mask;
+    int64_t values = 0, numbers = 1;
+    if (mask.size == 0) return true;
+    for (int32_t i = 0; i < puffer_num_dims(spec->action_sizes); i++) values += spec->action_sizes[i];
+    for (int32_t i = 0; i < puffer_num_dims(spec->observation_shape); i++)
+        numbers *= spec->observation_shape[i];
+    return spec->action_kind != PUFFER_BOX && mask.size == values && mask.offset >= 0 &&
+           mask.offset <= numbers - mask.size;
+}
+
+/* Returns NULL, or what is wrong with a spec. */
+static inline const char *puffer_spec_problem(const PufferSpec *spec) {
+    const PufferType type = spec->observation_type;
+    if (type != PUFFER_INT8 && type != PUFFER_UINT8 && type != PUFFER_FLOAT32)
+        return "spec: observation_type must be PUFFER_INT8, PUFFER_UINT8 or PUFFER_FLOAT32";
+    if (puffer_num_dims(spec->observation_shape) == 0)
+        return "spec: observation_shape must have at least one size";
+    if (!puffer_are_bounds(spec))
+        return "spec: observation_low and observation_high must be in order, and numbers of the "
+               "observation_type";
+    if (spec->action_kind > PUFFER_BOX || puffer_action_count(spec) == 0)
+        return "spec: action_kind must be a PufferActionKind, and action_sizes have at least one size";
+    if (!puffer_is_mask(spec))
+        return "spec: action_mask must lie in the observation, an element for each value of each action";
+    if (spec->agents < 1) return "spec: agents must be at least 1";
+    if (spec->picture_width < 1 || spec->picture_height < 1)
+        return "spec: picture_width and picture_height must be at least 1";
+    if (!(spec->frames_per_second > 0)) return "spec: frames_per_second must be above 0";
+    return NULL;
+}
+
 static inline void puffer_batch_destroy(PufferBatch *batch) {
     free(batch->games);
     free(batch->logs);
@@ -88,6 +135,7 @@ static inline const char *puffer_batch_create(PufferBatch *batch, const PufferEn
     *type->prepared = true;
     for (int32_t i = 0; i < num_games; i++) puffer_set_parameters(puffer_game(batch, i), type, values);
     const char *problem = type->spec(batch->games, &batch->spec);
+    if (problem == NULL) problem = puffer_spec_problem(&batch->spec);
     if (problem != NULL) puffer_batch_destroy(batch);
     batch->observation_bytes = puffer_row_bytes(&batch->spec) * (size_t)batch->spec.agents;
     return problem;

@@ -79,7 +79,11 @@ cdef extern from "puffer_batch.h" nogil:
         void (*step)(const PufferBatch *batch, int32_t begin, int32_t end) noexcept nogil
         void (*draw)(const void *game, PufferCanvas *canvas) noexcept nogil
 
+    ctypedef struct PufferLibrary:
+        const PufferEnvType *type
+
     const PufferEnvType *puffer_env_types[]
+    c_bool puffer_library_fits(const PufferLibrary *library)
     int32_t puffer_num_dims(const int32_t *sizes)
     int32_t puffer_action_count(const PufferSpec *spec)
     const char *puffer_batch_create(PufferBatch *batch, const PufferEnvType *type, int32_t num_games,

@@ -11,8 +11,8 @@
  *   PufferOutcome pong_step(Pong *)                reads actions, writes observations and rewards
  *   void pong_draw(const Pong *, PufferCanvas *)   paints the state, for the agent that the canvas names
  *
- * and PUFFER_ENV(Pong, pong) in pong.c, which turns them into the `PufferEnvType` that Python finds. More
- * may follow, as in PUFFER_ENV(Pong, pong, PUFFER_KEYS(pong_keys), .prepare = pong_prepare):
+ * and PUFFER_ENV(Pong, pong) at the end of pong.c, which turns them into the `PufferEnvType` that Python
+ * finds. More may follow, as in PUFFER_ENV(Pong, pong, PUFFER_KEYS(pong_keys), .prepare = pong_prepare):
  *
  *   static const PufferKey pong_keys[]             the keyboard of a person who plays it, in pong/render.h
  *   size_t pong_bytes(const void *game)            the size of a game with these parameters: the struct and
@@ -408,6 +408,29 @@ PUFFER_INLINE void puffer_step_games(const PufferBatch *batch, int32_t begin, in
     }
 }
 
+/* ---- A game in a library of its own ------------------------------------------------------------------- */
+
+#define PUFFER_LAYOUT_SIZE 6
+
+/* Layout of the structs that a game compiled on its own shares with those who load it. Raise the first number
+ * when fields change their meaning or their order; the sizes tell of all other changes. */
+#define PUFFER_LAYOUT \
+    {1, sizeof(PufferEnvType), sizeof(PufferBatch), sizeof(PufferGame), sizeof(PufferSpec), sizeof(PufferLog)}
+
+/* The one name that such a library exports: `puffer_library`. */
+typedef struct {
+    uint32_t layout[PUFFER_LAYOUT_SIZE];
+    const PufferEnvType *type;
+} PufferLibrary;
+
+#ifdef PUFFER_IN_LIBRARY
+#define PUFFER_EXPORT(env)                     \
+    extern const PufferLibrary puffer_library; \
+    const PufferLibrary puffer_library = {PUFFER_LAYOUT, &env##_env};
+#else
+#define PUFFER_EXPORT(env)
+#endif
+
 /* Define `const PufferEnvType <env>_env`. The small functions give the author's typed ones a common form. */
 #define PUFFER_ENV(Type, env, ...)                                                                        \
     _Static_assert(offsetof(Type, game) == 0, "PufferGame game must open the struct");                    \
@@ -444,6 +467,7 @@ PUFFER_INLINE void puffer_step_games(const PufferBatch *batch, int32_t begin, in
                                      .step = env##_step_games,                                            \
                                      .prepared = &env##_is_prepared,                                      \
                                      .draw = env##_any_draw,                                              \
-                                     __VA_ARGS__};
+                                     __VA_ARGS__};                                                        \
+    PUFFER_EXPORT(env)
 
 #endif

@@ -1,7 +1,8 @@
 """Environments written in C: ``pufferlib.ocean.Breakout(num_envs=1024)``.
 
 Every environment has a class here (``Breakout``, ``Pong``, ...), made on first use from what its C
-file declares. To add one, see docs/add-an-environment.md.
+file declares. One that is no part of this package is named by the path of its C file, which is compiled
+when it is made. To add one, see docs/add-an-environment.md.
 
 Two are written in Python, because they exist to test emulation: ``spaces`` and ``pymultiagent``.
 Such an environment is a package here with a function ``make(buf=None, seed=0, **keywords)``.
@@ -17,9 +18,10 @@ from typing import Any
 
 from pufferlib.errors import UnknownNameError
 from pufferlib.ocean.env import OceanEnv, type_of
+from pufferlib.ocean.files import compile_file, is_c_file
 from pufferlib.ocean.types import EnvType, env_types
 
-__all__ = ["OceanEnv", "about", "env_creator", "names", "python_names"]
+__all__ = ["OceanEnv", "about", "env_creator", "env_creator_of_file", "names", "python_names", "type_made_by"]
 
 
 def names() -> tuple[str, ...]:
@@ -41,18 +43,47 @@ def about(name: str) -> str:
 
 
 def env_creator(name: str) -> Callable[..., Any]:
-    """The function that makes environment ``name`` ("breakout" or "puffer_breakout"); picklable.
+    """The function that makes environment ``name`` ("breakout", "puffer_breakout" or "corridor.c"); picklable.
 
     It returns an ``OceanEnv``, or an emulated environment if it is written in Python.
 
     Raises:
         UnknownNameError: There is no such environment; the nearest ones are suggested.
     """
+    if is_c_file(name):
+        return env_creator_of_file(name)
     name = name.removeprefix("puffer_")
     if name in python_names():
         return functools.partial(_make_python, name)
     type_of(name)
     return functools.partial(OceanEnv, name)
+
+
+def env_creator_of_file(path: str, where: str = "pufferlib.make") -> Callable[..., OceanEnv]:
+    """The function that makes the environment of the C file at ``path``, as that is now; picklable.
+
+    The file is compiled at once, unless neither it nor a header that it includes has changed since it last was.
+
+    Args:
+        path: Of the file.
+        where: Begins the message if there is none.
+
+    Raises:
+        UnknownNameError: There is no such file; the nearest beside it are suggested.
+        APIUsageError: The compiler refuses it, with its messages; or the file defines no environment, or was compiled
+            against other headers than those of this package.
+        PufferError: There is no compiler, or the library cannot be kept or loaded.
+    """
+    file = compile_file(path, where)
+    type_of(file)
+    return functools.partial(OceanEnv, file)
+
+
+def type_made_by(creator: Callable[..., Any]) -> EnvType | None:
+    """Declarations of the C environment that ``creator``, from ``env_creator``, makes; None if it makes another."""
+    if isinstance(creator, functools.partial) and creator.func is OceanEnv and creator.args:
+        return type_of(creator.args[0])
+    return None
 
 
 def __getattr__(class_name: str) -> Any:

@@ -8,6 +8,7 @@ MAX_THREADS: int
 source_hash: str
 
 def ocean_types() -> list[dict[str, Any]]: ...
+def add_type(address: int) -> dict[str, Any] | None: ...
 
 class OceanBatch:
     def __init__(

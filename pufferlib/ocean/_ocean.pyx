@@ -13,9 +13,9 @@ from libcpp cimport bool as c_bool
 
 from pufferlib.native.puffer_batch cimport (
     PUFFER_BOX, PUFFER_DISABLED, PUFFER_MAX_METRICS, PUFFER_NEXT_STEP, PUFFER_SAME_STEP, PufferArea, PufferBatch,
-    PufferCanvas, PufferEnvType, PufferSpec, puffer_action_count, puffer_batch_bind, puffer_batch_create,
-    puffer_batch_destroy, puffer_batch_report, puffer_copy_game, puffer_env_types, puffer_game, puffer_num_dims,
-    puffer_seed, puffer_take_actions,
+    PufferCanvas, PufferEnvType, PufferLibrary, PufferSpec, puffer_action_count, puffer_batch_bind, puffer_batch_create,
+    puffer_batch_destroy, puffer_batch_report, puffer_copy_game, puffer_env_types, puffer_game, puffer_library_fits,
+    puffer_num_dims, puffer_seed, puffer_take_actions,
 )
 from pufferlib.native.puffer_pixels cimport puffer_draw_games, puffer_pixels_create, puffer_pixels_destroy
 from pufferlib.native.puffer_pool cimport (
@@ -46,42 +46,71 @@ cdef list _sizes(const int32_t *sizes):
     return [sizes[i] for i in range(puffer_num_dims(sizes))]
 
 
-def ocean_types():
-    """List what every C environment declares: dicts in the order of their names."""
-    cdef const PufferEnvType *kind
-    cdef int i = 0, j
-    types = []
+cdef list _addresses():
+    cdef int i = 0
+    found = []
     while puffer_env_types[i] is not NULL:
-        kind = puffer_env_types[i]
-        types.append({
-            "index": i,
-            "name": kind.name.decode(),
-            "class_name": kind.class_name.decode(),
-            "about": kind.about.decode(),
-            "parameters": [
-                {
-                    "name": kind.parameters[j].name.decode(),
-                    "type": chr(kind.parameters[j].type),
-                    "default": kind.parameters[j].value,
-                    "low": kind.parameters[j].low,
-                    "high": kind.parameters[j].high,
-                    "about": kind.parameters[j].about.decode(),
-                }
-                for j in range(kind.num_parameters)
-            ],
-            "metrics": {kind.metrics[j].name.decode(): kind.metrics[j].about.decode() for j in range(kind.num_metrics)},
-            "keys": [
-                {
-                    "name": kind.keys[j].name.decode(),
-                    "component": kind.keys[j].component,
-                    "value": kind.keys[j].value,
-                    "about": kind.keys[j].about.decode(),
-                }
-                for j in range(kind.num_keys)
-            ],
-        })
+        found.append(<size_t>puffer_env_types[i])
         i += 1
-    return types
+    return found
+
+
+cdef list addresses = _addresses()  # of the PufferEnvTypes of this build, and behind them of those that were added
+cdef int num_built = len(addresses)
+
+
+cdef const PufferEnvType *_type_at(int index) except NULL:
+    return <const PufferEnvType *><size_t>addresses[index]
+
+
+def ocean_types():
+    """List what every C environment of this build declares: dicts in the order of their names."""
+    return [_declarations(i) for i in range(num_built)]
+
+
+def add_type(size_t address):
+    """Add the environment of a ``PufferLibrary`` that lies at ``address`` for ever; return what it declares.
+
+    Returns:
+        A dict as ``ocean_types`` has them; None if the library was compiled against other structs than this module.
+    """
+    cdef const PufferLibrary *library = <const PufferLibrary *>address
+    if not puffer_library_fits(library):
+        return None
+    addresses.append(<size_t>library.type)
+    return _declarations(len(addresses) - 1)
+
+
+cdef dict _declarations(int index):
+    cdef const PufferEnvType *kind = _type_at(index)
+    cdef int j
+    return {
+        "index": index,
+        "name": kind.name.decode(),
+        "class_name": kind.class_name.decode(),
+        "about": kind.about.decode(),
+        "parameters": [
+            {
+                "name": kind.parameters[j].name.decode(),
+                "type": chr(kind.parameters[j].type),
+                "default": kind.parameters[j].value,
+                "low": kind.parameters[j].low,
+                "high": kind.parameters[j].high,
+                "about": kind.parameters[j].about.decode(),
+            }
+            for j in range(kind.num_parameters)
+        ],
+        "metrics": {kind.metrics[j].name.decode(): kind.metrics[j].about.decode() for j in range(kind.num_metrics)},
+        "keys": [
+            {
+                "name": kind.keys[j].name.decode(),
+                "component": kind.keys[j].component,
+                "value": kind.keys[j].value,
+                "about": kind.keys[j].about.decode(),
+            }
+            for j in range(kind.num_keys)
+        ],
+    }
 
 
 cdef void _reset_games(void *batch, int32_t begin, int32_t end) noexcept nogil:
@@ -126,7 +155,7 @@ cdef class OceanBatch:
     """Games of one C environment and the arrays that they read and write.
 
     Args:
-        index: Of the environment in ``ocean_types()``.
+        index: Of the environment in ``ocean_types()``, or as ``add_type`` returned it.
         num_games: How many.
         values: A float for each parameter, in the order and range of its table.
         log_interval: Steps between two reports.
@@ -155,10 +184,9 @@ cdef class OceanBatch:
         cdef const PufferEnvType *kind
         cdef double[MAX_PARAMETERS] numbers
         cdef const char *problem
-        known = ocean_types()
-        if not 0 <= index < len(known):
-            raise APIUsageError(f"OceanBatch: index must be at least 0 and below {len(known)}, got {index}")
-        kind = puffer_env_types[index]
+        if not 0 <= index < len(addresses):
+            raise APIUsageError(f"OceanBatch: index must be at least 0 and below {len(addresses)}, got {index}")
+        kind = _type_at(index)
         if not len(values) == kind.num_parameters <= MAX_PARAMETERS or num_games < 1:
             raise APIUsageError(
                 f"OceanBatch: {kind.class_name.decode()} takes {kind.num_parameters} values (at most {MAX_PARAMETERS}) "
@@ -172,7 +200,7 @@ cdef class OceanBatch:
             sentence = problem.decode()
             got = [f"{kind.parameters[i].name.decode()}={numbers[i]:g}" for i in range(kind.num_parameters)
                    if kind.parameters[i].name.decode() in sentence.split()]
-            raise APIUsageError(f"{self.where}: {sentence}, got {', '.join(got)}")
+            raise APIUsageError(f"{self.where}: {sentence}, got {', '.join(got)}" if got else f"{self.where}: {sentence}")
         if self.batch.games is NULL:
             raise MemoryError(f"{self.where}: no memory for {num_games} games")
         if not 1 <= num_threads <= PUFFER_MAX_THREADS or helper_ns < 0:

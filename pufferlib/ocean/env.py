@@ -13,6 +13,7 @@ from pufferlib.env import AUTORESET_MODES, Autoreset, Infos, PufferEnv, Stepped
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.ocean._ocean import MAX_THREADS, OceanBatch
+from pufferlib.ocean.files import CFile, compile_file, is_c_file, load_type
 from pufferlib.ocean.pixels import checked_pixels
 from pufferlib.ocean.types import EnvType, env_types
 from pufferlib.render.video import Frame
@@ -35,7 +36,7 @@ class OceanEnv(PufferEnv):
     ``frames_per_step``, how many frames of the game a step plays.
 
     Args:
-        name: One of ``pufferlib.ocean.names()``.
+        name: One of ``pufferlib.ocean.names()``, or the path of a C file, which is compiled if it has changed.
         num_envs: Games; ``num_agents`` is that times the players of a game.
         seed: Game i draws from ``env_seed(seed, i)``, until ``reset`` is given another seed.
         render_mode: Output of ``render``. None or "rgb_array": it returns a picture. "ansi": it returns the
@@ -60,7 +61,7 @@ class OceanEnv(PufferEnv):
 
     Raises:
         UnknownNameError: No such environment, or no such keyword; the nearest are suggested.
-        APIUsageError: A value is of the wrong type or out of range.
+        APIUsageError: A value is of the wrong type or out of range; the compiler refuses the C file.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": list(RENDER_MODES)}
@@ -68,7 +69,7 @@ class OceanEnv(PufferEnv):
 
     def __init__(
         self,
-        name: str,
+        name: str | CFile,
         num_envs: int = 1,
         seed: int = 0,
         render_mode: str | None = None,
@@ -80,11 +81,12 @@ class OceanEnv(PufferEnv):
         check_actions: bool = False,
         **params: Any,
     ) -> None:
-        env_type = type_of(name)
+        self._origin = compile_file(name) if isinstance(name, str) and is_c_file(name) else name
+        self._type = env_type = type_of(self._origin)
         where = env_type.class_name
         _check_count(where, "num_envs", num_envs)
         _check_count(where, "log_interval", log_interval)
-        self.name = name
+        self.name = env_type.name
         self.render_mode, self.log_interval = render_mode, log_interval
         if autoreset not in AUTORESET_MODES:
             raise UnknownNameError.of(where, "autoreset", autoreset, AUTORESET_MODES)
@@ -144,7 +146,7 @@ class OceanEnv(PufferEnv):
         Returns:
             observations ``(num_agents, *shape)`` and an empty list.
         """
-        where = f"{type_of(self.name).class_name}.reset"
+        where = f"{self._type.class_name}.reset"
         seed = self._seed if seed is None else _checked_seed(where, seed)
         self._batch.reset(None if seed is None else [env_seed(seed, i) for i in range(self.num_envs)])
         self._seed = None
@@ -214,8 +216,8 @@ class OceanEnv(PufferEnv):
         if self.frames_per_step <= every:
             return
         if self._copy is None:
-            params: dict[str, Any] = {p.name: p.kind(self._values[p.name]) for p in type_of(self.name).parameters}
-            self._copy = OceanEnv(self.name, autoreset="disabled", **params)
+            params: dict[str, Any] = {p.name: p.kind(self._values[p.name]) for p in self._type.parameters}
+            self._copy = OceanEnv(self._origin, autoreset="disabled", **params)
         agents = self.num_agents // self.num_envs
         mine = np.asarray(actions)[env_index * agents : (env_index + 1) * agents]
         for frame in range(every, self.frames_per_step, every):
@@ -229,7 +231,7 @@ class OceanEnv(PufferEnv):
     def _checked_agent(self, method: str, agent: object) -> int:
         agents = self.num_agents // self.num_envs
         if not isinstance(agent, int | np.integer) or not 0 <= agent < agents:
-            where = f"{type_of(self.name).class_name}.{method}"
+            where = f"{self._type.class_name}.{method}"
             allowed = "None or an int" if method == "render" else "an int"
             raise APIUsageError(f"{where}: agent must be {allowed} from 0 to {agents - 1}, got {agent!r}")
         return int(agent)
@@ -263,12 +265,17 @@ class OceanEnv(PufferEnv):
         return is_due
 
 
-def type_of(name: str) -> EnvType:
-    """The C environment called ``name``.
+def type_of(name: str | CFile) -> EnvType:
+    """The C environment called ``name``, or that of a C file; a path is compiled if it has changed.
 
     Raises:
         UnknownNameError: There is none.
+        APIUsageError: The compiler refuses the C file.
     """
+    if isinstance(name, CFile):
+        return load_type(name)
+    if is_c_file(name):
+        return load_type(compile_file(name))
     known = env_types()
     if name not in known:
         raise UnknownNameError.of("pufferlib.ocean", "environment", name, known)

@@ -9,7 +9,7 @@ import numpy as np
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean._ocean import ocean_types
 
-__all__ = ["EnvType", "Key", "Parameter", "env_types"]
+__all__ = ["EnvType", "Key", "Parameter", "env_type_of", "env_types"]
 
 
 @dataclass(frozen=True)
@@ -107,10 +107,11 @@ _KINDS: dict[str, type[bool] | type[int] | type[float]] = {"?": bool, "i": int, 
 @functools.cache
 def env_types() -> dict[str, EnvType]:
     """Every C environment of this build, by name."""
-    return {entry["name"]: _env_type(entry) for entry in ocean_types()}
+    return {entry["name"]: env_type_of(entry) for entry in ocean_types()}
 
 
-def _env_type(entry: dict[str, Any]) -> EnvType:
+def env_type_of(entry: dict[str, Any]) -> EnvType:
+    """Make an ``EnvType`` of an entry as ``ocean_types`` and ``add_type`` return it."""
     parameters = tuple(_parameter(**row) for row in entry["parameters"])
     return EnvType(**{**entry, "parameters": parameters, "keys": tuple(Key(**row) for row in entry["keys"])})
 

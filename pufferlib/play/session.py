@@ -10,7 +10,6 @@ import numpy as np
 from pufferlib import ocean, registry, vector
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.ocean.types import env_types
 from pufferlib.play.cursor import DIRECTIONS, Area, Cursor
 from pufferlib.play.keys import KeyMap, keys_for
 from pufferlib.play.meanings import keys_of_env
@@ -93,9 +92,10 @@ class Session:
         drawn = {**keywords, "render_mode": "rgb_array"}
         if "num_envs" in drawn:
             drawn["num_envs"] = 1
-        if name in ocean.names():
-            drawn["log_interval"] = 1
         creator = registry.env_creator(name)
+        env_type = ocean.type_made_by(creator)
+        if env_type:
+            drawn["log_interval"] = 1
         self._env = vector.make(creator, env_kwargs=drawn, backend="Serial", seed=seed, autoreset="disabled")
         try:
             self._check(run)
@@ -104,13 +104,13 @@ class Session:
                 config = dataclasses.replace(config, env=keywords)
                 self._opponents = _trained(run, config, self._env.num_agents, seed, watched and config.eval.greedy)
             space, driver = self._env.single_action_space, self._env.driver_env
-            keys = keys_for(space, env_types()[name].keys if name in ocean.names() else keys_of_env(driver))
+            keys = keys_for(space, env_type.keys if env_type else keys_of_env(driver))
             self.key_map = KeyMap(space, keys)
             self.has_arrows = any(key.name in DIRECTIONS for key in keys)
             self._motion = Motion(driver)
             self.pictures_per_step = self._motion.pictures_per_step
             self.fps = self._motion.fps / self.pictures_per_step
-            self._for_me = {"agent": self.agent} if name in ocean.names() and self._env.num_agents > 1 else {}
+            self._for_me = {"agent": self.agent} if env_type and self._env.num_agents > 1 else {}
             self.scores: list[float] = []
             self.reset()
         except BaseException:

@@ -18,12 +18,13 @@ from pufferlib.errors import UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.registry.facts import Facts, all_facts
 from pufferlib.registry.objects import full_name, is_object_name, load_object, short_name
-from pufferlib.registry.outside import Registration, outside_creator, register, registrations
+from pufferlib.registry.outside import Registration, c_file, outside_creator, register, registrations
 
 __all__ = [
     "Registration",
     "batches_itself",
     "binding_facts",
+    "c_file",
     "env_creator",
     "folder",
     "full_name",

@@ -8,6 +8,7 @@ Name                            Environment
 ``mypkg.envs:make_forage``      a class or function of a module that is installed, or in this folder
 ``CartPole-v1``, ``ALE/Pong-v5`` an id of Gymnasium's
 ``mypkg:Forage-v0``             an id that a module registers with Gymnasium when it is imported
+``path/to/corridor.c``          a file in C, which is compiled when it has changed
 =============================== ==========================================================================
 """
 
@@ -24,7 +25,16 @@ from typing import Any
 from pufferlib.errors import APIUsageError
 from pufferlib.registry.objects import full_name, has_module, is_object_name, load_object
 
-__all__ = ["GROUP", "REGISTERED", "Registration", "load_packages", "outside_creator", "register", "registrations"]
+__all__ = [
+    "GROUP",
+    "REGISTERED",
+    "Registration",
+    "c_file",
+    "load_packages",
+    "outside_creator",
+    "register",
+    "registrations",
+]
 
 #: Entry points of packages: each is a module that registers its environments when imported, or a function that does.
 GROUP = "pufferlib.envs"
@@ -179,5 +189,17 @@ def _of_gymnasium(_where: str, name: str) -> Creator | None:
     return None if spec is None or spec.entry_point is None else gymnasium_creator(spec)
 
 
+def c_file(name: str) -> str | None:
+    """Return the C file that ``name`` stands for, as its path or by a registration; None if it stands for no such."""
+    known = name if name.endswith(".c") or name not in registrations() else registrations()[name].creator
+    return known if isinstance(known, str) and known.endswith(".c") else None
+
+
+def _of_c_file(where: str, name: str) -> Creator | None:
+    from pufferlib import ocean
+
+    return ocean.env_creator_of_file(name, where) if name.endswith(".c") else None
+
+
 # Each takes the beginning of an error's message and a name, and returns its creator, or None if that has another form.
-_RESOLVERS: tuple[Callable[[str, str], Creator | None], ...] = (_of_registration, _of_object, _of_gymnasium)
+_RESOLVERS: tuple[Callable[[str, str], Creator | None], ...] = (_of_registration, _of_object, _of_gymnasium, _of_c_file)

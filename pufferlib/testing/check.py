@@ -1,6 +1,6 @@
 """``check_env``: every check in order, the cheapest first; ``examine`` goes on after one that fails."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,8 +24,8 @@ def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
 
     Its lines are in docs/contract.md, and in ``CONTRACT``. With a class or function that makes environments several
     are played: on arrays of a batch, side by side, in every autoreset mode that is taken as a keyword, and, of
-    environments that take ``num_envs``, in batches of two sizes. A play is compared with another by digests of 32 bits,
-    so that it needs no memory.
+    environments that take ``num_envs``, in a batch that has one game more. A play is compared with another by digests
+    of 32 bits, so that it needs no memory.
 
     Args:
         env: A ``PufferEnv`` or emulated environment, or a class or function that makes one; only
@@ -48,8 +48,8 @@ class CheckResult:
 
     Attributes:
         line: Its name in ``CONTRACT``.
-        state: "kept", "broken", or "unknown" where nothing could look at it.
-        message: The problem and its remedy, if it is broken.
+        state: "kept", "broken", or "unknown" where nothing could look at it, or no episode ended.
+        message: The problem and its remedy, if it is broken; the reason, if it is unknown.
     """
 
     line: str
@@ -84,13 +84,18 @@ def examine(env: Any, *, seed: int = 0, steps: int = 200) -> list[CheckResult]:
                 broken_lines.setdefault(error.line, str(error))
                 if check.is_first:
                     break
-    return [_finding(line, broken_lines, looked_at) for line in CONTRACT]
+    no_end = () if subject.ended else ("ends", "autoreset")
+    return [_result(line, broken_lines, looked_at, no_end) for line in CONTRACT]
 
 
-def _finding(line: str, broken_lines: dict[str, str], looked_at: set[str]) -> CheckResult:
+def _result(line: str, broken_lines: dict[str, str], looked_at: set[str], no_end: Collection[str]) -> CheckResult:
     if line in broken_lines:
         return CheckResult(line, "broken", broken_lines[line])
-    return CheckResult(line, "kept" if line in looked_at else "unknown")
+    if line not in looked_at:
+        return CheckResult(line, "unknown", "could not be looked at")
+    if line in no_end:
+        return CheckResult(line, "unknown", "no episode ended: take more steps")
+    return CheckResult(line, "kept")
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,7 @@ class Check:
         look: Raises ContractError.
         needs_creator: More than one environment must be made.
         needs_play: The first play must have come to its end.
+        needs_repeat: It must have been repeated, or every comparison would find what is known already.
         is_first: Nothing else can be looked at when it fails.
     """
 
@@ -109,12 +115,17 @@ class Check:
     look: Callable[[Subject], None]
     needs_creator: bool = False
     needs_play: bool = False
+    needs_repeat: bool = False
     is_first: bool = False
 
     def suits(self, subject: Subject) -> bool:
         """Tell if the subject can be looked at so, by what is known of it by now."""
-        has_played = len(subject.trace.steps) > subject.steps
-        return (subject.creator is not None or not self.needs_creator) and (has_played or not self.needs_play)
+        missing = (
+            self.needs_creator and subject.creator is None,
+            self.needs_play and len(subject.trace.steps) <= subject.steps,
+            self.needs_repeat and not subject.repeats,
+        )
+        return not any(missing)
 
 
 def _check_spaces_and_arrays(subject: Subject) -> None:
@@ -130,11 +141,15 @@ def _check_first_play(subject: Subject) -> None:
         for shown in play(env, subject.seed, subject.steps, MARKS[0]):
             checks.look(shown)
             subject.trace.add(shown)
+    subject.printed, subject.ended = captured.text, checks.ended
     checks.finish()
-    if captured.text:
-        text = captured.text.strip().partition("\n")[0]
+
+
+def _check_silence(subject: Subject) -> None:
+    if subject.printed:
+        text = subject.printed.strip().partition("\n")[0]
         raise broken(
-            env,
+            subject.env,
             "silence",
             f"reset and step must write nothing to the terminal, got {text[:LONGEST_LINE]!r}",
             "take the print out, or give it to logging; of code that is not yours: contextlib.redirect_stdout",
@@ -157,6 +172,7 @@ def _check_leaks(subject: Subject) -> None:
 def _check_adoption(subject: Subject) -> None:
     before = open_handles()
     copies.check_adoption(subject)
+    subject.repeats = True
     after = open_handles()
     if any(after[name] > before[name] for name in before):
         check_close(subject.make, subject.seed)
@@ -165,13 +181,14 @@ def _check_adoption(subject: Subject) -> None:
 # In this order; what a later one takes for granted, an earlier one has looked at.
 CHECKS = (
     Check(("spaces", "arrays"), _check_spaces_and_arrays, is_first=True),
-    Check(("observations", "rewards", "ends", "autoreset", "absent", "infos", "silence"), _check_first_play),
+    Check(("observations", "rewards", "ends", "autoreset", "absent", "infos"), _check_first_play),
+    Check(("silence",), _check_silence, needs_play=True),
     Check(("seed", "reset", "autoreset"), copies.check_again, needs_play=True),
     Check(("seed", "arrays", "leaks"), _check_adoption, needs_creator=True, needs_play=True),
-    Check(("copies",), copies.check_neighbours, needs_creator=True, needs_play=True),
+    Check(("copies",), copies.check_neighbours, needs_creator=True, needs_repeat=True),
     Check(("rewards", "ends"), _check_own_resets),
     Check(("autoreset",), copies.check_modes, needs_creator=True),
-    Check(("batch",), copies.check_batch, needs_creator=True),
+    Check(("batch",), copies.check_batch, needs_creator=True, needs_repeat=True),
     Check(("observations",), _check_filled_rows),
     Check(("leaks",), _check_leaks),
 )

@@ -1,6 +1,10 @@
-"""Checks that compare plays: of one environment, of several copies, of each autoreset mode, of batches of two sizes."""
+"""Checks that compare plays: again, in a copy, beside a copy, in each autoreset mode, and in a larger batch."""
 
+import inspect
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from pufferlib.buffers import Array
 from pufferlib.env import AUTORESET_MODES
@@ -81,43 +85,43 @@ def check_modes(subject: Subject) -> None:
 
 
 def check_batch(subject: Subject) -> None:
-    """Play two games of a batch as two, and as the first of three."""
+    """Play the games of the environment again, in a batch that has one more."""
     assert subject.creator is not None
     if not takes(subject.creator, "num_envs"):
         return
-    small, large = (subject.make(num_envs=count) for count in (2, 3))
+    default = inspect.signature(subject.creator).parameters["num_envs"].default
+    small, count = subject.env, getattr(subject.env, "num_envs", default)
+    if not isinstance(count, int):
+        return
+    large = subject.make(num_envs=count + 1)
     try:
-        rows = slice(0, small.num_agents)
-        if large.num_agents * 2 != small.num_agents * 3:  # not games that all have as many agents
-            return
-        trace = Trace()
-        for shown in _part_of(small, large, subject):
-            trace.add(shown)
-        for shown in _part_of(large, large, subject):
-            trace.compare(shown, rows)
+        if large.num_agents * count == small.num_agents * (count + 1):  # else they are no games of as many agents each
+            actions = _actions_for(small, large, subject.seed)
+            for shown in play(large, subject.seed, subject.steps, MARKS[1], actions):
+                subject.trace.compare(shown, slice(0, small.num_agents))
     except Differs as differs:
         raise broken(
             large,
             "batch",
-            f"the same seed must give the same {differs.name} with num_envs=3 as with 2 for the games of both, "
-            f"got others in step {differs.index}",
+            f"the same seed must give the same {differs.name} with num_envs={count + 1} as with {count} for the games "
+            f"of both, got others in step {differs.index}",
             "give each game a generator of its own, with pufferlib.seeding.env_seed(seed, game)",
         ) from None
     finally:
-        small.close()
         large.close()
 
 
-def _part_of(env: Any, large: Any, subject: Subject) -> Any:
-    """Play ``env`` with its part of the actions of ``large``."""
-    space = joint_space(large.single_action_space, large.num_agents)
-    space.seed(subject.seed)
+def _actions_for(small: Any, large: Any, seed: int) -> Callable[[], Array]:
+    """Draw the actions that ``small`` was given, and for the agents that only ``large`` has those of the first ones."""
+    space = joint_space(small.single_action_space, small.num_agents)
+    space.seed(seed)
+    more = large.num_agents - small.num_agents
 
     def actions() -> Array:
-        sample: Array = space.sample()[: env.num_agents]
-        return sample
+        sample: Array = space.sample()
+        return np.concatenate([sample, sample[:more]])
 
-    return play(env, subject.seed, subject.steps, MARKS[0], actions)
+    return actions
 
 
 def _recorded(env: Any, subject: Subject) -> Trace:

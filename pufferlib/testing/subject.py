@@ -23,6 +23,9 @@ class Subject:
         creator: Makes more of it; None for an environment that was made already.
         env: The first one.
         trace: Of its first play.
+        printed: In its first play, to the terminal.
+        ended: True if an episode ended in its first play.
+        repeats: True once another copy has played the same.
 
     Raises:
         APIUsageError: ``env`` is none, or ``steps`` is below 1.
@@ -38,6 +41,7 @@ class Subject:
                 "of a name, pass pufferlib.env_creator(name)"
             )
         self.seed, self.steps, self.trace = seed, steps, Trace()
+        self.printed, self.ended, self.repeats = "", False, False
         self.creator: Callable[..., Any] | None = None if is_made else env
         self._keywords = {} if is_made or not takes(env, "seed") else {"seed": seed}
         self.env = env if is_made else self.make()

@@ -22,6 +22,9 @@ EPISODE_KEYS = {"episode", "episode_length", "episode_return", "final_info", "fi
 class StepChecks:
     """Checks of a play as it goes on; keeps a copy of the last step only.
 
+    Attributes:
+        ended: True if an agent's episode has ended.
+
     Args:
         env: The environment that is played.
     """
@@ -33,7 +36,7 @@ class StepChecks:
         self._before: dict[str, Array] = {}
         self._pauses = _Pauses(env)
         self._range = _Range(env)
-        self._reports, self._ends = "", False
+        self._reports, self.ended = "", False
 
     def look(self, shown: Shown) -> None:
         """Check one reset or step.
@@ -55,7 +58,7 @@ class StepChecks:
     def finish(self) -> None:
         """Check what only the whole play shows."""
         self._range.finish()
-        if self._reports and not self._ends:
+        if self._reports and not self.ended:
             raise broken(
                 self._env,
                 "ends",
@@ -102,7 +105,7 @@ class StepChecks:
             )
 
     def _note_end(self, shown: Shown) -> None:
-        self._ends = self._ends or bool(shown.ended.any())
+        self.ended = self.ended or bool(shown.ended.any())
         for info in [] if shown.is_reset else shown.infos if isinstance(shown.infos, list) else [shown.infos]:
             self._reports = self._reports or next((key for key in info if key in EPISODE_KEYS), "")
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.ocean.files import settings_of_file
 from pufferlib.train.suggestions import suggest
 from pufferlib.train.toml import parse_toml, read_toml, to_toml
 
@@ -260,7 +261,8 @@ def load_config(env_name: str, overrides: Mapping[str, Any] | None = None, file:
 
     Args:
         env_name: "breakout" reads ``ocean/breakout/train.toml``, "atari/pong" ``bindings/atari/train.toml``; a
-            registered one has the settings that it was registered with. An environment without any gets the defaults,
+            registered one has the settings that it was registered with, "path/to/corridor.c" those of the
+            ``corridor.toml`` beside it. An environment without any gets the defaults,
             which are those of ``outside.toml`` for one in Python that is not in this repository.
         overrides: Dotted keys, as ``{"train.learning_rate": 3e-4}``.
         file: TOML with sections like ``default.toml``, or a run's ``config.toml``, whose ``env_name`` is left aside.
@@ -300,7 +302,9 @@ def _sources_outside(env_name: str) -> list[tuple[str, dict[str, Any]]]:
         return []
     registration = registry.registrations().get(env_name)
     if registration is None or registration.settings is None:
-        return sources
+        source = registry.c_file(env_name)
+        beside = settings_of_file(source) if source else None
+        return [*sources, (str(beside), read_toml(beside))] if beside else sources
     if isinstance(registration.settings, Mapping):
         own = {section: dict(values) for section, values in registration.settings.items()}
         return [*sources, (f"settings of {env_name}", own)]

@@ -157,7 +157,7 @@ def _make_vecenv(config: Config, env_creator: Callable[..., Any] | None, num_env
         kwargs["num_envs"] = 1
     if env_creator is None:
         env_creator = registry.env_creator(config.env_name)
-        if config.env_name in ocean.names():
+        if ocean.type_made_by(env_creator):
             kwargs["log_interval"] = 1  # else they report now and then
     first = {**kwargs, "render_mode": "rgb_array"} if render else kwargs
     return vector.make(

@@ -12,7 +12,7 @@ from pufferlib.spaces import joint_space
 if TYPE_CHECKING:
     import torch
 
-    from pufferlib.models import Policy
+    from pufferlib import models
 
 __all__ = ["Player", "PolicyPlayer", "RandomPlayer"]
 
@@ -64,7 +64,7 @@ class PolicyPlayer:
         greedy: Take the likeliest action instead of sampling.
     """
 
-    def __init__(self, policy: "Policy", num_agents: int, generator: "torch.Generator", greedy: bool) -> None:
+    def __init__(self, policy: "models.Policy", num_agents: int, generator: "torch.Generator", greedy: bool) -> None:
         self._policy, self._generator, self._greedy = policy, generator, greedy
         self._state = policy.initial_state(num_agents, generator.device)
 

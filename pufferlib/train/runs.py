@@ -17,7 +17,7 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.train.config import Config, VecConfig, env_name_in
 
 if TYPE_CHECKING:
-    from pufferlib.models import Policy
+    from pufferlib import models
 
 __all__ = ["RUNS", "Run", "find_run", "load_policy", "new_run"]
 
@@ -121,7 +121,7 @@ def find_run(where: str, target: str, runs: Path) -> Run:
     return max(of_env, key=lambda run: run.checkpoint.stat().st_mtime)
 
 
-def load_policy(config: Config, run: Run) -> "Policy":
+def load_policy(config: Config, run: Run) -> "models.Policy":
     """The trained network of a run."""
     from pufferlib.train import checkpoint
     from pufferlib.train.build import build_policy, build_vecenv, pick_device

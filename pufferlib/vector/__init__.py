@@ -8,8 +8,8 @@ where the environment batches itself.
 All backends share the modules of this folder: ``arguments`` checks what is asked for and writes ``specs``,
 ``factory`` chooses the backend, ``vector_env`` is the interface, ``env_runner`` builds and steps the environments
 of one process, ``pooled`` has them in workers. ``failures`` has the errors of workers, ``restarts`` keeps account of
-those that were replaced. A kind of worker has a folder of its own: ``multiprocessing`` and ``ray``. ``autotune`` is
-in ``tuning``.
+those that were replaced, ``recording`` writes what environments did, to be stepped again. A kind of worker has a folder
+of its own: ``multiprocessing`` and ``ray``. ``autotune`` is in ``tuning``.
 """
 
 from pufferlib.env import PufferEnv
@@ -18,21 +18,26 @@ from pufferlib.vector.factory import make
 from pufferlib.vector.gymnasium_vector import GymnasiumVectorEnv, to_gymnasium
 from pufferlib.vector.multiprocessing import Multiprocessing
 from pufferlib.vector.ray import Ray
+from pufferlib.vector.recording.bundle import Bundle
+from pufferlib.vector.recording.player import Replayed, replay
 from pufferlib.vector.serial import Serial
 from pufferlib.vector.tuning import EnvProfile, TunedConfig, autotune, tuned
 from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = [
+    "Bundle",
     "EnvProfile",
     "GymnasiumVectorEnv",
     "Multiprocessing",
     "PufferEnv",
     "Ray",
+    "Replayed",
     "Serial",
     "TunedConfig",
     "VectorEnv",
     "autotune",
     "make",
+    "replay",
     "to_gymnasium",
     "tuned",
     "usable_cpus",

@@ -51,7 +51,7 @@ cdef class EnvSlot:
         raise NotImplementedError
 
     cdef object reset_env(self, seed, options):
-        """What the environment's ``reset`` returns."""
+        """Reset the environment; returns what it returns."""
         if options is None:
             return self.env.reset(seed=seed)
         try:

@@ -1,6 +1,7 @@
 """``make``: start the backend that is asked for, or return the environment that batches by itself."""
 
 import inspect
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from pufferlib.vector.arguments import WHERE, Count, Creators, EnvArgs, EnvKwarg
 from pufferlib.vector.env_runner import build_env, names_keyword, own_autoreset
 from pufferlib.vector.multiprocessing import Multiprocessing
 from pufferlib.vector.ray import Ray
+from pufferlib.vector.recording.recorder import Recorder
 from pufferlib.vector.serial import Serial
 from pufferlib.vector.specs import Autoreset, EnvSpec, OnCrash
 from pufferlib.vector.vector_env import VectorEnv
@@ -40,6 +42,7 @@ def make(
     autoreset: Autoreset | None = None,
     timeout_s: float | None = 120.0,
     on_crash: OnCrash = "raise",
+    record: str | os.PathLike[str] | None = None,
     **unknown: Any,
 ) -> Any:
     """Run environments side by side, behind the interface of one.
@@ -68,6 +71,8 @@ def make(
         on_crash: "raise", or "restart": a worker that fails, dies or takes too long is replaced, with
             ``Serial`` an environment that raises. The episodes it had are truncated, and an info counts
             ``worker_restarts``.
+        record: Folder in which every environment leaves a bundle with all of its actions, for ``puffer replay``. None:
+            only a ``WorkerError`` leaves one, with the seed and the last actions.
         **unknown: Refused, with the nearest of those above.
 
     Returns:
@@ -93,8 +98,12 @@ def make(
         raise UnknownNameError.of(WHERE, "keyword", name, known)
     if kind is PufferEnv:
         checked = checked_options(options)
-        return _native(env_specs(env_creator_or_creators, env_args, env_kwargs, num_envs, seed), checked)
-    return kind(env_creator_or_creators, env_args, env_kwargs, num_envs, seed=seed, **options)
+        env = _native(env_specs(env_creator_or_creators, env_args, env_kwargs, num_envs, seed), checked)
+    else:
+        env = kind(env_creator_or_creators, env_args, env_kwargs, num_envs, seed=seed, **options)
+    if record is None:
+        return env
+    return Recorder(env, env_specs(env_creator_or_creators, env_args, env_kwargs, num_envs, seed), record)
 
 
 def _backend(backend: object) -> type[Any]:

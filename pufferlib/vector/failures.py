@@ -9,6 +9,7 @@ import numpy as np
 
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError, BindingMissing, PufferError, WorkerError
+from pufferlib.vector.specs import EnvSpec
 
 __all__ = [
     "Failed",
@@ -67,12 +68,18 @@ class FailureContext:
         worker: Its number.
         phase: "build", "reset", "step" or "close".
         text: Its environments, their seeds and last actions, in words.
+        envs: Those of them that may have failed, with the seeds of their last resets.
+        actions: Their last ones, one after the other; None before the first reset.
+        starts_with_seed: True if nothing has happened since they were built, or reset with these seeds.
     """
 
     where: str
     worker: int
     phase: str
     text: str
+    envs: tuple[EnvSpec, ...] = ()
+    actions: Array | None = None
+    starts_with_seed: bool = False
 
 
 def envs_text(worker: int | None, first: int, seeds: Sequence[int], actions: Array | None) -> str:

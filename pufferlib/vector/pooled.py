@@ -19,6 +19,7 @@ from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.vector.calls import EnvCall
 from pufferlib.vector.failures import FailureContext, WorkerFailed, envs_text
+from pufferlib.vector.recording.failures import leave_bundles
 from pufferlib.vector.restarts import Restarts
 from pufferlib.vector.specs import RESET, STEP, EnvDescription, EnvSpec, InfoSource, VectorSpec, info_sources
 from pufferlib.vector.vector_env import Batch, VectorEnv
@@ -74,6 +75,7 @@ class Workers(ABC):
         seeds: int64 ``(num_envs,)``: seed of the next reset of each environment, -1 for none.
         channel: Commands and completions.
         description: Any one of the environments.
+        last_context: Circumstances of the last failure; None so far.
     """
 
     WHERE: str  # the backend, in messages
@@ -82,6 +84,7 @@ class Workers(ABC):
     seeds: Array
     channel: Channel
     description: EnvDescription
+    last_context: FailureContext | None = None
 
     def __init__(self, spec: VectorSpec) -> None:
         self.spec = spec
@@ -196,7 +199,10 @@ class Workers(ABC):
             agents = self.description.num_agents
             actions = self.buffers["actions"][first * agents : (last + 1) * agents]
         text = envs_text(worker, first, self.last_seeds[first : last + 1], actions)
-        return FailureContext(self.WHERE, worker, phase, text)
+        envs = self.specs_of(worker)[first - self.envs_of(worker).start :][: last + 1 - first]
+        is_new = phase == "build" or (phase == "reset" and bool((self.seeds[first : last + 1] >= 0).all()))
+        self.last_context = FailureContext(self.WHERE, worker, phase, text, envs, actions, is_new)
+        return self.last_context
 
 
 class PooledVectorEnv(VectorEnv):
@@ -221,6 +227,7 @@ class PooledVectorEnv(VectorEnv):
         except BaseException as error:
             workers.close(waits=isinstance(error, Exception))  # not after Ctrl-C
             if isinstance(error, WorkerFailed):
+                leave_bundles(error.error, workers.last_context, spec.autoreset)
                 raise error.error from None
             raise
         self._channel = workers.channel
@@ -365,8 +372,9 @@ class PooledVectorEnv(VectorEnv):
                 except WorkerFailed as again:
                     failure = again
             raise failure.error from None
-        except BaseException:
+        except BaseException as error:
             self._workers.close()
+            leave_bundles(error, self._workers.last_context, self.autoreset)
             raise
 
     def _replace(self, failure: WorkerFailed, restarts: Restarts) -> None:

@@ -15,7 +15,8 @@ from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError, WorkerError
 from pufferlib.seeding import env_seed
 from pufferlib.vector.env_runner import EnvRunner, Memory
-from pufferlib.vector.failures import Failed, envs_text, error_of
+from pufferlib.vector.failures import Failed, FailureContext, envs_text, error_of
+from pufferlib.vector.recording.failures import leave_bundles
 from pufferlib.vector.specs import Autoreset, EnvSpec
 
 __all__ = ["RestartingRunner", "Restarts"]
@@ -170,7 +171,11 @@ class RestartingRunner(EnvRunner):
                 failure = self._describe_failure(error)
             if isinstance(failure, APIUsageError):
                 raise failure
-            self.restarts.record_failure(self._spec.index, failure, command == "step")
+            try:
+                self.restarts.record_failure(self._spec.index, failure, command == "step")
+            except WorkerError as last:
+                leave_bundles(last, self._context(), self.autoreset)
+                raise
             act = self._rebuild
 
     def _rebuild(self) -> Infos:
@@ -185,6 +190,11 @@ class RestartingRunner(EnvRunner):
             self.show_ended([seed])
             return self.restarts.report(index)
         return EnvRunner.reset(self, [seed]) + self.restarts.report(index)
+
+    def _context(self) -> FailureContext:
+        index, is_new = self._spec.index, self._phase == "build"
+        actions = self.restarts.last_actions(index)
+        return FailureContext("vector.Serial", index, self._phase, "", (self._spec,), actions, is_new)
 
     def _describe_failure(self, error: Exception) -> PufferError:
         index, seed = self._spec.index, self._spec.seed

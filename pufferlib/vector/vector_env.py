@@ -382,7 +382,7 @@ class VectorEnv(ABC):
     @property
     @abstractmethod
     def info_sources(self) -> list[InfoSource]:
-        """Sources of the infos of the last batch, in their order: ``InfoSource(env_id, kind)``."""
+        """List with an ``InfoSource(env_id, kind)`` for each info of the last batch."""
 
     @property
     def worker_pids(self) -> list[int]:

@@ -35,7 +35,10 @@ static const char *hooks_spec(const Hooks *env, PufferSpec *spec) {
                          .action_kind = PUFFER_DISCRETE,
                          .action_sizes = {2},
                          .agents = 3,
-                         .agents_end = true};
+                         .agents_end = true,
+                         .picture_width = 1,
+                         .picture_height = 1,
+                         .frames_per_second = 1};
     return NULL;
 }
 

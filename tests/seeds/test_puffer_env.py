@@ -160,7 +160,7 @@ def test_example_snake_writes_into_shared_buffers():
 
 
 def test_interface_and_properties():
-    """What an environment inherits, and that what it must define is asked for."""
+    """An environment inherits the properties, and is asked for the methods that it must define."""
     env = SamplePufferEnv()
     assert env.emulated is False
     assert env.done is False

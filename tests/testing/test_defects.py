@@ -381,11 +381,18 @@ def test_examine_goes_on_after_a_broken_line():
             self.rewards[:] = 1
             return self.observations, self.rewards, self.terminals, self.truncations, []
 
-    found = {finding.line: finding for finding in examine(Several, steps=20)}
+    found = {result.line: result for result in examine(Several, steps=20)}
     assert list(found) == list(CONTRACT)
-    assert {line for line, finding in found.items() if finding.state == "broken"} == {"observations", "silence"}
+    assert {line for line, result in found.items() if result.state == "broken"} == {"observations", "silence"}
     assert found["silence"].message.startswith("Several: reset and step must write nothing")
     assert found["batch"].state == found["leaks"].state == "kept"
+
+
+def test_one_defect_is_not_found_again_by_what_compares_plays():
+    creator = partial(GymnasiumPufferEnv, env_creator=GlobalGenerator)
+    found = {result.line: result.state for result in examine(creator, steps=20)}
+    assert [line for line, state in found.items() if state == "broken"] == ["seed"]
+    assert found["copies"] == found["batch"] == "unknown"
 
 
 def test_examine_stops_where_nothing_can_be_played():
@@ -394,6 +401,6 @@ def test_examine_stops_where_nothing_can_be_played():
             super().__init__(buf=buf)
             self.rewards = None
 
-    found = {finding.line: finding.state for finding in examine(NoRewards)}
+    found = {result.line: result.state for result in examine(NoRewards)}
     assert found.pop("arrays") == "broken"
     assert set(found.values()) == {"unknown"}

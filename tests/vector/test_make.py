@@ -189,7 +189,7 @@ def test_an_editor_sees_every_option_of_make_and_of_the_backends():
         assert own["env_creators"].annotation == of_make["env_creator_or_creators"].annotation
         for name in [*own][1:]:
             assert (own[name].default, own[name].annotation) == (of_make[name].default, of_make[name].annotation)
-        assert of_make.keys() - own.keys() == {"env_creator_or_creators", "backend", "unknown"}
+        assert of_make.keys() - own.keys() == {"env_creator_or_creators", "backend", "record", "unknown"}
 
 
 def test_a_backend_is_also_made_by_calling_it():

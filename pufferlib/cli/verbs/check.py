@@ -7,6 +7,7 @@ from typing import Any
 
 from pufferlib import registry
 from pufferlib.cli.console import note, say, style
+from pufferlib.cli.fuzz import print_defects
 from pufferlib.cli.options import Parser, split_env
 from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
@@ -17,8 +18,9 @@ __all__ = ["run"]
 PROG = "puffer check"
 ABOUT = """Play an environment at random, and check each line of the contract that training relies on: puffer check
 breakout. docs/contract.md says more of each line. Keywords of the environment are flags: puffer check squared
---env.size 7."""
+--env.size 7. A C file is first played with hostile actions under sanitizers: puffer check corridor.c."""
 WIDTH = 100
+FATAL = {"memory", "hang"}  # classes of defects in C
 MARKS = {"kept": ("✓", "good"), "broken": ("✗", "bad"), "unknown": ("-", "muted")}
 
 
@@ -31,38 +33,47 @@ def run(argv: list[str]) -> int:
         "--steps", type=int, default=200, help="of each play; enough for episodes to end (default: 200)"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the environment and its actions (default: 0)")
+    parser.add_argument(
+        "--fuzz", type=int, default=50_000, metavar="STEPS", help="of a C file under sanitizers (default: 50000)"
+    )
     options = parser.parse(argv)
     if not options.env:
         example = as_typed("puffer check breakout")
         raise UsageError(f"{PROG}: name an environment, for example: {example}; puffer list shows all")
-    if options.steps < 1:
-        raise UsageError(f"{PROG}: --steps must be at least 1, got {options.steps}")
+    for flag, steps in (("--steps", options.steps), ("--fuzz", options.fuzz)):
+        if steps < 1:
+            raise UsageError(f"{PROG}: {flag} must be at least 1, got {steps}")
+    source = registry.c_file(options.env)
+    defects = print_defects(source, options.fuzz, options.seed) if source else ()
+    if any(defect.kind in FATAL for defect in defects):
+        note("the contract was not looked at: what could bring down this process is to be mended first")
+        return 1
     try:
-        findings = examine(_creator(options.env, keywords), seed=options.seed, steps=options.steps)
+        results = examine(_creator(options.env, keywords), seed=options.seed, steps=options.steps)
     except PufferError:
         raise
     except Exception as error:
         note("".join(traceback.format_exception(error)).rstrip())
         say(f"{style('✗', 'bad')} {options.env} raised {type(error).__name__}; nothing more could be looked at")
         return 1
-    for number, finding in enumerate(findings, 1):
-        say(_text(number, finding))
-    count = sum(finding.state == "broken" for finding in findings)
+    for number, result in enumerate(results, 1):
+        say(_text(number, result))
+    count = sum(result.state == "broken" for result in results)
     played = f"{options.env}, {options.steps} steps at random with seed {options.seed}"
     say(f"\n{played}: {f'{count} of {len(CONTRACT)} lines of the contract are broken' if count else 'nothing to mend'}")
-    return 1 if count else 0
+    return 1 if count or defects else 0
 
 
 def _creator(name: str, keywords: dict[str, Any]) -> Any:
     return functools.partial(registry.env_creator(name, PROG), **keywords)
 
 
-def _text(number: int, finding: CheckResult) -> str:
+def _text(number: int, result: CheckResult) -> str:
     """One line of the contract, and below it what is wrong."""
-    mark, colour = MARKS[finding.state]
-    about = CONTRACT[finding.line] + (" (Could not be looked at.)" if finding.state == "unknown" else "")
+    mark, colour = MARKS[result.state]
+    about = CONTRACT[result.line] + (f" ({result.message})" if result.state == "unknown" else "")
     text = f"{style(mark, colour)} {number:2}  {textwrap.fill(about, WIDTH - 6, subsequent_indent=' ' * 6)}"
-    if finding.message:
-        problem = finding.message.removesuffix(f" (line {number} of the contract)")
+    if result.state == "broken":
+        problem = result.message.removesuffix(f" (line {number} of the contract)")
         text += "\n" + style(textwrap.indent(textwrap.fill(problem, WIDTH - 6), " " * 6), "warning")
     return text

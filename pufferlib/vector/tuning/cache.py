@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 
 import pufferlib
+from pufferlib.machine.caches import cache_folder
 from pufferlib.machine.cpus import usable_cpus
 
 __all__ = ["SIZES", "TuningCache", "cache_key", "newest_rows"]
@@ -34,7 +35,7 @@ class TuningCache:
     def __init__(self, key: dict[str, Any] | None) -> None:
         self._key = key
         name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
-        self._path = _folder() / f"{name}.json"
+        self._path = cache_folder("autotune") / f"{name}.json"
 
     def read(self) -> list[dict[str, Any]]:
         """Read the entry of this key; empty if there is none, or if the file is damaged."""
@@ -60,7 +61,7 @@ class TuningCache:
 def newest_rows(creator: Any, kwargs: Any) -> list[dict[str, Any]]:
     """Read the newest entry of an environment, measured within whatever limits and with whatever ``SIZES``."""
     key = _without_sizes(cache_key(creator, None, kwargs, ()))
-    files = sorted(_folder().glob("*.json"), key=lambda file: file.stat().st_mtime, reverse=True)
+    files = sorted(cache_folder("autotune").glob("*.json"), key=lambda file: file.stat().st_mtime, reverse=True)
     entries = (_read(file) for file in files if key is not None)
     return next((rows for other, rows in entries if _without_sizes(other) == key), [])
 
@@ -117,12 +118,6 @@ def _named(value: Any) -> str | None:
         return None
     state = os.stat(source)
     return f"{value.__module__}.{value.__qualname__} {source} {state.st_mtime_ns} {state.st_size}"
-
-
-def _folder() -> Path:
-    """``pufferlib/autotune`` of the user's cache folder (XDG Base Directory Specification)."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "pufferlib" / "autotune"
 
 
 def _cpu_model() -> str:

@@ -27,6 +27,13 @@ def test_a_broken_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert "1 of 14 lines of the contract are broken" in text
 
 
+def test_ends_that_never_come_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "squared", "--steps", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "-  5  An episode has one end" in text
+    assert "(no episode ended: take more" in text
+
+
 def test_an_environment_that_raises(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     raises = functools.partial(ScriptedPufferEnv, on_step=lambda: 1 // 0)
     monkeypatch.setattr(registry, "env_creator", lambda *names: raises)

@@ -1,0 +1,145 @@
+"""``puffer replay``: step an environment again from the bundle that an error or a recording left."""
+
+import functools
+import importlib.util
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pufferlib import registry
+from pufferlib.cli.console import note, say, style
+from pufferlib.cli.options import Parser, split_env
+from pufferlib.errors import APIUsageError, UsageError
+from pufferlib.machine.commands import way_to_install
+from pufferlib.play.session import Viewer
+from pufferlib.render.motion import Motion
+from pufferlib.render.pace import Pace
+from pufferlib.render.screen import Screen, is_terminal
+from pufferlib.render.video import Frame, VideoWriter
+from pufferlib.render.window import Window, has_display
+from pufferlib.vector import Bundle, replay
+
+__all__ = ["run"]
+
+PROG = "puffer replay"
+ABOUT = """Step an environment again to the same end, from a bundle: every error of a worker names one, and
+pufferlib.vector.make(..., record=FOLDER) leaves one for each environment. A bundle contains code, as pickles do: replay
+only those whose author you trust."""
+
+
+def run(argv: list[str]) -> int:
+    """Replay the bundle that ``argv`` names; 1 if it comes to another end."""
+    keywords, argv = split_env(PROG, argv)
+    parser = Parser(PROG, description=ABOUT)
+    parser.add_argument("bundle", nargs="?", type=Path, help="a file: env3-seed7.npz")
+    parser.add_argument("--env", help="the environment, by a name of puffer list, instead of the one in the bundle")
+    parser.add_argument("--show", action="store_true", help="show it, in a window or in the terminal")
+    parser.add_argument(
+        "--terminal", action="store_true", help="show it in the terminal, even where windows can be opened"
+    )
+    parser.add_argument("--video", type=Path, help="film it as an mp4")
+    parser.add_argument("--fps", type=float, help="steps per second; by default the environment's own")
+    options = parser.parse(argv)
+    if options.bundle is None:
+        raise UsageError(
+            f"{PROG}: name a bundle, for example: puffer replay env3-seed7.npz; errors of workers name theirs"
+        )
+    if options.fps is not None and not 1 <= options.fps <= 1000:
+        raise UsageError(f"{PROG}: --fps must be from 1 to 1000, got {options.fps:g}")
+    if options.video and (options.video.is_dir() or not options.video.parent.is_dir()):
+        raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
+    bundle = Bundle.load(options.bundle)
+    _describe(bundle)
+    creator = functools.partial(
+        registry.env_creator(options.env, PROG) if options.env else bundle.creator(), **keywords
+    )
+    is_shown = options.show or options.terminal
+    if is_shown or options.video:
+        pictures = _Pictures(_open_viewer(options.terminal) if is_shown else None, options.video, options.fps)
+        with pictures:
+            outcome = replay(bundle, _drawing(creator), pictures.show)
+    else:
+        outcome = replay(bundle, creator)
+    say(style(outcome.text, "good" if outcome.is_same else "bad"))
+    if options.video and options.video.exists():
+        say(f"video: {options.video}")
+    return 0 if outcome.is_same else 1
+
+
+def _describe(bundle: Bundle) -> None:
+    say(style(bundle.env, "bold"))
+    steps = len(bundle.actions)
+    has = f"all {steps} steps" if bundle.is_complete else f"its last {steps} steps only"
+    say(f"environment {bundle.index}, seed {bundle.seed}, {has}, {len(bundle.ends)} finished episodes")
+    for difference in bundle.differences():
+        note(f"another version: {difference}")
+
+
+def _drawing(creator: functools.partial[Any]) -> functools.partial[Any]:
+    """Let what ``creator`` makes draw, if it has a keyword for that."""
+    keywords = dict(creator.keywords)  # a partial of a partial has those of both
+    inner = keywords.get("env_creator")
+    if inner is not None:
+        if _takes_mode(inner):
+            keywords["env_kwargs"] = {**(keywords.get("env_kwargs") or {}), "render_mode": "rgb_array"}
+        return functools.partial(creator, **keywords)
+    return functools.partial(creator, render_mode="rgb_array") if _takes_mode(creator) else creator
+
+
+def _takes_mode(creator: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(creator).parameters
+    except (TypeError, ValueError):
+        return False
+    return "render_mode" in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+
+def _open_viewer(in_terminal: bool) -> Viewer:
+    in_window = not in_terminal and has_display() and importlib.util.find_spec("pygame") is not None
+    if not in_window and not is_terminal():
+        raise UsageError(
+            f"{PROG}: there is neither a display nor a terminal to show it in; film it with --video, or run it where "
+            f"DISPLAY or WAYLAND_DISPLAY is set and pygame is installed ({way_to_install('render')})"
+        )
+    return Window(PROG, "show it with --terminal") if in_window else Screen()
+
+
+class _Pictures:
+    """Shows the pictures of an environment, films them, or both."""
+
+    def __init__(self, viewer: Viewer | None, path: Path | None, fps: float | None) -> None:
+        self._viewer, self._path, self._fps = viewer, path, fps
+        self._writer: VideoWriter | None = None
+        self._pace: Pace | None = None
+        self._steps = 0
+
+    def __enter__(self) -> "_Pictures":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for part in (self._viewer, self._writer):
+            if part is not None:
+                part.close()
+
+    def show(self, vecenv: Any) -> None:
+        """Take the picture of this moment."""
+        picture = vecenv.driver_env.render()
+        if not isinstance(picture, np.ndarray) or picture.ndim != 3:
+            raise APIUsageError(f"{PROG}: the environment draws no pictures; leave out --show and --video")
+        fps = self._fps or max(1.0, Motion(vecenv.driver_env).fps)
+        if self._path:
+            self._writer = self._writer or VideoWriter(self._path, fps)
+            self._writer.write(picture)
+        if self._viewer and not self._viewer.closed:
+            self._show(picture, fps)
+        self._steps += 1
+
+    def _show(self, picture: Frame, fps: float) -> None:
+        assert self._viewer is not None
+        self._pace = self._pace or Pace(fps)
+        self._viewer.show(picture, [f"replay   step {self._steps}"])
+        self._viewer.pressed()  # so that the window stays alive
+        self._pace.wait()

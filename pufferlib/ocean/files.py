@@ -1,0 +1,131 @@
+"""C environments that are no part of this package: ``corridor.c``, compiled when it is needed and loaded."""
+
+import ctypes
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeGuard
+
+from pufferlib.errors import APIUsageError, PufferError, UnknownNameError, nearest
+from pufferlib.machine.commands import as_typed
+from pufferlib.native.compiler import HEADERS
+from pufferlib.native.library import build_library
+from pufferlib.ocean._ocean import add_type
+from pufferlib.ocean.types import EnvType, env_type_of
+
+__all__ = ["CFile", "compile_file", "is_c_file", "load_type", "settings_of_file", "source_of"]
+
+
+@dataclass(frozen=True)
+class CFile:
+    """A C file as it was when it was compiled; workers that get one play just that, whatever was edited since.
+
+    Attributes:
+        source: Its path.
+        library: What was made of it.
+    """
+
+    source: str
+    library: str
+
+
+def is_c_file(name: object) -> TypeGuard[str]:
+    """Return True if the name of an environment is the path of a C file."""
+    return isinstance(name, str) and name.endswith(".c")
+
+
+def source_of(where: str, path: str) -> Path:
+    """Return the C file at ``path`` as an absolute path.
+
+    Raises:
+        UnknownNameError: There is none; those beside it with such a name are suggested.
+    """
+    source = Path(path).expanduser().absolute()
+    if source.is_file():
+        return source
+    beside = sorted(file.name for file in source.parent.glob("*.c")) if source.parent.is_dir() else []
+    close = nearest(source.name, beside) or beside[:2]
+    hint = (
+        f"did you mean {' or '.join(str(Path(path).parent / name) for name in close)}?"
+        if close
+        else (f"to write one from a template: {as_typed(f'puffer new {source.stem}')}")
+    )
+    raise UnknownNameError(f"{where}: there is no file {source}; {hint}")
+
+
+def compile_file(path: str, where: str = "pufferlib.make") -> CFile:
+    """Compile the C file at ``path``, if it or a header of it has changed since it last was.
+
+    Args:
+        path: Of the file.
+        where: Begins the message if there is none.
+
+    Raises:
+        UnknownNameError: There is no such file.
+        APIUsageError: The compiler refuses it; its messages follow, with file and line.
+        PufferError: There is no compiler.
+    """
+    source = source_of(where, path)
+    return CFile(str(source), str(build_library(source)))
+
+
+@functools.cache
+def load_type(file: CFile) -> EnvType:
+    """Load the library of ``file``, for as long as the process lives, and read what its environment declares.
+
+    Raises:
+        APIUsageError: It defines no environment, or was compiled against other headers than this package.
+        PufferError: The library cannot be loaded.
+    """
+    _ensure_library(file)
+    try:
+        library = ctypes.CDLL(file.library)
+    except OSError as error:
+        raise PufferError(
+            f"{file.source}: its library cannot be loaded ({error}); if that folder is mounted with noexec, set "
+            "XDG_CACHE_HOME to another"
+        ) from error
+    try:
+        address = ctypes.addressof(ctypes.c_char.in_dll(library, "puffer_library"))
+    except ValueError:
+        raise APIUsageError(
+            f"{file.source}: expected a line that defines the environment, as in PUFFER_ENV(Corridor, corridor), and "
+            f"a puffer_env.h like that of {HEADERS}; found none, or another"
+        ) from None
+    entry = add_type(address)
+    if entry is None:
+        raise APIUsageError(
+            f"{file.source}: it was compiled against another version of puffer_env.h than that of {HEADERS}; include "
+            "that one, and keep no copy of it beside the file"
+        )
+    env_type = env_type_of(entry)
+    _check_declarations(file.source, env_type)
+    return env_type
+
+
+def settings_of_file(path: str) -> Path | None:
+    """Return the settings beside a C file, if there are any: ``corridor.toml``, or ``train.toml`` as Ocean has it."""
+    source = source_of("pufferlib", path)
+    beside = (source.with_suffix(".toml"), source.with_name("train.toml"))
+    return next((file for file in beside if file.is_file()), None)
+
+
+def _ensure_library(file: CFile) -> None:
+    """Compile ``file`` on another machine than the one that it was compiled on."""
+    if Path(file.library).exists():
+        return
+    here = Path(compile_file(file.source).library)
+    if here.name != Path(file.library).name:
+        raise APIUsageError(
+            f"{file.source}: it differs from the file of that name which was compiled before; copy that one here"
+        )
+
+
+def _check_declarations(where: str, env_type: EnvType) -> None:
+    """Raise APIUsageError where a table holds what no environment of Ocean would."""
+    for parameter in env_type.parameters:
+        if not parameter.low <= parameter.default <= parameter.high:
+            raise APIUsageError(
+                f"{where}: the default of parameter {parameter.name} must be {parameter.domain}, got "
+                f"{parameter.default}"
+            )

@@ -1,0 +1,171 @@
+"""Defects of a C environment, found by hostile play under the sanitizers of the compiler, each with its class."""
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.machine.caches import cache_folder
+from pufferlib.native.compiler import HEADERS, Compiler, find_compiler, read_warnings
+from pufferlib.native.library import FLAGS
+from pufferlib.ocean.files import compile_file, load_type
+
+__all__ = ["CLASSES", "Defect", "FuzzReport", "fuzz_file"]
+
+#: Classes of defects, and what each means.
+CLASSES = {
+    "compiler": "the compiler warns",
+    "memory": "reads or writes where nothing is, or allocates and never frees",
+    "undefined": "does what C does not define: overflow, division by zero, a bad shift or conversion",
+    "contract": "breaks a bound that it declares, or says what is no number",
+    "seed": "the same seed and actions do not give the same data: a random number that is not of game.rng, a global, "
+    "or memory that was never written",
+    "batch": "a game depends on the others of its batch",
+    "reset": "an episode depends on what was played before the reset",
+    "output": "prints",
+    "hang": "does not come back from a reset or step",
+}
+
+PHASES = {"hostile": 1.0, "seed": 0.05, "batch": 0.05, "reset": 0.05}  # and their share of the steps
+PROGRAM = HEADERS / "puffer_fuzz.c"
+UNDEFINED = "undefined,float-cast-overflow,float-divide-by-zero"
+OPTIONS = {"ASAN_OPTIONS": "abort_on_error=0:handle_sigfpe=1", "UBSAN_OPTIONS": "print_stacktrace=0"}
+TIMEOUT_S = 1800
+
+_UNDEFINED = re.compile(r"^(?P<place>[^:\n]+:\d+):\d+: runtime error: (?P<message>.*)$", re.MULTILINE)
+_MEMORY = re.compile(r"(?:out of bounds|null pointer|insufficient space|misaligned|invalid value)")
+_SANITIZER = re.compile(r"ERROR: (?P<tool>\w+Sanitizer): (?P<message>[\w-]+(?: \w+)?)")
+_OPERATION = re.compile(r"^(?P<operation>READ|WRITE) of size (?P<size>\d+)", re.MULTILINE)
+_FRAME = re.compile(r"^\s+#\d+ \S+ in \S+ (?P<place>/[^:\n]+:\d+)", re.MULTILINE)
+_FOUND = re.compile(r"^puffer_fuzz: (?P<kind>\w+): (?P<message>.*)$", re.MULTILINE)
+_CONTEXT = re.compile(r"^puffer_fuzz: (?P<context>in step .*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Defect:
+    """Something that is wrong with an environment.
+
+    Attributes:
+        kind: One of ``CLASSES``.
+        message: What happened.
+        place: File and line; "" where nothing tells.
+        context: Step and parameters; "" where nothing tells.
+    """
+
+    kind: str
+    message: str
+    place: str = ""
+    context: str = ""
+
+    def __str__(self) -> str:
+        place, context = f"{self.place}: " if self.place else "", f" ({self.context})" if self.context else ""
+        return f"{self.kind}: {place}{self.message}{context}"
+
+
+@dataclass(frozen=True)
+class FuzzReport:
+    """Result of ``fuzz_file``.
+
+    Attributes:
+        defects: In the order of their discovery.
+        sanitizers: With which it was looked for, as the compiler calls them; "" for none.
+    """
+
+    defects: tuple[Defect, ...]
+    sanitizers: str
+
+
+def fuzz_file(path: str, steps: int = 50_000, seed: int = 1) -> FuzzReport:
+    """Play the environment of a C file in a process of its own, and report what is wrong.
+
+    It is compiled with those of the address and undefined-behaviour sanitizers that the compiler has, and played with
+    random and extreme parameters and with actions from valid to hostile; then two batches with one seed are compared,
+    games of a batch with the same ones alone, and what follows a reset with a fresh start.
+
+    Args:
+        path: Of the C file.
+        steps: Of the hostile play; the others play a twentieth of it each.
+        seed: Decides all choices.
+
+    Raises:
+        UnknownNameError: There is no such file.
+        APIUsageError: The compiler refuses it, or it defines no environment.
+        PufferError: There is no compiler.
+    """
+    file = compile_file(path)
+    load_type(file)
+    compiler = find_compiler(path)
+    folder = cache_folder("native")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="fuzz-") as place:
+        program = Path(place) / "fuzz"
+        sanitizers, said = _build(compiler, Path(file.source), program)
+        found = [Defect("compiler", text, f"{source}:{line}") for source, line, text in read_warnings(said)]
+        for phase, share in PHASES.items():
+            found += _played(program, phase, max(int(steps * share), 250), seed)
+            if any(defect.kind == "hang" for defect in found):  # each would take as long again
+                break
+    first = {(defect.kind, defect.message, defect.place): defect for defect in reversed(found)}
+    return FuzzReport(tuple(reversed(first.values())), sanitizers)
+
+
+def _build(compiler: Compiler, source: Path, program: Path) -> tuple[str, str]:
+    """Compile with all sanitizers for which the compiler has a library; return their names, and its messages."""
+    said = ""
+    for sanitizers in (f"address,{UNDEFINED}", UNDEFINED, ""):
+        flags = [f"-fsanitize={sanitizers}", "-fno-omit-frame-pointer"] if sanitizers else []
+        arguments = [*FLAGS, "-D_GNU_SOURCE", "-DPUFFER_IN_LIBRARY", "-g", "-O1", *flags]
+        done = compiler.run([*arguments, PROGRAM, source, "-o", program, "-lm"])
+        said = done.stderr
+        if done.returncode == 0:
+            return sanitizers, said
+    raise APIUsageError(f"{source}: {compiler.command[0]} cannot compile it to be checked:\n{said.strip()}")
+
+
+def _played(program: Path, phase: str, steps: int, seed: int) -> Iterator[Defect]:
+    command = [program, phase, str(steps), str(seed)]
+    options = {"capture_output": True, "text": True, "errors": "replace", "env": {**os.environ, **OPTIONS}}
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S, **options)  # type: ignore[call-overload]
+    except OSError as error:
+        raise PufferError(
+            f"the program that checks cannot run in {program.parent} ({error.strerror}); set XDG_CACHE_HOME to another"
+        ) from error
+    except subprocess.TimeoutExpired:
+        yield Defect("hang", f"phase {phase} of the check has not ended in {TIMEOUT_S / 60:g} minutes")
+        return
+    yield from _undefined(done.stderr)
+    yield from _stopped(done.returncode, done.stderr)
+    if done.stdout:
+        yield Defect("output", f"prints {done.stdout[:60]!r}")
+
+
+def _undefined(said: str) -> Iterator[Defect]:
+    for match in _UNDEFINED.finditer(said):
+        yield Defect("memory" if _MEMORY.search(match["message"]) else "undefined", match["message"], match["place"])
+
+
+def _stopped(code: int, said: str) -> Iterator[Defect]:
+    """The defect at which the program stopped, if it did."""
+    context = match["context"] if (match := _CONTEXT.search(said)) else ""
+    place = _own_place(said)
+    if match := _FOUND.search(said):
+        yield Defect(match["kind"], match["message"], place if match["kind"] == "hang" else "", context)
+    elif match := _SANITIZER.search(said):
+        kind = "undefined" if match["message"].startswith("FPE") else "memory"
+        message = match["message"].removesuffix(" on")
+        if operation := _OPERATION.search(said):
+            message += f", {operation['operation'].lower()} of {operation['size']} bytes"
+        yield Defect(kind, message, place, context)
+    elif code != 0:
+        yield Defect("memory", f"the process ended with code {code}", place, context)
+
+
+def _own_place(said: str) -> str:
+    """The innermost line of a stack that is the author's: neither of the system nor of files of this package."""
+    places = (match["place"] for match in _FRAME.finditer(said))
+    return next((place for place in places if not re.search(r"^/usr/|/puffer_\w+\.[ch]:", place)), "")

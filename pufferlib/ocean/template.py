@@ -1,0 +1,42 @@
+"""A new C environment: the template, with another name."""
+
+import re
+from pathlib import Path
+
+from pufferlib.errors import APIUsageError
+
+__all__ = ["write_template"]
+
+TEMPLATE = Path(__file__).parent / "_template"
+TAKEN = {"puffer", "draw"}  # names in the headers begin so
+
+
+def write_template(name: str, folder: Path) -> tuple[Path, Path]:
+    """Write a complete game ``<name>.c`` and its settings of training, ``<name>.toml``, into ``folder``.
+
+    Args:
+        name: In C: lower-case letters, digits and underscores.
+        folder: It is made if it does not exist.
+
+    Returns:
+        The two files.
+
+    Raises:
+        APIUsageError: The name cannot be used, or there is such a file.
+    """
+    if not re.fullmatch("[a-z][a-z0-9_]*", name) or name in TAKEN:
+        raise APIUsageError(
+            f"puffer new: expected a name of lower-case letters, digits and underscores, as grid_world, got {name!r}"
+        )
+    files = (folder / f"{name}.c", folder / f"{name}.toml")
+    for file in files:
+        if file.exists():
+            raise APIUsageError(f"puffer new: {file} exists already; choose another name, or remove it")
+    type_name = "".join(part.title() for part in name.split("_"))
+    code = (TEMPLATE / "template.c").read_text("utf-8")
+    for old, new in (("template", name), ("Template", type_name), ("TEMPLATE", name.upper())):
+        code = code.replace(old, new)
+    folder.mkdir(parents=True, exist_ok=True)
+    files[0].write_text(code, "utf-8")
+    files[1].write_text((TEMPLATE / "train.toml").read_text("utf-8"), "utf-8")
+    return files

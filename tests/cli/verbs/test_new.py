@@ -1,0 +1,29 @@
+"""``puffer new``: the template under another name."""
+
+from pathlib import Path
+
+import pytest
+
+from pufferlib.cli import main
+
+
+def test_new_writes_a_game_of_that_name_and_never_over_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "grid_world"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["grid_world.c", "grid_world.toml"]
+    code = Path("grid_world.c").read_text()
+    assert "PUFFER_ENV(GridWorld, grid_world, PUFFER_KEYS(grid_world_keys))" in code
+    assert "template" not in code.lower()
+    assert "puffer train grid_world.c" in capsys.readouterr().out
+    assert main(["new", "grid_world.c", "--folder", "."]) == 1
+    assert "grid_world.c exists already; choose another name, or remove it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["Corridor", "my-game", "2048", "puffer", "a/b"])
+def test_new_refuses_what_is_no_name_in_c(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", name, "--folder", str(tmp_path)]) == 1
+    assert f"expected a name of lower-case letters, digits and underscores, as grid_world, got {name!r}" in (
+        capsys.readouterr().err
+    )

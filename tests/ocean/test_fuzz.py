@@ -1,0 +1,76 @@
+"""The check of C files: a defect of each class is found, and told with its class."""
+
+import shutil
+
+import pytest
+
+from pufferlib.ocean.fuzz import CLASSES, fuzz_file
+from pufferlib.ocean.template import write_template
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")
+
+SCORE = "    env->score ="
+# What is replaced in the template, by what, what the report says of it, and whether it knows the line.
+DEFECTS = {
+    "compiler": (SCORE, "    int32_t idle;\n" + SCORE, "unused variable", True),
+    "memory": ("game.rewards[0] = 1", "game.rewards[env->length] = 1", "heap-buffer-overflow, write of 4", True),
+    "undefined": (SCORE, "    env->score = (float)(1 / action);\n" + SCORE, "division by zero", True),
+    "contract": ("(env->length - 1);", "(env->length - 2);", "number 0 of an observation is ", False),
+    "seed": (SCORE, "    static int32_t turn;\n    env->position -= turn++ % 2;\n" + SCORE, " differ", False),
+    "batch": (SCORE, "    env->position *= env->game.index != 3;\n" + SCORE, " differ", False),
+    "reset": ("env->position = puffer_random_below(&env->game.rng, env->length - 1);", "", " differ", False),
+    "output": (SCORE, '    puts("a step");\n' + SCORE, "prints 'a step", False),
+    "hang": (SCORE, "    for (volatile int32_t idle = 1; action == 1 && idle;) {}\n" + SCORE, "not come back", True),
+}
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("CC", raising=False)
+    return write_template("corridor", tmp_path)[0]
+
+
+def test_each_class_has_an_environment_with_such_a_defect():
+    assert set(DEFECTS) == set(CLASSES)
+
+
+@pytest.mark.parametrize("kind", DEFECTS)
+@pytest.mark.filterwarnings("ignore:unused variable")
+def test_a_defect_is_found_and_told_with_its_class(kind, source, monkeypatch):
+    old, new, message, has_place = DEFECTS[kind]
+    old, new = (text.replace("template", "corridor") for text in (old, new))
+    text = source.read_text()
+    assert old in text
+    source.write_text("#include <stdio.h>\n" + text.replace(old, new, 1))
+    if kind == "hang":
+        shorten_the_alarm(monkeypatch, source.parent)
+    report = fuzz_file(str(source), steps=1000)
+    found = [defect for defect in report.defects if defect.kind == kind]
+    assert found, report.defects
+    assert message in found[0].message
+    assert found[0].place.startswith(f"{source}:") == has_place
+
+
+def test_the_template_has_none(source):
+    assert fuzz_file(str(source), steps=1000).defects == ()
+
+
+def test_a_compiler_without_sanitizers_still_compares(source, tmp_path, monkeypatch):
+    compiler = tmp_path / "cc"
+    compiler.write_text(f'#!/bin/sh\ncase "$*" in *-fsanitize*) exit 1 ;; esac\nexec {shutil.which("cc")} "$@"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    source.write_text(source.read_text().replace("(float)(env->length - 1);", "(float)(env->length - 2);"))
+    report = fuzz_file(str(source), steps=1000)
+    assert report.sanitizers == ""
+    assert [defect.kind for defect in report.defects] == ["contract"]
+
+
+def shorten_the_alarm(monkeypatch, folder):
+    """Let the program wait a second for a step instead of a minute."""
+    from pufferlib.ocean import fuzz
+
+    program = folder / "puffer_fuzz.c"
+    program.write_text(fuzz.PROGRAM.read_text().replace("MAX_STEP_S = 60", "MAX_STEP_S = 1"))
+    monkeypatch.setattr(fuzz, "PROGRAM", program)

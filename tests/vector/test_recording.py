@@ -1,0 +1,219 @@
+"""Bundles: errors of workers leave them, ``record`` keeps whole episodes, and ``replay`` comes to the same end."""
+
+import functools
+import os
+import signal
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.errors import APIUsageError, WorkerError
+from pufferlib.seeding import env_seed
+from pufferlib.vector import Bundle, replay
+from tests.envs import FunctionEnv, ScriptedPufferEnv
+
+
+class Fragile(FunctionEnv):
+    """Random observations in episodes of 6 steps; breaks in the third step of an episode, when it is told 1 there."""
+
+    def __init__(self, how="raises", steps=3):
+        super().__init__(length=6)
+        self.how, self.steps = how, steps
+
+    def step(self, action):
+        outcome = super().step(action)
+        if self.count == self.steps and action == 1:
+            if self.how == "raises":
+                raise ValueError("the rotor broke")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return outcome
+
+
+def fragile(**options):
+    return functools.partial(GymnasiumPufferEnv, env_creator=Fragile, env_kwargs=options)
+
+
+def run(creator, actions, **options):
+    """Play two environments, each with its actions, until one of them fails or all are done."""
+    with pufferlib.vector.make(creator, num_envs=2, seed=7, **options) as vecenv:
+        vecenv.reset()
+        for pair in zip(*actions, strict=True):
+            vecenv.step(pair)
+
+
+WORKERS = {"backend": "Multiprocessing", "num_workers": 2, "overwork": True}
+ACTIONS = [0, 1] * 4, [0, 0, 0, 1, 0, 1, 1, 0]
+LATE = [0] * 9 + [1]  # fails in the third step of the second episode, after the step that resets
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Folder in which failures leave their bundles."""
+    monkeypatch.setenv("PUFFER_REPLAYS", str(tmp_path / "failures"))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("how", "error"), [("raises", "ValueError: the rotor broke"), ("dies", "signal SIGKILL")])
+def test_a_recorded_failure_is_replayed_to_the_same_end(folder, how, error):
+    with pytest.raises(WorkerError) as raised:
+        run(fragile(how=how), [[0] * 10, LATE], record=folder / "all", **WORKERS)
+    (path,) = raised.value.bundles
+    assert raised.value.__notes__[-1] == f"Step it again: puffer replay {path}"
+    bundle = Bundle.load(path)
+    assert (bundle.index, bundle.seed, bundle.phase, bundle.ends) == (1, env_seed(7, 1), "step", (6,))
+    assert bundle.is_complete
+    assert error in bundle.error
+    assert bundle.actions.ravel().tolist() == LATE
+    outcome = replay(bundle)
+    assert outcome.is_same
+    assert outcome.steps == 9
+    assert error in outcome.text
+    assert [file.name for file in (folder / "failures").iterdir()] == [path.name]  # that of the replay went again
+
+
+def test_a_failure_that_was_not_recorded_leaves_the_seed_and_the_last_actions(folder):
+    with pytest.raises(WorkerError) as raised:
+        run(fragile(), [[0, 0, 0], [0, 0, 1]], **WORKERS)
+    bundle = Bundle.load(raised.value.bundles[0])
+    assert (bundle.index, bundle.seed, bundle.is_complete) == (1, env_seed(7, 1), False)
+    assert bundle.actions.tolist() == [[1]]
+    outcome = replay(bundle)
+    assert not outcome.is_same
+    assert "another end after 1 of 1 steps: no error, return 1; it was: ValueError: the rotor broke" in outcome.text
+    assert "vector.make(..., record=FOLDER) keeps them" in outcome.text
+
+
+@pytest.mark.parametrize("phase", ["build", "reset"])
+def test_a_failure_before_the_first_step_is_replayed_without_a_recording(folder, phase):
+    creator = functools.partial(ScriptedPufferEnv, **{f"on_{phase}": fail})
+    with pytest.raises(WorkerError) as raised:
+        run(creator, [[0], [0]], **WORKERS)
+    bundle = Bundle.load(raised.value.bundles[0])
+    assert (bundle.phase, bundle.is_complete, len(bundle.actions)) == (phase, True, 0)
+    assert replay(bundle).text == f"the same end in {phase}: RuntimeError: no fuel"
+
+
+def fail():
+    raise RuntimeError("no fuel")
+
+
+def test_an_environment_that_is_not_restarted_again_leaves_a_bundle(folder):
+    creator = functools.partial(ScriptedPufferEnv, on_step=fail)
+    with pytest.raises(WorkerError, match="failed 3 times") as raised:
+        run(creator, [[0] * 9, [0] * 9], backend="Serial", on_crash="restart")
+    (path,) = raised.value.bundles
+    assert Bundle.load(path).error == "RuntimeError: no fuel"
+
+
+@pytest.mark.parametrize("options", [WORKERS, {"backend": "Serial"}], ids=["workers", "serial"])
+def test_every_environment_leaves_its_episodes(tmp_path, options):
+    run(fragile(steps=None), ACTIONS, record=tmp_path, **options)
+    bundles = [Bundle.load(tmp_path / f"env{index}-seed{env_seed(7, index)}.npz") for index in range(2)]
+    for bundle, actions in zip(bundles, ACTIONS, strict=True):
+        assert bundle.actions.ravel().tolist() == actions
+        assert bundle.ends == (6,)
+        assert "Fragile, env_kwargs={'steps': None}" in bundle.env
+        assert replay(bundle).text == "the same end after 8 of 8 steps: no error, return 1"
+    other = replay(replace(bundles[0], seed=8))
+    assert not other.is_same
+    assert other.text.endswith("it was: other observations or rewards")
+
+
+def test_a_failure_in_this_process_leaves_the_steps_of_the_others_too(tmp_path):
+    with pytest.raises(ValueError, match="the rotor broke"):
+        run(fragile(), [[0, 0, 0], [0, 0, 1]], record=tmp_path, backend="Serial")
+    whole, failed = (Bundle.load(tmp_path / f"env{index}-seed{env_seed(7, index)}.npz") for index in range(2))
+    assert (len(whole.actions), whole.error) == (2, "")
+    assert (len(failed.actions), failed.error) == (3, "ValueError: the rotor broke")
+    assert replay(whole).is_same
+    assert replay(failed).is_same
+
+
+def test_resets_batches_and_new_seeds_are_kept_apart(tmp_path):
+    creator = functools.partial(pufferlib.env_creator("squared"), num_envs=2)
+    with pufferlib.vector.make(creator, num_envs=4, batch_size=2, seed=3, backend="Serial", record=tmp_path) as vecenv:
+        vecenv.action_space.seed(0)
+        for seed in (None, 5):
+            vecenv.async_reset(seed)
+            for _ in range(40):
+                vecenv.recv()
+                vecenv.send(vecenv.action_space.sample())
+        vecenv.async_reset()
+        for _ in range(2):
+            vecenv.recv()
+            vecenv.send(vecenv.action_space.sample())
+    for seed, steps, resets in ((3, 20, ()), (5, 21, (20,))):
+        bundle = Bundle.load(tmp_path / f"env0-seed{seed}.npz")
+        assert bundle.actions.shape == (steps, 2)
+        assert bundle.resets == resets
+        assert replay(bundle).is_same
+    assert len(list(tmp_path.iterdir())) == 8
+
+
+def test_a_native_environment_is_recorded_whole(tmp_path):
+    with pufferlib.vector.make(pufferlib.env_creator("squared"), env_kwargs={"num_envs": 8}, record=tmp_path) as env:
+        env.reset()
+        for step in range(50):
+            env.step(np.full(8, step % 4))
+    bundle = Bundle.load(tmp_path / "env0-seed0.npz")
+    assert bundle.actions.shape == (50, 8)
+    assert bundle.env == "pufferlib.ocean.env.OceanEnv('squared', num_envs=8)"
+    assert replay(bundle).is_same
+
+
+def test_a_call_that_is_refused_is_not_recorded(tmp_path):
+    with pufferlib.vector.make(fragile(), backend="Serial", record=tmp_path) as vecenv:
+        vecenv.reset()
+        with pytest.raises(APIUsageError, match="must be in the action space"):
+            vecenv.step([7])
+        vecenv.step([0])
+        assert vecenv.actions_of(0).tolist() == [[0]]
+        assert vecenv.num_envs == 1  # all else is the vector environment's
+
+
+def test_a_creator_that_cannot_be_pickled_must_be_given(tmp_path):
+    lock = threading.Lock()
+
+    def locked(buf=None):
+        with lock:
+            return ScriptedPufferEnv(buf=buf)
+
+    with pufferlib.vector.make(locked, backend="Serial", record=tmp_path) as vecenv:
+        vecenv.reset()
+        vecenv.step([0])
+    bundle = Bundle.load(tmp_path / "env0-seed0.npz")
+    with pytest.raises(APIUsageError, match="that can be pickled, and was not; name the environment"):
+        replay(bundle)
+    assert replay(bundle, ScriptedPufferEnv).is_same
+
+
+def test_a_file_that_is_no_bundle_is_refused(tmp_path):
+    path = tmp_path / "other.npz"
+    for content in (b"PK\x03\x04 not a zip", b"text", b""):
+        path.write_bytes(content)
+        with pytest.raises(APIUsageError, match=r"other\.npz must be a bundle of this version of pufferlib"):
+            Bundle.load(path)
+
+
+def test_no_more_than_a_hundred_bundles_of_failures_are_kept(folder, monkeypatch):
+    kept = folder / "failures"
+    kept.mkdir()
+    for index in range(120):
+        (kept / f"{index}.npz").touch()
+        os.utime(kept / f"{index}.npz", (index, index))
+    with pytest.raises(WorkerError) as raised:
+        run(functools.partial(ScriptedPufferEnv, on_reset=fail), [[0], [0]], **WORKERS)
+    assert len(list(kept.iterdir())) == 100
+    assert raised.value.bundles[0].exists()
+
+
+def test_a_disk_that_refuses_hides_no_error(folder, monkeypatch):
+    (folder / "failures").touch()  # no folder
+    with pytest.raises(WorkerError, match="no fuel") as raised:
+        run(functools.partial(ScriptedPufferEnv, on_reset=fail), [[0], [0]], **WORKERS)
+    assert raised.value.bundles == ()
