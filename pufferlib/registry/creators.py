@@ -46,9 +46,9 @@ def creator_of(name: str, maker: Creator) -> Creator:
 
 def batches_itself(creator: Creator) -> bool:
     """True if ``creator`` is, or calls, a class of ``PufferEnv``."""
-    maker = creator
-    if isinstance(creator, functools.partial):
-        maker = creator.args[1] if creator.func is _create else creator.func
+    maker = creator.args[1] if isinstance(creator, functools.partial) and creator.func is _create else creator
+    while isinstance(maker, functools.partial):
+        maker = maker.func
     return _is_class_of(maker, PufferEnv)
 
 

@@ -1,5 +1,6 @@
 """Names for environments that are not in this repository: files, modules, Gymnasium's ids, registrations."""
 
+import functools
 import importlib.metadata
 import sys
 import textwrap
@@ -131,6 +132,14 @@ def test_the_kind_follows_from_what_is_made(folder: Path) -> None:
     assert env.num_agents == 3
     assert registry.batches_itself("pufferlib.ocean:Squared")
     assert not registry.batches_itself("my_env.py")
+
+
+def test_a_class_that_batches_is_one_with_arguments_too(fresh: None) -> None:
+    pufferlib.register("mine/squared", functools.partial(pufferlib.ocean.Squared, num_envs=3))
+    assert registry.batches_itself("mine/squared")
+    assert pufferlib.make("mine/squared").num_agents == 3
+    pufferlib.register("mine/pole", functools.partial(gymnasium.make, "CartPole-v1"))
+    assert not registry.batches_itself("mine/pole")
 
 
 def test_a_class_that_takes_no_render_mode_is_made_without(folder: Path) -> None:
