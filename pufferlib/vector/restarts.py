@@ -17,7 +17,7 @@ from pufferlib.seeding import env_seed
 from pufferlib.vector.env_runner import EnvRunner, Memory
 from pufferlib.vector.failures import Failed, FailureContext, envs_text, error_of
 from pufferlib.vector.recording.failures import leave_bundles
-from pufferlib.vector.specs import Autoreset, EnvSpec
+from pufferlib.vector.specs import RESTART, Autoreset, EnvSpec
 
 __all__ = ["RestartingRunner", "Restarts"]
 
@@ -188,8 +188,11 @@ class RestartingRunner(EnvRunner):
         self._phase = "reset"
         if self.restarts.awaits_reset(index):
             self.show_ended([seed])
-            return self.restarts.report(index)
-        return EnvRunner.reset(self, [seed]) + self.restarts.report(index)
+            infos = self.restarts.report(index)
+        else:
+            infos = EnvRunner.reset(self, [seed]) + self.restarts.report(index)
+        self.sources.append(RESTART)  # of what was reported
+        return infos
 
     def _context(self) -> FailureContext:
         index, is_new = self._spec.index, self._phase == "build"

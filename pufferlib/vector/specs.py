@@ -17,6 +17,7 @@ __all__ = [
     "ON_CRASH",
     "PHASES",
     "RESET",
+    "RESTART",
     "STEP",
     "Autoreset",
     "EnvDescription",
@@ -35,6 +36,8 @@ ON_CRASH: tuple[OnCrash, ...] = ("raise", "restart")
 # Commands to a worker.
 RESET, STEP = 1, 2
 PHASES = {RESET: "reset", STEP: "step"}
+
+RESTART = -1  # source of an info about a restart, among those of ``EnvLoop.sources``
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,12 @@ class InfoSource(NamedTuple):
 
 def info_sources(codes: Sequence[int], first: int) -> list[InfoSource]:
     """Sources of which ``EnvLoop.sources`` has the ``codes``, in a runner whose first environment is ``first``."""
-    return [InfoSource(first + code // 2, "reset" if code % 2 else "step") for code in codes]
+    return [
+        InfoSource(first, "restart")
+        if code == RESTART
+        else InfoSource(first + code // 2, "reset" if code % 2 else "step")
+        for code in codes
+    ]
 
 
 @dataclass(frozen=True)

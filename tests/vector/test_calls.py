@@ -205,6 +205,27 @@ def test_the_infos_of_an_ended_and_of_a_new_episode_are_told_apart(make):
     assert vecenv.info_sources == [(1, "step"), (1, "reset"), (3, "step"), (3, "reset")]
 
 
+class Fragile(Greets):
+    def step(self, action):
+        if action and self.np_random.random() < 2:
+            raise RuntimeError("I broke")
+        return super().step(0)
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_infos_of_restarts_are_told_apart(backend, autoreset):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=Fragile, env_args=["fragile"])
+    with pufferlib.vector.make(
+        creator, num_envs=2, num_workers=2, backend=backend, on_crash="restart", autoreset=autoreset, overwork=True
+    ) as vecenv:
+        vecenv.reset()
+        *_, infos = vecenv.step([0, 1])
+        assert [kind for env_id, kind in vecenv.info_sources if env_id == 1][-1] == "restart"
+        assert len(infos) == len(vecenv.info_sources)
+        assert "worker_error" in infos[-1]
+
+
 def test_only_environments_of_the_last_batch_are_called_and_reset():
     creator = functools.partial(GymnasiumPufferEnv, env_creator=Tasks)
     with pufferlib.vector.make(
