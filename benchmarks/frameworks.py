@@ -1,0 +1,177 @@
+"""Other libraries' loops on our vectorization, beside their own, and the cost of the adapters.
+
+    python benchmarks/frameworks.py                  # Stable-Baselines3, CleanRL's shape of PPO on Atari, the adapters
+    python benchmarks/frameworks.py --only SB3       # some rows
+    python benchmarks/frameworks.py --quick          # to see that it works
+
+Needs the extras train, atari and test. Contestants are measured in turns, in a process of their own; figures are medians
+over the rounds, ratios those of one round. Also writes benchmarks/results/frameworks.json.
+"""
+
+import argparse
+import functools
+import importlib.util
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+
+from engine import Measure, measure
+from report import OURS, RESULTS, Row, machine, write
+from sides import Side, serve, us_per_call
+
+SUBPROC, DUMMY, SYNC, ASYNC = "SB3 SubprocVecEnv", "SB3 DummyVecEnv", "SyncVectorEnv", "AsyncVectorEnv"
+GAMES, AGENTS = 8, 1024
+EXAMPLE = Path(__file__).parents[1] / "examples" / "cleanrl" / "ppo_atari.py"
+
+
+def _cartpole() -> Any:
+    import gymnasium
+
+    return gymnasium.make("CartPole-v1")
+
+
+def _atari_shape() -> Any:
+    """The module of the example."""
+    spec = importlib.util.spec_from_file_location("ppo_atari", EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["ppo_atari"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _thunks(env: str) -> list[Callable[[], Any]]:
+    return [_cartpole if env == "cartpole" else _atari_shape().make_env("ALE/Breakout-v5")] * GAMES
+
+
+def _ours(env: str) -> Any:
+    import pufferlib.vector
+    from pufferlib.emulation import GymnasiumPufferEnv
+
+    creators = [functools.partial(GymnasiumPufferEnv, env_creator=thunk) for thunk in _thunks(env)]
+    backend = "Serial" if env == "cartpole" else "Multiprocessing"
+    return pufferlib.vector.make(creators, num_envs=GAMES, backend=backend, autoreset="same_step", num_workers="auto")
+
+
+def learn_by_sb3(kind: str, env: str, steps: int) -> float:
+    """Microseconds that PPO of Stable-Baselines3 takes for a step of one environment, updates included."""
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+    from pufferlib.frameworks.sb3 import to_sb3
+
+    make = {"ours": lambda: to_sb3(_ours(env)), "subproc": lambda: SubprocVecEnv(_thunks(env))}
+    vecenv = make.get(kind, lambda: DummyVecEnv(_thunks(env)))()
+    policy = "MlpPolicy" if env == "cartpole" else "CnnPolicy"
+    model = PPO(policy, vecenv, n_steps=128, batch_size=256, device="cpu", seed=0)
+    model.learn(GAMES * 128)
+    start = time.perf_counter()
+    model.learn(steps)
+    elapsed = time.perf_counter() - start
+    vecenv.close()
+    return 1e6 * elapsed / steps
+
+
+def step_atari(kind: str, seconds: float) -> float:
+    """Microseconds of a step of all games of the example, with random actions."""
+    import gymnasium as gym
+
+    import pufferlib.vector
+
+    mode = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}
+    make = {
+        "ours": lambda: pufferlib.vector.to_gymnasium(_ours("atari")),
+        "async": lambda: gym.vector.AsyncVectorEnv(_thunks("atari"), **mode),
+    }
+    envs = make.get(kind, lambda: gym.vector.SyncVectorEnv(_thunks("atari"), **mode))()
+    envs.reset(seed=0)
+    envs.action_space.seed(0)
+    actions = [envs.action_space.sample() for _ in range(64)]
+    numbers = iter(range(1 << 60))
+    figure = us_per_call(lambda: envs.step(actions[next(numbers) % 64]), seconds)
+    envs.close()
+    return figure
+
+
+def adapter_adds(kind: str, seconds: float) -> float:
+    """Microseconds that an adapter adds to a step of 1,024 agents, of whom none ends an episode."""
+    import numpy as np
+
+    import pufferlib
+    import pufferlib.vector
+    from pufferlib.frameworks.sb3 import to_sb3
+
+    env = pufferlib.make("squared", num_envs=AGENTS, size=99)  # as large as that, nobody comes to an end
+    actions = np.zeros(AGENTS, np.int32)
+    adapter = to_sb3(env, monitor=False) if kind == "sb3" else pufferlib.vector.to_gymnasium(env, copy=kind == "copied")
+    adapter.reset()
+    bare = [us_per_call(lambda: env.step(actions), seconds / 4)]
+    whole = us_per_call(lambda: adapter.step(actions), seconds / 2)
+    bare.append(us_per_call(lambda: env.step(actions), seconds / 4))
+    adapter.close()
+    return max(0.0, whole - min(bare))
+
+
+def call_one(seconds: float) -> float:
+    """Microseconds of a call of one environment in one of two workers."""
+    import pufferlib.vector
+    from pufferlib.emulation import GymnasiumPufferEnv
+
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=_cartpole)
+    with pufferlib.vector.make(creator, num_envs=2, num_workers=2, backend="Multiprocessing", overwork=True) as vecenv:
+        vecenv.reset()
+        return us_per_call(lambda: vecenv.get_attr("spec", env_ids=1) and None, seconds)
+
+
+CASES = {"sb3": learn_by_sb3, "step": step_atari, "adds": adapter_adds, "call": call_one}
+
+
+def rows(side: Side, seconds: float, steps: int) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """Each row, with what measures its contestants."""
+    ask = functools.partial
+    for env, name in (("cartpole", "CartPoles"), ("atari", "games of Atari")):
+        count = steps if env == "cartpole" else steps // 4
+        row = Row(f"SB3's PPO on {GAMES} {name}, a step", "us", ratios={SUBPROC: 1.3})
+        kinds = {OURS: "ours", SUBPROC: "subproc", DUMMY: "dummy"}
+        yield row, {name: ask(side.ask, "sb3", kind, env, count) for name, kind in kinds.items()}
+    row = Row(f"CleanRL's {GAMES} games of Atari, a step", "us", ratios={SYNC: 1.65})
+    kinds = {OURS: "ours", SYNC: "sync", ASYNC: "async"}
+    yield row, {name: ask(side.ask, "step", kind, seconds) for name, kind in kinds.items()}
+    for kind, name in (("copied", "to_gymnasium"), ("views", "to_gymnasium without copies"), ("sb3", "to_sb3")):
+        row = Row(f"{name} adds to a step of {AGENTS:,} agents", "us", 3.0)
+        yield row, {OURS: ask(side.ask, "adds", kind, seconds)}
+    yield Row("get_attr of one environment in a worker", "us", 30.0), {OURS: ask(side.ask, "call", seconds)}
+
+
+def main() -> None:
+    """Parse the command line, measure, print the table and write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--minutes", type=float, default=8, help="for all rows together, about")
+    parser.add_argument("--rounds", type=int, default=5, help="of a row, at most")
+    parser.add_argument("--json", type=Path, default=RESULTS / "frameworks.json", help="file to write the figures to")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
+    parser.add_argument("--quick", action="store_true", help="two short rounds: only to see that it works")
+    options = parser.parse_args()
+    if options.serve:
+        return serve(CASES)
+    before = machine()
+    rounds, seconds, steps = (2, 0.1, 2048) if options.quick else (options.rounds, 2.0, 16384)
+    side = Side(sys.executable, __file__)
+    try:
+        done = measure(rows(side, seconds, steps), options.only, rounds, options.minutes)
+    finally:
+        side.close()
+    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
+    write(options.json, {"machine": before, "rows": [row.as_dict() for row in done]})
+    return None
+
+
+if __name__ == "__main__":
+    main()
