@@ -36,7 +36,7 @@ nitpick_ignore_regex = [
     ("py:class", r"(numpy\._typing|pettingzoo\.utils\.env\.AgentID).*|Range|inf|[0-9.]+|types\.Annotated"),
 ]
 root_doc = "docs/README"
-include_patterns = ["*.md", "docs/**.md", "docker/README.md", "examples/README.md"]
+include_patterns = ["*.md", "docs/**.md", "docker/README.md", "examples/README.md", "examples/package/README.md"]
 exclude_patterns = [".*", "build", "runs", "docs/_*", "pufferlib", "bindings", "tests", "benchmarks", "scripts"]
 
 myst_heading_anchors = 4

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.registry.facts import all_facts
 from pufferlib.registry.objects import full_name, has_module, is_object_name, load_object
 
 __all__ = [
@@ -169,7 +170,13 @@ def _of_object(where: str, name: str) -> Creator | None:
     from pufferlib.registry.creators import creator_of
 
     name = full_name(name)
-    return creator_of(name, load_object(where, name, (Env, ParallelEnv, AECEnv, PufferEnv)))
+    try:
+        found = load_object(where, name, (Env, ParallelEnv, AECEnv, PufferEnv))
+    except UnknownNameError:
+        if place in all_facts():  # "procgen:bigfish": the binding's own name for it is nearer than an attribute
+            return None
+        raise
+    return creator_of(name, found)
 
 
 def _of_gymnasium(_where: str, name: str) -> Creator | None:
