@@ -12,6 +12,7 @@ ROOT = HERE.parent
 sys.path.insert(0, str(HERE / "_site"))
 
 import inventories  # noqa: E402
+from sphinx.ext.autodoc.mock import MockFinder  # noqa: E402
 
 import pufferlib  # noqa: E402
 
@@ -30,6 +31,8 @@ extensions = [
     "pages",
     "reference",
 ]
+# What the image of the documentation has not: the classes behind an adapter are shown without it.
+sys.meta_path.insert(0, MockFinder(["stable_baselines3"]))
 nitpicky = True
 # What signatures show of the insides of others, and the limits of settings.
 nitpick_ignore_regex = [

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.registry.facts import all_facts
+from pufferlib.errors import APIUsageError
 from pufferlib.registry.objects import full_name, has_module, is_object_name, load_object
 
 __all__ = [
@@ -160,9 +159,13 @@ def _of_registration(where: str, name: str) -> Creator | None:
 def _of_object(where: str, name: str) -> Creator | None:
     if not is_object_name(name):
         return None
-    place = name.partition(":")[0]
+    place, _, attribute = name.partition(":")
     if not place.endswith(".py") and not has_module(place):
         return None
+    from pufferlib import registry
+
+    if place in registry.binding_facts() and attribute in registry.names(place):
+        return None  # "procgen:bigfish" is not the package behind the binding, but a slip
     from gymnasium import Env
     from pettingzoo import AECEnv, ParallelEnv
 
@@ -170,13 +173,7 @@ def _of_object(where: str, name: str) -> Creator | None:
     from pufferlib.registry.creators import creator_of
 
     name = full_name(name)
-    try:
-        found = load_object(where, name, (Env, ParallelEnv, AECEnv, PufferEnv))
-    except UnknownNameError:
-        if place in all_facts():  # "procgen:bigfish": the binding's own name for it is nearer than an attribute
-            return None
-        raise
-    return creator_of(name, found)
+    return creator_of(name, load_object(where, name, (Env, ParallelEnv, AECEnv, PufferEnv)))
 
 
 def _of_gymnasium(_where: str, name: str) -> Creator | None:
