@@ -6,6 +6,7 @@ import pytest
 
 from pufferlib.ocean.fuzz import CLASSES, fuzz_file
 from pufferlib.ocean.template import write_template
+from tests.tiers import once
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")
 
@@ -35,7 +36,7 @@ def test_each_class_has_an_environment_with_such_a_defect():
     assert set(DEFECTS) == set(CLASSES)
 
 
-@pytest.mark.parametrize("kind", DEFECTS)
+@pytest.mark.parametrize("kind", once(DEFECTS, ["memory", "seed", "contract"]))
 @pytest.mark.filterwarnings("ignore:unused variable")
 def test_a_defect_is_found_and_told_with_its_class(kind, source, monkeypatch):
     old, new, message, has_place = DEFECTS[kind]

@@ -81,10 +81,14 @@ def make(request):
     yield make
     for vecenv in made:
         vecenv.close()
-    if layout["backend"] == "Ray":
-        import ray
 
-        ray.shutdown()
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster():
+    """End the Ray cluster that some layout has started, once."""
+    yield
+    if "ray" in sys.modules:
+        sys.modules["ray"].shutdown()
 
 
 def test_methods_and_attributes_are_those_of_the_users_environment(make):
