@@ -4,8 +4,8 @@
     python benchmarks/frameworks.py --only SB3       # some rows
     python benchmarks/frameworks.py --quick          # to see that it works
 
-Needs the extras train, atari and test. Contestants are measured in turns, in a process of their own; figures are medians
-over the rounds, ratios those of one round. Also writes benchmarks/results/frameworks.json.
+Needs the extras train, atari and test. Contestants are measured in turns, in a process of their own; figures are
+medians over the rounds, ratios those of one round. Also writes benchmarks/results/frameworks.json.
 """
 
 import argparse
@@ -44,6 +44,31 @@ def _atari_shape() -> Any:
     sys.modules["ppo_atari"] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _still_agents() -> Any:
+    """A native environment of agents that show four numbers, to whom nothing happens."""
+    import gymnasium
+
+    from pufferlib import PufferEnv
+
+    class Still(PufferEnv):
+        def __init__(self) -> None:
+            self.single_observation_space = gymnasium.spaces.Box(-1, 1, (4,))
+            self.single_action_space = gymnasium.spaces.Discrete(2)
+            self.num_agents = AGENTS
+            super().__init__()
+
+        def reset(self, seed: int | None = None) -> Any:
+            return self.observations, []
+
+        def step(self, actions: Any) -> Any:
+            return self.observations, self.rewards, self.terminals, self.truncations, []
+
+        def close(self) -> None:
+            pass
+
+    return Still()
 
 
 def _thunks(env: str) -> list[Callable[[], Any]]:
@@ -103,12 +128,10 @@ def adapter_adds(kind: str, seconds: float) -> float:
     """Microseconds that an adapter adds to a step of 1,024 agents, of whom none ends an episode."""
     import numpy as np
 
-    import pufferlib
     import pufferlib.vector
     from pufferlib.frameworks.sb3 import to_sb3
 
-    env = pufferlib.make("squared", num_envs=AGENTS, size=99)  # as large as that, nobody comes to an end
-    actions = np.zeros(AGENTS, np.int32)
+    env, actions = _still_agents(), np.zeros(AGENTS, np.int32)
     adapter = to_sb3(env, monitor=False) if kind == "sb3" else pufferlib.vector.to_gymnasium(env, copy=kind == "copied")
     adapter.reset()
     bare = [us_per_call(lambda: env.step(actions), seconds / 4)]
@@ -126,7 +149,7 @@ def call_one(seconds: float) -> float:
     creator = functools.partial(GymnasiumPufferEnv, env_creator=_cartpole)
     with pufferlib.vector.make(creator, num_envs=2, num_workers=2, backend="Multiprocessing", overwork=True) as vecenv:
         vecenv.reset()
-        return us_per_call(lambda: vecenv.get_attr("spec", env_ids=1) and None, seconds)
+        return us_per_call(lambda: vecenv.get_attr("render_mode", env_ids=1) and None, seconds)
 
 
 CASES = {"sb3": learn_by_sb3, "step": step_atari, "adds": adapter_adds, "call": call_one}

@@ -37,6 +37,14 @@ class EnvCall:
     values: Sequence[Any] = ()
     seeds: Sequence[int | None] = ()
 
+    @property
+    def is_plain(self) -> bool:
+        """True if nothing in it can be of a class of the caller's, so that it needs no pickling by value."""
+        return all(type(value) in _PLAIN for value in (*self.args, *self.kwargs.values(), *self.values))
+
+
+_PLAIN = {bool, bytes, float, int, str, type(None)}
+
 
 class Raised:
     """An exception of an environment, in the place of its result."""

@@ -174,7 +174,7 @@ class WorkerProcesses(Workers):
     def start_call(self, worker: int, call: EnvCall) -> None:
         """Start ``call`` in ``worker``, which is not busy; ``take_infos`` has the results."""
         self._called = call.name or call.kind
-        data = self._pickle(call)
+        data = pickle.dumps(call) if call.is_plain else self._pickle(call)
         self.channel.command_one(worker, CALL)
         self._send_checked(worker, lambda: self.processes[worker].conn.send_bytes(data))
 
