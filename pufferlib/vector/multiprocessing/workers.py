@@ -146,6 +146,11 @@ class WorkerProcesses(Workers):
 
     def find_failures(self) -> Iterator[WorkerFailed]:
         """Look after the workers in flight: which of them have ended, or take too long."""
+        if self.is_closed:
+            raise APIUsageError(
+                f"{self.WHERE}: the environments were closed meanwhile, by a signal handler or another thread; make "
+                "new ones"
+            )
         late = self.channel.find_late(self._timeout_ns)
         sentinels = {handle.process.sentinel: worker for worker, handle in enumerate(self.processes)}
         ended = [sentinels[sentinel] for sentinel in connection.wait(list(sentinels), 0)]  # type: ignore[index]
