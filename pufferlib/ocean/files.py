@@ -9,7 +9,7 @@ from typing import TypeGuard
 from pufferlib.errors import APIUsageError, PufferError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.native.compiler import HEADERS
-from pufferlib.native.library import build_library
+from pufferlib.native.shared_object import build_library
 from pufferlib.ocean._ocean import add_type
 from pufferlib.ocean.types import EnvType, env_type_of
 
@@ -22,11 +22,11 @@ class CFile:
 
     Attributes:
         source: Its path.
-        library: What was made of it.
+        shared_object: Path of what was made of it.
     """
 
     source: str
-    library: str
+    shared_object: str
 
 
 def is_c_file(name: object) -> TypeGuard[str]:
@@ -79,7 +79,7 @@ def load_type(file: CFile) -> EnvType:
     """
     _ensure_library(file)
     try:
-        library = ctypes.CDLL(file.library)
+        library = ctypes.CDLL(file.shared_object)
     except OSError as error:
         raise PufferError(
             f"{file.source}: its library cannot be loaded ({error}); if that folder is mounted with noexec, set "
@@ -112,10 +112,10 @@ def settings_of_file(path: str) -> Path | None:
 
 def _ensure_library(file: CFile) -> None:
     """Compile ``file`` on another machine than the one that it was compiled on."""
-    if Path(file.library).exists():
+    if Path(file.shared_object).exists():
         return
-    here = Path(compile_file(file.source).library)
-    if here.name != Path(file.library).name:
+    here = Path(compile_file(file.source).shared_object)
+    if here.name != Path(file.shared_object).name:
         raise APIUsageError(
             f"{file.source}: it differs from the file of that name which was compiled before; copy that one here"
         )

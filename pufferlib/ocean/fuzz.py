@@ -11,7 +11,7 @@ from pathlib import Path
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.caches import cache_folder
 from pufferlib.native.compiler import HEADERS, Compiler, find_compiler, read_warnings
-from pufferlib.native.library import FLAGS
+from pufferlib.native.shared_object import FLAGS
 from pufferlib.ocean.files import compile_file, load_type
 
 __all__ = ["CLASSES", "Defect", "FuzzReport", "fuzz_file"]
