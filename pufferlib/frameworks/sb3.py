@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import numpy.typing as npt
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
 from pufferlib.buffers import Array
@@ -98,7 +99,7 @@ class SB3VecEnv(VecEnv):
             self._returns += rewards
             self._lengths += 1
         found = self._no_infos
-        if infos or ends.any():
+        if infos or np.count_nonzero(ends):  # any() takes thrice as long
             found = self._infos(infos, ends, terminals)
         return self._observed(observations), rewards.copy(), ends, found
 
@@ -129,8 +130,8 @@ class SB3VecEnv(VecEnv):
     def env_is_wrapped(
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: Indices = None
     ) -> list[bool]:
-        """False: wrappers of single environments are behind the batch."""
-        return [False for _ in self._rows(indices)]
+        """Tell whether infos have what ``Monitor`` adds; other wrappers of single environments are behind the batch."""
+        return [self._returns is not None and issubclass(wrapper_class, Monitor) for _ in self._rows(indices)]
 
     def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:
         """Pictures of every environment."""

@@ -3,8 +3,7 @@
 import pickle
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from pufferlib.vector.pickling import pickled
 __all__ = ["EnvCall", "Raised", "check_env_ids", "per_env", "perform", "sendable"]
 
 
-@dataclass(frozen=True)
-class EnvCall:
+class EnvCall(NamedTuple):
     """Request to some of the environments of one runner.
 
     Attributes:
@@ -33,7 +31,7 @@ class EnvCall:
     positions: tuple[int, ...]
     name: str = ""
     args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    kwargs: Mapping[str, Any] = {}
     values: Sequence[Any] = ()
     seeds: Sequence[int | None] = ()
 
@@ -114,7 +112,7 @@ def _attempt(env: Any, call: EnvCall, place: int) -> Any:
 
 
 def sendable(results: list[Any]) -> list[Any]:
-    """``results``, with an error in the place of each that cannot be pickled."""
+    """Replace what cannot be pickled in ``results``, each by an error."""
 
     def one(result: Any) -> Any:
         try:
@@ -125,11 +123,7 @@ def sendable(results: list[Any]) -> list[Any]:
             )
         return result
 
-    try:
-        pickled(results)
-    except Exception:
-        return [one(result) for result in results]
-    return results
+    return [one(result) for result in results]
 
 
 def _users_env(env: Any) -> Any:
@@ -159,6 +153,8 @@ def check_env_ids(where: str, env_ids: Any, num_envs: int) -> list[int]:
     """
     if env_ids is None:
         return list(range(num_envs))
+    if type(env_ids) is int and 0 <= env_ids < num_envs:  # the quickest answer to the commonest question
+        return [env_ids]
     array = np.asarray(env_ids)
     if array.dtype == bool and array.shape == (num_envs,):
         return [int(number) for number in np.flatnonzero(array)]

@@ -5,12 +5,13 @@ interfaces: ``Channel`` (commands out, completions back) and ``Workers`` (built,
 """
 
 import dataclasses
+import inspect
 import signal
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -232,6 +233,7 @@ class PooledVectorEnv(VectorEnv):
             raise
         self._channel = workers.channel
         self._sources: list[InfoSource] = []
+        self._unanswered: list[int] = []  # workers that were called
         self._open(spec, workers.description, workers.description)
         if spec.on_crash == "restart":
             self._restarts = Restarts(workers.buffers, spec.num_workers, self.autoreset)
@@ -254,6 +256,7 @@ class PooledVectorEnv(VectorEnv):
         return self._workers.pids
 
     def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
+        self._answers()
         self._next(len(self._channel.in_flight), False)  # nobody will ask what became of it
         if options is not None:
             self._perform(self._calls("options", "reset", list(range(self.num_envs)), values=options))
@@ -334,21 +337,37 @@ class PooledVectorEnv(VectorEnv):
         return {env for worker in idle for env in range(self.num_envs)[workers.envs_of(worker)]}
 
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
-        self._sources = []
-        with uninterrupted():  # or a later command would be taken for the answer
-            try:
+        self._answers()  # to calls of which somebody did not wait for the end
+        try:
+            with uninterrupted():  # once, all of them
+                self._unanswered = list(calls)
                 for worker, call in calls.items():
                     self._workers.start_call(worker, call)
-                while not self._channel.wait_for(list(calls)):
-                    for failure in self._workers.find_failures():
-                        raise failure
-                for worker in calls:
+        except WorkerFailed as failure:
+            self._end_after(failure)
+        return self._answers()
+
+    def _answers(self) -> dict[int, list[Any]]:
+        """Wait for the workers that were called; returns their results."""
+        self._sources = []
+        try:
+            while self._unanswered and not self._channel.wait_for(self._unanswered):
+                for failure in self._workers.find_failures():
+                    raise failure
+            with uninterrupted():
+                for worker in self._unanswered:
                     self._workers.read_reply(worker)
-                return {worker: self._take_infos(worker) for worker in calls}
-            except WorkerFailed as failure:
-                self._workers.close()
-                self._next_call = "make"
-                raise failure.error from None
+                results = {worker: self._take_infos(worker) for worker in self._unanswered}
+                self._unanswered = []
+            return results
+        except WorkerFailed as failure:
+            self._end_after(failure)
+
+    def _end_after(self, failure: WorkerFailed) -> NoReturn:
+        """End all workers, and raise what one failed of."""
+        self._workers.close()
+        self._next_call = "make"
+        raise failure.error from None
 
     def _reset_some(self, calls: Mapping[int, EnvCall]) -> tuple[Batch, Infos]:
         for worker, call in calls.items():
@@ -405,18 +424,22 @@ def _by_worker(array: Array, num_workers: int) -> Array:
     return array.reshape(num_workers, len(array) // num_workers, *array.shape[1:])
 
 
+# Without what looks the handlers up in an enum, which takes microseconds.
+_get_handler, _set_handler = inspect.unwrap(signal.getsignal), inspect.unwrap(signal.signal)
+
+
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Put a Ctrl-C off until the end of what must be done as a whole, like reading a message."""
-    before = signal.getsignal(signal.SIGINT)
+    before = _get_handler(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
     came: list[tuple[int, Any]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    _set_handler(signal.SIGINT, lambda number, frame: came.append((number, frame)))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        _set_handler(signal.SIGINT, before)
         if came:
             before(*came[0])

@@ -290,13 +290,14 @@ class VectorEnv(ABC):
         chosen = self._check_idle(where, check_env_ids(where, env_ids, self.num_envs))
         if kind == "set":
             values = per_env(where, "values", values, len(chosen), is_one=not isinstance(values, list | tuple))
+        calls = self._calls(kind, name, chosen, values=values, **arguments)
         before, self._next_call = self._next_call, "async_reset"  # until this succeeds
-        results = self._perform(self._calls(kind, name, chosen, values=values, **arguments))
+        results = self._perform(calls)
         self._next_call = before
         size = self._envs_per_runner
         found = {
             group * size + position: result
-            for group, call in self._calls(kind, name, chosen).items()
+            for group, call in calls.items()
             for position, result in zip(call.positions, results[group], strict=True)
         }
         for env_id, result in found.items():

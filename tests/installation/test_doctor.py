@@ -260,12 +260,27 @@ def test_commands_that_fail_to_start_or_to_end() -> None:
     assert "did not answer" in output
 
 
+def test_c_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(
+        "pufferlib.native.compiler.shutil.which", lambda name: f"/usr/bin/{name}" if name == "gcc" else None
+    )
+    monkeypatch.setattr("pufferlib.native.compiler._identity", str)
+    assert doctor.c_compiler().level == "ok"
+    monkeypatch.setattr("pufferlib.native.compiler.ON_PATH", ())
+    monkeypatch.setattr("pufferlib.native.compiler.find_spec", lambda name: None)
+    assert doctor.c_compiler() == Finding("C compiler", "none", "absent", doctor.c_compiler().advice)
+    assert "install one (Debian: apt-get install gcc libc6-dev)" in doctor.c_compiler().advice
+    monkeypatch.setenv("CC", "icc -O3")
+    assert doctor.c_compiler().value == "CC='icc -O3' is none"
+
+
 def test_this_machine_is_usable(tmp_path: Path) -> None:
     findings = doctor.examine(tmp_path)
     assert doctor.usable(findings), [finding for finding in findings if finding.level == "problem"]
     names = [finding.name for finding in findings]
     assert len(names) == len(set(names))
-    assert {"python", "cores", "memory", "docker", "GPU", "numpy", "extra [train]"} <= set(names)
+    assert {"python", "C compiler", "cores", "memory", "docker", "GPU", "numpy", "extra [train]"} <= set(names)
     assert all(finding.advice for finding in findings if finding.level != "ok")
 
 

@@ -17,7 +17,7 @@ import signal
 import sys
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -96,8 +96,7 @@ class NeedMemory:
     row_spec: RowSpec
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """Worker to parent: the infos of the last command, or the results of a call.
 
     Attributes:
@@ -131,6 +130,7 @@ def serve_parent(conn: Connection, stacks: Connection, parent: "Parent") -> None
     faulthandler.enable(stacks.fileno())
     faulthandler.register(STACK_SIGNAL, stacks.fileno())
     parent.end_with_it()
+    parent.watch(conn)
     try:
         setup: Setup = pickle.loads(conn.recv_bytes())
         worker = _Worker(conn, setup)
@@ -161,6 +161,10 @@ class Parent:
         self._signs.register(sentinel, select.POLLIN)
         with contextlib.suppress(OSError):  # an old kernel, or a sandbox that forbids it
             self._signs.register(os.pidfd_open(pid), select.POLLIN)
+
+    def watch(self, conn: Connection) -> None:
+        """Take it for gone, too, when it has closed its end of ``conn``, whatever is still to be read there."""
+        self._signs.register(conn.fileno(), select.POLLRDHUP)
 
     def end_with_it(self) -> None:
         """From now on, end this process as soon as the parent is gone."""
@@ -239,7 +243,7 @@ class _Worker:
         while True:
             operation = worker_end.wait(CHECK_S)
             if not operation:
-                if parent.is_gone() or self._conn.poll():  # it never sends anything now, but closes its end
+                if parent.is_gone():
                     return True
                 continue
             if operation == CLOSE:
@@ -248,7 +252,7 @@ class _Worker:
                 is_first, self._is_new = self._is_new, False
                 content = runner.step() if operation == STEP and not is_first else self._obey(operation)
                 # Now, since some cannot be pickled. The parent waits to hear of a worker that replaces another.
-                message = _reply(content, runner.sources) if content or is_first else None
+                message = _reply(operation, content, runner.sources) if content or is_first else None
             except BaseException as error:
                 report = Failed.of(PHASES.get(operation, "call"), self._progress()[0], error)
                 worker_end.finish(FAILURE)
@@ -273,7 +277,7 @@ class _Worker:
         assert self._runner is not None
         assert self._memory is not None
         if operation == CALL:
-            return sendable(perform(self._runner, pickle.loads(self._conn.recv_bytes())))
+            return perform(self._runner, pickle.loads(self._conn.recv_bytes()))
         numbers = self._memory.seeds[self._first : self._first + len(self._runner.envs)].tolist()
         seeds = [None if seed < 0 else seed for seed in numbers]
         if operation == STEP:
@@ -282,7 +286,7 @@ class _Worker:
         return self._runner.reset(seeds)
 
 
-def _reply(content: list[Any], sources: list[int]) -> bytes:
+def _reply(operation: int, content: list[Any], sources: list[int]) -> bytes:
     """The message that brings ``content``.
 
     Raises:
@@ -291,6 +295,8 @@ def _reply(content: list[Any], sources: list[int]) -> bytes:
     try:
         return pickled(Reply(content, sources))
     except Exception as error:
+        if operation == CALL:
+            return pickled(Reply(sendable(content), sources))
         raise APIUsageError(
             f"infos must be things that can be pickled, got {content!r:.200} from this worker's environments "
             f"({error}); give numbers, strings and arrays, or use backend=Serial"
