@@ -4,8 +4,8 @@
 interfaces: ``Channel`` (commands out, completions back) and ``Workers`` (built, looked after, replaced, closed).
 """
 
+import _signal  # type: ignore[import-not-found]  # the functions of signal, without enums that take microseconds
 import dataclasses
-import inspect
 import signal
 import threading
 from abc import ABC, abstractmethod
@@ -424,22 +424,18 @@ def _by_worker(array: Array, num_workers: int) -> Array:
     return array.reshape(num_workers, len(array) // num_workers, *array.shape[1:])
 
 
-# Without what looks the handlers up in an enum, which takes microseconds.
-_get_handler, _set_handler = inspect.unwrap(signal.getsignal), inspect.unwrap(signal.signal)
-
-
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Put a Ctrl-C off until the end of what must be done as a whole, like reading a message."""
-    before = _get_handler(signal.SIGINT)
+    before = _signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
     came: list[tuple[int, Any]] = []
-    _set_handler(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    _signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
     try:
         yield
     finally:
-        _set_handler(signal.SIGINT, before)
+        _signal.signal(signal.SIGINT, before)
         if came:
             before(*came[0])
