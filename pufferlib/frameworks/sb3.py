@@ -3,6 +3,7 @@
 Source: Raffin et al., "Stable-Baselines3: Reliable Reinforcement Learning Implementations" (2021).
 """
 
+import inspect
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -60,6 +61,8 @@ class SB3VecEnv(VecEnv):
         self._is_native = not isinstance(vecenv, VectorEnv)
         num_rows = int(vecenv.num_agents)
         self._rows_per_env = num_rows if self._is_native else num_rows // int(vecenv.num_envs)
+        takes_seeds = not self._is_native or "env_ids" in inspect.signature(vecenv.reset).parameters
+        self._rows_per_seed = num_rows // int(vecenv.num_envs) if takes_seeds else num_rows
         space, self._restore = observations_of("to_sb3", vecenv)
         _check_space(space)
         self._returns = np.zeros(num_rows) if monitor else None
@@ -71,9 +74,9 @@ class SB3VecEnv(VecEnv):
 
     def reset(self) -> Any:
         """Start new episodes everywhere, with the seeds and options that were set; returns the observations."""
-        seeds = [seed for seed in self._seeds[:: self._rows_per_env] if seed is not None]
+        seeds = [seed for seed in self._seeds[:: self._rows_per_seed] if seed is not None]
         if self._is_native:
-            observations, infos = self.vecenv.reset(seeds[0] if seeds else None)
+            observations, infos = self.vecenv.reset(seeds if len(seeds) > 1 else seeds[0] if seeds else None)
         else:
             options = self._options[:: self._rows_per_env]
             observations, infos = self.vecenv.reset(seeds or None, options=options if any(options) else None)

@@ -28,7 +28,10 @@ class ActionDistribution(Protocol):
     num_params: int
     shape: tuple[int, ...]
     dtype: torch.dtype
-    start: npt.NDArray[np.generic]  # what the environment calls the actions that are 0 here
+
+    @property
+    def start(self) -> npt.NDArray[np.generic]:
+        """Actions of the environment that are 0 here, broadcastable to ``shape``."""
 
     def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
         """One action per row."""

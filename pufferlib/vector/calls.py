@@ -5,13 +5,11 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.vector.env_runner import EnvRunner
 from pufferlib.vector.pickling import pickled
 
-__all__ = ["EnvCall", "Raised", "check_env_ids", "per_env", "perform", "sendable"]
+__all__ = ["EnvCall", "Raised", "perform", "sendable"]
 
 
 class EnvCall(NamedTuple):
@@ -129,44 +127,3 @@ def sendable(results: list[Any]) -> list[Any]:
 def _users_env(env: Any) -> Any:
     """The environment that the user wrote: a native one itself, or the one behind the emulation."""
     return env.env if env.emulated else env
-
-
-def per_env(where: str, what: str, values: Any, count: int, *, is_one: bool) -> list[Any]:
-    """``values`` as a list with one for each of ``count`` environments; ``is_one``: they are one value for all.
-
-    Raises:
-        APIUsageError: They are of another number.
-    """
-    if is_one:
-        return [values] * count
-    found = list(values)
-    if len(found) != count:
-        raise APIUsageError(f"{where}: {what} must be one for all, or a list of {count}, got {len(found)}")
-    return found
-
-
-def check_env_ids(where: str, env_ids: Any, num_envs: int) -> list[int]:
-    """The environments that ``env_ids`` names: None for all, a list of ints, or a mask, bool ``(num_envs,)``.
-
-    Raises:
-        APIUsageError: It is none of these, or names one that is not there, or one twice.
-    """
-    if env_ids is None:
-        return list(range(num_envs))
-    if type(env_ids) is int and 0 <= env_ids < num_envs:  # the quickest answer to the commonest question
-        return [env_ids]
-    array = np.asarray(env_ids)
-    if array.dtype == bool and array.shape == (num_envs,):
-        return [int(number) for number in np.flatnonzero(array)]
-    if array.ndim > 1 or (array.dtype.kind not in "iu" and array.size):
-        raise APIUsageError(
-            f"{where}: env_ids must be an int, a list of ints below {num_envs}, or a mask of {num_envs} bools, "
-            f"got {env_ids!r:.80}"
-        )
-    found = [int(number) for number in np.atleast_1d(array)]
-    wrong = [number for number in found if not 0 <= number < num_envs]
-    if wrong or len(set(found)) < len(found):
-        raise APIUsageError(
-            f"{where}: env_ids must name environments 0 to {num_envs - 1}, each once, got {wrong or found}"
-        )
-    return found
