@@ -7,7 +7,6 @@ interfaces: ``Channel`` (commands out, completions back) and ``Workers`` (built,
 import _signal  # type: ignore[import-not-found]  # the functions of signal, without enums that take microseconds
 import dataclasses
 import signal
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -256,7 +255,8 @@ class PooledVectorEnv(VectorEnv):
         return self._workers.pids
 
     def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
-        self._answers()
+        if self._unanswered:
+            self._answers()
         self._next(len(self._channel.in_flight), False)  # nobody will ask what became of it
         if options is not None:
             self._perform(self._calls("options", "reset", list(range(self.num_envs)), values=options))
@@ -337,7 +337,8 @@ class PooledVectorEnv(VectorEnv):
         return {env for worker in idle for env in range(self.num_envs)[workers.envs_of(worker)]}
 
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
-        self._answers()  # to calls of which somebody did not wait for the end
+        if self._unanswered:  # somebody did not wait for the end
+            self._answers()
         try:
             with uninterrupted():  # once, all of them
                 self._unanswered = list(calls)
@@ -352,8 +353,9 @@ class PooledVectorEnv(VectorEnv):
         self._sources = []
         try:
             while self._unanswered and not self._channel.wait_for(self._unanswered):
-                for failure in self._workers.find_failures():
-                    raise failure
+                with uninterrupted():
+                    for failure in self._workers.find_failures():
+                        raise failure
             with uninterrupted():
                 for worker in self._unanswered:
                     self._workers.read_reply(worker)
@@ -427,15 +429,18 @@ def _by_worker(array: Array, num_workers: int) -> Array:
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Put a Ctrl-C off until the end of what must be done as a whole, like reading a message."""
-    before = _signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
     came: list[tuple[int, Any]] = []
-    _signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    before = _signal.getsignal(signal.SIGINT)
+    is_put_off = callable(before)
+    if is_put_off:
+        try:
+            _signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+        except ValueError:  # in another thread than the main one, which hears nothing of it
+            is_put_off = False
     try:
         yield
     finally:
-        _signal.signal(signal.SIGINT, before)
+        if is_put_off:
+            _signal.signal(signal.SIGINT, before)
         if came:
             before(*came[0])

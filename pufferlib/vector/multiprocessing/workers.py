@@ -33,7 +33,7 @@ from pufferlib.vector.multiprocessing.process import (
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 from pufferlib.vector.multiprocessing.worker import CALL, NeedMemory, Reply, Setup, Surroundings
 from pufferlib.vector.pickling import pickle_by_value, pickled
-from pufferlib.vector.pooled import PooledVectorEnv, Workers, uninterrupted
+from pufferlib.vector.pooled import PooledVectorEnv, Workers
 from pufferlib.vector.specs import PHASES, RESET, STEP, Ready, RowSpec, VectorSpec
 
 __all__ = ["Multiprocessing", "WorkerProcesses"]
@@ -182,7 +182,7 @@ class WorkerProcesses(Workers):
     def start_call(self, worker: int, call: EnvCall) -> None:
         """Start ``call`` in ``worker``, which is not busy; ``take_infos`` has the results."""
         self._called = call.name or call.kind
-        data = pickled(call) if call.is_plain else self._pickle(call)
+        data = pickled(tuple(call)) if call.is_plain else self._pickle(tuple(call))
         is_short = len(data) <= FITS_INTO_PIPE
         if is_short:  # so that it is there when the worker looks; more than that is only taken by one that reads
             self._send(worker, data)
@@ -210,8 +210,8 @@ class WorkerProcesses(Workers):
         """Read the message about the last command of ``worker``, if one is to come."""
         while self.channel.outcome(worker) and worker not in self._replies:
             message = self._read_with_deadline(worker)
-            if isinstance(message, Reply):
-                self._replies[worker] = message
+            if isinstance(message, tuple):
+                self._replies[worker] = Reply(*message)
 
     def take_infos(self, worker: int) -> tuple[list[Any], list[int]]:
         """Take the infos that ``read_reply`` read, and their sources; or the results of a call."""
@@ -234,9 +234,7 @@ class WorkerProcesses(Workers):
         try:
             if handle.conn.fileno() not in handle.wait(None):
                 raise EOFError
-            with uninterrupted():
-                data = handle.conn.recv_bytes()
-            message = self._unpickled(worker, data)
+            message = self._unpickled(worker, handle.conn.recv_bytes())
         except BlockingIOError:  # a worker that was stopped in the middle of it
             self._raise_stalled(worker)
         except (EOFError, ConnectionError):
