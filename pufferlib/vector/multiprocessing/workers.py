@@ -127,6 +127,7 @@ class WorkerProcesses(Workers):
             surroundings=self._surroundings(),
             last_command=last_command,
             fits=self._fits,
+            hide_output=self.spec.hide_output,
         )
         data = self._pickle(setup)  # the space in it may be of a class of the caller's script
         self._send_checked(worker, lambda: self.processes[worker].conn.send_bytes(data))

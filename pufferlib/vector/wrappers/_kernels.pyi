@@ -1,0 +1,16 @@
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+class Moments:
+    mean: npt.NDArray[np.float64]
+    var: npt.NDArray[np.float64]
+    count: float
+    scale: float
+    def __init__(self, size: int, epsilon: float, plain: slice | None = None) -> None: ...
+    def load(self, mean: npt.NDArray[Any], var: npt.NDArray[Any], count: float) -> None: ...
+    def update(self, rows: npt.NDArray[Any], present: npt.NDArray[np.bool_] | None = None) -> None: ...
+    def normalize(self, rows: npt.NDArray[Any], out: npt.NDArray[np.float32], limit: float) -> None: ...
+
+def shift_rows(rows: npt.NDArray[np.uint8], count: int) -> None: ...
