@@ -4,8 +4,8 @@
     python benchmarks/wrappers.py --only Normalize  # some rows
     python benchmarks/wrappers.py --quick           # to see that it works
 
-Both sides wrap the same environment behind `to_gymnasium`, in turns, in a process of their own; figures are medians
-over the rounds, ratios those of one round. Also writes benchmarks/results/wrappers.json.
+Theirs wrap `to_gymnasium` of the environment that ours wrap. They are measured in turns, in a process of their own;
+figures are medians over the rounds, ratios those of one round. Also writes benchmarks/results/wrappers.json.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def _ours(name: str, env: Any) -> Any:
         return wrappers.NormalizeReward(wrappers.NormalizeObservation(env))
     made: dict[str, Callable[[Any], Any]] = {
         "ClipReward": lambda env: wrappers.ClipReward(env, -1, 1),
-        "EpisodeStatistics": lambda env: wrappers.EpisodeStatistics(env, infos=True),
+        "EpisodeStatistics": lambda env: wrappers.EpisodeStatistics(env, infos=True),  # as theirs
         "FrameStack": lambda env: wrappers.FrameStack(env, 4),
     }
     return made.get(name, getattr(wrappers, name))(env)
@@ -69,21 +69,17 @@ def step_adds(side: str, name: str, seconds: float) -> float:
     actions = [pufferlib.make("cartpole", num_envs=AGENTS).action_space.sample() for _ in range(64)]
     numbers = iter(range(1 << 60))
 
-    def us(wrap: Callable[[Any], Any]) -> float:
-        envs = wrap(pufferlib.make("cartpole", num_envs=AGENTS, seed=1, autoreset="next_step", log_interval=1 << 20))
+    def us(wrap: Callable[[str, Any], Any]) -> float:
+        env = pufferlib.make("cartpole", num_envs=AGENTS, seed=1, autoreset="next_step", log_interval=1 << 20)
+        envs = wrap(name, env if side == OURS else to_gymnasium(env, copy=False))
         envs.reset(seed=1)
         figure = us_per_call(lambda: envs.step(actions[next(numbers) % 64]), seconds / 3)
         envs.close()
         return figure
 
-    def wrapped(env: Any) -> Any:
-        if side == OURS:
-            return to_gymnasium(_ours(name, env), copy=False)
-        return _theirs(name, to_gymnasium(env, copy=False))
-
-    bare = [us(lambda env: to_gymnasium(env, copy=False))]
-    whole = us(wrapped)
-    bare.append(us(lambda env: to_gymnasium(env, copy=False)))
+    bare = [us(lambda _, env: env)]
+    whole = us(_ours if side == OURS else _theirs)
+    bare.append(us(lambda _, env: env))
     return max(0.01, whole - min(bare))
 
 

@@ -81,7 +81,7 @@ def test_networks_are_told_of_the_stack():
     with FrameStack(make(), 4) as vecenv:
         vecenv.reset()
         policy = make_policy(vecenv.driver_env, "Default", 16)
-        params, values = policy.forward_eval(torch.from_numpy(vecenv.observations), policy.initial_state(4))
+        _, values = policy.forward_eval(torch.from_numpy(vecenv.observations), policy.initial_state(4))
         assert len(values) == 4
 
 

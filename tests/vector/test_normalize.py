@@ -184,9 +184,8 @@ def test_a_native_environment_is_normalized_by_itself():
     env = pufferlib.make("cartpole", num_envs=64, seed=1)
     with NormalizeReward(NormalizeObservation(env)) as vecenv:
         assert isinstance(vecenv, pufferlib.PufferEnv)
-        shown = [vecenv.reset()[0].copy()]
-        for _ in range(100):
-            shown.append(vecenv.step(vecenv.action_space.sample())[0].copy())
+        vecenv.reset()
+        shown = [vecenv.step(vecenv.action_space.sample())[0].copy() for _ in range(100)]
         assert vecenv.observations.shape == (64, 4)
         assert 0.5 < np.std(shown) < 1.5
 

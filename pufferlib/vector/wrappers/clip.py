@@ -42,7 +42,7 @@ class ClipObservation(VectorWrapper):
         rows = slice(None) if transitions.reset_rows is None else transitions.reset_rows
         self.observations[rows] = np.clip(transitions.observations[rows], self._low, self._high)
         if transitions.any_ended and self.autoreset == "same_step":
-            ended = transitions.ended
+            ended = transitions.ended_rows
             self.final_observations[ended] = np.clip(self.vecenv.final_observations[ended], self._low, self._high)
         transitions.observations = self.observations
 

@@ -7,7 +7,7 @@ from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.vector.wrappers._kernels import shift_rows
+from pufferlib.vector.wrappers._kernels import push_frames
 from pufferlib.vector.wrappers.base import VectorWrapper
 from pufferlib.vector.wrappers.leaves import emulation_of
 from pufferlib.vector.wrappers.transitions import Transitions
@@ -52,13 +52,12 @@ class FrameStack(VectorWrapper):
             self._show(box, emulated)
         else:
             self._show(box, emulated, action_mask=self._action_mask(space))
-        self._shape = space.shape
         self._stacks = np.zeros((vecenv.num_agents, *box.shape), box.dtype)  # of all agents
         self._is_whole = vecenv.agents_per_batch == vecenv.num_agents
         if self._is_whole:
             self.observations = self._stacks
-        newest = int(np.prod(space.shape)) if axis == "first" else space.shape[-1]
-        self._step_bytes = newest * self._stacks.itemsize
+        side_by_side = int(np.prod(space.shape)) if axis == "first" else space.shape[-1]
+        self._chunk = side_by_side * self._stacks.itemsize
 
     def _stacked(self, observation: Array) -> Array:
         if self._axis == "first":
@@ -82,34 +81,26 @@ class FrameStack(VectorWrapper):
         first = (self._frames - 1) * size
         return slice(first + start, first + stop, step)
 
-    def _newest(self, stacks: Array) -> Array:
-        """View of the newest observation in each of ``stacks``."""
-        return stacks[:, -1] if self._axis == "first" else stacks[..., -self._shape[-1] :]
-
-    def _fill(self, stacks: Array, rows: Array, observations: Array) -> None:
-        if self._axis == "first":
-            stacks[rows] = observations[:, None]
-        else:
-            stacks[rows] = np.concatenate([observations] * self._frames, -1)
-
     def _update(self, transitions: Transitions) -> None:
-        agents, ended = transitions.agents, transitions.ended
+        agents, is_partial = transitions.agents, transitions.reset_rows is not None
         stacks = self._stacks[agents]  # a view, or a copy where the rows lie apart
-        if transitions.reset_rows is None:
-            self._shift(stacks)
-            if transitions.any_ended and self.autoreset == "same_step":
-                self._newest(stacks)[ended] = self.vecenv.final_observations[ended]
-                self.final_observations[ended] = stacks[ended]
-            self._newest(stacks)[...] = transitions.observations
-        if transitions.any_begins:
-            self._fill(stacks, transitions.begins, transitions.observations[transitions.begins])
+        if transitions.any_ended and self.autoreset == "same_step":
+            rows = transitions.ended_rows
+            last = stacks[rows]
+            self._push(last, self.vecenv.final_observations[rows], np.zeros(len(rows), bool))
+            self.final_observations[rows] = last
+        self._push(stacks, transitions.observations, transitions.begins, is_partial)
         if not isinstance(agents, slice):
             self._stacks[agents] = stacks
         self.observations = transitions.observations = stacks
 
-    def _shift(self, stacks: Array) -> None:
-        if self._frames > 1 and stacks.size:
-            shift_rows(stacks.reshape(len(stacks), -1).view(np.uint8), self._step_bytes)
+    def _push(self, stacks: Array, frames: Array, begins: Array, only_begins: bool = False) -> None:
+        if stacks.size:
+            push_frames(_bytes(stacks), _bytes(frames), self._chunk, begins, only_begins)
 
     def _settings(self) -> dict[str, Any]:
         return {"frames": self._frames, "is_last": self._axis == "last"}
+
+
+def _bytes(rows: Array) -> Array:
+    return rows.reshape(len(rows), -1).view(np.uint8)

@@ -8,7 +8,7 @@ from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.wrappers._kernels import Moments
+from pufferlib.vector.wrappers._kernels import Moments, add_rewards, clear_episodes, scale_rewards
 from pufferlib.vector.wrappers.base import VectorWrapper
 from pufferlib.vector.wrappers.leaves import (
     emulation_of,
@@ -92,7 +92,7 @@ class NormalizeObservation(VectorWrapper):
         else:
             self.observations[rows] = self._written(shown[rows])
         if transitions.any_ended and self.autoreset == "same_step":
-            ended = transitions.ended
+            ended = transitions.ended_rows
             self.final_observations[ended] = self._written(self.vecenv.final_observations[ended])
         transitions.observations = self.observations
 
@@ -174,24 +174,16 @@ class NormalizeReward(VectorWrapper):
 
     def _update(self, transitions: Transitions) -> None:
         agents, acted = transitions.agents, transitions.acted
-        returns = self._returns[agents]
-        if acted is None:
-            returns *= self._gamma
-            returns += transitions.rewards
-        else:
-            np.copyto(returns, returns * self._gamma + transitions.rewards, where=acted)
+        returns = self._returns[agents]  # a view, or a copy where the rows lie apart
+        add_rewards(returns, transitions.rewards, self._gamma, acted)
         if self._is_training:
             self._moments.update(returns[:, None], acted)
-        if transitions.any_ended:
-            returns[transitions.ended] = 0
-        if transitions.any_begins:
-            returns[transitions.begins] = 0
-        self._returns[agents] = returns
+        if transitions.any_ended or transitions.any_begins:
+            clear_episodes(returns, transitions.ended, transitions.begins)
+        if not isinstance(agents, slice):
+            self._returns[agents] = returns
         if transitions.reset_rows is None:
-            np.multiply(transitions.rewards, self._moments.scale, out=self.rewards, casting="same_kind")
-            np.clip(self.rewards, -self._limit, self._limit, out=self.rewards)
-            if acted is not None:
-                self.rewards[~acted] = 0
+            scale_rewards(transitions.rewards, self.rewards, self._moments.scale, self._limit, acted)
         else:
             self.rewards[transitions.reset_rows] = 0
         transitions.rewards = self.rewards

@@ -11,6 +11,7 @@ from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.specs import InfoSource
 from pufferlib.vector.vector_env import VectorEnv
+from pufferlib.vector.wrappers._kernels import add_rewards, clear_episodes
 from pufferlib.vector.wrappers.base import VectorWrapper
 from pufferlib.vector.wrappers.transitions import Transitions
 
@@ -46,7 +47,8 @@ class EpisodeStatistics(VectorWrapper):
         self._has_sources = isinstance(vecenv, VectorEnv)
         self._rows_per_env = vecenv.num_agents // vecenv.num_envs if self._has_sources else vecenv.num_agents
         self._last_returns, self._last_lengths = np.zeros(buffer_length), np.zeros(buffer_length, np.int64)
-        self._sources: list[InfoSource] | None = None
+        self._sources: list[InfoSource] | None = None  # of infos among which are reports
+        self._reported: list[int] | None = None  # environments of the infos, if all of them are reports
 
     @property
     def return_queue(self) -> npt.NDArray[np.float64]:
@@ -61,6 +63,8 @@ class EpisodeStatistics(VectorWrapper):
     @property
     def info_sources(self) -> list[InfoSource]:
         """Sources of the infos of the last batch, in their order."""
+        if self._reported is not None:
+            return [InfoSource(env_id, "step") for env_id in self._reported]
         return self.vecenv.info_sources if self._sources is None else self._sources
 
     def _order(self) -> npt.NDArray[np.int64]:
@@ -70,39 +74,51 @@ class EpisodeStatistics(VectorWrapper):
     def _update(self, transitions: Transitions) -> None:
         agents, acted = transitions.agents, transitions.acted
         returns, lengths = self.episode_returns[agents], self.episode_lengths[agents]
-        if acted is None:
-            returns += transitions.rewards
-            lengths += 1
-        else:
-            np.add(returns, transitions.rewards, out=returns, where=acted)
-            lengths += acted
-        self._sources = None
+        add_rewards(returns, transitions.rewards, 1.0, acted)
+        lengths += 1 if acted is None else acted
+        self._sources = self._reported = None
         if transitions.any_ended:
-            rows = np.flatnonzero(transitions.ended)
-            self._keep(returns[rows], lengths[rows])
+            rows = transitions.ended_rows
+            ended_returns, ended_lengths = returns[rows], lengths[rows]
+            self._keep(ended_returns, ended_lengths)
             if self._adds_infos:
-                transitions.infos = self._with_reports(transitions, rows, returns[rows], lengths[rows])
-            returns[rows] = lengths[rows] = 0
-        if transitions.any_begins:
-            returns[transitions.begins] = lengths[transitions.begins] = 0
-        self.episode_returns[agents], self.episode_lengths[agents] = returns, lengths
+                transitions.infos = self._reports(transitions, ended_returns, ended_lengths)
+        if transitions.any_ended or transitions.any_begins:
+            for values in (returns, lengths):
+                clear_episodes(values, transitions.ended, transitions.begins)
+        if not isinstance(agents, slice):  # copies, because the rows lie apart
+            self.episode_returns[agents], self.episode_lengths[agents] = returns, lengths
 
     def _keep(self, returns: Array, lengths: Array) -> None:
-        size, count = len(self._last_returns), len(returns)
-        places = np.arange(self.episode_count, self.episode_count + count)[-size:] % size
-        self._last_returns[places], self._last_lengths[places] = returns[-size:], lengths[-size:]
-        self.episode_count += count
+        size = len(self._last_returns)
+        self.episode_count += len(returns)
+        returns, lengths = returns[-size:], lengths[-size:]
+        start = (self.episode_count - len(returns)) % size
+        before_wrap = size - start
+        for queue, values in ((self._last_returns, returns), (self._last_lengths, lengths)):
+            queue[start : start + len(values)] = values[:before_wrap]
+            queue[: max(0, len(values) - before_wrap)] = values[before_wrap:]
 
-    def _with_reports(self, transitions: Transitions, rows: Array, returns: Array, lengths: Array) -> Infos:
-        """Infos with those of the episodes that ended, and the sources of all."""
-        env_ids = (transitions.agent_ids[rows] // self._rows_per_env).tolist()
+    def _reports(self, transitions: Transitions, returns: Array, lengths: Array) -> Infos:
+        """Infos of the batch with those of the episodes that ended."""
+        found = [
+            {"score": episode_return, "episode_return": episode_return, "episode_length": length}
+            for episode_return, length in zip(returns.tolist(), lengths.tolist(), strict=True)
+        ]
+        env_ids = (transitions.agent_ids[transitions.ended_rows] // self._rows_per_env).tolist()
+        if not transitions.infos:  # as in most steps, and where there are many rows
+            self._reported = env_ids
+            return found
         reports: dict[int, list[dict[str, Any]]] = {}
-        for env_id, episode_return, length in zip(env_ids, returns.tolist(), lengths.tolist(), strict=True):
-            report = {"score": episode_return, "episode_return": episode_return, "episode_length": length}
+        for env_id, report in zip(env_ids, found, strict=True):
             reports.setdefault(env_id, []).append(report)
-        old = self.vecenv.info_sources if self._has_sources else [InfoSource(0, "step")] * len(transitions.infos)
+        return self._merged(transitions.infos, reports)
+
+    def _merged(self, infos: Infos, reports: dict[int, list[dict[str, Any]]]) -> Infos:
+        """Infos with reports of episodes, by environment: in that of its last step, or else before it."""
+        old = self.vecenv.info_sources if self._has_sources else [InfoSource(0, "step")] * len(infos)
         found: list[tuple[InfoSource, dict[str, Any]]] = []
-        for source, info in zip(old, transitions.infos, strict=True):
+        for source, info in zip(old, infos, strict=True):
             if self._rows_per_env == 1 and source.kind == "step" and source.env_id in reports:
                 (report,) = reports.pop(source.env_id)
                 info = info if "episode_return" in info else {**report, **info}

@@ -1,16 +1,16 @@
 """Transitions of one batch, and the account of episodes that says which of its rows acted, ended and began."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pufferlib.buffers import Array
-from pufferlib.env import Infos, Received
+from pufferlib.env import Received
+from pufferlib.vector.wrappers._kernels import EpisodeFlags
 
 __all__ = ["EpisodeTracker", "Rows", "Transitions"]
 
-Flags = npt.NDArray[np.bool_]
 Rows = slice | npt.NDArray[np.int64]  # a slice where rows are neighbours, so that arrays of agents give views
 
 
@@ -34,34 +34,7 @@ class Transitions:
         reset_rows: Rows that a reset of some environments changed, while all others stay; None: all are new.
     """
 
-    __slots__ = (
-        "acted",
-        "agent_ids",
-        "agents",
-        "any_begins",
-        "any_ended",
-        "begins",
-        "ended",
-        "infos",
-        "masks",
-        "observations",
-        "reset_rows",
-        "rewards",
-        "terminals",
-        "truncations",
-    )
-
-    agents: Rows
-    acted: Flags | None
-    ended: Flags
-    begins: Flags
-    any_ended: bool
-    any_begins: bool
-
-    def __init__(self, received: Received, reset_rows: Flags | None = None) -> None:
-        self.observations: Array
-        self.rewards: npt.NDArray[np.float32]
-        self.infos: Infos
+    def __init__(self, received: Received, flags: EpisodeFlags, agents: Rows, is_partial: bool = False) -> None:
         (
             self.observations,
             self.rewards,
@@ -71,66 +44,45 @@ class Transitions:
             self.agent_ids,
             self.masks,
         ) = received
-        self.reset_rows = reset_rows
+        self.agents = agents
+        self.acted = None if flags.all_acted else flags.acted
+        self.ended, self.begins = flags.ended, flags.begins
+        self.any_ended, self.any_begins = flags.any_ended, flags.any_begins
+        self.reset_rows = flags.begins if is_partial else None
+
+    @cached_property
+    def ended_rows(self) -> npt.NDArray[np.int64]:
+        """Numbers of the rows whose episode ended."""
+        return np.flatnonzero(self.ended)
 
 
 class EpisodeTracker:
-    """Account of the episodes of all agents, for batches that may be parts of them.
+    """Account of the episodes of a vector environment, whose batches may be parts of the agents.
 
     Args:
         vecenv: The vector environment.
     """
 
     def __init__(self, vecenv: Any) -> None:
-        num_agents = int(vecenv.num_agents)
-        self._vecenv = vecenv
-        self._is_whole = vecenv.agents_per_batch == num_agents
-        self._same_step = vecenv.autoreset == "same_step"
-        self._is_new = np.ones(num_agents, bool)  # no observation since the reset
-        self._idle = np.zeros(num_agents, bool)  # at the latest observation: absent, or the episode is over
-        self._is_plain = False  # no agent is new or idle
-        self._no_rows = np.zeros(vecenv.agents_per_batch, bool)
+        num_agents, num_rows = int(vecenv.num_agents), int(vecenv.agents_per_batch)
+        self._flags = EpisodeFlags(num_agents, num_rows, vecenv.autoreset == "same_step")
+        self._is_whole = num_rows == num_agents
 
     def reset(self) -> None:
         """Note that every agent begins an episode with its next observation."""
-        self._is_new[:] = True
-        self._is_plain = False
-
-    def after_reset_of(self, agents: npt.NDArray[np.int64], received: Received) -> Transitions:
-        """Transitions of a batch in which environments with these ``agents`` were reset, and nothing else happened."""
-        found = Transitions(received, np.isin(received[5], agents))
-        found.agents = self._index(found.agent_ids)
-        found.acted = found.ended = self._no_rows
-        found.any_ended, found.any_begins = False, bool(len(agents))
-        found.begins = found.reset_rows  # type: ignore[assignment]
-        self._is_new[agents] = False
-        self._idle[found.agents] = np.where(found.begins, ~found.masks, self._idle[found.agents])
-        self._is_plain = False
-        return found
+        self._flags.reset()
 
     def after(self, received: Received) -> Transitions:
         """Transitions of a batch that was received."""
-        found = Transitions(received)
-        agents = found.agents = self._index(found.agent_ids)
-        ended: Flags = found.terminals | found.truncations
-        found.ended, found.any_ended = ended, bool(ended.any())
-        if self._is_plain and found.masks.all():
-            found.acted, found.begins = None, ended if self._same_step else self._no_rows
-            found.any_begins = self._same_step and found.any_ended
-            if found.any_ended and not self._same_step:
-                self._idle[agents] = ended
-                self._is_plain = False
-            return found
-        new, idle, masks = self._is_new[agents], self._idle[agents], found.masks
-        ended &= ~new  # what stands there is older than the reset
-        found.any_ended = bool(ended.any())
-        found.acted = ~(new | idle)
-        found.begins = ((idle | ended if self._same_step else idle) & masks) | new
-        found.any_begins = bool(found.begins.any())
-        self._is_new[agents] = False
-        self._idle[agents] = ~masks if self._same_step else ~masks | ended
-        self._is_plain = not (self._idle.any() or self._is_new.any())
-        return found
+        _, _, terminals, truncations, _, agent_ids, masks = received
+        self._flags.note(agent_ids, terminals, truncations, masks)
+        return Transitions(received, self._flags, self._index(agent_ids))
+
+    def after_reset_of(self, agents: npt.NDArray[np.int64], received: Received) -> Transitions:
+        """Transitions of a batch in which environments with these ``agents`` were reset, and nothing else happened."""
+        *_, agent_ids, masks = received
+        self._flags.note_reset(agent_ids, masks, agents)
+        return Transitions(received, self._flags, self._index(agent_ids), is_partial=True)
 
     def _index(self, agent_ids: npt.NDArray[np.int64]) -> Rows:
         if self._is_whole:
