@@ -3,7 +3,6 @@
 Source: Raffin et al., "Stable-Baselines3: Reliable Reinforcement Learning Implementations" (2021).
 """
 
-import inspect
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -18,7 +17,7 @@ from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.vector import VectorEnv
-from pufferlib.vector.gymnasium_vector import check_rows, observations_of, row_of
+from pufferlib.vector.gymnasium_vector import check_rows, observations_of, resets_some, row_of
 
 __all__ = ["SB3VecEnv", "to_sb3"]
 
@@ -61,8 +60,7 @@ class SB3VecEnv(VecEnv):
         self._is_native = not isinstance(vecenv, VectorEnv)
         num_rows = int(vecenv.num_agents)
         self._rows_per_env = num_rows if self._is_native else num_rows // int(vecenv.num_envs)
-        takes_seeds = not self._is_native or "env_ids" in inspect.signature(vecenv.reset).parameters
-        self._rows_per_seed = num_rows // int(vecenv.num_envs) if takes_seeds else num_rows
+        self._rows_per_seed = num_rows // int(vecenv.num_envs) if resets_some(vecenv) else num_rows
         space, self._restore = observations_of("to_sb3", vecenv)
         _check_space(space)
         self._returns = np.zeros(num_rows) if monitor else None

@@ -17,7 +17,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 from pufferlib.vector.vector_env import VectorEnv
 
-__all__ = ["GymnasiumVectorEnv", "check_rows", "observations_of", "row_of", "to_gymnasium"]
+__all__ = ["GymnasiumVectorEnv", "check_rows", "observations_of", "resets_some", "row_of", "to_gymnasium"]
 
 _LEAVES = (gymnasium.spaces.Discrete, gymnasium.spaces.MultiDiscrete, gymnasium.spaces.MultiBinary, Box)
 
@@ -56,7 +56,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.num_envs = int(vecenv.num_agents)
         self._has_backend = isinstance(vecenv, VectorEnv)
         # What can be reset by itself: an environment of a backend, a game of a native environment, or only all.
-        self._resets_some = "env_ids" in inspect.signature(vecenv.reset).parameters
+        self._resets_some = resets_some(vecenv)
         self._rows_per_env = self.num_envs // int(vecenv.num_envs) if self._resets_some else self.num_envs
         self.single_observation_space, self._restore = observations_of("to_gymnasium", vecenv)
         self.single_action_space = vecenv.single_action_space
@@ -203,6 +203,11 @@ _MODES = {
     "same_step": AutoresetMode.SAME_STEP,
     "disabled": AutoresetMode.DISABLED,
 }
+
+
+def resets_some(vecenv: Any) -> bool:
+    """Tell if single environments, or games of a native one, can be reset and seeded; wrappers pass for what they wrap."""
+    return "env_ids" in inspect.signature(vecenv.__class__.reset).parameters
 
 
 def check_rows(where: str, vecenv: Any) -> None:

@@ -77,6 +77,7 @@ class VectorEnv(ABC):
         autoreset: What follows a finished episode; None leaves it to the kind of environment.
         timeout_s: Longest that one environment may take in a worker; None: for ever.
         on_crash: "raise" a failure, or "restart" what failed.
+        hide_output: Drop what the environments print.
 
     Attributes:
         driver_env: What one environment is like: the first one, or a description of it.
@@ -122,6 +123,7 @@ class VectorEnv(ABC):
         autoreset: Autoreset | None = None,
         timeout_s: float | None = 120.0,
         on_crash: OnCrash = "raise",
+        hide_output: bool = False,
     ) -> None:
         options = {
             "num_workers": num_workers,
@@ -131,6 +133,7 @@ class VectorEnv(ABC):
             "autoreset": autoreset,
             "timeout_s": timeout_s,
             "on_crash": on_crash,
+            "hide_output": hide_output,
         }
         self._start(vector_spec(env_creators, env_args, env_kwargs, num_envs, seed, options, self._cores))
 

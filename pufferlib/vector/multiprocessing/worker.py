@@ -23,6 +23,7 @@ import numpy as np
 
 from pufferlib.buffers import Buffers
 from pufferlib.errors import APIUsageError
+from pufferlib.machine.output import hide_output_for_good
 from pufferlib.vector.calls import EnvCall, perform, sendable
 from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.failures import Failed
@@ -76,6 +77,7 @@ class Setup:
         row_spec: Rows of one environment; None for the worker that is to find it out.
         last_command: The last one that was not for this process; 0 unless it replaces another.
         fits: Whether each worker and the parent has a core of its own.
+        hide_output: Whether nothing that is written to standard output and error is to be seen.
     """
 
     worker: int
@@ -87,6 +89,7 @@ class Setup:
     surroundings: Surroundings
     last_command: int
     fits: bool
+    hide_output: bool
 
 
 @dataclass(frozen=True)
@@ -199,6 +202,8 @@ class _Worker:
         if self._row_spec is not None:
             self._map(self._row_spec)
         try:
+            if setup.hide_output:
+                hide_output_for_good()
             os.chdir(surroundings.folder)
             specs: tuple[EnvSpec, ...] = pickle.loads(setup.envs)
             # The server that all workers are forked from has numpy, whose own generator would repeat itself in each.

@@ -128,6 +128,7 @@ class WorkerProcesses(Workers):
             surroundings=self._surroundings(),
             last_command=last_command,
             fits=self._fits,
+            hide_output=self.spec.hide_output,
         )
         self._send(worker, self._pickle(setup))  # the space in it may be of a class of the caller's script
 
