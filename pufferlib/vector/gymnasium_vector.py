@@ -206,7 +206,8 @@ _MODES = {
 
 
 def resets_some(vecenv: Any) -> bool:
-    """Tell if single environments, or games of a native one, can be reset and seeded; wrappers pass for what they wrap."""
+    """Tell if single environments, or games of a native one, can be reset and seeded."""
+    # The class of a wrapper is that of what it wraps.
     return "env_ids" in inspect.signature(vecenv.__class__.reset).parameters
 
 

@@ -260,17 +260,16 @@ def test_commands_that_fail_to_start_or_to_end() -> None:
     assert "did not answer" in output
 
 
-def test_c_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CC", raising=False)
-    monkeypatch.setattr(
-        "pufferlib.native.compiler.shutil.which", lambda name: f"/usr/bin/{name}" if name == "gcc" else None
-    )
-    monkeypatch.setattr("pufferlib.native.compiler._identity", str)
-    assert doctor.c_compiler().level == "ok"
-    monkeypatch.setattr("pufferlib.native.compiler.ON_PATH", ())
     monkeypatch.setattr("pufferlib.native.compiler.find_spec", lambda name: None)
-    assert doctor.c_compiler() == Finding("C compiler", "none", "absent", doctor.c_compiler().advice)
-    assert "install one (Debian: apt-get install gcc libc6-dev)" in doctor.c_compiler().advice
+    monkeypatch.setenv("PATH", str(tmp_path))
+    finding = doctor.c_compiler()
+    assert (finding.value, finding.level) == ("none", "absent")
+    assert "install one (Debian: apt-get install gcc libc6-dev)" in finding.advice
+    program = tmp_path / "gcc"
+    program.touch(0o755)
+    assert doctor.c_compiler() == Finding("C compiler", str(program))
     monkeypatch.setenv("CC", "icc -O3")
     assert doctor.c_compiler().value == "CC='icc -O3' is none"
 
