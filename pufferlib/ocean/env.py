@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from gymnasium.spaces import Box
 
 from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array
@@ -21,16 +21,15 @@ from pufferlib.env import (
     env_seeds,
 )
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.machine.cpus import usable_cpus
-from pufferlib.ocean._ocean import MAX_THREADS, OceanBatch
+from pufferlib.ocean._ocean import OceanBatch
+from pufferlib.ocean.arguments import check_count, checked_seed, checked_threads
 from pufferlib.ocean.files import CFile, compile_file, is_c_file, load_type
 from pufferlib.ocean.pixels import checked_pixels
 from pufferlib.ocean.state import code_of, pack, unpack
-from pufferlib.ocean.types import EnvType, env_types
+from pufferlib.ocean.types import EnvType, env_types, spaces_of
 from pufferlib.render.video import Frame
 from pufferlib.render.view import RENDER_MODES, View
 from pufferlib.seeding import env_seed
-from pufferlib.spaces import Space
 
 __all__ = ["OceanEnv", "type_of"]
 
@@ -95,14 +94,14 @@ class OceanEnv(PufferEnv):
         self._origin = compile_file(name) if isinstance(name, str) and is_c_file(name) else name
         self._type = env_type = type_of(self._origin)
         where = env_type.class_name
-        _check_count(where, "num_envs", num_envs)
-        _check_count(where, "log_interval", log_interval)
+        check_count(where, "num_envs", num_envs)
+        check_count(where, "log_interval", log_interval)
         self.name = env_type.name
         self.render_mode, self.log_interval = render_mode, log_interval
         if autoreset not in AUTORESET_MODES:
             raise UnknownNameError.of(where, "autoreset", autoreset, AUTORESET_MODES)
         self.autoreset = autoreset
-        threads = _checked_threads(where, num_threads)
+        threads = checked_threads(where, num_threads)
         self._keywords = {"num_threads": num_threads, "pixels": pixels, "check_actions": check_actions, **params}
         values = env_type.numbers(params)
         self._values = {p.name: value for p, value in zip(env_type.parameters, values, strict=True)}
@@ -116,7 +115,7 @@ class OceanEnv(PufferEnv):
         self._describe(self._batch.spec)
         if size is not None:
             self.action_mask = None  # a picture has none
-        self._seed: int | None = _checked_seed(where, seed)
+        self._seed: int | None = checked_seed(where, seed)
         super().__init__(buf)
         self._batch.bind(
             self.observations,
@@ -140,9 +139,7 @@ class OceanEnv(PufferEnv):
 
     def _describe(self, spec: Mapping[str, Any]) -> None:
         """Set the spaces and attributes of a PufferEnv from the spec of the C environment."""
-        self.single_observation_space = _observation_space(spec)
-        self.single_action_space = _action_space(spec)
-        self.action_mask = _range(*spec["action_mask"])
+        self.single_observation_space, self.single_action_space, self.action_mask = spaces_of(spec)
         self.num_agents = self.num_envs * spec["agents"]
         self.agents_end: bool = spec["agents_end"]
         self.game_bytes: int = spec["game_bytes"]
@@ -408,43 +405,3 @@ def type_of(name: str | CFile) -> EnvType:
     if name not in known:
         raise UnknownNameError.of("pufferlib.ocean", "environment", name, known)
     return known[name]
-
-
-def _checked_seed(where: str, seed: object) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise APIUsageError(f"{where}: seed must be an int, got {seed!r}")
-    return int(seed)
-
-
-def _check_count(where: str, name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2**31:
-        raise APIUsageError(f"{where}: {name} must be an int from 1 to {2**31 - 1}, got {value!r}")
-
-
-def _checked_threads(where: str, num_threads: object) -> int:
-    """Limit ``num_threads`` to the cores that this process may use."""
-    cores = min(usable_cpus(), MAX_THREADS)
-    if num_threads == "auto":
-        return cores
-    if isinstance(num_threads, bool) or not isinstance(num_threads, int | np.integer) or num_threads < 1:
-        raise APIUsageError(f'{where}: num_threads must be an int >= 1 or "auto", got {num_threads!r}')
-    return min(int(num_threads), cores)
-
-
-def _observation_space(spec: Mapping[str, Any]) -> Box:
-    dtype = np.dtype(spec["observation_type"]).type
-    low, high = spec["observation_low"], spec["observation_high"]
-    return Box(low, high, spec["observation_shape"], dtype)
-
-
-def _range(offset: int, size: int) -> slice | None:
-    return slice(offset, offset + size) if size else None
-
-
-def _action_space(spec: Mapping[str, Any]) -> Space:
-    sizes = spec["action_sizes"]
-    if spec["action_kind"] == "discrete":
-        return Discrete(sizes[0])
-    if spec["action_kind"] == "multi_discrete":
-        return MultiDiscrete(sizes)
-    return Box(-1, 1, (sizes[0],), np.float32)
