@@ -48,7 +48,7 @@ class EpisodeStatistics(VectorWrapper):
         self._rows_per_env = vecenv.num_agents // vecenv.num_envs if self._has_sources else vecenv.num_agents
         self._last_returns, self._last_lengths = np.zeros(buffer_length), np.zeros(buffer_length, np.int64)
         self._sources: list[InfoSource] | None = None  # of infos among which are reports
-        self._reported: list[int] | None = None  # environments of the infos, if all of them are reports
+        self._reported: Array | None = None  # agents of the infos, if all of them are reports
 
     @property
     def return_queue(self) -> npt.NDArray[np.float64]:
@@ -64,7 +64,7 @@ class EpisodeStatistics(VectorWrapper):
     def info_sources(self) -> list[InfoSource]:
         """Sources of the infos of the last batch, in their order."""
         if self._reported is not None:
-            return [InfoSource(env_id, "step") for env_id in self._reported]
+            return [InfoSource(env_id, "step") for env_id in (self._reported // self._rows_per_env).tolist()]
         return self.vecenv.info_sources if self._sources is None else self._sources
 
     def _order(self) -> npt.NDArray[np.int64]:
@@ -105,12 +105,12 @@ class EpisodeStatistics(VectorWrapper):
             {"score": episode_return, "episode_return": episode_return, "episode_length": length}
             for episode_return, length in zip(returns.tolist(), lengths.tolist(), strict=True)
         ]
-        env_ids = (transitions.agent_ids[transitions.ended_rows] // self._rows_per_env).tolist()
+        agents = transitions.agent_ids[transitions.ended_rows]
         if not transitions.infos:  # as in most steps, and where there are many rows
-            self._reported = env_ids
+            self._reported = agents
             return found
         reports: dict[int, list[dict[str, Any]]] = {}
-        for env_id, report in zip(env_ids, found, strict=True):
+        for env_id, report in zip((agents // self._rows_per_env).tolist(), found, strict=True):
             reports.setdefault(env_id, []).append(report)
         return self._merged(transitions.infos, reports)
 
