@@ -39,8 +39,11 @@ class ClipObservation(VectorWrapper):
         self._show(box, emulated)
 
     def _update(self, transitions: Transitions) -> None:
-        rows = slice(None) if transitions.reset_rows is None else transitions.reset_rows
-        self.observations[rows] = np.clip(transitions.observations[rows], self._low, self._high)
+        shown, rows = transitions.observations, transitions.reset_rows
+        if rows is None:
+            np.clip(shown, self._low, self._high, out=self.observations)
+        else:
+            self.observations[rows] = np.clip(shown[rows], self._low, self._high)
         if transitions.any_ended and self.autoreset == "same_step":
             ended = transitions.ended_rows
             self.final_observations[ended] = np.clip(self.vecenv.final_observations[ended], self._low, self._high)
