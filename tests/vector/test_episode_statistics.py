@@ -11,13 +11,7 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.vector.specs import InfoSource
 from pufferlib.vector.wrappers import EpisodeStatistics
 from tests.envs import VariedEnv
-from tests.vector.batches import AUTORESETS, LAYOUTS, Spy, comes_and_goes, make, play, varied
-
-MATRIX = [
-    pytest.param(layout, autoreset, marks=() if layout in ("serial", "first") else pytest.mark.all)
-    for layout in LAYOUTS
-    for autoreset in AUTORESETS
-]
+from tests.vector.batches import MATRIX, Spy, comes_and_goes, make, play, varied
 
 
 @pytest.mark.parametrize(("layout", "autoreset"), MATRIX)

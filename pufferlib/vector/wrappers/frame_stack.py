@@ -9,7 +9,7 @@ from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.vector.wrappers._kernels import push_frames
 from pufferlib.vector.wrappers.base import VectorWrapper
-from pufferlib.vector.wrappers.leaves import emulation_of
+from pufferlib.vector.wrappers.leaves import as_rows, emulation_of
 from pufferlib.vector.wrappers.transitions import Transitions
 
 __all__ = ["FrameStack"]
@@ -103,4 +103,4 @@ class FrameStack(VectorWrapper):
 
 
 def _bytes(rows: Array) -> Array:
-    return rows.reshape(len(rows), -1).view(np.uint8)
+    return as_rows(rows).view(np.uint8)

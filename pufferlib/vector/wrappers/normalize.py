@@ -11,6 +11,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.vector.wrappers._kernels import Moments, add_rewards, clear_episodes, scale_rewards
 from pufferlib.vector.wrappers.base import VectorWrapper
 from pufferlib.vector.wrappers.leaves import (
+    as_rows,
     emulation_of,
     field_names,
     flat_box,
@@ -110,7 +111,7 @@ class NormalizeObservation(VectorWrapper):
 
     def _rows(self, observations: Array, dtype: "np.dtype[Any]", names: tuple[str, ...]) -> Array:
         """The numbers of each row that have one ``Moments``, ``(rows, elements)``."""
-        return view_fields(observations, dtype, names) if names else observations.reshape(len(observations), -1)
+        return view_fields(observations, dtype, names) if names else as_rows(observations)
 
     def _seen_space(self, space: Any) -> Any:
         return real_space(space, self._limit)
