@@ -7,10 +7,9 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array
-from pufferlib.env import Infos, PufferEnv, Received, Stepped
+from pufferlib.env import Infos, PufferEnv, Received, Stepped, check_env_ids
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, joint_space
-from pufferlib.vector.calls import check_env_ids
 from pufferlib.vector.proxy import VectorProxy
 from pufferlib.vector.vector_env import VectorEnv
 from pufferlib.vector.wrappers.transitions import EpisodeTracker, Transitions
