@@ -42,8 +42,9 @@ def test_a_wrapper_is_taken_for_the_vector_environment(tmp_path):
     assert len(list(tmp_path.iterdir())) == 4
 
 
-def test_a_part_that_is_reset_leaves_the_other_rows_as_they_are():
-    with wrapped(make()) as vecenv:
+@pytest.mark.parametrize("inner", [make, lambda: pufferlib.make("cartpole", num_envs=4)], ids=["serial", "native"])
+def test_a_part_that_is_reset_leaves_the_other_rows_as_they_are(inner):
+    with wrapped(inner()) as vecenv:
         vecenv.reset()
         for _ in range(3):
             vecenv.step([0] * 4)
