@@ -75,6 +75,18 @@ def test_agents_of_one_environment_have_an_info_each():
     assert [(info["episode_return"], info["episode_length"]) for info in found] == [(1 + 2, 2), (1 + 2 + 3 + 4, 4)]
 
 
+def test_agents_whose_environment_reports_them_are_not_reported_twice():
+    def creator(buf=None):
+        env = pufferlib.MultiagentEpisodeStats(
+            comes_and_goes().keywords["env_creator"](*comes_and_goes().keywords["env_args"])
+        )
+        return pufferlib.emulation.PettingZooPufferEnv(env=env, buf=buf)
+
+    with EpisodeStatistics(make(creator, num_envs=1)) as vecenv:
+        found = [info for *_, infos, _, _ in play(vecenv, 6) for info in infos]
+    assert [{agent: info["episode_return"] for agent, info in each.items()} for each in found] == [{"a": 3}, {"b": 10}]
+
+
 def test_native_environments_that_report_means_are_left_alone():
     env = pufferlib.make("squared", num_envs=16, seed=1, log_interval=8)
     with EpisodeStatistics(env) as vecenv:

@@ -71,7 +71,8 @@ class EpisodeStatistics(VectorWrapper):
         size = len(self._last_returns)
         return np.arange(max(0, self.episode_count - size), self.episode_count) % size
 
-    def _update(self, transitions: Transitions) -> None:
+    def transform(self, transitions: Transitions) -> None:
+        """Count the step, and report the episodes that ended."""
         agents, acted = transitions.agents, transitions.acted
         returns, lengths = self.episode_returns[agents], self.episode_lengths[agents]
         add_rewards(returns, transitions.rewards, 1.0, acted)
@@ -119,9 +120,12 @@ class EpisodeStatistics(VectorWrapper):
         old = self.vecenv.info_sources if self._has_sources else [InfoSource(0, "step")] * len(infos)
         found: list[tuple[InfoSource, dict[str, Any]]] = []
         for source, info in zip(old, infos, strict=True):
-            if self._rows_per_env == 1 and source.kind == "step" and source.env_id in reports:
-                (report,) = reports.pop(source.env_id)
-                info = info if "episode_return" in info else {**report, **info}
+            if source.kind == "step" and source.env_id in reports:
+                if _has_report(info):
+                    reports.pop(source.env_id)
+                elif self._rows_per_env == 1:
+                    (report,) = reports.pop(source.env_id)
+                    info = {**report, **info}
             found.append((source, info))
         found += [(InfoSource(env_id, "step"), report) for env_id in reports for report in reports[env_id]]
         found.sort(key=_place)
@@ -137,6 +141,13 @@ class EpisodeStatistics(VectorWrapper):
     def _load(self, state: Mapping[str, Array]) -> None:
         self._last_returns[:], self._last_lengths[:] = state["returns"], state["lengths"]
         self.episode_count = int(state["episode_count"])
+
+
+def _has_report(info: Mapping[Any, Any]) -> bool:
+    """Tell if an environment reports an episode itself, or one of an agent in its dict by agent."""
+    return "episode_return" in info or any(
+        isinstance(value, Mapping) and "episode_return" in value for value in info.values()
+    )
 
 
 def _place(entry: tuple[InfoSource, dict[str, Any]]) -> tuple[int, bool]:

@@ -76,7 +76,8 @@ class RecordVideo(VectorWrapper):
         self._finish_video()
         super().close()
 
-    def _update(self, transitions: Transitions) -> None:
+    def transform(self, transitions: Transitions) -> None:
+        """Film the step, if its episode is filmed."""
         if self._writer is None and not (transitions.any_begins or transitions.any_ended):
             return
         first = int(np.searchsorted(transitions.agent_ids, self._first_agent))
@@ -127,6 +128,11 @@ class RecordVideo(VectorWrapper):
 
 
 def _check_pictures(vecenv: Any) -> None:
+    if not isinstance(vecenv, VectorEnv) and not hasattr(vecenv, "render"):
+        raise APIUsageError(
+            f"RecordVideo: a native environment must draw itself, got {type(vecenv.driver_env).__name__} without "
+            "render; define render(self), which returns uint8 (height, width, 3)"
+        )
     mode = getattr(vecenv.driver_env, "render_mode", None)
     if mode == "rgb_array" or (mode is None and not vecenv.emulated):  # what native environments return by default
         return
