@@ -58,7 +58,7 @@ class ActionRepeat(VectorWrapper):
 
     @property
     def info_sources(self) -> list[InfoSource]:
-        """Sources of the infos of the last step, in their order: that of the repeats."""
+        """Sources of the infos of the last step, in their order, which is that of the repeats."""
         return self._inner_sources() if self._actions is None else self._sources
 
     def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
