@@ -25,6 +25,7 @@ from pufferlib.machine.cpus import usable_cpus
 from pufferlib.ocean._ocean import MAX_THREADS, OceanBatch
 from pufferlib.ocean.files import CFile, compile_file, is_c_file, load_type
 from pufferlib.ocean.pixels import checked_pixels
+from pufferlib.ocean.state import code_of, pack, unpack
 from pufferlib.ocean.types import EnvType, env_types
 from pufferlib.render.video import Frame
 from pufferlib.render.view import RENDER_MODES, View
@@ -102,6 +103,7 @@ class OceanEnv(PufferEnv):
             raise UnknownNameError.of(where, "autoreset", autoreset, AUTORESET_MODES)
         self.autoreset = autoreset
         threads = _checked_threads(where, num_threads)
+        self._keywords = {"num_threads": num_threads, "pixels": pixels, "check_actions": check_actions, **params}
         values = env_type.numbers(params)
         self._values = {p.name: value for p, value in zip(env_type.parameters, values, strict=True)}
         self.frames_per_step = int(self._values.get("frameskip", 1))
@@ -134,6 +136,7 @@ class OceanEnv(PufferEnv):
         self._view = View(where, render_mode, self.metadata["render_fps"])
         if self._view.is_live:
             self._step = self._step_in_view
+        self._made_with = frozenset(vars(self))
 
     def _describe(self, spec: Mapping[str, Any]) -> None:
         """Set the spaces and attributes of a PufferEnv from the spec of the C environment."""
@@ -246,13 +249,105 @@ class OceanEnv(PufferEnv):
             self._copy = OceanEnv(self._origin, autoreset="disabled", **params)
         agents = self.num_agents // self.num_envs
         mine = np.asarray(actions)[env_index * agents : (env_index + 1) * agents]
+        if not 0 <= env_index < self.num_envs:
+            where = f"{self._type.class_name}.frames"
+            raise APIUsageError(f"{where}: env_index must be at least 0 and below {self.num_envs}, got {env_index}")
+        now = self._batch.save_games([env_index])
         for frame in range(every, self.frames_per_step, every):
-            values = [*{**self._values, "frameskip": frame}.values()]
-            self._copy._batch.copy_game(self._batch, env_index, values)
+            self._copy._batch.load_games([0], now)
+            self._copy._batch.set_parameters([*{**self._values, "frameskip": frame}.values()])
             self._copy.step(mine)
             picture = self._copy.render(agent=agent)
             assert isinstance(picture, np.ndarray)
             yield picture
+
+    def save_state(self, env_ids: EnvIds = None) -> bytes:
+        """State of games as bytes, from which ``load_state`` goes on to the same observations, rewards and pictures.
+
+        Random numbers and what the rows show are part of it; final observations, whose episodes are over, are not.
+
+        Args:
+            env_ids: Games, as ints or as a mask, bool ``(num_envs,)``; None for all.
+
+        Raises:
+            APIUsageError: Nothing was reset yet, or there are no such games.
+        """
+        where = f"{self._type.class_name}.save_state"
+        chosen = check_env_ids(where, env_ids, self.num_envs)
+        steps = self._batch.steps if env_ids is None else None
+        return pack({**self._facts(), "games": len(chosen), "steps": steps}, self._batch.save_games(chosen))
+
+    def load_state(self, state: bytes, env_ids: EnvIds = None) -> Array:
+        """Let games be what those were that ``save_state`` saved, here or in another process.
+
+        Args:
+            state: Of as many games.
+            env_ids: Games, as ints or as a mask, bool ``(num_envs,)``, in the order in which they were saved; None for
+                all.
+
+        Returns:
+            observations ``(num_agents, *shape)``.
+
+        Raises:
+            APIUsageError: The state is damaged, or of another environment, version or number of games, of other
+                parameters or another autoreset mode. Nothing is changed then.
+        """
+        where = f"{self._type.class_name}.load_state"
+        chosen = check_env_ids(where, env_ids, self.num_envs)
+        facts, games = unpack(where, state, self._facts())
+        if facts["games"] != len(chosen):
+            raise APIUsageError(
+                f"{where}: the state must be of {len(chosen)} games, got one of {facts['games']}; name those that are "
+                "to be loaded by env_ids"
+            )
+        self._batch.load_games(chosen, games)
+        if env_ids is None:
+            self._batch.steps = facts["steps"] or 0
+            self._seed = None
+        if self._view.is_live:
+            self.render(self._shown)
+        return self.observations
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Recipe for copy and pickle: an environment made alike, with arrays of its own, that goes on from here.
+
+        Raises:
+            APIUsageError: The environment is closed.
+        """
+        keywords = {
+            **{name: getattr(self, name) for name in ("num_envs", "render_mode", "log_interval", "autoreset")},
+            **self._keywords,
+        }
+        state = {
+            "games": self.save_state() if self._batch.ready else None,
+            "final_observations": self.final_observations.copy(),
+            "_seed": self._seed,
+            "_infos": self._infos,
+            "_ready": self._ready,
+            "_shown": self._shown,
+            **{name: value for name, value in vars(self).items() if name not in self._made_with},
+        }
+        return _remake, (type(self), self._origin, keywords), state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of ``__reduce__``."""
+        state = dict(state)
+        games, self.final_observations[:] = state.pop("games"), state.pop("final_observations")
+        if games is not None:
+            facts, memory = unpack(type(self).__name__, games, self._facts())
+            self._batch.load_games(range(self.num_envs), memory)
+            self._batch.steps = facts["steps"]
+        vars(self).update(state)
+
+    def _facts(self) -> dict[str, Any]:
+        """Facts on which the meaning of a state depends."""
+        kind = self._type
+        return {
+            "env": kind.class_name,
+            "code": code_of(self._origin),
+            "parameters": self._values,
+            "autoreset": self.autoreset,
+        }
 
     def _checked_agent(self, method: str, agent: object) -> int:
         agents = self.num_agents // self.num_envs
@@ -289,6 +384,13 @@ class OceanEnv(PufferEnv):
             self._view.wait()
             self.render(self._shown)
         return is_due
+
+
+def _remake(cls: type[OceanEnv], origin: str | CFile, keywords: dict[str, Any]) -> OceanEnv:
+    """Make an environment of a class whose own ``__init__`` may take other arguments."""
+    env = cls.__new__(cls)
+    OceanEnv.__init__(env, origin, **keywords)
+    return env
 
 
 def type_of(name: str | CFile) -> EnvType:
