@@ -27,7 +27,7 @@ ROWS = {
     "NormalizeObservation": 2.0,
     "NormalizeReward": 2.0,
     "ClipReward": None,
-    "EpisodeStatistics": 2.0,
+    "EpisodeStatistics": 1.0,
     "FrameStack": None,
     "all three": 2.0,
 }

@@ -111,6 +111,12 @@ def test_environments_and_workers_load_no_torch(module):
     assert "torch" not in loaded_by(f"import pufferlib.{module}")
 
 
+def test_wrappers_are_loaded_when_they_are_used():
+    wrappers, use = "pufferlib.vector.wrappers", "pufferlib.vector.wrappers.FrameStack"
+    assert wrappers not in loaded_by("import pufferlib.vector")
+    assert wrappers in loaded_by(f"import pufferlib.vector\n{use}")
+
+
 def test_import_leaves_no_trace(tmp_path):
     code = (
         "import signal, warnings\n"

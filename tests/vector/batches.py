@@ -8,8 +8,9 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.vector.proxy import VectorProxy
 from tests.envs import ScriptedParallelEnv, VariedEnv, alive
+from tests.tiers import once
 
-__all__ = ["AUTORESETS", "LAYOUTS", "Spy", "comes_and_goes", "make", "play", "varied"]
+__all__ = ["MATRIX", "Spy", "comes_and_goes", "make", "play", "varied"]
 
 AUTORESETS = ("same_step", "next_step", "disabled")
 LAYOUTS = {
@@ -24,6 +25,13 @@ LAYOUTS = {
         "overwork": True,
     },
 }
+
+
+#: All layouts of workers in each autoreset mode, of which a run without flags sees every layout or mode once.
+MATRIX = once(
+    [(layout, autoreset) for layout in LAYOUTS for autoreset in AUTORESETS],
+    [*(("serial", autoreset) for autoreset in AUTORESETS), ("parts", "same_step"), ("first", "next_step")],
+)
 
 
 def varied(env_creator=VariedEnv, **options):

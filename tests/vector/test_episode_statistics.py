@@ -11,13 +11,7 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.vector.specs import InfoSource
 from pufferlib.vector.wrappers import EpisodeStatistics
 from tests.envs import VariedEnv
-from tests.vector.batches import AUTORESETS, LAYOUTS, Spy, comes_and_goes, make, play, varied
-
-MATRIX = [
-    pytest.param(layout, autoreset, marks=() if layout in ("serial", "first") else pytest.mark.all)
-    for layout in LAYOUTS
-    for autoreset in AUTORESETS
-]
+from tests.vector.batches import MATRIX, Spy, comes_and_goes, make, play, varied
 
 
 @pytest.mark.parametrize(("layout", "autoreset"), MATRIX)
@@ -79,6 +73,18 @@ def test_agents_of_one_environment_have_an_info_each():
             found += infos
             assert vecenv.info_sources == [InfoSource(0, "step")] * len(infos)
     assert [(info["episode_return"], info["episode_length"]) for info in found] == [(1 + 2, 2), (1 + 2 + 3 + 4, 4)]
+
+
+def test_agents_whose_environment_reports_them_are_not_reported_twice():
+    def creator(buf=None):
+        env = pufferlib.MultiagentEpisodeStats(
+            comes_and_goes().keywords["env_creator"](*comes_and_goes().keywords["env_args"])
+        )
+        return pufferlib.emulation.PettingZooPufferEnv(env=env, buf=buf)
+
+    with EpisodeStatistics(make(creator, num_envs=1)) as vecenv:
+        found = [info for *_, infos, _, _ in play(vecenv, 6) for info in infos]
+    assert [{agent: info["episode_return"] for agent, info in each.items()} for each in found] == [{"a": 3}, {"b": 10}]
 
 
 def test_native_environments_that_report_means_are_left_alone():

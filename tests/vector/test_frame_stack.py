@@ -11,13 +11,7 @@ import pufferlib.vector
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.vector.wrappers import FrameStack
 from tests.envs import NESTED
-from tests.vector.batches import AUTORESETS, LAYOUTS, Spy, make, play, varied
-
-MATRIX = [
-    pytest.param(layout, autoreset, marks=() if layout in ("serial", "first") else pytest.mark.all)
-    for layout in LAYOUTS
-    for autoreset in AUTORESETS
-]
+from tests.vector.batches import MATRIX, Spy, make, play, varied
 
 
 @pytest.mark.parametrize(("layout", "autoreset"), MATRIX)

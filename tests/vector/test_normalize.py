@@ -13,7 +13,7 @@ import pufferlib.vector
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.wrappers import NormalizeObservation, NormalizeReward
 from tests.envs import FunctionEnv, VariedEnv
-from tests.vector.batches import AUTORESETS, LAYOUTS, Spy, comes_and_goes, make, play, varied
+from tests.vector.batches import MATRIX, Spy, comes_and_goes, make, play, varied
 
 
 class Truncated(VariedEnv):
@@ -50,13 +50,6 @@ def test_rewards_are_gymnasiums():
             rewards, expected = mine.step(actions)[1], other.step(actions)[1]
             assert step < 5 or np.allclose(rewards, expected, rtol=1e-3)  # theirs begins with a weight on variance 1
     other.close()
-
-
-MATRIX = [
-    pytest.param(layout, autoreset, marks=() if layout in ("serial", "first") else pytest.mark.all)
-    for layout in LAYOUTS
-    for autoreset in AUTORESETS
-]
 
 
 @pytest.mark.parametrize(("layout", "autoreset"), MATRIX)

@@ -9,7 +9,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.wrappers import RecordVideo
-from tests.envs import FunctionEnv
+from tests.envs import FunctionEnv, TargetEnv
 from tests.vector.batches import comes_and_goes, make, play, varied
 
 av = pytest.importorskip("av")
@@ -90,6 +90,9 @@ def test_what_cannot_be_filmed_is_refused(tmp_path):
         ),
     ):
         RecordVideo(vecenv, tmp_path)
+    env = TargetEnv()
+    with pytest.raises(APIUsageError, match="a native environment must draw itself, got TargetEnv without render"):
+        RecordVideo(env, tmp_path)
     with make(DRAWN) as vecenv:
         for options, message in (
             ({"env_id": 4}, "env_id must be 0 to 3, got 4"),

@@ -42,8 +42,9 @@ def test_a_wrapper_is_taken_for_the_vector_environment(tmp_path):
     assert len(list(tmp_path.iterdir())) == 4
 
 
-def test_a_part_that_is_reset_leaves_the_other_rows_as_they_are():
-    with wrapped(make()) as vecenv:
+@pytest.mark.parametrize("inner", [make, lambda: pufferlib.make("cartpole", num_envs=4)], ids=["serial", "native"])
+def test_a_part_that_is_reset_leaves_the_other_rows_as_they_are(inner):
+    with wrapped(inner()) as vecenv:
         vecenv.reset()
         for _ in range(3):
             vecenv.step([0] * 4)
@@ -79,7 +80,9 @@ def test_a_state_that_does_not_fit_is_refused():
         state = other.state_dict()
         with pytest.raises(APIUsageError, match=r"3\.FrameStack\.frames must be 4, got 3; wrap the"):
             vecenv.load_state_dict(state)
-        with pytest.raises(APIUsageError, match=r"must be of 0\.EpisodeStatistics, .*, got that of 0\.ClipReward"):
+        with pytest.raises(
+            APIUsageError, match=r"must be of 0\.EpisodeStatistics, .*, got that of 0\.ClipReward, which differs in 0\."
+        ):
             vecenv.load_state_dict(clipped.state_dict())
         with pytest.raises(
             APIUsageError, match=r"1\.NormalizeObservation\.mean must have the shape \(3,\), got \(2,\)"

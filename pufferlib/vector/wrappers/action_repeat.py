@@ -58,7 +58,7 @@ class ActionRepeat(VectorWrapper):
 
     @property
     def info_sources(self) -> list[InfoSource]:
-        """Sources of the infos of the last step, in their order: that of the repeats."""
+        """Sources of the infos of the last step, in their order, which is that of the repeats."""
         return self._inner_sources() if self._actions is None else self._sources
 
     def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
@@ -120,11 +120,12 @@ class ActionRepeat(VectorWrapper):
     def _count(self, received: Received, over: Array) -> None:
         """Add one repeat; rows whose episode ended in this step are ``over`` from then on."""
         _, rewards, terminals, truncations, _, _, _ = received
-        np.add(self.rewards, rewards, out=self.rewards, where=~over)
-        np.add(self._next_rewards, rewards, out=self._next_rewards, where=over)
+        counted = rewards * ~over
+        self.rewards += counted
+        self._next_rewards += rewards - counted
         ended = terminals | truncations
         if ended.any():
-            first = ended & ~over
+            first = np.flatnonzero(ended & ~over)
             self.terminals[first], self.truncations[first] = terminals[first], truncations[first]
             self.final_observations[first] = self.vecenv.final_observations[first]
             self._next_rewards[ended] = 0

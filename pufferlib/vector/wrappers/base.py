@@ -38,8 +38,8 @@ class EnvView:
 class VectorWrapper(VectorProxy):
     """A vector environment around another one: all that a subclass does not change is that of ``vecenv``.
 
-    A subclass defines ``_update``, which puts arrays of its own into the transitions of each batch. It may convert
-    actions in ``_to_env``, and have statistics to be saved in ``_state``. To ``isinstance`` it is also what it wraps.
+    A subclass defines ``transform``, which puts arrays of its own into the transitions of each batch, or
+    ``transform_actions``. To ``isinstance`` it is also what it wraps.
 
     Args:
         vecenv: Of ``pufferlib.vector.make``, on any backend, native or wrapped.
@@ -66,11 +66,11 @@ class VectorWrapper(VectorProxy):
         # Those outside follow the account of the innermost.
         self._tracker: EpisodeTracker | None = None if _is_wrapper(vecenv) else EpisodeTracker(vecenv)
 
-    def _update(self, transitions: Transitions) -> None:
-        """Transform a batch that was received."""
+    def transform(self, transitions: Transitions) -> None:
+        """Transform a batch that was received, in place; those whose arrays it gets are overwritten by the next."""
 
-    def _to_env(self, actions: Any) -> Any:
-        """Actions for the environments."""
+    def transform_actions(self, actions: Any) -> Any:
+        """Return what the environments are sent instead of ``actions``."""
         return actions
 
     def _settings(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class VectorWrapper(VectorProxy):
 
     def step(self, actions: Any) -> Stepped:
         """Act once with every agent of the last batch."""
-        outcome = self.vecenv.step(self._to_env(actions))
+        outcome = self.vecenv.step(self.transform_actions(actions))
         if self._tracker is None:
             found = self._finish(self.vecenv.transitions)
         else:
@@ -117,7 +117,7 @@ class VectorWrapper(VectorProxy):
 
     def send(self, actions: Any) -> None:
         """Act once with every agent of the last batch; ``recv`` returns what comes of it, or another batch."""
-        self.vecenv.send(self._to_env(actions))
+        self.vecenv.send(self.transform_actions(actions))
 
     def recv(self) -> Received:
         """The next batch."""
@@ -127,7 +127,7 @@ class VectorWrapper(VectorProxy):
         return found.observations, found.rewards, *ends, found.infos, found.agent_ids, found.masks
 
     def _finish(self, transitions: Transitions) -> Transitions:
-        self._update(transitions)
+        self.transform(transitions)
         self.transitions = transitions
         return transitions
 
@@ -202,28 +202,11 @@ class VectorWrapper(VectorProxy):
         Raises:
             APIUsageError: They are of other wrappers, spaces or settings; nothing is changed then.
         """
-        mine, stack = self.state_dict(), self._stack()
-        if mine.keys() != state.keys():
-            raise APIUsageError(
-                f"load_state_dict: the state must be of {_named(mine)}, got that of {_named(state)}; wrap the "
-                "environments as they were when it was saved"
-            )
-        given = {key: np.array(state[key]) for key in mine}
-        for key, value in mine.items():
-            place, _, name = key.split(".", 2)
-            got = given[key]
-            if got.shape != value.shape:
-                raise APIUsageError(
-                    f"load_state_dict: {key} must have the shape {value.shape}, got {got.shape}; the spaces and "
-                    "arguments must be those with which it was saved"
-                )
-            if name in stack[int(place)]._settings() and not np.array_equal(got, value):
-                raise APIUsageError(
-                    f"load_state_dict: {key} must be {value.tolist()!r:.80}, got {got.tolist()!r:.80}; wrap the "
-                    "environments as they were when it was saved"
-                )
-        for number, wrapper in enumerate(stack):
-            start = f"{number}.{type(wrapper).__name__}."
+        stack = self._stack()
+        given = {key: np.array(value) for key, value in state.items()}
+        _check_state(self.state_dict(), given, stack)
+        for place, wrapper in enumerate(stack):
+            start = f"{place}.{type(wrapper).__name__}."
             wrapper._load({name: given[start + name] for name in wrapper._state()})
 
     def _stack(self) -> list["VectorWrapper"]:
@@ -242,6 +225,29 @@ def _agents_of(vecenv: Any, env_ids: Any) -> Array:
     each = vecenv.num_agents // vecenv.num_envs
     agents: Array = (chosen[:, None] * each + np.arange(each)).ravel()
     return agents
+
+
+def _check_state(expected: Mapping[str, Array], given: Mapping[str, Array], stack: list[VectorWrapper]) -> None:
+    """Raise APIUsageError unless ``given`` is a state of the wrappers ``stack``, whose own is ``expected``."""
+    where = "load_state_dict"
+    if expected.keys() != given.keys():
+        raise APIUsageError(
+            f"{where}: the state must be of {_named(expected)}, got that of {_named(given)}, which differs in "
+            f"{min(expected.keys() ^ given.keys())}; wrap the environments as they were when it was saved"
+        )
+    for key, value in expected.items():
+        place, _, name = key.split(".", 2)
+        got = given[key]
+        if got.shape != value.shape:
+            raise APIUsageError(
+                f"{where}: {key} must have the shape {value.shape}, got {got.shape}; the spaces and arguments must be "
+                "those with which it was saved"
+            )
+        if name in stack[int(place)]._settings() and not np.array_equal(got, value):
+            raise APIUsageError(
+                f"{where}: {key} must be {value.tolist()!r:.80}, got {got.tolist()!r:.80}; wrap the environments as "
+                "they were when it was saved"
+            )
 
 
 def _named(state: Mapping[str, Any]) -> str:

@@ -38,9 +38,13 @@ class ClipObservation(VectorWrapper):
             emulated = emulation_of(emulated["emulated_observation_dtype"], np.dtype(box.dtype), bounds)
         self._show(box, emulated)
 
-    def _update(self, transitions: Transitions) -> None:
-        rows = slice(None) if transitions.reset_rows is None else transitions.reset_rows
-        self.observations[rows] = np.clip(transitions.observations[rows], self._low, self._high)
+    def transform(self, transitions: Transitions) -> None:
+        """Clip the observations, and the last ones of ended episodes."""
+        shown, rows = transitions.observations, transitions.reset_rows
+        if rows is None:
+            np.clip(shown, self._low, self._high, out=self.observations)
+        else:
+            self.observations[rows] = np.clip(shown[rows], self._low, self._high)
         if transitions.any_ended and self.autoreset == "same_step":
             ended = transitions.ended_rows
             self.final_observations[ended] = np.clip(self.vecenv.final_observations[ended], self._low, self._high)
@@ -66,7 +70,8 @@ class ClipReward(VectorWrapper):
         self._low, self._high = float(low), float(high)
         self.rewards = np.zeros(vecenv.agents_per_batch, np.float32)
 
-    def _update(self, transitions: Transitions) -> None:
+    def transform(self, transitions: Transitions) -> None:
+        """Clip the rewards."""
         np.clip(transitions.rewards, self._low, self._high, out=self.rewards)
         transitions.rewards = self.rewards
 
@@ -92,7 +97,8 @@ class ClipAction(VectorWrapper):
         self._low, self._high, self._dtype = space.low, space.high, np.dtype(space.dtype)
         self._take_actions(Box(-np.inf, np.inf, space.shape, self._dtype.type))
 
-    def _to_env(self, actions: Any) -> Any:
+    def transform_actions(self, actions: Any) -> Any:
+        """Clip the actions."""
         array = np.asarray(actions, self._dtype)
         return (
             np.clip(array, self._low, self._high) if array.shape[1:] == self._low.shape else array

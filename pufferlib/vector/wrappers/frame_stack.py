@@ -9,7 +9,7 @@ from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.vector.wrappers._kernels import push_frames
 from pufferlib.vector.wrappers.base import VectorWrapper
-from pufferlib.vector.wrappers.leaves import emulation_of
+from pufferlib.vector.wrappers.leaves import as_rows, emulation_of
 from pufferlib.vector.wrappers.transitions import Transitions
 
 __all__ = ["FrameStack"]
@@ -53,9 +53,6 @@ class FrameStack(VectorWrapper):
         else:
             self._show(box, emulated, action_mask=self._action_mask(space))
         self._stacks = np.zeros((vecenv.num_agents, *box.shape), box.dtype)  # of all agents
-        self._is_whole = vecenv.agents_per_batch == vecenv.num_agents
-        if self._is_whole:
-            self.observations = self._stacks
         side_by_side = int(np.prod(space.shape)) if axis == "first" else space.shape[-1]
         self._chunk = side_by_side * self._stacks.itemsize
 
@@ -81,7 +78,8 @@ class FrameStack(VectorWrapper):
         first = (self._frames - 1) * size
         return slice(first + start, first + stop, step)
 
-    def _update(self, transitions: Transitions) -> None:
+    def transform(self, transitions: Transitions) -> None:
+        """Push the observations onto the stacks."""
         agents, is_partial = transitions.agents, transitions.reset_rows is not None
         stacks = self._stacks[agents]  # a view, or a copy where the rows lie apart
         if transitions.any_ended and self.autoreset == "same_step":
@@ -103,4 +101,4 @@ class FrameStack(VectorWrapper):
 
 
 def _bytes(rows: Array) -> Array:
-    return rows.reshape(len(rows), -1).view(np.uint8)
+    return as_rows(rows).view(np.uint8)

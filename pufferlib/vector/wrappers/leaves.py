@@ -1,5 +1,6 @@
 """Observations with their real numbers replaced by float32: dtypes, bounds and spaces, nested as they are."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +9,16 @@ from gymnasium.spaces import Box, Dict, Tuple
 
 from pufferlib.buffers import Array
 
-__all__ = ["emulation_of", "field_names", "flat_box", "real_bounds", "real_dtype", "real_space", "view_fields"]
+__all__ = [
+    "as_rows",
+    "emulation_of",
+    "field_names",
+    "flat_box",
+    "real_bounds",
+    "real_dtype",
+    "real_space",
+    "view_fields",
+]
 
 Dtype = np.dtype[Any]
 Fields = tuple[str, ...]  # names of the fields from the outermost inwards
@@ -69,7 +79,12 @@ def view_fields(rows: Array, dtype: Dtype, names: Fields) -> Array:
     found = rows.view(dtype)[:, 0]
     for name in names:
         found = found[name]
-    return found.reshape(len(rows), -1)
+    return as_rows(found)
+
+
+def as_rows(observations: Array) -> Array:
+    """View of ``observations`` as ``(rows, elements)``."""
+    return observations.reshape(len(observations), math.prod(observations.shape[1:]))
 
 
 def _inner(dtype: Dtype, names: Fields) -> Dtype:

@@ -11,6 +11,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.vector.wrappers._kernels import Moments, add_rewards, clear_episodes, scale_rewards
 from pufferlib.vector.wrappers.base import VectorWrapper
 from pufferlib.vector.wrappers.leaves import (
+    as_rows,
     emulation_of,
     field_names,
     flat_box,
@@ -80,7 +81,8 @@ class NormalizeObservation(VectorWrapper):
         flat = flat_box(new, self._limit)
         self._show(flat, emulation_of(new, np.dtype(flat.dtype), bounds))
 
-    def _update(self, transitions: Transitions) -> None:
+    def transform(self, transitions: Transitions) -> None:
+        """Count the observations in, and normalize them."""
         shown, rows = transitions.observations, transitions.reset_rows
         if self._is_training:
             masks = transitions.masks if rows is None else transitions.masks & rows
@@ -110,7 +112,7 @@ class NormalizeObservation(VectorWrapper):
 
     def _rows(self, observations: Array, dtype: "np.dtype[Any]", names: tuple[str, ...]) -> Array:
         """The numbers of each row that have one ``Moments``, ``(rows, elements)``."""
-        return view_fields(observations, dtype, names) if names else observations.reshape(len(observations), -1)
+        return view_fields(observations, dtype, names) if names else as_rows(observations)
 
     def _seen_space(self, space: Any) -> Any:
         return real_space(space, self._limit)
@@ -172,7 +174,8 @@ class NormalizeReward(VectorWrapper):
         self._moments = Moments(1, self._epsilon)
         self.rewards = np.zeros(vecenv.agents_per_batch, np.float32)
 
-    def _update(self, transitions: Transitions) -> None:
+    def transform(self, transitions: Transitions) -> None:
+        """Continue the returns, count them in, and scale the rewards."""
         agents, acted = transitions.agents, transitions.acted
         returns = self._returns[agents]  # a view, or a copy where the rows lie apart
         add_rewards(returns, transitions.rewards, self._gamma, acted)

@@ -48,7 +48,7 @@ class EpisodeStatistics(VectorWrapper):
         self._rows_per_env = vecenv.num_agents // vecenv.num_envs if self._has_sources else vecenv.num_agents
         self._last_returns, self._last_lengths = np.zeros(buffer_length), np.zeros(buffer_length, np.int64)
         self._sources: list[InfoSource] | None = None  # of infos among which are reports
-        self._reported: list[int] | None = None  # environments of the infos, if all of them are reports
+        self._reported: Array | None = None  # agents of the infos, if all of them are reports
 
     @property
     def return_queue(self) -> npt.NDArray[np.float64]:
@@ -64,14 +64,15 @@ class EpisodeStatistics(VectorWrapper):
     def info_sources(self) -> list[InfoSource]:
         """Sources of the infos of the last batch, in their order."""
         if self._reported is not None:
-            return [InfoSource(env_id, "step") for env_id in self._reported]
+            return [InfoSource(env_id, "step") for env_id in (self._reported // self._rows_per_env).tolist()]
         return self.vecenv.info_sources if self._sources is None else self._sources
 
     def _order(self) -> npt.NDArray[np.int64]:
         size = len(self._last_returns)
         return np.arange(max(0, self.episode_count - size), self.episode_count) % size
 
-    def _update(self, transitions: Transitions) -> None:
+    def transform(self, transitions: Transitions) -> None:
+        """Count the step, and report the episodes that ended."""
         agents, acted = transitions.agents, transitions.acted
         returns, lengths = self.episode_returns[agents], self.episode_lengths[agents]
         add_rewards(returns, transitions.rewards, 1.0, acted)
@@ -105,12 +106,12 @@ class EpisodeStatistics(VectorWrapper):
             {"score": episode_return, "episode_return": episode_return, "episode_length": length}
             for episode_return, length in zip(returns.tolist(), lengths.tolist(), strict=True)
         ]
-        env_ids = (transitions.agent_ids[transitions.ended_rows] // self._rows_per_env).tolist()
+        agents = transitions.agent_ids[transitions.ended_rows]
         if not transitions.infos:  # as in most steps, and where there are many rows
-            self._reported = env_ids
+            self._reported = agents
             return found
         reports: dict[int, list[dict[str, Any]]] = {}
-        for env_id, report in zip(env_ids, found, strict=True):
+        for env_id, report in zip((agents // self._rows_per_env).tolist(), found, strict=True):
             reports.setdefault(env_id, []).append(report)
         return self._merged(transitions.infos, reports)
 
@@ -119,9 +120,12 @@ class EpisodeStatistics(VectorWrapper):
         old = self.vecenv.info_sources if self._has_sources else [InfoSource(0, "step")] * len(infos)
         found: list[tuple[InfoSource, dict[str, Any]]] = []
         for source, info in zip(old, infos, strict=True):
-            if self._rows_per_env == 1 and source.kind == "step" and source.env_id in reports:
-                (report,) = reports.pop(source.env_id)
-                info = info if "episode_return" in info else {**report, **info}
+            if source.kind == "step" and source.env_id in reports:
+                if _has_report(info):
+                    reports.pop(source.env_id)
+                elif self._rows_per_env == 1:
+                    (report,) = reports.pop(source.env_id)
+                    info = {**report, **info}
             found.append((source, info))
         found += [(InfoSource(env_id, "step"), report) for env_id in reports for report in reports[env_id]]
         found.sort(key=_place)
@@ -137,6 +141,13 @@ class EpisodeStatistics(VectorWrapper):
     def _load(self, state: Mapping[str, Array]) -> None:
         self._last_returns[:], self._last_lengths[:] = state["returns"], state["lengths"]
         self.episode_count = int(state["episode_count"])
+
+
+def _has_report(info: Mapping[Any, Any]) -> bool:
+    """Tell if an environment reports an episode itself, or one of an agent in its dict by agent."""
+    return "episode_return" in info or any(
+        isinstance(value, Mapping) and "episode_return" in value for value in info.values()
+    )
 
 
 def _place(entry: tuple[InfoSource, dict[str, Any]]) -> tuple[int, bool]:

@@ -61,9 +61,9 @@ class RecordVideo(VectorWrapper):
         num_envs = 1 if self._is_native else vecenv.num_envs
         if not 0 <= env_id < num_envs:
             raise APIUsageError(f"RecordVideo: env_id must be 0 to {num_envs - 1}, got {env_id}")
-        rows = 1 if self._is_native or not vecenv.emulated else vecenv.num_agents // num_envs
-        first = 0 if self._is_native else env_id * (vecenv.num_agents // num_envs)
-        self._agents = np.arange(first, first + rows)
+        rows_per_env = vecenv.num_agents // num_envs
+        self._first_agent = env_id * rows_per_env
+        self._num_agents = rows_per_env if vecenv.emulated else 1  # of one game
         self._folder, self._every, self._length, self._env_id = Path(folder), every, length, env_id
         self._folder.mkdir(parents=True, exist_ok=True)
         metadata = getattr(vecenv.driver_env, "metadata", None) or {}
@@ -76,9 +76,15 @@ class RecordVideo(VectorWrapper):
         self._finish_video()
         super().close()
 
-    def _update(self, transitions: Transitions) -> None:
-        rows = np.flatnonzero(np.isin(transitions.agent_ids, self._agents))
-        if not len(rows) or (transitions.reset_rows is not None and not transitions.reset_rows[rows].all()):
+    def transform(self, transitions: Transitions) -> None:
+        """Film the step, if its episode is filmed."""
+        if self._writer is None and not (transitions.any_begins or transitions.any_ended):
+            return
+        first = int(np.searchsorted(transitions.agent_ids, self._first_agent))
+        rows = slice(first, first + self._num_agents)
+        if self._first_agent not in transitions.agent_ids[rows]:
+            return
+        if transitions.reset_rows is not None and not transitions.reset_rows[rows].all():
             return
         begins, ended, absent = transitions.begins[rows], transitions.ended[rows], ~transitions.masks[rows]
         if begins.any() and (begins | absent).all():
@@ -122,6 +128,11 @@ class RecordVideo(VectorWrapper):
 
 
 def _check_pictures(vecenv: Any) -> None:
+    if not isinstance(vecenv, VectorEnv) and not hasattr(vecenv, "render"):
+        raise APIUsageError(
+            f"RecordVideo: a native environment must draw itself, got {type(vecenv.driver_env).__name__} without "
+            "render; define render(self), which returns uint8 (height, width, 3)"
+        )
     mode = getattr(vecenv.driver_env, "render_mode", None)
     if mode == "rgb_array" or (mode is None and not vecenv.emulated):  # what native environments return by default
         return
