@@ -226,13 +226,14 @@ def handover(workers: int, seconds: float, turns: int = 0) -> float:
     They hand bytes over and lend the core while they wait: what is left of a step without any
     environment, check or batch.
     """
-    return _together([functools.partial(_turn, turns)] * workers, seconds)
+    return together([functools.partial(_turn, turns)] * workers, seconds)
 
 
 def lockstep(kind: str, num_envs: int, workers: int, seconds: float) -> float:
     """Microseconds in which several processes each step a share of bare environments, and wait for one another."""
     share = num_envs // workers
-    return _together([functools.partial(_bare, kind, share, seed) for seed in range(0, num_envs, share)], seconds)
+    creators = [functools.partial(toys.make, kind)] * share
+    return together([functools.partial(bare, creators, seed) for seed in range(0, num_envs, share)], seconds)
 
 
 def _turn(turns: int) -> Callable[[], None]:
@@ -243,14 +244,15 @@ def _turn(turns: int) -> Callable[[], None]:
     return once
 
 
-def _bare(kind: str, num_envs: int, seed: int) -> Callable[[], None]:
-    loop = Raw([functools.partial(toys.make, kind)] * num_envs)
+def bare(creators: list[Callable[[], Any]], seed: int) -> Callable[[], None]:
+    """Make a step of bare environments, with random actions."""
+    loop = Raw(creators)
     loop.reset(seed)
-    rows = itertools.cycle([row.tolist() for row in random_actions(loop, num_envs)])
+    rows = itertools.cycle([row.tolist() for row in random_actions(loop, len(creators))])
     return lambda: loop.step(next(rows))
 
 
-def _together(makers: list[Callable[[], Callable[[], None]]], seconds: float) -> float:
+def together(makers: list[Callable[[], Callable[[], None]]], seconds: float) -> float:
     """Microseconds in which processes, each told by a byte, have all done once what their maker makes."""
     workers = len(makers)
     flags = memoryview(multiprocessing.RawArray("B", 128 * workers)).cast("B")

@@ -19,6 +19,7 @@ MODULES = (
     "pufferlib.errors",
     "pufferlib.buffers",
     "pufferlib.vector",
+    "pufferlib.vector.wrappers",
     "pufferlib.vectorization",
     "pufferlib.emulation",
     "pufferlib.ocean",

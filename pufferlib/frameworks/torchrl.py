@@ -18,8 +18,7 @@ from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
-from pufferlib.vector import VectorEnv
-from pufferlib.vector.gymnasium_vector import check_rows, observations_of, whole_envs
+from pufferlib.vector.gymnasium_vector import check_rows, observations_of, resets_some, whole_envs
 
 __all__ = ["TorchRLEnv", "to_torchrl"]
 
@@ -50,8 +49,7 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
     (``Categorical``), no one-hot vectors. Where observations say which actions are legal, "action_mask" has that.
 
     The step in which an episode ends shows its last observation, and the next ``reset`` of its row the first one of the
-    episode that has begun by then. To reset other rows starts their environments anew, which native ones cannot do for
-    a part of their games.
+    episode that has begun by then. To reset other rows starts their environments anew.
 
     Attributes:
         vecenv: The vector environment behind it.
@@ -119,11 +117,10 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
             seed, self._next_seed = self._next_seed, None
             self._observations, self.infos = self.vecenv.reset(seed, **more)
             return
-        if not isinstance(self.vecenv, VectorEnv):
+        if not resets_some(self.vecenv):
             raise APIUsageError(
-                "to_torchrl: the native backend resets all games at once, or those that have just ended, got rows "
-                f"{_first(unfinished)} that go on; let the environment end its episodes by a keyword of its own, or "
-                "choose backend=Serial with a game in each environment"
+                f"to_torchrl: {type(self.vecenv).__name__} resets all its agents at once, got rows "
+                f"{_first(unfinished)} whose episodes go on; let its reset take env_ids, or choose backend=Serial"
             )
         per_env = len(rows) // int(self.vecenv.num_envs)
         others = ~np.repeat(unfinished.reshape(-1, per_env).any(1), per_env)  # those that have begun anew by themselves

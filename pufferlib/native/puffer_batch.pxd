@@ -44,6 +44,8 @@ cdef extern from "puffer_batch.h" nogil:
         pass
     ctypedef struct PufferGame:
         PufferRng rng
+    ctypedef struct PufferLog:
+        pass
     ctypedef struct PufferPixels "struct PufferPixels":
         uint8_t *rows
         uint8_t *final_rows
@@ -54,6 +56,7 @@ cdef extern from "puffer_batch.h" nogil:
         int32_t num_games
         size_t game_bytes, observation_bytes
         char *games
+        PufferLog *logs
         void *observations
         void *final_observations
         void *actions

@@ -13,7 +13,7 @@ from libcpp cimport bool as c_bool
 
 from pufferlib.native.puffer_batch cimport (
     PUFFER_BOX, PUFFER_DISABLED, PUFFER_MAX_METRICS, PUFFER_NEXT_STEP, PUFFER_SAME_STEP, PufferArea, PufferBatch,
-    PufferCanvas, PufferEnvType, PufferLibrary, PufferSpec, puffer_action_count, puffer_batch_bind, puffer_batch_create,
+    PufferCanvas, PufferEnvType, PufferLibrary, PufferLog, PufferSpec, puffer_action_count, puffer_batch_bind, puffer_batch_create,
     puffer_batch_destroy, puffer_batch_report, puffer_copy_game, puffer_env_types, puffer_game, puffer_library_fits,
     puffer_num_dims, puffer_seed, puffer_take_actions,
 )
@@ -330,6 +330,11 @@ cdef class OceanBatch:
         why = "the last call was interrupted half-way" if self.interrupted else "no episode has begun"
         return APIUsageError(f"{self.where}.{method}: {why}; call reset first")
 
+    cdef int _seed(self, int32_t index, seed) except -1:
+        if seed is not None:
+            puffer_seed(&puffer_game(&self.batch, index).rng, <uint64_t>seed)
+        return 0
+
     def reset(self, seeds=None):
         """Begin new episodes and new statistics; ``seeds`` has an int for each game, None goes on."""
         cdef int32_t i
@@ -338,13 +343,28 @@ cdef class OceanBatch:
         try:
             if seeds is not None:
                 for i, seed in zip(range(self.batch.num_games), seeds, strict=True):
-                    puffer_seed(&puffer_game(&self.batch, i).rng, <uint64_t>seed)
+                    self._seed(i, seed)
             self._run(&self.resetting)
         finally:
             self.busy = False
         self.interrupted = False
         self.steps = 0
         self.ready = True
+
+    def reset_games(self, indices, seeds):
+        """Begin new episodes in some games, with a seed or None for each; their statistics go on."""
+        cdef PufferLog log
+        cdef int32_t i
+        if not self.ready or self.batch.games is NULL or self.busy:
+            raise self._not_ready("reset")
+        for index, seed in zip(indices, seeds, strict=True):
+            if not 0 <= index < self.batch.num_games:
+                raise APIUsageError(f"{self.where}.reset: games are below {self.batch.num_games}, got {index}")
+            i = index
+            self._seed(i, seed)
+            log = self.batch.logs[i]
+            _reset_games(&self.batch, i, i + 1)
+            self.batch.logs[i] = log
 
     def step(self, actions):
         """Act in every game once. True when a report is due."""

@@ -9,7 +9,17 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array
-from pufferlib.env import AUTORESET_MODES, Autoreset, Infos, PufferEnv, Stepped
+from pufferlib.env import (
+    AUTORESET_MODES,
+    Autoreset,
+    EnvIds,
+    Infos,
+    PufferEnv,
+    Seeds,
+    Stepped,
+    check_env_ids,
+    env_seeds,
+)
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.ocean._ocean import MAX_THREADS, OceanBatch
@@ -136,23 +146,39 @@ class OceanEnv(PufferEnv):
         self.metadata = {**type(self).metadata, "render_fps": spec["frames_per_second"]}  # type: ignore[misc]
         self._picture_shape: tuple[int, ...] = (*spec["picture"], 3)
 
-    def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
-        """Begin new episodes and new statistics.
+    def reset(self, seed: Seeds = None, *, env_ids: EnvIds = None) -> tuple[Array, Infos]:
+        """Begin new episodes and, where all games are reset, new statistics.
 
         Args:
-            seed: Seeds all games; None lets their streams go on (the first time: the seed that
-                the constructor was given).
+            seed: Seeds all games, or a list with one for each that is reset: it plays then as an environment of one
+                game does that is given this seed. None lets their streams go on (the first time: the seed that the
+                constructor was given).
+            env_ids: Games that are reset, as ints or as a mask, bool ``(num_envs,)``; the others stay where they are.
+                None for all.
 
         Returns:
             observations ``(num_agents, *shape)`` and an empty list.
+
+        Raises:
+            APIUsageError: A seed is no int; there are no such games; some are to be reset before all were.
         """
         where = f"{self._type.class_name}.reset"
-        seed = self._seed if seed is None else _checked_seed(where, seed)
-        self._batch.reset(None if seed is None else [env_seed(seed, i) for i in range(self.num_envs)])
-        self._seed = None
+        chosen = range(self.num_envs) if env_ids is None else check_env_ids(where, env_ids, self.num_envs)
+        seeds = self._seeds_of(where, seed if env_ids is not None or seed is not None else self._seed, chosen)
+        if env_ids is None:
+            self._batch.reset(seeds)
+            self._seed = None
+        else:
+            self._batch.reset_games(chosen, seeds)
         if self._view.is_live:
             self.render(self._shown)
         return self.observations, []
+
+    def _seeds_of(self, where: str, seed: Seeds, games: Sequence[int]) -> list[int | None]:
+        seeds = env_seeds(where, seed, games)
+        if isinstance(seed, int | np.integer | None):
+            return seeds
+        return [None if each is None else env_seed(each, 0) for each in seeds]
 
     def step(self, actions: Any) -> Stepped:
         """Act with every agent once.

@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 from stable_baselines3 import PPO
+from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 import pufferlib
@@ -120,6 +121,20 @@ def test_returns_and_lengths_of_episodes_are_monitored():
     ]
     assert episodes == [(2, 3.0, 3)] * 2 + [(5, 3.0, 3)] * 2
     env.close()
+
+
+def test_evaluation_takes_it_for_monitored_and_warns_of_nothing():
+    vecenv = pufferlib.vector.make(
+        functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"]),
+        num_envs=2,
+        backend="Serial",
+        autoreset="same_step",
+    )
+    envs = to_sb3(vecenv)
+    returns, lengths = evaluate_policy(PPO("MlpPolicy", envs, device="cpu"), envs, 3, return_episode_rewards=True)
+    assert returns == lengths
+    assert not envs.env_is_wrapped(gymnasium.Wrapper, 0)[0]
+    envs.close()
 
 
 def test_native_games_are_rows_and_their_masks_are_known():

@@ -13,7 +13,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
-from tests.envs import FunctionEnv, ScriptedParallelEnv, alive, counting_env
+from tests.envs import FunctionEnv, ScriptedParallelEnv, ScriptedPufferEnv, alive, counting_env
 from tests.needs import skip_without
 
 skip_without("torchrl", "torchrl.collectors", "torchrl.objectives")
@@ -109,12 +109,16 @@ def test_parts_of_observations_are_where_the_space_has_them():
     vecenv.close()
 
 
-def test_transforms_may_cut_episodes_off():
-    vecenv = emulated(counting_env, num_envs=2)
+@pytest.mark.parametrize("kind", ["environments", "games in C"])
+def test_transforms_may_cut_episodes_off(kind):
+    vecenv = emulated(counting_env, num_envs=2) if kind == "environments" else pufferlib.make("cartpole", num_envs=2)
     env = TransformedEnv(to_torchrl(vecenv), Compose(StepCounter(max_steps=2), RewardSum()))
     data = env.rollout(5, break_when_any_done=False)
-    assert data["observation"][..., 0].tolist() == [[0, 1, 0, 1, 0]] * 2
     assert data["next", "episode_reward"][..., 0].tolist() == [[1, 2, 1, 2, 1]] * 2
+    if kind == "environments":
+        assert data["observation"][..., 0].tolist() == [[0, 1, 0, 1, 0]] * 2
+    else:
+        assert data["observation"][:, ::2].abs().max() < 0.05 < data["next", "observation"].abs().max()
     env.close()
 
 
@@ -190,17 +194,23 @@ def test_what_torchrl_would_get_wrong_is_refused():
         to_torchrl(pufferlib.vector.make(creator, backend="Serial", num_envs=2, autoreset="same_step"))
 
 
-def test_steps_after_the_end_and_resets_of_some_games_in_c_are_refused():
+def test_steps_after_the_end_and_resets_of_parts_of_an_environment_are_refused():
     env = to_torchrl(emulated(functools.partial(counting_env, 1)))
     data = env.rollout(1)[:, -1]["next"]
     data["action"] = torch.zeros(4, dtype=torch.int64)
     with pytest.raises(APIUsageError, match=r"must be reset before the next step, got rows \[0, 1, 2, 3\]; use"):
         env.step(data)
     env.close()
-    env = TransformedEnv(to_torchrl(pufferlib.make("squared", num_envs=2)), StepCounter())
+    env = to_torchrl(ScriptedPufferEnv(num_agents=2))
     data = env.reset()
     data["_reset"] = torch.tensor([[False], [True]])
-    with pytest.raises(APIUsageError, match=r"the native backend resets all games at once.* got rows \[1\] that go on"):
+    with pytest.raises(APIUsageError, match=r"resets all its agents at once, got rows \[1\] whose episodes go on"):
+        env.reset(data)
+    env.close()
+    env = to_torchrl(pufferlib.make("rware", num_envs=1))
+    data = env.reset()
+    data["_reset"] = torch.tensor([[True]] + [[False]] * (len(data) - 1))
+    with pytest.raises(APIUsageError, match=r"to_torchrl: _reset must have all \d+ rows of an environment or none"):
         env.reset(data)
     env.close()
 
