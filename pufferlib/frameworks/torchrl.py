@@ -100,7 +100,7 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
         return self._outcome(observations, self._ended, terminals, truncations, reward=rewards)
 
     def _reset(
-        self, tensordict: TensorDictBase | None = None, *, options: Mapping[str, Any] | None = None, **_: Any
+        self, tensordict: "TensorDictBase | None" = None, *, options: Mapping[str, Any] | None = None, **_: Any
     ) -> TensorDictBase:
         mask = None if tensordict is None else tensordict.get("_reset", None)
         rows = np.ones(len(self._ended), bool) if mask is None else mask.numpy(force=True).reshape(-1)
