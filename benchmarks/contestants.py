@@ -24,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, wh
 
 import sides
 import toys
+from atari_contestants import atari_games
+from torchrl_contestants import open_torchrl, pool_of_first
 
 LAST = 255  # the command to end, in handover
 
@@ -89,6 +91,8 @@ def open_vecenv(library: str, kind: str, num_envs: int, workers: int, turns: int
         return Sb3(
             SubprocVecEnv([creator] * num_envs, start_method="fork")
         )  # else each loads torch: seconds, each time
+    if library in ("parallel", "pool"):
+        return open_torchrl(library, creator, num_envs)
     import pufferlib.vector
     from pufferlib.emulation import GymnasiumPufferEnv
 
@@ -361,7 +365,7 @@ def import_time() -> float:
 
 CASES = (
     *(step, step_of_first, handover, lockstep, turns, native, envpool, dispatch, games_for, emulation, crowd, nativize),
-    *(idle, worker_memory, start, import_time),
+    *(idle, worker_memory, start, import_time, pool_of_first, atari_games),
 )
 
 if __name__ == "__main__":

@@ -17,7 +17,15 @@ from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 from pufferlib.vector.vector_env import VectorEnv
 
-__all__ = ["GymnasiumVectorEnv", "check_rows", "observations_of", "resets_some", "row_of", "to_gymnasium"]
+__all__ = [
+    "GymnasiumVectorEnv",
+    "check_rows",
+    "observations_of",
+    "resets_some",
+    "row_of",
+    "to_gymnasium",
+    "whole_envs",
+]
 
 _LEAVES = (gymnasium.spaces.Discrete, gymnasium.spaces.MultiDiscrete, gymnasium.spaces.MultiBinary, Box)
 
@@ -164,13 +172,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                 f"to_gymnasium: reset_mask must be an array of {self.num_envs} bools of which one is True, "
                 f"got {mask!r:.80}"
             )
-        by_env: npt.NDArray[np.bool_] = mask.reshape(-1, self._rows_per_env)
-        if (by_env.any(1) != by_env.all(1)).any():
-            raise APIUsageError(
-                f"to_gymnasium: reset_mask must have all {self._rows_per_env} rows of an environment or none, since it "
-                f"resets them together, got {mask!r:.80}; give one game to each environment"
-            )
-        return np.asarray(by_env.any(1))
+        return whole_envs("to_gymnasium", "reset_mask", mask, self._rows_per_env)
 
     def _infos(self, infos: Infos) -> VectorInfos:
         """Group infos by key, in the rows of their environments."""
@@ -227,6 +229,21 @@ def check_rows(where: str, vecenv: Any) -> None:
             f"{where}: an environment must have one agent, got {vecenv.num_agents // vecenv.num_envs} that come and "
             "go in a PettingZoo environment, which Gymnasium's interface cannot say; use the environments as they are"
         )
+
+
+def whole_envs(where: str, name: str, rows: npt.NDArray[np.bool_], rows_per_env: int) -> npt.NDArray[np.bool_]:
+    """Environments that have rows of a mask, bool ``(num_envs,)``.
+
+    Raises:
+        APIUsageError: Some of an environment's rows are in the mask, and others not.
+    """
+    by_env = rows.reshape(-1, rows_per_env)
+    if (by_env.any(1) != by_env.all(1)).any():
+        raise APIUsageError(
+            f"{where}: {name} must have all {rows_per_env} rows of an environment or none, since it "
+            f"resets them together, got {rows!r:.80}; give one game to each environment"
+        )
+    return np.asarray(by_env.any(1))
 
 
 def observations_of(where: str, vecenv: Any) -> tuple[Space, Callable[[Array], Any] | None]:
