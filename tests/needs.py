@@ -32,6 +32,15 @@ FRAMEWORKS = {
 }
 
 
+class _Stub(types.ModuleType):
+    """A module with a class of every name."""
+
+    def __getattr__(self, name: str) -> type:
+        if not name[0].isupper():
+            raise AttributeError(name)
+        return type(name, (), {})
+
+
 def absent_frameworks() -> tuple[str, ...]:
     """Name the extras of frameworks that are not installed."""
     return tuple(extra for extra in FRAMEWORKS if missing_extra(extra))
@@ -42,9 +51,7 @@ def stub_absent_frameworks(monkeypatch: pytest.MonkeyPatch) -> None:
     for extra in absent_frameworks():
         adapter = f"pufferlib.frameworks.{extra}"
         for name in (*FRAMEWORKS[extra], adapter):
-            stub = types.ModuleType(name)
-            stub.__getattr__ = lambda name: type(name, (), {})
-            monkeypatch.setitem(sys.modules, name, stub)
+            monkeypatch.setitem(sys.modules, name, _Stub(name))
         del sys.modules[adapter]  # to be imported now, and to be forgotten at the end of the test
 
 
