@@ -63,7 +63,7 @@ class Entry:
 
 
 ENTRIES = (
-    Entry("Neural MMO 2", WORLD, 4, "2400; 68; 59; 7.2", longer=6),
+    Entry("Neural MMO 2", WORLD, 4, "2400; 68; 59; 7.2", longer=4),
     Entry("NetHack", "nethack/NetHackScore-v0", 32, "39k; 0.63; 45.3; 64"),
     Entry("MiniHack", "minihack/MiniHack-River-v0", 32, "11k; 2.1; 28; 4.9"),
     Entry("Pokemon Red's stand-in", "pokemon_red/practice", 8, "700; 0; 43; 0.08"),
@@ -72,7 +72,7 @@ ENTRIES = (
     Entry("Squared, Ocean's C", "squared", 32, batches_itself=True),
     Entry("Procgen Bigfish", "procgen/bigfish", 32, "25k; 0.36; 14; 2.5", batches_itself=True),
     Entry("Atari Breakout", "atari/breakout", 8, "1.2k; 54; 4.3; 0.16", longer=2),
-    Entry("Crafter", "crafter/CrafterReward-v1", 8, "320; 80; 26; 0.04", longer=6),
+    Entry("Crafter", "crafter/CrafterReward-v1", 8, "320; 80; 26; 0.04", longer=4),
     Entry("MiniGrid", "minigrid/MiniGrid-DoorKey-8x8-v0", 32, "16k; 4.5; 8.1; 2.7"),
 )
 
@@ -192,7 +192,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=9, help="for Table 2, about; Table 1 takes three")
     parser.add_argument("--rounds", type=int, default=7, help="of a row of Table 2, at most; Table 1 has three")
-    parser.add_argument("--seconds", type=float, default=0.5, help="of a short measurement; some take six times it")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of a short measurement; some take four times it")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write the figures to")
     parser.add_argument("--only", nargs="+", default=[""], metavar="ENV", help="parts of the names of environments")
     parser.add_argument("--quick", action="store_true", help="one short round of 4 environments: to see that it works")
