@@ -61,6 +61,15 @@ class Sb3:
     def __init__(self, vecenv: Any) -> None:
         self.single_action_space, self.close, self._vecenv = vecenv.action_space, vecenv.close, vecenv
 
+    @classmethod
+    def of(cls, library: str, creators: list[Callable[[], Any]]) -> "Sb3":
+        """Open ``library``, "dummy" or "subproc"."""
+        from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+        if library == "dummy":
+            return cls(DummyVecEnv(creators))
+        return cls(SubprocVecEnv(creators, start_method="fork"))  # else each loads torch: seconds, each time
+
     def reset(self, seed: int) -> None:
         """Start all."""
         self._vecenv.seed(seed)
@@ -76,7 +85,11 @@ def open_vecenv(library: str, kind: str, num_envs: int, workers: int, turns: int
 
     It steps ``batch`` environments at a time, those that are ready first; all if None.
     """
-    creator = functools.partial(toys.make, kind, turns)
+    return vecenv_of(library, functools.partial(toys.make, kind, turns), num_envs, workers, batch)
+
+
+def vecenv_of(library: str, creator: Callable[[], Any], num_envs: int, workers: int, batch: int | None = None) -> Any:
+    """A vector environment, as ``open_vecenv`` opens it, of what ``creator`` makes."""
     if library == "raw":
         return Raw([creator] * num_envs)
     if library == "sync":
@@ -84,13 +97,7 @@ def open_vecenv(library: str, kind: str, num_envs: int, workers: int, turns: int
     if library == "async":
         return gymnasium.vector.AsyncVectorEnv([creator] * num_envs)
     if library in ("dummy", "subproc"):
-        from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
-
-        if library == "dummy":
-            return Sb3(DummyVecEnv([creator] * num_envs))
-        return Sb3(
-            SubprocVecEnv([creator] * num_envs, start_method="fork")
-        )  # else each loads torch: seconds, each time
+        return Sb3.of(library, [creator] * num_envs)
     if library in ("parallel", "pool"):
         return open_torchrl(library, creator, num_envs)
     import pufferlib.vector

@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from report import HEADER, LIMIT, OURS, RESULTS, Row, line, machine, write
+from report import HEADER, LIMIT, OURS, RESULTS, Row, choose_ours, line, machine, write
 from sides import Side
 
 SCRIPT = str(Path(__file__).with_name("contestants.py"))
@@ -243,14 +243,21 @@ def fill(row: Row, calls: dict[str, Measure], rounds: int, seconds: float) -> No
                 row.figures.pop(name, None)
             else:
                 row.figures.setdefault(name, []).append(figure)
-    if OURS not in row.figures:
+    if OURS not in row.figures and not row.skipped:
         row.skipped = "could not be measured; the error is above"
 
 
 def measure(
-    rows: Iterable[tuple[Row, dict[str, Measure]]], chosen: Sequence[str], rounds: int, minutes: float
+    rows: Iterable[tuple[Row, dict[str, Measure]]],
+    chosen: Sequence[str],
+    rounds: int,
+    minutes: float,
+    layouts: Sequence[str] = (),
 ) -> list[Row]:
-    """Measure the rows that have one of the ``chosen`` in their names, and print each when it is done."""
+    """Measure the rows that have one of the ``chosen`` in their names, and print each when it is done.
+
+    The fastest of ``layouts`` is ours, where those are contestants.
+    """
     end = time.monotonic() + 60 * minutes
     todo = [pair for pair in rows if any(part.lower() in pair[0].what.lower() for part in chosen)]
     print(HEADER, flush=True)
@@ -258,6 +265,7 @@ def measure(
         left = max(0.0, end - time.monotonic())
         print(f"{index + 1} of {len(todo)}, {left:.0f} s left: {row.what}", file=sys.stderr, flush=True)
         fill(row, calls, rounds, left / (len(todo) - index))
+        choose_ours(row, layouts)
         print(line(row), flush=True)
     return [row for row, _ in todo]
 
