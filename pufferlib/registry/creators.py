@@ -57,7 +57,10 @@ def own_keywords(creator: Creator) -> dict[str, Any]:
     maker = creator.args[1] if isinstance(creator, functools.partial) and creator.func is _create else creator
     if isinstance(maker, functools.partial) and maker.func is _make_registered:
         entry = maker.args[0].entry_point
-        maker = load_env_creator(entry) if isinstance(entry, str) else entry
+        try:
+            maker = load_env_creator(entry) if isinstance(entry, str) else entry
+        except (ImportError, gymnasium.error.DependencyNotInstalled):  # making it will say what is missing
+            return {}
     try:
         parameters = inspect.signature(maker).parameters.values()
     except (TypeError, ValueError):  # written in C: it does not say
@@ -131,7 +134,8 @@ def _make(name: str, maker: Creator, keywords: dict[str, Any]) -> Any:
     try:
         return maker(**keywords)
     except TypeError as error:
-        if "render_mode" not in keywords or "'render_mode'" not in str(error):
+        refused = "'render_mode'" in str(error) or "takes no arguments" in str(error)
+        if "render_mode" not in keywords or not refused:
             raise
         return maker(**{key: keywords[key] for key in keywords.keys() - {"render_mode"}})
 
