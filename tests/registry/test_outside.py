@@ -110,6 +110,14 @@ def test_ids_of_gymnasium_take_the_keywords_of_their_class() -> None:
     assert isinstance(pufferlib.make("gymnasium:Acrobot-v1"), GymnasiumPufferEnv)
 
 
+def test_an_id_whose_package_is_missing_says_so_when_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = gymnasium.envs.registration.EnvSpec("Absent-v0", entry_point="absent_package.envs:Absent")
+    monkeypatch.setitem(gymnasium.registry, "Absent-v0", spec)
+    assert registry.own_keywords("Absent-v0") == {}
+    with pytest.raises(pufferlib.BindingMissing, match="Absent-v0: Gymnasium cannot make it: No module named 'absent"):
+        pufferlib.make("Absent-v0")
+
+
 def test_a_game_of_ale_py_is_known_without_importing_it_first() -> None:
     pytest.importorskip("ale_py", reason="ale-py is not installed")
     creator = pufferlib.env_creator("ALE/Pong-v5")
@@ -143,7 +151,11 @@ def test_a_class_that_batches_is_one_with_arguments_too(fresh: None) -> None:
 
 
 def test_a_class_that_takes_no_render_mode_is_made_without(folder: Path) -> None:
-    for name in ("my_env.py:Forage", "my_env.py:make_forage"):
+    no_init = (
+        "import gymnasium\nclass A(gymnasium.Env):\n observation_space = action_space = gymnasium.spaces.Discrete(2)"
+    )
+    (folder / "no_init.py").write_text(no_init)
+    for name in ("my_env.py:Forage", "my_env.py:make_forage", "no_init.py"):
         assert pufferlib.make(name, render_mode="rgb_array").render_mode is None
 
 
@@ -151,7 +163,14 @@ def test_a_class_that_takes_no_render_mode_is_made_without(folder: Path) -> None
     ("name", "message"),
     [
         ("my_env.py:Forag", r"my_env\.py: unknown attribute 'Forag'; did you mean 'Forage'\?"),
-        ("my_emv.py", r"there is no file \S+/my_emv\.py; if it has moved, write where it is now"),
+        ("my_emv.py", r"there is no file \S+/my_emv\.py; if it has moved, .*; \S+/my_env\.py is there"),
+        ("other.py", r"there is no file \S+/other\.py; if it has moved, write where it is now"),
+        ("my_env", r"unknown environment 'my_env'; did you mean 'my_env\.py'\?"),
+        ("my_env.Forage", r"unknown environment 'my_env\.Forage'; did you mean 'my_env:Forage'\?"),
+        ("my_env/Forage-v0", r"unknown environment 'my_env/Forage-v0'; did you mean 'my_env:my_env/Forage-v0'\?"),
+        ("json:Forage-v0", r"json: unknown id of Gymnasium's 'Forage-v0'"),
+        ("absent:Forage-v0", r"there is no module 'absent', neither installed nor in \S+; install its package"),
+        ("Blackjak", r"unknown environment 'Blackjak'; did you mean '.*Blackjack-v1'"),
         ("absent.envs:Forage", r"environment 'absent\.envs:Forage'.*; there is no module absent\.envs"),
         ("my_env.py:np", r"must be a class or a function that makes an environment, got <module 'numpy'"),
         ("builtins:list", r"builtins:list: must make an environment of Gymnasium or PettingZoo, .* got \[\]"),
