@@ -10,7 +10,8 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from pufferlib.buffers import Array
-from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.emulation import DMEnvToGymnasium, GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.emulation.dm_env import is_dm_env
 from pufferlib.emulation.legacy_api import converted
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
@@ -25,7 +26,7 @@ def creator_of(name: str, maker: Creator) -> Creator:
     """Return a creator ``(buf=None, seed=0, **keywords)`` of what ``maker(**keywords)`` makes.
 
     The kind is found from what is made: environments of Gymnasium and PettingZoo, also turn-based (AEC) and old ones,
-    are put into ``EpisodeStats`` (unless they have that inside) and emulated; a ``PufferEnv`` is taken as it is. A
+    and of dm_env are put into ``EpisodeStats`` (unless they have that inside) and emulated; a ``PufferEnv`` is taken as it is. A
     maker that names ``buf`` or ``seed`` gets them. It can be sent to workers if ``maker`` can.
 
     Args:
@@ -79,8 +80,8 @@ def gymnasium_creator(spec: EnvSpec) -> Creator:
 
 
 def emulated(env: Any, buf: Mapping[str, Array] | None, seed: int) -> Any:
-    """Emulate an environment of Gymnasium or PettingZoo, in ``EpisodeStats`` unless it has that inside."""
-    env = converted(env)
+    """Emulate an environment of Gymnasium, PettingZoo or dm_env, in ``EpisodeStats`` unless it has that inside."""
+    env = DMEnvToGymnasium(env) if is_dm_env(env) else converted(env)
     if isinstance(env, gymnasium.Env):
         return GymnasiumPufferEnv(env=_with_stats(env, EpisodeStats), buf=buf, seed=seed)
     return PettingZooPufferEnv(env=_with_stats(env, MultiagentEpisodeStats), buf=buf, seed=seed)

@@ -12,8 +12,9 @@ import pytest
 
 import pufferlib
 from pufferlib import registry, vector
-from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.emulation import DMEnvToGymnasium, GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.registry import outside
+from tests.emulation.test_dm_env import SeededScript
 
 FORAGE = """
 import gymnasium
@@ -140,6 +141,14 @@ def test_the_kind_follows_from_what_is_made(folder: Path) -> None:
     assert env.num_agents == 3
     assert registry.batches_itself("pufferlib.ocean:Squared")
     assert not registry.batches_itself("my_env.py")
+
+
+def test_an_environment_of_dm_env_is_one(fresh: None) -> None:
+    pufferlib.register("mine/script", SeededScript)
+    env = pufferlib.make("mine/script")
+    env.reset(seed=0)
+    assert isinstance(env.unwrapped, DMEnvToGymnasium)
+    assert [env.step(0)[4].get("episode_length") for _ in range(3)] == [None, None, 3]
 
 
 def test_a_class_that_batches_is_one_with_arguments_too(fresh: None) -> None:
