@@ -26,8 +26,8 @@ def creator_of(name: str, maker: Creator) -> Creator:
     """Return a creator ``(buf=None, seed=0, **keywords)`` of what ``maker(**keywords)`` makes.
 
     The kind is found from what is made: environments of Gymnasium and PettingZoo, also turn-based (AEC) and old ones,
-    and of dm_env are put into ``EpisodeStats`` (unless they have that inside) and emulated; a ``PufferEnv`` is taken as it is. A
-    maker that names ``buf`` or ``seed`` gets them. It can be sent to workers if ``maker`` can.
+    and of dm_env are put into ``EpisodeStats`` (unless they have that inside) and emulated; a ``PufferEnv`` is taken as
+    it is. A maker that names ``buf`` or ``seed`` gets them. It can be sent to workers if ``maker`` can.
 
     Args:
         name: Of the environment, for messages.
