@@ -57,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # another program has the core of one of them, an update takes nine times as long. They shall sleep soon.
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115 - closed by >&-
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # in a locale without ✓ or ±, a ? is better than no answer
@@ -73,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PufferError as error:
         complain(str(error))
         for bundle in error.bundles if isinstance(error, WorkerError) else ():
-            note(f"step it again: {as_typed(f'puffer replay {bundle}')}")
+            note(f"step it again: {as_typed('puffer replay', bundle)}")
         return 1
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]

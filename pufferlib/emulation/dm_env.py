@@ -17,7 +17,7 @@ from pufferlib.emulation.gymnasium_env import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 
-__all__ = ["DMEnvPufferEnv", "DMEnvToGymnasium"]
+__all__ = ["DMEnvPufferEnv", "DMEnvToGymnasium", "is_dm_env"]
 
 Info = dict[str, Any]
 Reseed = Callable[[Any, int], object]
@@ -102,11 +102,16 @@ class DMEnvPufferEnv(GymnasiumPufferEnv):
     ) -> None:
         where = type(self).__name__
         inner = made_env(where, env, env_creator, env_args, env_kwargs)
-        if isinstance(inner, type) or not all(callable(getattr(inner, name, None)) for name in METHODS):
+        if not is_dm_env(inner):
             raise APIUsageError(
                 f"{where}: env must be a dm_env.Environment, got {inner!r}; pass an instance, or a class as env_creator"
             )
         super().__init__(DMEnvToGymnasium(inner, reseed), buf=buf, seed=seed)
+
+
+def is_dm_env(env: Any) -> bool:
+    """True of an object with the methods of a ``dm_env.Environment``."""
+    return not isinstance(env, type) and all(callable(getattr(env, name, None)) for name in METHODS)
 
 
 def _reseed_of(env: Any) -> Reseed | None:

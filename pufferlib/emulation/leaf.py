@@ -66,6 +66,8 @@ class Leaf:
             array = np.asarray(value)
         except ValueError as error:  # rows of different lengths
             raise self.error(f"an array of shape {self.shape}", f"{value!r} ({error})") from None
+        if array.shape != self.shape and array.dtype == object and not array.shape:  # a dict, None, ...
+            raise self.error(f"an array of shape {self.shape}", repr(value))
         if array.shape != self.shape:
             raise self.error(f"shape {self.shape}", f"shape {array.shape}")
         allowed = "iub" if self.dtype.kind in "iub" else "iubf"

@@ -116,6 +116,12 @@ class SB3VecEnv(VecEnv):
             return [self._action_mask] * len(self._rows(indices))
         return self._ask(indices, "get_attr", attr_name)
 
+    def has_attr(self, attr_name: str) -> bool:
+        """True if all environments have an attribute, which need not be something that can be sent."""
+        if attr_name == "render_mode" or not self.vecenv.emulated:
+            return super().has_attr(attr_name)
+        return all(self._ask(None, "call", "has_wrapper_attr", attr_name))
+
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
         """Set an attribute of the environments of some rows."""
         self._ask(indices, "set_attr", attr_name, value)
@@ -131,8 +137,9 @@ class SB3VecEnv(VecEnv):
     def env_is_wrapped(
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: Indices = None
     ) -> list[bool]:
-        """Tell whether infos have what ``Monitor`` adds; other wrappers of single environments are behind the batch."""
-        return [self._returns is not None and issubclass(wrapper_class, Monitor) for _ in self._rows(indices)]
+        """True of ``Monitor`` if returns and lengths are counted; other wrappers are behind the batch."""
+        is_wrapped = wrapper_class is Monitor and self._returns is not None
+        return [is_wrapped for _ in self._rows(indices)]
 
     def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:
         """Pictures of every environment."""

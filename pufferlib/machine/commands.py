@@ -1,6 +1,7 @@
 """Commands in messages, as they are typed where this runs."""
 
 import os
+import shlex
 import shutil
 
 __all__ = ["DISTRIBUTION", "as_typed", "in_image", "way_to_install"]
@@ -9,12 +10,17 @@ __all__ = ["DISTRIBUTION", "as_typed", "in_image", "way_to_install"]
 DISTRIBUTION = "pufferlib"
 
 
-def as_typed(command: str) -> str:
+def as_typed(command: str, *words: object) -> str:
     """Return ``command`` with ``PUFFER_COMMAND``, where that is set, in place of the ``puffer`` that it begins with.
 
     ``scripts/tank`` sets it, because it runs a ``puffer`` that is not on the caller's PATH.
+
+    Args:
+        command: As in "puffer train breakout --train.seed 7".
+        words: To follow it, such as paths, in quotes where a shell needs them.
     """
-    return (os.environ.get("PUFFER_COMMAND") or "puffer") + command.removeprefix("puffer")
+    typed = (os.environ.get("PUFFER_COMMAND") or "puffer") + command.removeprefix("puffer")
+    return " ".join([typed, *(shlex.quote(str(word)) for word in words)])
 
 
 def in_image() -> bool:

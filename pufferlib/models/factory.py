@@ -58,11 +58,17 @@ def _named(env: PufferEnv, name: str, hidden_size: int, num_layers: int, more: M
 
 def _own(env: PufferEnv, make: Callable[..., Policy], sizes: dict[str, int]) -> Policy:
     """Make a policy of a class that this library does not know."""
+    if inspect.isclass(make) and not issubclass(make, Policy):
+        raise _no_policy(make)
     known = inspect.signature(make).parameters
     policy = make(env, **{key: value for key, value in sizes.items() if key in known})
     if not isinstance(policy, Policy):
-        raise APIUsageError(
-            f"make_policy: a class of your own must be a pufferlib.models.Policy, got {policy!r}; derive it from that, "
-            "and define encode_observations"
-        )
+        raise _no_policy(policy)
     return policy
+
+
+def _no_policy(made: object) -> APIUsageError:
+    return APIUsageError(
+        f"make_policy: a class of your own must be a pufferlib.models.Policy, got {made!r}; derive it from that, "
+        "and define encode_observations"
+    )

@@ -40,7 +40,7 @@ TIMEOUT_S = 1800
 
 _UNDEFINED = re.compile(r"^(?P<place>[^:\n]+:\d+):\d+: runtime error: (?P<message>.*)$", re.MULTILINE)
 _MEMORY = re.compile(r"(?:out of bounds|null pointer|insufficient space|misaligned|invalid value)")
-_SANITIZER = re.compile(r"ERROR: (?P<tool>\w+Sanitizer): (?P<message>[\w-]+(?: \w+)?)")
+_SANITIZER = re.compile(r"ERROR: (?P<tool>\w+Sanitizer): (?:detected )?(?P<message>[\w-]+(?: \w+)?)")
 _OPERATION = re.compile(r"^(?P<operation>READ|WRITE) of size (?P<size>\d+)", re.MULTILINE)
 _FRAME = re.compile(r"^\s+#\d+ \S+ in \S+ (?P<place>/[^:\n]+:\d+)", re.MULTILINE)
 _FOUND = re.compile(r"^puffer_fuzz: (?P<kind>\w+): (?P<message>.*)$", re.MULTILINE)

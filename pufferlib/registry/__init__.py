@@ -19,7 +19,7 @@ from pufferlib.errors import UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.registry.facts import Facts, all_facts
 from pufferlib.registry.objects import full_name, is_object_name, load_object, short_name
-from pufferlib.registry.outside import Registration, c_file, outside_creator, register, registrations
+from pufferlib.registry.outside import Registration, c_file, likely_names, outside_creator, register, registrations
 
 __all__ = [
     "Registration",
@@ -138,12 +138,19 @@ def unknown_env(where: str, name: str) -> UnknownNameError:
             f"{as_typed(f'puffer list {binding}')} shows all"
         )
     known = inside or everything
-    close = _same_game(name, known)[:2] or nearest(name, known)
+    close = likely_names(name) or _same_game(name, known)[:2] or nearest(name, [*known, *(() if inside else _ids())])
     own = f"there is no module {name.partition(':')[0]}" if is_object_name(name) else _OWN
     if close or inside:
         return UnknownNameError(f"{UnknownNameError.of(where, 'environment', name, known, close)}; {own}")
     shows = as_typed("puffer list")
     return UnknownNameError(f"{where}: unknown environment {name!r}; {shows} shows those that have a name; {own}")
+
+
+def _ids() -> list[str]:
+    """Ids of Gymnasium's own environments."""
+    import gymnasium
+
+    return [name for name, spec in gymnasium.registry.items() if str(spec.entry_point).startswith("gymnasium.")]
 
 
 def same_game(env_id: str) -> list[str]:

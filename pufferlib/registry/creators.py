@@ -10,7 +10,8 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from pufferlib.buffers import Array
-from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.emulation import DMEnvToGymnasium, GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.emulation.dm_env import is_dm_env
 from pufferlib.emulation.legacy_api import converted
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
@@ -25,8 +26,8 @@ def creator_of(name: str, maker: Creator) -> Creator:
     """Return a creator ``(buf=None, seed=0, **keywords)`` of what ``maker(**keywords)`` makes.
 
     The kind is found from what is made: environments of Gymnasium and PettingZoo, also turn-based (AEC) and old ones,
-    are put into ``EpisodeStats`` (unless they have that inside) and emulated; a ``PufferEnv`` is taken as it is. A
-    maker that names ``buf`` or ``seed`` gets them. It can be sent to workers if ``maker`` can.
+    and of dm_env are put into ``EpisodeStats`` (unless they have that inside) and emulated; a ``PufferEnv`` is taken as
+    it is. A maker that names ``buf`` or ``seed`` gets them. It can be sent to workers if ``maker`` can.
 
     Args:
         name: Of the environment, for messages.
@@ -57,7 +58,10 @@ def own_keywords(creator: Creator) -> dict[str, Any]:
     maker = creator.args[1] if isinstance(creator, functools.partial) and creator.func is _create else creator
     if isinstance(maker, functools.partial) and maker.func is _make_registered:
         entry = maker.args[0].entry_point
-        maker = load_env_creator(entry) if isinstance(entry, str) else entry
+        try:
+            maker = load_env_creator(entry) if isinstance(entry, str) else entry
+        except (ImportError, gymnasium.error.DependencyNotInstalled):  # making it will say what is missing
+            return {}
     try:
         parameters = inspect.signature(maker).parameters.values()
     except (TypeError, ValueError):  # written in C: it does not say
@@ -76,8 +80,8 @@ def gymnasium_creator(spec: EnvSpec) -> Creator:
 
 
 def emulated(env: Any, buf: Mapping[str, Array] | None, seed: int) -> Any:
-    """Emulate an environment of Gymnasium or PettingZoo, in ``EpisodeStats`` unless it has that inside."""
-    env = converted(env)
+    """Emulate an environment of Gymnasium, PettingZoo or dm_env, in ``EpisodeStats`` unless it has that inside."""
+    env = DMEnvToGymnasium(env) if is_dm_env(env) else converted(env)
     if isinstance(env, gymnasium.Env):
         return GymnasiumPufferEnv(env=_with_stats(env, EpisodeStats), buf=buf, seed=seed)
     return PettingZooPufferEnv(env=_with_stats(env, MultiagentEpisodeStats), buf=buf, seed=seed)
@@ -131,7 +135,8 @@ def _make(name: str, maker: Creator, keywords: dict[str, Any]) -> Any:
     try:
         return maker(**keywords)
     except TypeError as error:
-        if "render_mode" not in keywords or "'render_mode'" not in str(error):
+        refused = "'render_mode'" in str(error) or "takes no arguments" in str(error)
+        if "render_mode" not in keywords or not refused:
             raise
         return maker(**{key: keywords[key] for key in keywords.keys() - {"render_mode"}})
 

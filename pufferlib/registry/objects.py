@@ -14,9 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 
-__all__ = ["full_name", "has_module", "is_object_name", "load_object", "short_name"]
+__all__ = ["full_name", "has_module", "import_module", "is_object_name", "load_object", "short_name"]
 
 _FILE = re.compile(r"(?P<path>.+\.(?:py|c))(?::(?P<attribute>[^:/]*))?")
 _OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -57,7 +57,7 @@ def load_object(where: str, name: str, kinds: tuple[type, ...] = ()) -> Any:
     match = _FILE.fullmatch(name)
     if match is None:
         place, _, attribute = name.partition(":")
-        module = _import_module(where, place)
+        module = import_module(where, place)
     else:
         place, attribute = match["path"], match["attribute"]
         module = _import_file(where, Path(place).expanduser().absolute())
@@ -82,7 +82,13 @@ def has_module(name: str) -> bool:
         return False
 
 
-def _import_module(where: str, name: str) -> ModuleType:
+def import_module(where: str, name: str) -> ModuleType:
+    """Import a module that is installed, or in the current folder.
+
+    Raises:
+        UnknownNameError: There is no such module.
+        APIUsageError: It cannot be imported.
+    """
     if not has_module(name):
         raise UnknownNameError(
             f"{where}: there is no module {name!r}, neither installed nor in {os.getcwd()}; install its package, or "
@@ -95,9 +101,11 @@ def _import_module(where: str, name: str) -> ModuleType:
 def _import_file(where: str, path: Path) -> ModuleType:
     """Import a file by its place; again if it has changed since. What it defines goes to workers by value."""
     if not path.is_file():
+        others = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        beside = "".join(f"; {path.parent / other} is there" for other in nearest(path.name, others, count=1))
         raise APIUsageError(
             f"{where}: there is no file {path}; if it has moved, write where it is now: into the command, or for a run "
-            "into env_name or policy.name of its config.toml"
+            f"into env_name or policy.name of its config.toml{beside}"
         )
     state = path.stat()
     stamp = zlib.crc32(f"{path} {state.st_mtime_ns} {state.st_size}".encode())

@@ -22,14 +22,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pufferlib.errors import APIUsageError
-from pufferlib.registry.objects import full_name, has_module, is_object_name, load_object
+from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.registry.objects import full_name, has_module, import_module, is_object_name, load_object
 
 __all__ = [
     "GROUP",
     "REGISTERED",
     "Registration",
     "c_file",
+    "likely_names",
     "load_packages",
     "outside_creator",
     "register",
@@ -176,7 +177,7 @@ def _of_object(where: str, name: str) -> Creator | None:
     return creator_of(name, load_object(where, name, (Env, ParallelEnv, AECEnv, PufferEnv)))
 
 
-def _of_gymnasium(_where: str, name: str) -> Creator | None:
+def _of_gymnasium(where: str, name: str) -> Creator | None:
     module, _, env_id = name.rpartition(":")
     if not _GYMNASIUM_ID.fullmatch(env_id):
         return None
@@ -184,13 +185,32 @@ def _of_gymnasium(_where: str, name: str) -> Creator | None:
 
     from pufferlib.registry.creators import gymnasium_creator
 
-    if env_id not in gymnasium.registry:
-        module = module or next((module for module, ids in _REGISTERED_BY.items() if ids.fullmatch(name)), "")
     if module:
-        with contextlib.suppress(ModuleNotFoundError):
-            importlib.import_module(module)
+        import_module(where, module)
+    elif env_id not in gymnasium.registry:
+        for package in (package for package, ids in _REGISTERED_BY.items() if ids.fullmatch(name)):
+            with contextlib.suppress(ModuleNotFoundError):
+                importlib.import_module(package)
     spec = gymnasium.registry.get(env_id)
+    if module and spec is None:
+        raise UnknownNameError.of(f"{where}: {module}", "id of Gymnasium's", env_id, gymnasium.registry)
     return None if spec is None or spec.entry_point is None else gymnasium_creator(spec)
+
+
+def likely_names(name: str) -> list[str]:
+    """Names of what is in this folder, or installed, that were probably meant by one that leads nowhere.
+
+    "my_env" is "my_env.py", "mypkg.envs.Forage" is "mypkg.envs:Forage", and "mypkg/Forage-v0", an id that nothing has
+    registered yet, is "mypkg:mypkg/Forage-v0".
+    """
+    module, _, attribute = name.rpartition(".")
+    package = name.partition("/")[0]
+    likely = {
+        f"{name}.py": Path(f"{name}.py").is_file(),
+        f"{module}:{attribute}": is_object_name(f"{module}:{attribute}") and has_module(module),
+        f"{package}:{name}": package.isidentifier() and _GYMNASIUM_ID.fullmatch(name) and has_module(package),
+    }
+    return [other for other, is_there in likely.items() if is_there]
 
 
 def c_file(name: str) -> str | None:

@@ -298,14 +298,20 @@ def _sources_of(env_name: str) -> list[tuple[str, dict[str, Any]]]:
     return [(where, parse_toml(where, file.read_text("utf-8")))] if file.is_file() else []
 
 
+# Games of a batch where a C file has no settings beside it: one at a time would leave its speed unused.
+_GAMES = 64
+
+
 def _sources_outside(env_name: str) -> list[tuple[str, dict[str, Any]]]:
     try:
         sources = [] if registry.batches_itself(env_name) else [_parse_own("outside.toml")]
     except UnknownNameError:  # a name for a run whose environments are given as objects
         return []
+    source = registry.c_file(env_name)
+    if source:
+        sources = [("games of a C file", {"env": {"num_envs": _GAMES}})]
     registration = registry.registrations().get(env_name)
     if registration is None or registration.settings is None:
-        source = registry.c_file(env_name)
         beside = settings_of_file(source) if source else None
         return [*sources, (str(beside), read_toml(beside))] if beside else sources
     if isinstance(registration.settings, Mapping):

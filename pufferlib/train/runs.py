@@ -115,9 +115,7 @@ def find_run(where: str, target: str, runs: Path) -> Run:
         )
         raise UsageError(f"{where}: {target!r} is no run, no checkpoint and no environment; {hint}")
     if not of_env:
-        raise APIUsageError(
-            f"{where}: no run of {env_name} in {runs}; train one: {as_typed(f'puffer train {env_name}')}"
-        )
+        raise APIUsageError(f"{where}: no run of {env_name} in {runs}; train one: {as_typed('puffer train', env_name)}")
     return max(of_env, key=lambda run: run.checkpoint.stat().st_mtime)
 
 

@@ -42,7 +42,7 @@ def with_tuned_vec(config: Config) -> Config:
         flags = "".join(f" {flag(f'env.{key}', value)}" for key, value in keywords.items())
         raise APIUsageError(
             f"--vec auto: needs a result of autotune for {config.env_name} as it is now, on this machine, got none; "
-            f"run: {as_typed(f'puffer autotune {config.env_name}')}{flags}"
+            f"run: {as_typed('puffer autotune', config.env_name)}{flags}"
         )
     settings = tuned_settings(config, best.kwargs)
     vec, env = ({key[4:]: value for key, value in settings.items() if key[:4] == part} for part in ("vec.", "env."))

@@ -217,8 +217,14 @@ def check_rows(where: str, vecenv: Any) -> None:
     """Raise unless each row of a batch can stand for an environment of its own.
 
     Raises:
-        APIUsageError: Batches are parts of the agents, or environments have agents that come and go.
+        APIUsageError: It is no vector environment, batches are parts of the agents, or environments have agents that
+            come and go.
     """
+    if not hasattr(vecenv, "agents_per_batch"):
+        raise APIUsageError(
+            f"{where}: must be a vector environment of pufferlib.vector.make, or of pufferlib.make in C, got "
+            f"{type(vecenv).__name__}; hand the function that makes it to vector.make, in GymnasiumPufferEnv"
+        )
     if vecenv.agents_per_batch != vecenv.num_agents:
         raise APIUsageError(
             f"{where}: a batch must have all {vecenv.num_agents} agents, got batches of {vecenv.agents_per_batch}; "

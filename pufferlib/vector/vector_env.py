@@ -460,7 +460,9 @@ class VectorEnv(ABC):
         """Close the environments, once."""
 
 
-def _each_option(where: str, options: Options, count: int) -> list[Any]:
+def _each_option(where: str, options: object, count: int) -> list[Any]:
+    if not isinstance(options, Mapping | Sequence) or isinstance(options, str):
+        raise APIUsageError(f"{where}: options must be a dict, or a list of one for each environment, got {options!r}")
     return per_env(where, "options", options, count, is_one=isinstance(options, Mapping))
 
 

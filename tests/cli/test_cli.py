@@ -147,6 +147,12 @@ def test_a_closed_pipe_ends_without_a_traceback() -> None:
     assert done.stderr == ""
 
 
+def test_a_closed_output_is_no_defect() -> None:
+    command = f"{sys.executable} -c 'from pufferlib.cli import main; main([\"--help\"])' >&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize(
     ("given", "spins"), [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)]
 )

@@ -162,6 +162,7 @@ class TestObservations:
     @pytest.mark.parametrize(
         ("bad", "message"),
         [
+            ({"a": {"x": 1}, "b": 1}, r"observation\['a'\] must have an array of shape \(2,\), got {'x': 1}; let the"),
             ({"a": np.zeros(3, np.float32), "b": 1}, r"observation\['a'\] must have shape \(2,\), got shape \(3,\)"),
             ({"a": np.array(["x", "y"]), "b": 1}, r"observation\['a'\] must have dtype float32, got dtype <U1"),
             ({"a": [[0], [0, 0]], "b": 1}, r"observation\['a'\] must have an array of shape \(2,\)"),

@@ -2,6 +2,7 @@
 
 import functools
 import sys
+import threading
 
 import cloudpickle
 import gymnasium
@@ -120,21 +121,22 @@ def test_returns_and_lengths_of_episodes_are_monitored():
         if "episode" in info
     ]
     assert episodes == [(2, 3.0, 3)] * 2 + [(5, 3.0, 3)] * 2
+    model = PPO("MlpPolicy", env, n_steps=8, batch_size=16, device="cpu")
+    assert evaluate_policy(model, env, 2, return_episode_rewards=True) == ([3.0, 3.0], [3, 3])  # without a warning
     env.close()
 
 
-def test_evaluation_takes_it_for_monitored_and_warns_of_nothing():
-    vecenv = pufferlib.vector.make(
-        functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"]),
-        num_envs=2,
-        backend="Serial",
-        autoreset="same_step",
-    )
-    envs = to_sb3(vecenv)
-    returns, lengths = evaluate_policy(PPO("MlpPolicy", envs, device="cpu"), envs, 3, return_episode_rewards=True)
-    assert returns == lengths
-    assert not envs.env_is_wrapped(gymnasium.Wrapper, 0)[0]
-    envs.close()
+def test_an_attribute_that_cannot_be_sent_is_there_all_the_same():
+    env = ours(functools.partial(_with_lock, Bounces), "Multiprocessing", num_envs=2, num_workers=1)
+    assert env.has_attr("lock")
+    assert not env.has_attr("key")
+    env.close()
+
+
+def _with_lock(creator):
+    env = creator()
+    env.lock = threading.Lock()
+    return env
 
 
 def test_native_games_are_rows_and_their_masks_are_known():
@@ -155,3 +157,5 @@ def test_what_sb3_would_get_wrong_is_refused():
         ours(autoreset="next_step")
     with pytest.raises(APIUsageError, match=r"one Dict of them, got Tuple\(.* as hero"):
         ours(functools.partial(FunctionEnv, NESTED))
+    with pytest.raises(APIUsageError, match=r"to_sb3: must be a vector environment of .*, got Bounces; hand the func"):
+        to_sb3(Bounces())

@@ -198,6 +198,14 @@ def test_a_field_called_action_mask_forbids_actions(recurrent):
     assert torch.allclose(one_step, params[0])
 
 
+@pytest.mark.parametrize("made", [EnvDescription, lambda env: torch.nn.Linear(2, 2)])
+def test_a_network_that_is_no_policy_is_refused(made):
+    with pytest.raises(
+        APIUsageError, match=r"must be a pufferlib\.models\.Policy, got .*; derive it from that, and de"
+    ):
+        make_policy(EnvDescription(VECTOR, Discrete(3)), made)
+
+
 def test_a_field_called_action_mask_that_fits_no_action_is_an_observation_like_others():
     env = GymnasiumPufferEnv(FunctionEnv(MASKED, Discrete(4)))
     assert make_policy(env).action_mask(torch.from_numpy(env.observations)) is None

@@ -16,6 +16,7 @@ from pufferlib.native.compiler import HEADERS
 from pufferlib.ocean.files import settings_of_file
 from pufferlib.ocean.template import write_template
 from pufferlib.play.session import Session
+from pufferlib.train.config import load_config
 from tests.ocean.games import outcomes
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")
@@ -61,6 +62,12 @@ def test_what_a_game_of_ocean_plays_it_plays_as_a_file_too(tmp_path, monkeypatch
     assert outcomes(built, 500) == outcomes(loaded, 500)
     assert np.array_equal(built.render(5), loaded.render(5))
     assert settings_of_file(str(source)) == source.with_name("train.toml")
+
+
+def test_many_games_are_trained_where_no_settings_lie_beside_it(corridor):
+    corridor.with_suffix(".toml").unlink()
+    assert load_config(str(corridor)).env == {"num_envs": 64}
+    assert load_config(str(corridor), {"env.num_envs": 2}).env == {"num_envs": 2}
 
 
 def test_workers_and_threads_play_the_same(corridor):

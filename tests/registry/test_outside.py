@@ -12,8 +12,9 @@ import pytest
 
 import pufferlib
 from pufferlib import registry, vector
-from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.emulation import DMEnvToGymnasium, GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.registry import outside
+from tests.emulation.test_dm_env import SeededScript
 
 FORAGE = """
 import gymnasium
@@ -110,6 +111,14 @@ def test_ids_of_gymnasium_take_the_keywords_of_their_class() -> None:
     assert isinstance(pufferlib.make("gymnasium:Acrobot-v1"), GymnasiumPufferEnv)
 
 
+def test_an_id_whose_package_is_missing_says_so_when_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = gymnasium.envs.registration.EnvSpec("Absent-v0", entry_point="absent_package.envs:Absent")
+    monkeypatch.setitem(gymnasium.registry, "Absent-v0", spec)
+    assert registry.own_keywords("Absent-v0") == {}
+    with pytest.raises(pufferlib.BindingMissing, match="Absent-v0: Gymnasium cannot make it: No module named 'absent"):
+        pufferlib.make("Absent-v0")
+
+
 def test_a_game_of_ale_py_is_known_without_importing_it_first() -> None:
     pytest.importorskip("ale_py", reason="ale-py is not installed")
     creator = pufferlib.env_creator("ALE/Pong-v5")
@@ -134,6 +143,14 @@ def test_the_kind_follows_from_what_is_made(folder: Path) -> None:
     assert not registry.batches_itself("my_env.py")
 
 
+def test_an_environment_of_dm_env_is_one(fresh: None) -> None:
+    pufferlib.register("mine/script", SeededScript)
+    env = pufferlib.make("mine/script")
+    env.reset(seed=0)
+    assert isinstance(env.unwrapped, DMEnvToGymnasium)
+    assert [env.step(0)[4].get("episode_length") for _ in range(3)] == [None, None, 3]
+
+
 def test_a_class_that_batches_is_one_with_arguments_too(fresh: None) -> None:
     pufferlib.register("mine/squared", functools.partial(pufferlib.ocean.Squared, num_envs=3))
     assert registry.batches_itself("mine/squared")
@@ -143,7 +160,11 @@ def test_a_class_that_batches_is_one_with_arguments_too(fresh: None) -> None:
 
 
 def test_a_class_that_takes_no_render_mode_is_made_without(folder: Path) -> None:
-    for name in ("my_env.py:Forage", "my_env.py:make_forage"):
+    no_init = (
+        "import gymnasium\nclass A(gymnasium.Env):\n observation_space = action_space = gymnasium.spaces.Discrete(2)"
+    )
+    (folder / "no_init.py").write_text(no_init)
+    for name in ("my_env.py:Forage", "my_env.py:make_forage", "no_init.py"):
         assert pufferlib.make(name, render_mode="rgb_array").render_mode is None
 
 
@@ -151,7 +172,14 @@ def test_a_class_that_takes_no_render_mode_is_made_without(folder: Path) -> None
     ("name", "message"),
     [
         ("my_env.py:Forag", r"my_env\.py: unknown attribute 'Forag'; did you mean 'Forage'\?"),
-        ("my_emv.py", r"there is no file \S+/my_emv\.py; if it has moved, write where it is now"),
+        ("my_emv.py", r"there is no file \S+/my_emv\.py; if it has moved, .*; \S+/my_env\.py is there"),
+        ("other.py", r"there is no file \S+/other\.py; if it has moved, write where it is now"),
+        ("my_env", r"unknown environment 'my_env'; did you mean 'my_env\.py'\?"),
+        ("my_env.Forage", r"unknown environment 'my_env\.Forage'; did you mean 'my_env:Forage'\?"),
+        ("my_env/Forage-v0", r"unknown environment 'my_env/Forage-v0'; did you mean 'my_env:my_env/Forage-v0'\?"),
+        ("json:Forage-v0", r"json: unknown id of Gymnasium's 'Forage-v0'"),
+        ("absent:Forage-v0", r"there is no module 'absent', neither installed nor in \S+; install its package"),
+        ("Blackjak", r"unknown environment 'Blackjak'; did you mean '.*Blackjack-v1'"),
         ("absent.envs:Forage", r"environment 'absent\.envs:Forage'.*; there is no module absent\.envs"),
         ("my_env.py:np", r"must be a class or a function that makes an environment, got <module 'numpy'"),
         ("builtins:list", r"builtins:list: must make an environment of Gymnasium or PettingZoo, .* got \[\]"),

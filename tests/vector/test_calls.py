@@ -173,6 +173,8 @@ def test_seeds_and_options_of_a_whole_reset_are_one_for_all_or_a_list(make):
     assert vecenv.get_attr("task") == [1, 4, 4, 2]
     with pytest.raises(APIUsageError, match="seed must be one for all, or a list of 4, got 2"):
         vecenv.reset([1, 2])
+    with pytest.raises(APIUsageError, match="options must be a dict, or a list of one for each environment, got 3"):
+        vecenv.reset(options=3)
     with pytest.raises(APIUsageError, match="options must be one for all, or a list of 1, got 2"):
         vecenv.reset(options=[{}, {}], env_ids=[1])
 

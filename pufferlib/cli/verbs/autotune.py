@@ -69,9 +69,10 @@ def _print(config: Config, env: str, keywords: dict[str, Any], configs: list[Tun
     settings = tuned_settings(config, configs[0].kwargs)
     settings |= {f"env.{key}": value for key, value in keywords.items() if f"env.{key}" not in settings}
     flags = " ".join(flag(name, value) for name, value in settings.items())
-    say(f"To train so:  {style(as_typed(f'puffer train {env} {flags}'), 'accent')}")
+    train = as_typed("puffer train", env)
+    say(f"To train so:  {style(f'{train} {flags}', 'accent')}")
     own = "".join(f" {flag(f'env.{key}', value)}" for key, value in keywords.items())
-    say(f"or shorter:   {style(as_typed(f'puffer train {env}{own} --vec auto'), 'accent')}")
+    say(f"or shorter:   {style(f'{train}{own} --vec auto', 'accent')}")
 
 
 def _about(profile: EnvProfile) -> str:

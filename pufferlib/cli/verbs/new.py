@@ -24,5 +24,5 @@ def run(argv: list[str]) -> int:
     say(f"{style(str(source), 'accent')}  the game: its declarations, reset, step and draw")
     say(f"{style(str(settings), 'accent')}  what it is trained with")
     for verb, about in (("play", "be the agent"), ("train", "train one"), ("check", "look for defects")):
-        say(f"{style(as_typed(f'puffer {verb} {source}'), 'accent')}  {about}")
+        say(f"{style(as_typed(f'puffer {verb}', source), 'accent')}  {about}")
     return 0

@@ -31,7 +31,7 @@ def leave_bundles(error: BaseException, context: FailureContext | None, autorese
     with suppress(Exception):
         error.bundles = tuple(_save(folder, error, context, autoreset))
         for path in error.bundles:
-            error.add_note(f"Step it again: {as_typed(f'puffer replay {path}')}")
+            error.add_note(f"Step it again: {as_typed('puffer replay', path)}")
         _forget_oldest(folder)
 
 

@@ -109,10 +109,11 @@ def test_a_file_of_settings_may_name_the_environment(own: Path) -> None:
 
 def test_two_files_of_one_name_are_two_environments(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--config", "my.toml", "--eval.episodes", "1"]) == 0
-    (own / "other").mkdir()
-    (own / "other" / "my_env.py").write_text(FORAGE)
-    assert main(["eval", "other/my_env.py:Forage"]) == 1
-    assert f"no run of {own}/other/my_env.py:Forage in runs; train one: puffer train" in capsys.readouterr().err
+    (own / "the other").mkdir()
+    (own / "the other" / "my_env.py").write_text(FORAGE)
+    assert main(["eval", "the other/my_env.py:Forage"]) == 1
+    name = f"{own}/the other/my_env.py:Forage"
+    assert f"no run of {name} in runs; train one: puffer train '{name}'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
