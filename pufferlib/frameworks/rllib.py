@@ -3,10 +3,12 @@
 Source: Liang et al., "RLlib: Abstractions for Distributed Reinforcement Learning" (2018).
 """
 
+import contextlib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import gymnasium
 from pettingzoo import ParallelEnv
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
@@ -80,7 +82,20 @@ def _make_vector_env(creator: Creator, options: Mapping[str, Any], config: EnvCo
 def _make(creator: Creator, options: Mapping[str, Any], keywords: Mapping[str, Any], num_envs: int) -> Any:
     if options["backend"] in ("PufferEnv", "native", PufferEnv):
         return vector.make(creator, env_kwargs={**keywords, "num_envs": num_envs}, **options)
-    return vector.make(creator, env_kwargs=keywords, num_envs=num_envs, **options)
+    with _without_ids_of_rllib():
+        return vector.make(creator, env_kwargs=keywords, num_envs=num_envs, **options)
+
+
+@contextlib.contextmanager
+def _without_ids_of_rllib() -> Iterator[None]:
+    """Hide what RLlib registers with Gymnasium: workers get what is registered, and would import RLlib for it."""
+    hidden = {name: spec for name, spec in gymnasium.registry.items() if name.startswith("rllib-")}
+    for name in hidden:
+        del gymnasium.registry[name]
+    try:
+        yield
+    finally:
+        gymnasium.registry.update(hidden)
 
 
 def to_multi_agent(env: Any) -> "RLlibMultiAgentEnv":

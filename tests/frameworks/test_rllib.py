@@ -4,6 +4,7 @@ import functools
 import sys
 
 import cloudpickle
+import gymnasium
 import pytest
 
 import pufferlib
@@ -47,6 +48,8 @@ def one_thread():
 def _end_of_ray():
     yield
     ray.shutdown()
+    for name in [name for name in gymnasium.registry if name.startswith("rllib-")]:  # workers would import RLlib for it
+        del gymnasium.registry[name]
 
 
 def config_of(creator, num_envs=4, mode="vector_entry_point", **env_config):
@@ -82,7 +85,16 @@ def test_episodes_are_those_of_the_environments(backend):
 
 
 def emulated_counter(buf=None, seed=0, length=3):
-    return pufferlib.emulation.GymnasiumPufferEnv(counting_env(length), buf=buf, seed=seed)
+    env = counting_env(length)
+    env.knows_rllib = "ray.rllib" in sys.modules
+    return pufferlib.emulation.GymnasiumPufferEnv(env, buf=buf, seed=seed)
+
+
+def test_workers_import_no_rllib():
+    creator = to_rllib(emulated_counter, backend="Multiprocessing", num_workers=2, overwork=True)
+    runner = SingleAgentEnvRunner(config=config_of(creator, num_envs=2))
+    assert runner.env.unwrapped.get_attr("knows_rllib") == (False, False)
+    runner.stop()
 
 
 def test_games_in_c_are_rows_of_one_environment():
