@@ -5,6 +5,7 @@ Source: Liang et al., "RLlib: Abstractions for Distributed Reinforcement Learnin
 
 import contextlib
 import functools
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -36,7 +37,8 @@ def to_rllib(
     Args:
         env_creator: Name of an environment, as ``pufferlib.make`` takes it, or a class or function that makes one.
         backend: Of ``pufferlib.vector.make``; None for the native one where the environment has it, else "Serial".
-        **options: More of ``pufferlib.vector.make``: ``num_workers``, ``overwork``, ``timeout_s``, ``on_crash``.
+        **options: More of ``pufferlib.vector.make``: ``num_workers``, ``overwork``, ``on_crash``, or a ``seed`` for
+            when RLlib has none.
 
     Raises:
         UnknownNameError: No environment has this name; the nearest ones are suggested.
@@ -57,6 +59,8 @@ def _make_vector_env(creator: Creator, options: Mapping[str, Any], config: EnvCo
             "to_rllib: RLlib must ask for a vector environment, and asked for a single one; set "
             'config.env_runners(gym_env_vectorize_mode="vector_entry_point"), or use to_multi_agent'
         )
+    # Runners would all play the same episodes, from the same seed, unless RLlib gives them theirs at the first reset.
+    options = {"seed": secrets.randbits(31), **options}
     vecenv = _make(creator, options, keywords, num_rows)
     try:
         check_rows("to_rllib", vecenv)

@@ -106,6 +106,17 @@ def test_games_in_c_are_rows_of_one_environment():
     assert {tuple(row.ravel()) for row in first} <= set(starts)
 
 
+@pytest.mark.parametrize("name", ["CartPole-v1", "cartpole"])
+def test_runners_play_other_episodes_unless_they_are_given_one_seed(name):
+    runners = [to_rllib(name)({"num_envs": 2}) for _ in range(2)]
+    first, second = (runner.reset()[0] for runner in runners)
+    assert not (first == second).any()
+    first, second = (runner.reset(seed=5)[0] for runner in runners)
+    assert (first == second).all()
+    first, second = (to_rllib(name, seed=5)({"num_envs": 2}).reset()[0] for _ in range(2))
+    assert (first == second).all()
+
+
 def test_agents_of_a_game_are_rows_too():
     agents = pufferlib.make("rware", num_envs=1).num_agents
     runner = SingleAgentEnvRunner(config=config_of(to_rllib("rware"), num_envs=2 * agents))
