@@ -74,7 +74,7 @@ class VecConfig:
         on_crash: What follows the end of a worker, and with "Serial" an exception of an environment: "raise"
             an error, or "restart" its environments.
         record: Folder in which every environment leaves a bundle with all of its actions, for puffer replay;
-            unset: none.
+            empty is none.
     """
 
     backend: str = "native"
@@ -85,7 +85,7 @@ class VecConfig:
     overwork: bool = False
     timeout_s: float = 120.0
     on_crash: str = "raise"
-    record: str | None = None
+    record: str = ""
 
 
 @dataclass(frozen=True)

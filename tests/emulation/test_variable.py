@@ -306,7 +306,7 @@ NODES = np.zeros((2, 2), np.float32)
             r"edge_links must have shape \(1, 2\)",
         ),
         ("graph", GraphInstance(NODES, np.zeros(1, int), np.array([[0, 2]])), r"edge_links from 0 to 1, got 0 to 2"),
-        ("graph", GraphInstance(NODES, np.zeros(1, int), None), r"edge_links must have shape \(1, 2\)"),
+        ("graph", GraphInstance(NODES, np.zeros(1, int), None), r"edge_links must have an array of shape \(1, 2\)"),
         ("graph", GraphInstance(NODES, None, np.zeros((1, 2), int)), r"must have a collection of samples, got None"),
         ("bare", GraphInstance(NODES, np.zeros(1), np.zeros((1, 2), int)), r"observation\['bare'\] must have no edges"),
         (
