@@ -3,10 +3,13 @@
 Source: Liang et al., "RLlib: Abstractions for Distributed Reinforcement Learning" (2018).
 """
 
+import contextlib
 import functools
-from collections.abc import Callable, Mapping
+import secrets
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import gymnasium
 from pettingzoo import ParallelEnv
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
@@ -34,7 +37,8 @@ def to_rllib(
     Args:
         env_creator: Name of an environment, as ``pufferlib.make`` takes it, or a class or function that makes one.
         backend: Of ``pufferlib.vector.make``; None for the native one where the environment has it, else "Serial".
-        **options: More of ``pufferlib.vector.make``: ``num_workers``, ``overwork``, ``timeout_s``, ``on_crash``.
+        **options: More of ``pufferlib.vector.make``: ``num_workers``, ``overwork``, ``on_crash``, or a ``seed`` for
+            when RLlib has none.
 
     Raises:
         UnknownNameError: No environment has this name; the nearest ones are suggested.
@@ -55,6 +59,8 @@ def _make_vector_env(creator: Creator, options: Mapping[str, Any], config: EnvCo
             "to_rllib: RLlib must ask for a vector environment, and asked for a single one; set "
             'config.env_runners(gym_env_vectorize_mode="vector_entry_point"), or use to_multi_agent'
         )
+    # Runners would all play the same episodes, from the same seed, unless RLlib gives them theirs at the first reset.
+    options = {"seed": secrets.randbits(31), **options}
     vecenv = _make(creator, options, keywords, num_rows)
     try:
         check_rows("to_rllib", vecenv)
@@ -80,7 +86,20 @@ def _make_vector_env(creator: Creator, options: Mapping[str, Any], config: EnvCo
 def _make(creator: Creator, options: Mapping[str, Any], keywords: Mapping[str, Any], num_envs: int) -> Any:
     if options["backend"] in ("PufferEnv", "native", PufferEnv):
         return vector.make(creator, env_kwargs={**keywords, "num_envs": num_envs}, **options)
-    return vector.make(creator, env_kwargs=keywords, num_envs=num_envs, **options)
+    with _without_ids_of_rllib():
+        return vector.make(creator, env_kwargs=keywords, num_envs=num_envs, **options)
+
+
+@contextlib.contextmanager
+def _without_ids_of_rllib() -> Iterator[None]:
+    """Hide what RLlib registers with Gymnasium: workers get what is registered, and would import RLlib for it."""
+    hidden = {name: spec for name, spec in gymnasium.registry.items() if name.startswith("rllib-")}
+    for name in hidden:
+        del gymnasium.registry[name]
+    try:
+        yield
+    finally:
+        gymnasium.registry.update(hidden)
 
 
 def to_multi_agent(env: Any) -> "RLlibMultiAgentEnv":

@@ -4,6 +4,7 @@ import functools
 import sys
 
 import cloudpickle
+import gymnasium
 import pytest
 
 import pufferlib
@@ -47,6 +48,8 @@ def one_thread():
 def _end_of_ray():
     yield
     ray.shutdown()
+    for name in [name for name in gymnasium.registry if name.startswith("rllib-")]:  # workers would import RLlib for it
+        del gymnasium.registry[name]
 
 
 def config_of(creator, num_envs=4, mode="vector_entry_point", **env_config):
@@ -82,7 +85,16 @@ def test_episodes_are_those_of_the_environments(backend):
 
 
 def emulated_counter(buf=None, seed=0, length=3):
-    return pufferlib.emulation.GymnasiumPufferEnv(counting_env(length), buf=buf, seed=seed)
+    env = counting_env(length)
+    env.knows_rllib = "ray.rllib" in sys.modules
+    return pufferlib.emulation.GymnasiumPufferEnv(env, buf=buf, seed=seed)
+
+
+def test_workers_import_no_rllib():
+    creator = to_rllib(emulated_counter, backend="Multiprocessing", num_workers=2, overwork=True)
+    runner = SingleAgentEnvRunner(config=config_of(creator, num_envs=2))
+    assert runner.env.unwrapped.get_attr("knows_rllib") == (False, False)
+    runner.stop()
 
 
 def test_games_in_c_are_rows_of_one_environment():
@@ -92,6 +104,17 @@ def test_games_in_c_are_rows_of_one_environment():
     first = alone.reset(3)[0]
     starts = [tuple(episode.get_observations(0).ravel()) for episode in episodes if episode.t_started == 0]
     assert {tuple(row.ravel()) for row in first} <= set(starts)
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "cartpole"])
+def test_runners_play_other_episodes_unless_they_are_given_one_seed(name):
+    runners = [to_rllib(name)({"num_envs": 2}) for _ in range(2)]
+    first, second = (runner.reset()[0] for runner in runners)
+    assert not (first == second).any()
+    first, second = (runner.reset(seed=5)[0] for runner in runners)
+    assert (first == second).all()
+    first, second = (to_rllib(name, seed=5)({"num_envs": 2}).reset()[0] for _ in range(2))
+    assert (first == second).all()
 
 
 def test_agents_of_a_game_are_rows_too():
