@@ -469,7 +469,7 @@ def env_seeds(where: str, seed: Seeds, env_ids: Sequence[int]) -> list[int | Non
     return [None if each is None else env_seed(each, env_id) for each, env_id in zip(ints, env_ids, strict=True)]
 
 
-def _each_option(where: str, options: Options, count: int) -> list[Any]:
+def _each_option(where: str, options: Any, count: int) -> list[Any]:
     if not isinstance(options, Mapping | Sequence) or isinstance(options, str):
         raise APIUsageError(f"{where}: options must be a dict, or a list of one for each environment, got {options!r}")
     return per_env(where, "options", options, count, is_one=isinstance(options, Mapping))

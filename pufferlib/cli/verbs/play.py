@@ -7,10 +7,9 @@ from pufferlib import registry
 from pufferlib.cli.console import say
 from pufferlib.cli.options import Parser, split_env
 from pufferlib.errors import UsageError
-from pufferlib.machine.commands import way_to_install
 from pufferlib.play.session import Session, Viewer, play
 from pufferlib.render.screen import Screen, is_terminal
-from pufferlib.render.window import Window, has_display
+from pufferlib.render.window import Window, has_display, needed_for_windows
 from pufferlib.train.config import Config
 from pufferlib.train.runs import RUNS, find_run
 
@@ -44,8 +43,8 @@ def run(argv: list[str]) -> int:
     in_window = not options.terminal and has_display() and importlib.util.find_spec("pygame") is not None
     if not in_window and not is_terminal():
         raise UsageError(
-            f"{PROG}: there is neither a display nor a terminal to play in; run it in a terminal, or where DISPLAY "
-            f"or WAYLAND_DISPLAY is set and pygame is installed ({way_to_install('render')})"
+            f"{PROG}: there is neither a display nor a terminal to play in; run it in a terminal, or where "
+            f"{needed_for_windows()}"
         )
     target = options.watch or options.checkpoint
     files = find_run(PROG, target, options.runs) if target else None

@@ -13,13 +13,12 @@ from pufferlib import registry
 from pufferlib.cli.console import note, say, style
 from pufferlib.cli.options import Parser, split_env
 from pufferlib.errors import APIUsageError, UsageError
-from pufferlib.machine.commands import way_to_install
 from pufferlib.play.session import Viewer
 from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
 from pufferlib.render.screen import Screen, is_terminal
 from pufferlib.render.video import Frame, VideoWriter
-from pufferlib.render.window import Window, has_display
+from pufferlib.render.window import Window, has_display, needed_for_windows
 from pufferlib.vector import Bundle, replay
 
 __all__ = ["run"]
@@ -102,7 +101,7 @@ def _open_viewer(in_terminal: bool) -> Viewer:
     if not in_window and not is_terminal():
         raise UsageError(
             f"{PROG}: there is neither a display nor a terminal to show it in; film it with --video, or run it where "
-            f"DISPLAY or WAYLAND_DISPLAY is set and pygame is installed ({way_to_install('render')})"
+            f"{needed_for_windows()}"
         )
     return Window(PROG, "show it with --terminal") if in_window else Screen()
 
