@@ -1,4 +1,4 @@
-"""Contestants of benchmarks/bindings.py on one side: every function is one case."""
+"""Contestants of benchmarks/bindings.py and paper.py on one side: every function is one case."""
 
 import contextlib
 import functools
@@ -17,6 +17,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
 import sides
+from contestants import Sb3
 from pictures import preprocessed
 from worlds import world_added, world_step
 
@@ -71,13 +72,36 @@ BARE: dict[str, Callable[[str, int], tuple[Any, Callable[[], Any]]]] = {
 }
 
 
-class Loop:
-    """Bare environments in a plain loop, which starts their next episodes."""
+def made(name: str, seed: int) -> tuple[Any, Callable[[], Any]]:
+    """An environment as ``pufferlib.make`` makes it, in arrays like those of a batch, and its first reset, seeded."""
+    import pufferlib
 
-    def __init__(self, name: str, num_envs: int) -> None:
+    env = pufferlib.env_creator(name)(buf=own_arrays, seed=seed)
+    return env, functools.partial(env.reset, seed=seed)
+
+
+def emulated(name: str, seed: int) -> tuple[Any, Callable[[], Any]]:
+    """The environment under the binding's adaptor in our emulation, which counts no episodes."""
+    from pufferlib.emulation import GymnasiumPufferEnv
+
+    env = GymnasiumPufferEnv(env=gymnasium_env(name), buf=own_arrays)
+    return env, functools.partial(env.reset, seed=seed)
+
+
+def own_arrays(env: Any) -> Any:
+    """Arrays for one environment, as a batch gives them."""
+    from pufferlib.buffers import allocate
+
+    return allocate(env.single_observation_space, env.single_action_space, env.num_agents)
+
+
+class Loop:
+    """Environments that ``make`` makes, in a plain loop that starts their next episodes."""
+
+    def __init__(self, make: Callable[[str, int], tuple[Any, Callable[[], Any]]], name: str, num_envs: int) -> None:
         from pufferlib.seeding import env_seed
 
-        pairs = [bare(name, env_seed(0, index)) for index in range(num_envs)]
+        pairs = [make(name, env_seed(0, index)) for index in range(num_envs)]
         self.envs = [env for env, _ in pairs]
         self._resets = [reset for _, reset in pairs]
         self.single_action_space = self.envs[0].action_space
@@ -100,32 +124,69 @@ class Loop:
             getattr(env, "close", lambda: None)()
 
 
+class Bigfish(gymnasium.Env[Any, Any]):
+    """One game of Procgen's batch of one, as Gymnasium's and SB3's vector classes need it."""
+
+    observation_space = gymnasium.spaces.Box(0, 255, (64, 64, 3), np.uint8)
+    action_space = gymnasium.spaces.Discrete(15)
+
+    def __init__(self) -> None:
+        from pufferlib.bindings.procgen import env
+
+        self._games = env.ProcgenGym3Env(1, "bigfish", num_threads=0)
+        self._action = np.zeros(1, np.int32)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Show the level, which the library began when the last one ended."""
+        return self._games.observe()[1]["rgb"][0], {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Act."""
+        self._action[0] = action
+        self._games.act(self._action)
+        rewards, shown, ends = self._games.observe()
+        return shown["rgb"][0], float(rewards[0]), bool(ends[0]), False, {}
+
+
+BATCHES = {  # environments that batch themselves, and one game of each for vector classes that do not know this
+    "procgen/bigfish": Bigfish,
+    "squared": functools.partial(gymnasium.make, "puffer/squared", disable_env_checker=True),
+}
+
+
 def gymnasium_env(name: str) -> gymnasium.Env[Any, Any]:
     """Make the Gymnasium environment under the binding's adaptor, for Gymnasium's vector classes."""
     import pufferlib
 
+    if name in BATCHES:
+        return BATCHES[name]()
     inner: gymnasium.Env[Any, Any] = pufferlib.make(name).env.env
     return inner
 
 
 def opened(library: str, name: str, num_envs: int, workers: int = 0, batch: int | None = None) -> Any:
-    """A vector environment: "bare", "sync", "async" or "puffer"."""
-    if library == "bare":
-        return Loop(name, num_envs)
+    """A vector environment: "bare", "emulated", "sync", "async", "dummy", "subproc" or "puffer"."""
+    if library in ("bare", "emulated"):
+        return Loop(bare if library == "bare" else emulated, name, num_envs)
+    if library in ("dummy", "subproc"):
+        return Sb3.of(library, [functools.partial(gymnasium_env, name)] * num_envs)
     if library in ("sync", "async"):
         kind = gymnasium.vector.SyncVectorEnv if library == "sync" else gymnasium.vector.AsyncVectorEnv
         mode = gymnasium.vector.AutoresetMode.SAME_STEP
         return kind([functools.partial(gymnasium_env, name)] * num_envs, autoreset_mode=mode)
     import pufferlib
 
+    games = num_envs // (workers or 1) if name in BATCHES else 1  # of an environment
     several: dict[str, Any] = {}
     if workers:
         first = batch is not None and batch < num_envs
-        several = {"num_workers": workers, "batch_size": batch or num_envs, "overwork": True, "zero_copy": not first}
+        several = {"num_workers": workers, "batch_size": (batch or num_envs) // games, "overwork": True}
+        several["zero_copy"] = not first
     return pufferlib.vector.make(
         pufferlib.env_creator(name),
+        env_kwargs={"num_envs": games} if name in BATCHES else {},
         backend="Multiprocessing" if workers else "Serial",
-        num_envs=num_envs,
+        num_envs=num_envs // games,
         autoreset="same_step",
         **several,
     )
@@ -149,7 +210,7 @@ def added(library: str, name: str, num_envs: int, seconds: float) -> float:
         plain.reset(seed=0)
         layered.reset(seed=0 if library == "puffer" else [env_seed(0, index) for index in range(num_envs)])
         space = plain.single_action_space
-        turns = [(env, choices(space, 8 * BLOCKS, num_envs, env is plain), []) for env in (plain, layered)]
+        turns = [(env, choices(space, 8 * BLOCKS, num_envs, isinstance(env, Loop)), []) for env in (plain, layered)]
         start = time.thread_time()
         for block in itertools.count():
             if time.thread_time() - start > seconds and block > 2:

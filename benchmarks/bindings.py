@@ -10,23 +10,21 @@ all figures are medians over the rounds. Also writes benchmarks/results/bindings
 """
 
 import argparse
-import functools
 import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
 from engine import ASYNC, SERIAL, SYNC, Measure, measure
-from report import LIMIT, OURS, RESULTS, Row, machine, write
-from sides import Side
+from report import BARE_LOOP, LIMIT, OURS, RESULTS, Row, machine, write
+from sides import Sides, halved
 from worlds import world_rows
 
 SCRIPT = str(Path(__file__).with_name("binding_contestants.py"))
-BARE_LOOP, ALL = "bare environments, one process", "waiting for all"
+ALL = "waiting for all"
 WRAPPERS = "AtariPreprocessing and FrameStackObservation"
 
 
@@ -63,34 +61,6 @@ GOALS = (
     Goals("box2d/LunarLander-v3", envs=64),
     Goals("mujoco/HalfCheetah-v5", envs=64),
 )
-
-
-class Sides:
-    """Two processes that measure; the second is for what takes two cores."""
-
-    def __init__(self, seconds: float) -> None:
-        self.first, self.second = Side(sys.executable, SCRIPT), Side(sys.executable, SCRIPT)
-        self.seconds = seconds
-
-    def ask(self, case: str, *args: Any) -> Measure:
-        """To be called: measures a case."""
-        return functools.partial(self.first.ask, case, *args)
-
-    def both(self, case: str, *args: Any) -> Measure:
-        """To be called: the slower of two processes that measure the same at the same time."""
-
-        def measure() -> float | None:
-            for side in (self.first, self.second):
-                side.post(case, *args)
-            figures = [side.answer() for side in (self.first, self.second)]
-            return None if None in figures else max(figures)
-
-        return measure
-
-    def close(self) -> None:
-        """End them."""
-        self.first.close()
-        self.second.close()
 
 
 def rows(sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
@@ -160,11 +130,6 @@ def reset_row(name: str, most_ms: float, sides: Sides) -> tuple[Row, dict[str, M
     return Row(f"{name}: a reset", "ms", most_ms), calls
 
 
-def halved(figure: float | None) -> float | None:
-    """Halve the time of a step, for two processes that step at the same time."""
-    return None if figure is None else figure / 2
-
-
 def main() -> None:
     """Parse the command line, measure, print the table and write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -177,7 +142,7 @@ def main() -> None:
     options = parser.parse_args()
     count, seconds = (1, 0.03) if options.quick else (options.rounds, options.seconds)
     before = machine()
-    sides = Sides(seconds)
+    sides = Sides(seconds, SCRIPT)
     try:
         done = measure(rows(sides), options.only, count, options.minutes)
     finally:

@@ -24,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, wh
 
 import sides
 import toys
+from atari_contestants import atari_games
+from torchrl_contestants import open_torchrl, pool_of_first
 
 LAST = 255  # the command to end, in handover
 
@@ -59,6 +61,15 @@ class Sb3:
     def __init__(self, vecenv: Any) -> None:
         self.single_action_space, self.close, self._vecenv = vecenv.action_space, vecenv.close, vecenv
 
+    @classmethod
+    def of(cls, library: str, creators: list[Callable[[], Any]]) -> "Sb3":
+        """Open ``library``, "dummy" or "subproc"."""
+        from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+        if library == "dummy":
+            return cls(DummyVecEnv(creators))
+        return cls(SubprocVecEnv(creators, start_method="fork"))  # else each loads torch: seconds, each time
+
     def reset(self, seed: int) -> None:
         """Start all."""
         self._vecenv.seed(seed)
@@ -74,7 +85,11 @@ def open_vecenv(library: str, kind: str, num_envs: int, workers: int, turns: int
 
     It steps ``batch`` environments at a time, those that are ready first; all if None.
     """
-    creator = functools.partial(toys.make, kind, turns)
+    return vecenv_of(library, functools.partial(toys.make, kind, turns), num_envs, workers, batch)
+
+
+def vecenv_of(library: str, creator: Callable[[], Any], num_envs: int, workers: int, batch: int | None = None) -> Any:
+    """A vector environment, as ``open_vecenv`` opens it, of what ``creator`` makes."""
     if library == "raw":
         return Raw([creator] * num_envs)
     if library == "sync":
@@ -82,13 +97,9 @@ def open_vecenv(library: str, kind: str, num_envs: int, workers: int, turns: int
     if library == "async":
         return gymnasium.vector.AsyncVectorEnv([creator] * num_envs)
     if library in ("dummy", "subproc"):
-        from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
-
-        if library == "dummy":
-            return Sb3(DummyVecEnv([creator] * num_envs))
-        return Sb3(
-            SubprocVecEnv([creator] * num_envs, start_method="fork")
-        )  # else each loads torch: seconds, each time
+        return Sb3.of(library, [creator] * num_envs)
+    if library in ("parallel", "pool"):
+        return open_torchrl(library, creator, num_envs)
     import pufferlib.vector
     from pufferlib.emulation import GymnasiumPufferEnv
 
@@ -226,13 +237,14 @@ def handover(workers: int, seconds: float, turns: int = 0) -> float:
     They hand bytes over and lend the core while they wait: what is left of a step without any
     environment, check or batch.
     """
-    return _together([functools.partial(_turn, turns)] * workers, seconds)
+    return together([functools.partial(_turn, turns)] * workers, seconds)
 
 
 def lockstep(kind: str, num_envs: int, workers: int, seconds: float) -> float:
     """Microseconds in which several processes each step a share of bare environments, and wait for one another."""
     share = num_envs // workers
-    return _together([functools.partial(_bare, kind, share, seed) for seed in range(0, num_envs, share)], seconds)
+    creators = [functools.partial(toys.make, kind)] * share
+    return together([functools.partial(bare, creators, seed) for seed in range(0, num_envs, share)], seconds)
 
 
 def _turn(turns: int) -> Callable[[], None]:
@@ -243,14 +255,15 @@ def _turn(turns: int) -> Callable[[], None]:
     return once
 
 
-def _bare(kind: str, num_envs: int, seed: int) -> Callable[[], None]:
-    loop = Raw([functools.partial(toys.make, kind)] * num_envs)
+def bare(creators: list[Callable[[], Any]], seed: int) -> Callable[[], None]:
+    """Make a step of bare environments, with random actions."""
+    loop = Raw(creators)
     loop.reset(seed)
-    rows = itertools.cycle([row.tolist() for row in random_actions(loop, num_envs)])
+    rows = itertools.cycle([row.tolist() for row in random_actions(loop, len(creators))])
     return lambda: loop.step(next(rows))
 
 
-def _together(makers: list[Callable[[], Callable[[], None]]], seconds: float) -> float:
+def together(makers: list[Callable[[], Callable[[], None]]], seconds: float) -> float:
     """Microseconds in which processes, each told by a byte, have all done once what their maker makes."""
     workers = len(makers)
     flags = memoryview(multiprocessing.RawArray("B", 128 * workers)).cast("B")
@@ -359,7 +372,7 @@ def import_time() -> float:
 
 CASES = (
     *(step, step_of_first, handover, lockstep, turns, native, envpool, dispatch, games_for, emulation, crowd, nativize),
-    *(idle, worker_memory, start, import_time),
+    *(idle, worker_memory, start, import_time, pool_of_first, atari_games),
 )
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Every speed goal of the engine, beside its peers: one table of goal, measured, ratios and limit.
 
-    python benchmarks/engine.py                            # ours, Gymnasium, and Stable-Baselines3 if it is there
-    python benchmarks/engine.py --peer-python PATH         # and PufferLib 3.0.0; see benchmarks/requirements.txt
+    python benchmarks/engine.py                            # ours, Gymnasium, ale-py, Stable-Baselines3 if it is there
+    python benchmarks/engine.py --peer-python PATH         # and the peers in benchmarks/requirements.txt
     python benchmarks/engine.py --only CartPole nativize   # some rows
     python benchmarks/engine.py --quick                    # to see that it works
 
@@ -22,14 +22,22 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from report import HEADER, LIMIT, OURS, RESULTS, Row, line, machine, write
+from report import HEADER, LIMIT, OURS, RESULTS, Row, choose_ours, line, machine, write
 from sides import Side
 
 SCRIPT = str(Path(__file__).with_name("contestants.py"))
 SYNC, ASYNC, SERIAL, PUFFER = "SyncVectorEnv", "AsyncVectorEnv", "our Serial", "PufferLib 3.0.0"
 DUMMY, SUBPROC = "SB3 DummyVecEnv", "SB3 SubprocVecEnv"
-ENVPOOL = "EnvPool"
-LIBRARIES = {SYNC: "sync", ASYNC: "async", DUMMY: "dummy", SUBPROC: "subproc"}
+ENVPOOL, ALE = "EnvPool", "ale-py's AtariVectorEnv"
+PARALLEL, POOL = "TorchRL ParallelEnv", "TorchRL AsyncEnvPool"
+LIBRARIES = {
+    SYNC: "sync",
+    ASYNC: "async",
+    DUMMY: "dummy",
+    SUBPROC: "subproc",
+    PARALLEL: "parallel",
+    POOL: "pool",
+}
 ON_TWO_CORES = "two processes, each with half of the bare environments in a loop"
 LOCKSTEP = "two such processes, which wait for one another after every step"
 WAITING = "waiting for all"
@@ -44,7 +52,7 @@ class Bench:
     Attributes:
         ours: Our package and Gymnasium.
         second: The same once more, to use a second core.
-        peer: PufferLib 3.0.0, Stable-Baselines3 and EnvPool; None if there is none.
+        peer: PufferLib 3.0.0, Stable-Baselines3, TorchRL and EnvPool; None if there is none.
         seconds: Of one measurement.
         idle_s: Seconds to be idle.
     """
@@ -66,7 +74,7 @@ class Bench:
         rest = (self.seconds, turns, clock)
         calls = self.contestants("step", "puffer", kind, num_envs, workers, *rest)
         for name in others:
-            side = self.peer if name.startswith("SB3") else self.ours
+            side = self.peer if name.startswith(("SB3", "TorchRL")) else self.ours
             if side:
                 calls[name] = functools.partial(side.ask, "step", LIBRARIES[name], kind, num_envs, 0, *rest)
         return calls
@@ -82,6 +90,7 @@ def rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
     """Every row, and how its contestants are measured."""
     yield from sync_rows(bench)
     yield from env_rows(bench)
+    yield from games_rows(bench)
     yield from native_rows(bench)
     yield from emulation_rows(bench)
     yield from process_rows(bench)
@@ -91,9 +100,15 @@ def sync_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
     """Time synchronous steps of environments that do nothing, or a known amount of work."""
     limit = "as many processes that only hand a byte over"
     for workers, most in ((1, None), (2, 6.0), (4, 10.0), (8, 20.0)):
-        row = Row(f"sync step, empty env, workers: {workers}", "us", most, {ASYNC: 10} if workers == 2 else {}, limit)
-        calls = bench.stepped("empty", workers, workers, [ASYNC, SUBPROC])
+        goals, torchrl = ({ASYNC: 10, POOL: 5}, [PARALLEL, POOL]) if workers == 2 else ({}, [])
+        row = Row(f"sync step, empty env, workers: {workers}", "us", most, goals, limit)
+        calls = bench.stepped("empty", workers, workers, [ASYNC, SUBPROC, *torchrl])
         yield row, {**calls, LIMIT: functools.partial(bench.ours.ask, "handover", workers, bench.seconds)}
+    row = Row("empty env, workers: 4, batches of the first 2, a step of all", "us", ratios={POOL: 5})
+    calls = {OURS: functools.partial(bench.ours.ask, "step_of_first", "empty", 4, 4, 2, bench.seconds)}
+    if bench.peer:
+        calls[POOL] = functools.partial(bench.peer.ask, "pool_of_first", "empty", 4, 2, bench.seconds)
+    yield row, calls
     turns = bench.ours.ask("turns", 20e-6)
     row = Row("sync step, 20 us of work each, workers: 2", "us", 28, limit="two such processes, with the work")
     calls = bench.stepped("empty", 2, 2, [ASYNC, SUBPROC], turns)
@@ -130,6 +145,23 @@ def atari_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
     ours: Measure = functools.partial(bench.ours.ask, "step_of_first", "atari", envs, 2, envs // 2, seconds)
     limit = functools.partial(on_two_cores, bench, "step", "raw", "atari", envs // 2, 0, seconds)
     yield row, {OURS: ours, **alone, WAITING: all_of_them, LIMIT: limit}
+
+
+def games_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """Batches of Atari games beside other libraries', which step them in C++: CPU time, whatever the threads."""
+    for game in ("pong", "breakout"):
+        for num_envs in (8, 64):
+            row = Row(f"Atari {game}, {num_envs} games, a step of one, of CPU", "us", ratios={ALE: 1.15, ENVPOOL: 1.15})
+            sides = {OURS: (bench.ours, "ours"), ALE: (bench.ours, "ale"), ENVPOOL: (bench.peer, "envpool")}
+            rest = (game, num_envs, 5 * bench.seconds)
+            yield (
+                row,
+                {
+                    name: functools.partial(side.ask, "atari_games", library, *rest)
+                    for name, (side, library) in sides.items()
+                    if side
+                },
+            )
 
 
 def native_rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
@@ -211,14 +243,21 @@ def fill(row: Row, calls: dict[str, Measure], rounds: int, seconds: float) -> No
                 row.figures.pop(name, None)
             else:
                 row.figures.setdefault(name, []).append(figure)
-    if OURS not in row.figures:
+    if OURS not in row.figures and not row.skipped:
         row.skipped = "could not be measured; the error is above"
 
 
 def measure(
-    rows: Iterable[tuple[Row, dict[str, Measure]]], chosen: Sequence[str], rounds: int, minutes: float
+    rows: Iterable[tuple[Row, dict[str, Measure]]],
+    chosen: Sequence[str],
+    rounds: int,
+    minutes: float,
+    layouts: Sequence[str] = (),
 ) -> list[Row]:
-    """Measure the rows that have one of the ``chosen`` in their names, and print each when it is done."""
+    """Measure the rows that have one of the ``chosen`` in their names, and print each when it is done.
+
+    The fastest of ``layouts`` is ours, where those are contestants.
+    """
     end = time.monotonic() + 60 * minutes
     todo = [pair for pair in rows if any(part.lower() in pair[0].what.lower() for part in chosen)]
     print(HEADER, flush=True)
@@ -226,6 +265,7 @@ def measure(
         left = max(0.0, end - time.monotonic())
         print(f"{index + 1} of {len(todo)}, {left:.0f} s left: {row.what}", file=sys.stderr, flush=True)
         fill(row, calls, rounds, left / (len(todo) - index))
+        choose_ours(row, layouts)
         print(line(row), flush=True)
     return [row for row, _ in todo]
 

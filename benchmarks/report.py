@@ -4,14 +4,14 @@ import json
 import os
 import platform
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
-OURS, LIMIT = "ours", "limit"
+OURS, LIMIT, BARE_LOOP = "ours", "limit", "bare environments, one process"
 
 
 def machine() -> dict[str, Any]:
@@ -93,6 +93,14 @@ class Row:
         medians = {name: self.median(name) for name in self.figures}
         ratios = {name: self.ratio(name) for name in self.figures if name != OURS} if OURS in self.figures else {}
         return {**vars(self), "medians": medians, "measured_ratios": ratios, "is_reached": self.is_reached()}
+
+
+def choose_ours(row: Row, layouts: Iterable[str]) -> None:
+    """Let the fastest of our ``layouts`` be our figure, if any of them could be measured."""
+    measured = [name for name in layouts if name in row.figures]
+    if measured:
+        best = min(measured, key=row.median)
+        row.figures, row.skipped = {OURS: row.figures[best], **row.figures}, ""
 
 
 HEADER = "| what | goal | measured (best) | others, and how many times ours | limit | reached |\n" + "|---" * 6 + "|"

@@ -4,6 +4,7 @@ Our package and PufferLib share a name, so they cannot live in one process; and 
 suffer from what another has imported or left behind. Requests and answers are lines of JSON.
 """
 
+import functools
 import json
 import os
 import shutil
@@ -56,6 +57,43 @@ class Side:
         self.process.stdin.close()
         self.process.wait()
         self._folder.cleanup()
+
+
+class Sides:
+    """Two processes that run ``script``, with our Python; the second is for what takes two cores.
+
+    Attributes:
+        seconds: Of a short measurement.
+    """
+
+    def __init__(self, seconds: float, script: str) -> None:
+        self.first, self.second = Side(sys.executable, script), Side(sys.executable, script)
+        self.seconds = seconds
+
+    def ask(self, case: str, *args: Any) -> Callable[[], Any]:
+        """To be called: measures a case."""
+        return functools.partial(self.first.ask, case, *args)
+
+    def both(self, case: str, *args: Any) -> Callable[[], Any]:
+        """To be called: the slower of two processes that measure the same at the same time."""
+
+        def measure() -> float | None:
+            for side in (self.first, self.second):
+                side.post(case, *args)
+            figures = [side.answer() for side in (self.first, self.second)]
+            return None if None in figures else max(figures)
+
+        return measure
+
+    def close(self) -> None:
+        """End them."""
+        self.first.close()
+        self.second.close()
+
+
+def halved(figure: float | None) -> float | None:
+    """Halve the time of a step, for two processes that step at the same time."""
+    return None if figure is None else figure / 2
 
 
 def serve(cases: Mapping[str, Callable[..., Any]]) -> None:

@@ -1,6 +1,6 @@
 """The tables of docs/speed.md, from what the other benchmarks measured.
 
-    python benchmarks/engine.py     # and bindings.py, ocean.py, train.py
+    python benchmarks/engine.py     # and bindings.py, ocean.py, train.py, paper.py, variance.py
     python benchmarks/speed.py benchmarks/results/*.json    # keeps the medians; rows of other names stay as they are
     python benchmarks/speed.py --check                      # exit code 1 if the page is not what would be written
 
@@ -18,6 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
 from report import LIMIT, OURS, Row, figure
+from variance_plot import WAYS, plot, shares
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, KEPT = DOCS / "speed.md", DOCS / "speed"
@@ -48,12 +49,16 @@ def keep(path: Path) -> None:
     """Replace the kept rows that ``path`` has measured anew."""
     measured, kept = json.loads(path.read_text()), KEPT / path.name
     machine = {key: measured["machine"][key] for key in ("cpu", "cpus")}
-    rows = ocean_rows(measured) if path.stem == "ocean" else timed_rows(measured["rows"])
+    rows = CELLS[path.stem](measured) if path.stem in CELLS else timed_rows(measured["rows"])
     new = [{**row, **machine} for row in rows]
     names = {row["what"] for row in new}
     old = json.loads(kept.read_text()) if kept.exists() else []
     kept.parent.mkdir(exist_ok=True)
-    kept.write_text(json.dumps([row for row in old if row["what"] not in names] + new, indent=1) + "\n")
+    rows = [row for row in old if row["what"] not in names] + new
+    kept.write_text(json.dumps(rows, indent=1) + "\n")
+    if path.stem == "variance":
+        ways = {row["what"]: {way: float(row[way]) for way in WAYS if way in row} for row in rows}
+        plot(kept.with_suffix(".png"), dict(sorted(ways.items())))
 
 
 def timed_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -94,11 +99,62 @@ def ocean_rows(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
     return cells
 
 
+def alone_rows(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Cells of Table 1, by paper.py."""
+    return [alone_row(row) for row in measured["rows"] if row["figures"]]
+
+
+def alone_row(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Cells of one of its lines."""
+    medians = entry["medians"]
+    cells = {key: f"{figure(medians[key])} %" if key in medians else "-" for key in ("resets", "deviation", "added")}
+    speed = figure(medians["steps_per_s"])
+    return {"what": f"{entry['what']} (`{entry['name']}`)", "measured": speed, **cells, "paper": entry["paper"]}
+
+
+def vectorized_rows(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Cells of Table 2, by paper.py: steps per second."""
+    return [vectorized_row(row) for row in measured["rows"] if OURS in row["figures"]]
+
+
+def vectorized_row(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Cells of one of its lines; the peers stand in pairs, one process and several."""
+    medians, ours = entry["medians"], entry["figures"][OURS]
+    layout = next(name for name, figures in entry["figures"].items() if name != OURS and figures == ours)
+    speed = {name: figure(1e6 / us) for name, us in medians.items()}
+    peers = {"gymnasium": ("SyncVectorEnv", "AsyncVectorEnv"), "sb3": ("SB3 DummyVecEnv", "SB3 SubprocVecEnv")}
+    best = min((ratio, name) for name, ratio in entry["measured_ratios"].items() if name in entry["ratios"])
+    return {
+        "what": entry["what"].replace(": a step,", ","),
+        "measured": f"{speed[OURS]}, {layout}",
+        **{library: " / ".join(speed.get(name, "-") for name in pair) for library, pair in peers.items()},
+        "limit": speed.get(LIMIT, "-"),
+        "ratio": f"{figure(best[0])} × {best[1]}",
+    }
+
+
+def variance_rows(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Cells of the grid, by variance.py: percent of the limit."""
+    return [
+        {"what": what, **{name: f"{share:.0f}" for name, share in ways.items()}}
+        for what, ways in shares(measured["rows"]).items()
+    ]
+
+
+CELLS = {"ocean": ocean_rows, "alone": alone_rows, "vectorized": vectorized_rows, "variance": variance_rows}
 TIMED = "| What | Goal | Ours | Others, and how many times ours | Limit | Reached |"
 HEADERS = {
     "ocean": "| Environment | Agent-steps per second | PufferLib 3.0.0, millions | Two threads (two processes) |",
+    "alone": "| Environment | Steps per second | In resets | Deviation of a step | Emulation adds | In the paper |",
+    "vectorized": "| Environments | Ours | Gymnasium | SB3 | Limit | How many times as fast |",
+    "variance": f"| Environment | {' | '.join(name for name, _ in WAYS.values())} |",
 }
-KEYS = {"ocean": ("what", "measured", "others", "threads")}
+KEYS = {
+    "ocean": ("what", "measured", "others", "threads"),
+    "alone": ("what", "measured", "resets", "deviation", "added", "paper"),
+    "vectorized": ("what", "measured", "gymnasium", "sb3", "limit", "ratio"),
+    "variance": ("what", *WAYS),
+}
 
 
 def with_table(page: str, part: str, rows: list[dict[str, Any]]) -> str:

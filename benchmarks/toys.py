@@ -3,11 +3,14 @@
 Imported by both sides of a comparison: only gymnasium and numpy may be needed here.
 """
 
+import ctypes
+import itertools
 import time
 from typing import Any
 
 import gymnasium
 import numpy as np
+import numpy.typing as npt
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 SPACES: dict[str, gymnasium.Space[Any]] = {
@@ -36,6 +39,8 @@ SPACES: dict[str, gymnasium.Space[Any]] = {
         }
     ),
 }
+DRAWN = 4096  # delays, after which they come again
+PR_SET_TIMERSLACK = 29
 
 
 class Still(gymnasium.Env[Any, Any]):
@@ -64,6 +69,57 @@ class Empty(Still):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """The sample again."""
+        return self._sample, 1.0, False, False, {}
+
+
+def draw_delays(rng: np.random.Generator, mean: float, deviation: float) -> npt.NDArray[np.float64]:
+    """Draw times with a Gamma distribution, in seconds: never negative, and every 32 of them have the mean.
+
+    Args:
+        rng: Draws them.
+        mean: In seconds.
+        deviation: As a share of the mean; 1 is an exponential distribution.
+    """
+    if not deviation:
+        return np.full(DRAWN, mean)
+    shape = deviation**-2
+    times = rng.gamma(shape, mean / shape, (DRAWN // 32, 32))
+    return (times * mean / times.mean(axis=1, keepdims=True)).ravel()
+
+
+class Delayed(gymnasium.Env[Any, Any]):
+    """Does nothing else than take its time, as ``draw_delays`` draws it.
+
+    Args:
+        kind: "loop" turns a loop, which needs a core; "sleep" needs none, as if every worker had one to itself.
+        mean: Of a step, in seconds.
+        deviation: As a share of the mean.
+        turns_per_s: Of the loop.
+    """
+
+    observation_space = SPACES["box"]
+    action_space = Still.action_space
+
+    def __init__(self, kind: str, mean: float, deviation: float, turns_per_s: int) -> None:
+        self.kind, self.mean, self.deviation, self.turns_per_s = kind, mean, deviation, turns_per_s
+        self._sample = self.observation_space.sample()
+        ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)  # else Linux adds up to 50 us to every sleep
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Draw the delays."""
+        super().reset(seed=seed)
+        delays = draw_delays(self.np_random, self.mean, self.deviation)
+        drawn = delays.tolist() if self.kind == "sleep" else (delays * self.turns_per_s).astype(int).tolist()
+        self._delays = itertools.cycle(drawn)
+        return self._sample, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take the next of them."""
+        if self.kind == "sleep":
+            time.sleep(next(self._delays))
+        else:
+            for _ in range(next(self._delays)):
+                pass
         return self._sample, 1.0, False, False, {}
 
 

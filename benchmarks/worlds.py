@@ -1,4 +1,4 @@
-"""Neural MMO in ``bindings.py``: 128 agents in one world, for which Gymnasium has no vector class."""
+"""Neural MMO in ``bindings.py`` and ``paper.py``: 128 agents in one world, for which Gymnasium has no vector class."""
 
 import contextlib
 import itertools
@@ -52,6 +52,25 @@ def world_step(workers: int, batch: int, seconds: float) -> float:
         worlds.action_space.seed(0)
         rows = itertools.cycle([worlds.action_space.sample() for _ in range(64)])
         return us_per_call(lambda: worlds.step(next(rows)), seconds) / batch
+
+
+def world_loop(num_worlds: int, seconds: float) -> float:
+    """Microseconds of a step of one of several bare worlds in a plain loop, resets included."""
+    from pufferlib.seeding import env_seed
+
+    worlds = [bare() for _ in range(num_worlds)]
+    for index, world in enumerate(worlds):
+        world.reset(seed=env_seed(0, index))
+    with contextlib.closing(opened(1)) as layered:
+        layered.action_space.seed(0)
+        rows = itertools.cycle([by_agent(worlds[0], layered.action_space.sample()) for _ in range(64)])
+    steps = [bare_step(world) for world in worlds]
+
+    def step_all() -> None:
+        for step in steps:
+            step(next(rows))
+
+    return us_per_call(step_all, seconds) / num_worlds
 
 
 def opened(num_envs: int, workers: int = 0, batch: int | None = None) -> Any:

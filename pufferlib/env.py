@@ -1,5 +1,6 @@
 """PufferEnv: the contract that every environment meets, one step for all of its agents at once."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -9,15 +10,21 @@ from gymnasium.spaces import Box, MultiDiscrete
 from pufferlib.actions import action_array
 from pufferlib.buffers import Array, BufferSource, RowArrays, set_buffers
 from pufferlib.errors import APIUsageError
+from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space, check_native_spaces, joint_space
 
 __all__ = [
     "AUTORESET_MODES",
     "Autoreset",
+    "EnvIds",
     "Infos",
     "PufferEnv",
     "Received",
+    "Seeds",
     "Stepped",
+    "check_env_ids",
+    "env_seeds",
+    "per_env",
     "reset_values",
     "step_values",
 ]
@@ -25,6 +32,9 @@ __all__ = [
 Infos = list[dict[str, Any]]
 Stepped = tuple[Array, Array, Array, Array, Infos]
 Received = tuple[Array, Array, Array, Array, Infos, npt.NDArray[np.int64], Array]
+
+Seeds = int | Sequence[int | None] | None
+EnvIds = int | Sequence[int] | npt.NDArray[np.generic] | None
 
 Autoreset = Literal["next_step", "same_step", "disabled"]
 AUTORESET_MODES: tuple[Autoreset, ...] = ("next_step", "same_step", "disabled")
@@ -240,3 +250,64 @@ def step_values(env: object, outcome: Any) -> tuple[Any, ...]:
         f"{type(env).__name__}: step must return observations, rewards, terminals, truncations and infos, got {got}; "
         "return exactly these five"
     )
+
+
+def env_seeds(where: str, seed: Seeds, env_ids: Sequence[int]) -> list[int | None]:
+    """Seeds of the environments ``env_ids``, of one for all or of a list with one for each.
+
+    Raises:
+        APIUsageError: A seed is no int, or the list has another length.
+    """
+    is_one = not isinstance(seed, list | tuple | np.ndarray)
+    seeds = per_env(where, "seed", seed, len(env_ids), is_one=is_one)
+    for each in seeds:
+        if each is not None and (isinstance(each, bool) or not isinstance(each, int | np.integer)):
+            raise APIUsageError(
+                f"{where}: seed must be an int or None, got {each!r}; one seed serves all environments, a list has "
+                "one for each"
+            )
+    ints = [None if each is None else int(each) for each in seeds]
+    if not is_one:
+        return ints
+    return [None if each is None else env_seed(each, env_id) for each, env_id in zip(ints, env_ids, strict=True)]
+
+
+def per_env(where: str, what: str, values: Any, count: int, *, is_one: bool) -> list[Any]:
+    """``values`` as a list with one for each of ``count`` environments; ``is_one``: they are one value for all.
+
+    Raises:
+        APIUsageError: They are of another number.
+    """
+    if is_one:
+        return [values] * count
+    found = list(values)
+    if len(found) != count:
+        raise APIUsageError(f"{where}: {what} must be one for all, or a list of {count}, got {len(found)}")
+    return found
+
+
+def check_env_ids(where: str, env_ids: Any, num_envs: int) -> list[int]:
+    """The environments that ``env_ids`` names: None for all, a list of ints, or a mask, bool ``(num_envs,)``.
+
+    Raises:
+        APIUsageError: It is none of these, or names one that is not there, or one twice.
+    """
+    if env_ids is None:
+        return list(range(num_envs))
+    if type(env_ids) is int and 0 <= env_ids < num_envs:  # the quickest answer to the commonest question
+        return [env_ids]
+    array = np.asarray(env_ids)
+    if array.dtype == bool and array.shape == (num_envs,):
+        return [int(number) for number in np.flatnonzero(array)]
+    if array.ndim > 1 or (array.dtype.kind not in "iu" and array.size):
+        raise APIUsageError(
+            f"{where}: env_ids must be an int, a list of ints below {num_envs}, or a mask of {num_envs} bools, "
+            f"got {env_ids!r:.80}"
+        )
+    found = [int(number) for number in np.atleast_1d(array)]
+    wrong = [number for number in found if not 0 <= number < num_envs]
+    if wrong or len(set(found)) < len(found):
+        raise APIUsageError(
+            f"{where}: env_ids must name environments 0 to {num_envs - 1}, each once, got {wrong or found}"
+        )
+    return found

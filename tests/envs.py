@@ -22,6 +22,7 @@ __all__ = [
     "ScriptedParallelEnv",
     "ScriptedPufferEnv",
     "TargetEnv",
+    "VariedEnv",
     "alive",
     "counting_env",
 ]
@@ -113,6 +114,23 @@ def counting_env(length=3, high=1000, dtype=np.float32, **options):
 
 def _count(dtype, env):
     return np.full(1, env.count, dtype)
+
+
+class VariedEnv(FunctionEnv):
+    """Environment of random observations, three reals by default, in episodes of 1 to 6 steps that earn 1, 2, 3..."""
+
+    def __init__(self, observation_space=None, **options):
+        space = Box(-5, 5, (3,)) if observation_space is None else observation_space
+        super().__init__(space, reward=_steps_taken, **options)
+
+    def reset(self, *, seed=None, options=None):
+        outcome = super().reset(seed=seed, options=options)
+        self.length = int(self.np_random.integers(1, 7))
+        return outcome
+
+
+def _steps_taken(env):
+    return float(env.count)
 
 
 # ---- PettingZoo -------------------------------------------------------------------------------------------

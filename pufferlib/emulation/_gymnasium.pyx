@@ -1,3 +1,4 @@
+# cython: auto_pickle=False
 """Steps of an emulated Gymnasium environment, on its row."""
 
 from pufferlib.emulation._rows cimport MASKS, TERMINALS, TRUNCATIONS, EmulatedRows

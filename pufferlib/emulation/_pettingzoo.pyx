@@ -1,3 +1,4 @@
+# cython: auto_pickle=False
 """Steps of an emulated PettingZoo environment: one row for each agent that may ever act."""
 
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
@@ -37,6 +38,16 @@ cdef class PettingZooStep(EmulatedRows):
         self.alive = []
         self.acting_array, self.listed_array, self.here_array = [bytearray(len(agents)) for _ in range(3)]
         self.acting, self.is_listed, self.is_here = self.acting_array, self.listed_array, self.here_array
+
+    def _progress(self):
+        """See ``EmulatedRows``."""
+        return self.is_over, bytes(self.acting_array), bytes(self.listed_array), bytes(self.here_array), self.listed
+
+    def _resume(self, tuple progress):
+        """See ``EmulatedRows``."""
+        is_over, self.acting_array[:], self.listed_array[:], self.here_array[:], self.listed = progress
+        self.note_alive()
+        self.is_over = is_over
 
     cdef bound(self, str name, array):
         EmulatedRows.bound(self, name, array)

@@ -1,3 +1,4 @@
+# cython: auto_pickle=False
 """Rows that emulated environments write into, and what every step of theirs does there."""
 
 from cpython.buffer cimport (
@@ -144,6 +145,14 @@ cdef class EmulatedRows(Rows):
         if name == "actions":
             as_expected = array.dtype == self.reader.flat_dtype and array.nbytes == self.num_rows * self.reader.row_bytes
             self.action_rows = None if as_expected else [array[row, ...] for row in range(self.num_rows)]
+
+    def _progress(self):
+        """Whatever of the episode the rows do not show, for copies."""
+        return (self.is_over,)
+
+    def _resume(self, tuple progress):
+        """Go on where ``_progress`` was told."""
+        (self.is_over,) = progress
 
     cdef object act_on_rows(self):
         """Step with the actions that stand in the rows. Returns the info."""

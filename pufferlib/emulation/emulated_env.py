@@ -1,27 +1,53 @@
 """Base of emulated environments: flat spaces, rows of a batch, and the seed of the first episode."""
 
+import dataclasses
 from typing import Any, Self, cast
 
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import RowArrays
+from pufferlib.emulation._rows import EmulatedRows
 from pufferlib.emulation.construct import two_values
 from pufferlib.emulation.layout import Layout, Limits, action_layout, observation_layout
 from pufferlib.spaces import Space
 
 __all__ = ["EmulatedEnv"]
 
+ARRAYS = tuple(RowArrays.__annotations__)
 
-class EmulatedEnv(RowArrays):
+
+class EmulatedEnv(EmulatedRows, RowArrays):
     """State that Gymnasium's and PettingZoo's emulated environments have alike."""
 
     env: Any
     single_observation_space: Box
     single_action_space: Space
     _first_seed: int | None = None
+    _limits: Limits
+    _made_with: frozenset[str]
+
+    def _copied_as(self, base: type[Any]) -> tuple[Any, ...]:
+        """Recipe for copy and pickle: an environment with rows of its own, around a copy of the wrapped one.
+
+        Args:
+            base: Class whose ``__init__`` makes it; those of subclasses may take other arguments.
+        """
+        own = {name: value for name, value in vars(self).items() if name not in self._made_with}
+        rows = {name: getattr(self, name).copy() for name in ARRAYS}
+        return _remake, (type(self), base, self.env, self._limits), (rows, self._progress(), self._first_seed, own)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Take the state of ``_copied_as``."""
+        rows, progress, self._first_seed, own = state
+        for name, array in rows.items():
+            getattr(self, name)[...] = array
+        self._resume(progress)
+        for name, value in own.items():
+            setattr(self, name, value)
 
     def _flatten(self, observation_space: Space, action_space: Space, limits: Limits) -> tuple[Layout, Layout]:
         """Set the spaces of one agent and the attributes that describe them; return the layouts of both."""
+        self._limits = limits
         observations, actions = observation_layout(observation_space, limits), action_layout(action_space)
         self.single_observation_space = cast(Box, observations.flat_space)
         self.single_action_space = actions.flat_space
@@ -55,3 +81,9 @@ class EmulatedEnv(RowArrays):
     def driver_env(self) -> Self:
         """Itself, as the environment that describes the batch."""
         return self
+
+
+def _remake(cls: Any, base: Any, env: Any, limits: Limits) -> Any:
+    made = cls.__new__(cls)
+    base.__init__(made, env=env, **dataclasses.asdict(limits))
+    return made

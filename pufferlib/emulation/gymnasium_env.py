@@ -76,6 +76,11 @@ class GymnasiumPufferEnv(GymnasiumStep, EmulatedEnv, gymnasium.Wrapper[Array, An
         self._prepare(layout, actions, ActionDecoder(f"{where}.step", actions), 1, is_shared=buf is not None)
         set_buffers(self, buf)
         self._first_seed = seed
+        self._made_with = frozenset(vars(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Recipe for copy and pickle, which the wrapped environment must allow too."""
+        return self._copied_as(GymnasiumPufferEnv)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Start an episode. Returns the flat observation, a view of its row if that is given, and the info."""

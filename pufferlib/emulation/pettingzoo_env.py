@@ -84,6 +84,11 @@ class PettingZooPufferEnv(PettingZooStep, EmulatedEnv, ParallelEnv[Agent, Array,
         self._prepare_agents(layout, actions, decoder, self.possible_agents, is_shared=buf is not None)
         set_buffers(self, buf)
         self._first_seed = seed
+        self._made_with = frozenset(vars(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Recipe for copy and pickle, which the wrapped environment must allow too."""
+        return self._copied_as(PettingZooPufferEnv)
 
     @property
     def num_agents(self) -> int:

@@ -216,11 +216,14 @@ def _memory(state: State) -> LSTMState:
 
 
 def _sampled(policy: models.Policy, params: Tensor, action: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """An action for each row, the logarithm of its probability, and the entropy, by the distribution of ``policy``."""
+    """An action for each row, the logarithm of its probability, and the entropy, by the distribution of ``policy``.
+
+    The loop hands actions to the environment as they are, so they count from the start of its space.
+    """
     distribution = policy.distribution
-    if action is None:
-        action = distribution.sample(params, _generator(params.device))
-    return action, distribution.log_prob(params, action), distribution.entropy(params)
+    start = torch.as_tensor(distribution.start, dtype=distribution.dtype, device=params.device)
+    chosen = distribution.sample(params, _generator(params.device)) if action is None else action - start
+    return chosen + start, distribution.log_prob(params, chosen), distribution.entropy(params)
 
 
 def _generator(device: torch.device) -> torch.Generator:

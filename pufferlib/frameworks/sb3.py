@@ -17,7 +17,7 @@ from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.vector import VectorEnv
-from pufferlib.vector.gymnasium_vector import check_rows, observations_of, row_of
+from pufferlib.vector.gymnasium_vector import check_rows, observations_of, resets_some, row_of
 
 __all__ = ["SB3VecEnv", "to_sb3"]
 
@@ -60,6 +60,7 @@ class SB3VecEnv(VecEnv):
         self._is_native = not isinstance(vecenv, VectorEnv)
         num_rows = int(vecenv.num_agents)
         self._rows_per_env = num_rows if self._is_native else num_rows // int(vecenv.num_envs)
+        self._rows_per_seed = num_rows // int(vecenv.num_envs) if resets_some(vecenv) else num_rows
         space, self._restore = observations_of("to_sb3", vecenv)
         _check_space(space)
         self._returns = np.zeros(num_rows) if monitor else None
@@ -71,9 +72,9 @@ class SB3VecEnv(VecEnv):
 
     def reset(self) -> Any:
         """Start new episodes everywhere, with the seeds and options that were set; returns the observations."""
-        seeds = [seed for seed in self._seeds[:: self._rows_per_env] if seed is not None]
+        seeds = [seed for seed in self._seeds[:: self._rows_per_seed] if seed is not None]
         if self._is_native:
-            observations, infos = self.vecenv.reset(seeds[0] if seeds else None)
+            observations, infos = self.vecenv.reset(seeds if len(seeds) > 1 else seeds[0] if seeds else None)
         else:
             options = self._options[:: self._rows_per_env]
             observations, infos = self.vecenv.reset(seeds or None, options=options if any(options) else None)
@@ -99,7 +100,7 @@ class SB3VecEnv(VecEnv):
             self._returns += rewards
             self._lengths += 1
         found = self._no_infos
-        if infos or ends.any():
+        if infos or np.count_nonzero(ends):  # any() takes thrice as long
             found = self._infos(infos, ends, terminals)
         return self._observed(observations), rewards.copy(), ends, found
 

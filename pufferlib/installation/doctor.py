@@ -15,10 +15,12 @@ from typing import Any, Literal
 
 from packaging.utils import canonicalize_name
 
+from pufferlib.errors import PufferError
 from pufferlib.installation import extras
 from pufferlib.machine.cgroups import control_groups, words_of
 from pufferlib.machine.commands import DISTRIBUTION, as_typed, in_image
 from pufferlib.machine.cpus import usable_cpus
+from pufferlib.native.compiler import find_compiler
 
 __all__ = ["Finding", "examine", "extra", "usable"]
 
@@ -66,7 +68,7 @@ def examine(runs: Path = Path("runs"), root: Path = Path("/")) -> list[Finding]:
         root: Where /proc, /sys and /dev are; tests pass a folder of their own.
     """
     checks: list[Callable[[], list[Finding]]] = [
-        lambda: [python_version(), native_extension()],
+        lambda: [python_version(), native_extension(), c_compiler()],
         lambda: [cores(), memory(root), shared_memory(root), disk(runs)],
         lambda: docker(root),
         lambda: [gpu()],
@@ -97,6 +99,17 @@ def native_extension() -> Finding:
         advice = "build it again: pip install --force-reinstall --no-deps . (needs a C compiler: apt install gcc)"
         return Finding("native extension", error, "problem", advice)
     return Finding("native extension", "loads")
+
+
+def c_compiler() -> Finding:
+    """Look for the compiler of environments in C files."""
+    try:
+        program = find_compiler("doctor").command[0]
+    except PufferError as error:
+        found = f"CC={os.environ['CC']!r} is none" if os.environ.get("CC") else "none"
+        _, _, advice = str(error).partition("; ")
+        return Finding("C compiler", found, "absent", f"for environments in C files of your own: {advice or error}")
+    return Finding("C compiler", shutil.which(program) or program)
 
 
 def cores() -> Finding:

@@ -97,7 +97,7 @@ def _spawn(python: Path, arguments: tuple[int, ...], fds: tuple[int, ...]) -> "s
 
 
 def _await_start(worker: WorkerProcess, python: Path, name: str, limit_s: float | None) -> None:
-    if not connection.wait([worker.conn, worker.process.sentinel], limit_s):
+    if not worker.wait(limit_s):
         raise WorkerError(
             f"{name}: the interpreter {python} must be ready within {limit_s:g} seconds (timeout_s, or {START_S:g} if "
             "that is longer), got nothing; see whether it can import numpy, or pass timeout_s=None to wait for ever"

@@ -29,6 +29,10 @@ class ActionDistribution(Protocol):
     shape: tuple[int, ...]
     dtype: torch.dtype
 
+    @property
+    def start(self) -> npt.NDArray[np.generic]:
+        """Actions of the environment that are 0 here, broadcastable to ``shape``."""
+
     def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
         """One action per row."""
 
@@ -85,7 +89,7 @@ class Categorical:
             sizes = space.nvec if isinstance(space, MultiDiscrete) else space.n
         self._sizes = [int(n) for n in np.ravel(sizes)]
         self._env_dtype = space.dtype if isinstance(space, Box) else np.dtype(np.int32)
-        self._start = np.asarray(space.low if isinstance(space, Box) else space.start, self._env_dtype)
+        self.start = np.asarray(space.low if isinstance(space, Box) else space.start, self._env_dtype)
         self.num_params = sum(self._sizes)
 
     def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
@@ -117,7 +121,7 @@ class Categorical:
 
     def to_env(self, actions: Tensor) -> npt.NDArray[np.generic]:
         """Counted from the start of the space; int32, or the dtype of a Box."""
-        taken: npt.NDArray[np.generic] = actions.cpu().numpy().astype(self._env_dtype) + self._start
+        taken: npt.NDArray[np.generic] = actions.cpu().numpy().astype(self._env_dtype) + self.start
         return taken
 
 
@@ -129,6 +133,7 @@ class Gaussian:
     """
 
     dtype = torch.float32
+    start = np.zeros((), np.float32)
 
     def __init__(self, space: Box) -> None:
         self.shape = space.shape

@@ -141,34 +141,95 @@ static inline const char *puffer_batch_create(PufferBatch *batch, const PufferEn
     return problem;
 }
 
-/* Point every game to its rows. The buffers of `batch` are set. */
-static inline void puffer_batch_bind(PufferBatch *batch) {
-    size_t agents = (size_t)batch->spec.agents;
-    size_t action_bytes = (size_t)puffer_action_count(&batch->spec) * 4 * agents;
-    for (int32_t i = 0; i < batch->num_games; i++) {
-        PufferGame *game = puffer_game(batch, i);
-        game->observations = batch->observations + (size_t)i * batch->observation_bytes;
-        game->actions = batch->actions + (size_t)i * action_bytes;
-        game->rewards = batch->rewards + (size_t)i * agents;
-        game->masks = batch->masks + (size_t)i * agents;
-        game->batch = batch;
-        game->index = i;
+/* Point a game to its rows. The buffers of `batch` are set. */
+static inline void puffer_bind_game(const PufferBatch *batch, int32_t index) {
+    const size_t agents = (size_t)batch->spec.agents, i = (size_t)index;
+    const size_t action_bytes = (size_t)puffer_action_count(&batch->spec) * 4 * agents;
+    PufferGame *game = puffer_game(batch, index);
+    game->observations = batch->observations + i * batch->observation_bytes;
+    game->actions = batch->actions + i * action_bytes;
+    game->rewards = batch->rewards + i * agents;
+    game->masks = batch->masks + i * agents;
+    game->batch = batch;
+    game->index = index;
+}
+
+static inline void puffer_batch_bind(const PufferBatch *batch) {
+    for (int32_t i = 0; i < batch->num_games; i++) puffer_bind_game(batch, i);
+}
+
+/* ---- State -------------------------------------------------------------------------------------- */
+
+/* Memory that is part of a game's state. */
+typedef struct {
+    void *at;
+    size_t bytes;
+} PufferPart;
+
+enum { PUFFER_STATE_PARTS = 8 };
+
+/* Everything on which the steps to come depend, and what the rows show of the last one, but for final
+ * observations. */
+static inline void puffer_state_parts(const PufferBatch *batch, int32_t index,
+                                      PufferPart parts[PUFFER_STATE_PARTS]) {
+    const size_t agents = (size_t)batch->spec.agents, i = (size_t)index, first = i * agents;
+    parts[0] = (PufferPart){puffer_game(batch, index), batch->game_bytes};
+    parts[1] = (PufferPart){batch->observations + i * batch->observation_bytes, batch->observation_bytes};
+    parts[2] = (PufferPart){batch->rewards + first, agents * sizeof(float)};
+    parts[3] = (PufferPart){batch->terminals + first, agents * sizeof(bool)};
+    parts[4] = (PufferPart){batch->truncations + first, agents * sizeof(bool)};
+    parts[5] = (PufferPart){batch->masks + first, agents * sizeof(bool)};
+    parts[6] = (PufferPart){batch->over + i, sizeof(bool)};
+    parts[7] = (PufferPart){batch->logs + i, sizeof(PufferLog)};
+}
+
+/* Bytes of the state of one game. */
+static inline size_t puffer_state_bytes(const PufferBatch *batch) {
+    PufferPart parts[PUFFER_STATE_PARTS];
+    size_t bytes = 0;
+    puffer_state_parts(batch, 0, parts);
+    for (int32_t i = 0; i < PUFFER_STATE_PARTS; i++) bytes += parts[i].bytes;
+    return bytes;
+}
+
+/* Make the pointers of the game at `memory` relative to `base`, or with `is_back` absolute again. */
+static inline void puffer_move_pointers(const PufferEnvType *type, char *memory, uintptr_t base,
+                                        bool is_back) {
+    for (int32_t i = 0; i < type->num_pointers; i++) {
+        uintptr_t address;
+        memcpy(&address, memory + type->pointers[i], sizeof address);
+        if (address != 0) address = is_back ? address + base : address - base;
+        memcpy(memory + type->pointers[i], &address, sizeof address);
     }
 }
 
-/* Make the one game of `to` what game `index` of `from`, another batch of the type, is, but with these
- * parameters. */
-static inline void puffer_copy_game(PufferBatch *to, const PufferBatch *from, int32_t index,
-                                    const double *values) {
-    const size_t agents = (size_t)from->spec.agents;
-    PufferGame *game = puffer_game(to, 0);
-    memcpy(game, puffer_game(from, index), from->game_bytes);
-    puffer_set_parameters(game, to->type, values);
-    puffer_batch_bind(to);
-    memcpy(to->observations, from->observations + (size_t)index * from->observation_bytes,
-           from->observation_bytes);
-    memcpy(to->masks, from->masks + (size_t)index * agents, agents * sizeof(bool));
-    to->over[0] = from->over[index];
+/* Addresses and the place in the batch are left out, so that equal states are equal bytes. */
+static inline void puffer_save_game(const PufferBatch *batch, int32_t index, char *to) {
+    PufferPart parts[PUFFER_STATE_PARTS];
+    PufferGame head = *puffer_game(batch, index);
+    char *at = to;
+    puffer_state_parts(batch, index, parts);
+    for (int32_t i = 0; i < PUFFER_STATE_PARTS; at += parts[i].bytes, i++)
+        memcpy(at, parts[i].at, parts[i].bytes);
+    head.observations = NULL;
+    head.actions = NULL;
+    head.rewards = NULL;
+    head.masks = NULL;
+    head.batch = NULL;
+    head.index = 0;
+    memcpy(to, &head, sizeof head);
+    puffer_move_pointers(batch->type, to, (uintptr_t)puffer_game(batch, index), false);
+}
+
+/* Let game `index` be what a game of another batch of the type was when it was saved. */
+static inline void puffer_load_game(const PufferBatch *batch, int32_t index, const char *from) {
+    PufferPart parts[PUFFER_STATE_PARTS];
+    puffer_state_parts(batch, index, parts);
+    for (int32_t i = 0; i < PUFFER_STATE_PARTS; from += parts[i].bytes, i++)
+        memcpy(parts[i].at, from, parts[i].bytes);
+    puffer_bind_game(batch, index);
+    puffer_move_pointers(batch->type, (char *)puffer_game(batch, index), (uintptr_t)puffer_game(batch, index),
+                         true);
 }
 
 /* Narrow actions to 32 bits. What does not fit becomes the nearest number that does, because wrapping around

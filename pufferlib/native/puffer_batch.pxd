@@ -44,6 +44,8 @@ cdef extern from "puffer_batch.h" nogil:
         pass
     ctypedef struct PufferGame:
         PufferRng rng
+    ctypedef struct PufferLog:
+        pass
     ctypedef struct PufferPixels "struct PufferPixels":
         uint8_t *rows
         uint8_t *final_rows
@@ -54,6 +56,7 @@ cdef extern from "puffer_batch.h" nogil:
         int32_t num_games
         size_t game_bytes, observation_bytes
         char *games
+        PufferLog *logs
         void *observations
         void *final_observations
         void *actions
@@ -89,8 +92,11 @@ cdef extern from "puffer_batch.h" nogil:
     const char *puffer_batch_create(PufferBatch *batch, const PufferEnvType *type, int32_t num_games,
                                     const double *values)
     void puffer_batch_destroy(PufferBatch *batch)
-    void puffer_batch_bind(PufferBatch *batch)
-    void puffer_copy_game(PufferBatch *to, const PufferBatch *source, int32_t index, const double *values)
+    void puffer_batch_bind(const PufferBatch *batch)
+    size_t puffer_state_bytes(const PufferBatch *batch)
+    void puffer_save_game(const PufferBatch *batch, int32_t index, char *to)
+    void puffer_load_game(const PufferBatch *batch, int32_t index, const char *state)
+    void puffer_set_parameters(PufferGame *game, const PufferEnvType *type, const double *values)
     void puffer_take_actions(const PufferBatch *batch, int32_t begin, int32_t end)
     int64_t puffer_batch_report(const PufferBatch *batch, double *metrics, double *episode_return,
                                 double *episode_length)

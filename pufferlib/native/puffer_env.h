@@ -140,7 +140,11 @@ typedef struct {
     int32_t x, y, width, height;
 } PufferArea;
 
-#define PUFFER_KEYS(table) .keys = (table), .num_keys = sizeof(table) / sizeof(PufferKey)
+/* Fields of the struct that point into the game's own memory, behind the struct: a `size_t` table of their
+ * offsets. A state has them relative to the game. No field may point anywhere else. */
+#define PUFFER_POINTERS(table) .pointers = (table), .num_pointers = sizeof(table) / sizeof(size_t)
+
+#define PUFFER_KEYS(table)     .keys = (table), .num_keys = sizeof(table) / sizeof(PufferKey)
 
 /* Elements [offset, offset + size) of an agent's flattened observation; none where size is 0. */
 typedef struct {
@@ -240,6 +244,8 @@ typedef struct {
     int32_t num_metrics;
     const PufferKey *keys; /* NULL where digits, or what is typed, are actions */
     int32_t num_keys;
+    const size_t *pointers; /* NULL where there are none */
+    int32_t num_pointers;
     /* NULL where no action has a place */
     bool (*area)(const void *game, int32_t agent, int32_t action, PufferArea *area);
     const char *(*spec)(const void *game, PufferSpec *spec);

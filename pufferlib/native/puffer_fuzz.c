@@ -2,11 +2,15 @@
  * sanitizers, which see what the program itself does not.
  *
  * Usage: puffer_fuzz PHASE STEPS SEED, linked with an environment that was compiled with PUFFER_IN_LIBRARY.
+ *
  *   hostile  random and extreme parameters, and actions from valid to hostile, in buffers that end where the
- * rows end: bounds, finite numbers, ends seed     two batches with the same seeds and actions, and other
- * bytes in their rows before the first reset batch    games together, and each of them alone reset    a batch
- * that has played before, and a new one A defect is a line "puffer_fuzz: CLASS: sentence" on the error
- * output, and the exit code 3. */
+ *            rows end: bounds, finite numbers, ends
+ *   seed     two batches with the same seeds and actions, and other bytes in their rows before the first
+ * reset batch    games together, and each of them alone reset    a batch that has played before, and a new
+ * one state    a batch, and another that was given its state
+ *
+ * A defect is a line "puffer_fuzz: CLASS: sentence" on the error output, and the exit code 3.
+ */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -317,6 +321,44 @@ static void play_batch(PufferRng *rng) {
     destroy(&all);
 }
 
+/* Let the games of `two` go on where those of `one` are, and play both for some steps. */
+static void play_on(PufferBatch *one, PufferBatch *two, PufferAutoreset autoreset, int steps,
+                    PufferRng *rng) {
+    char *state = malloc(puffer_state_bytes(one));
+    make(two, one->num_games, autoreset, 0x55);
+    for (int32_t i = 0; i < one->num_games; i++) {
+        puffer_save_game(one, i, state);
+        puffer_load_game(two, i, state);
+    }
+    free(state);
+    memcpy(two->final_observations, one->final_observations, (size_t)one->num_games * one->observation_bytes);
+    compare("state", one, 0, two);
+    for (int end = step_now + steps; step_now < end; step_now++) {
+        choose_actions(one, rng);
+        copy_actions(one, 0, two);
+        step(one);
+        step(two);
+        compare("state", one, 0, two);
+    }
+}
+
+/* The first batch is gone before the second goes on without it. */
+static void play_state(PufferRng *rng) {
+    PufferBatch one, two, three;
+    const PufferAutoreset autoreset = pick_autoreset(rng);
+    make(&one, 2, autoreset, 0);
+    reset(&one, 0, puffer_random(rng));
+    for (step_now = 1; step_now <= STEPS_PER_ROUND / 2; step_now++) {
+        choose_actions(&one, rng);
+        step(&one);
+    }
+    play_on(&one, &two, autoreset, STEPS_PER_ROUND / 4, rng);
+    destroy(&one);
+    play_on(&two, &three, autoreset, STEPS_PER_ROUND / 4, rng);
+    destroy(&two);
+    destroy(&three);
+}
+
 /* ---- The program -------------------------------------------------------------------------------------- */
 
 int main(int count, char **arguments) {
@@ -324,7 +366,9 @@ int main(int count, char **arguments) {
         const char *name;
         void (*play)(PufferRng *rng);
     } phases[] = {
-        {"hostile", play_hostile}, {"seed", play_seed}, {"batch", play_batch}, {"reset", play_reset}};
+        {"hostile", play_hostile}, {"seed", play_seed},   {"batch", play_batch},
+        {"reset", play_reset},     {"state", play_state},
+    };
     if (count != 4) return 2;
     PufferRng rng;
     type = puffer_library.type;

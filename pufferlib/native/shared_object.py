@@ -1,5 +1,6 @@
 """Shared libraries of single C files, compiled when something changed that they are made of, and kept."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ FLAGS = (
     *("-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"),
     *("-Werror=return-type", f"-I{HEADERS}"),
 )
+KEPT_S = 30 * 24 * 3600  # since a library was last asked for
 # -O2 plays as fast as -O3, and compiles large games in a third of its time. What is undefined shall be told by the
 # linker, with its line, instead of by the loader.
 LIBRARY_FLAGS = (*FLAGS, "-O2", "-shared", "-DPUFFER_IN_LIBRARY", "-Wl,-z,defs")
@@ -50,6 +52,7 @@ def build_library(source: Path) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as place:
+            _remove_unused(folder)
             return _compile(compiler, source, Path(place), notes)
     except OSError as error:
         raise PufferError(
@@ -58,12 +61,23 @@ def build_library(source: Path) -> Path:
         ) from error
 
 
+def _remove_unused(folder: Path) -> None:
+    """Remove the libraries that nobody has asked for in ``KEPT_S``; a process that has one loaded keeps it."""
+    for path in (*folder.glob("*.so"), *folder.glob("*.json")):
+        with contextlib.suppress(OSError):  # another process was quicker
+            if time.time() - path.stat().st_mtime > KEPT_S:
+                path.unlink()
+
+
 def _unchanged(notes: Path) -> Path | None:
     """The library that ``notes`` tell of, if all that it was made of is as it was then."""
     try:
         told = json.loads(notes.read_text("utf-8"))
         library: Path = notes.parent / told["library"]
         if library.exists() and all(_file_digest(Path(path)) == digest for path, digest in told["files"].items()):
+            for path in (library, notes):
+                with contextlib.suppress(PermissionError):  # a cache that is shared, and cannot be written
+                    os.utime(path)
             return library
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass  # something is gone, or was never there

@@ -7,15 +7,16 @@ from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_IsContiguous, PyBuffer_Release,
     PyObject_CheckBuffer, PyObject_GetBuffer,
 )
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libcpp cimport bool as c_bool
 
 from pufferlib.native.puffer_batch cimport (
     PUFFER_BOX, PUFFER_DISABLED, PUFFER_MAX_METRICS, PUFFER_NEXT_STEP, PUFFER_SAME_STEP, PufferArea, PufferBatch,
-    PufferCanvas, PufferEnvType, PufferLibrary, PufferSpec, puffer_action_count, puffer_batch_bind, puffer_batch_create,
-    puffer_batch_destroy, puffer_batch_report, puffer_copy_game, puffer_env_types, puffer_game, puffer_library_fits,
-    puffer_num_dims, puffer_seed, puffer_take_actions,
+    PufferCanvas, PufferEnvType, PufferLibrary, PufferLog, PufferSpec, puffer_action_count, puffer_batch_bind, puffer_batch_create,
+    puffer_batch_destroy, puffer_batch_report, puffer_env_types, puffer_game, puffer_library_fits, puffer_load_game,
+    puffer_num_dims, puffer_save_game, puffer_seed, puffer_set_parameters, puffer_state_bytes, puffer_take_actions,
 )
 from pufferlib.native.puffer_pixels cimport puffer_draw_games, puffer_pixels_create, puffer_pixels_destroy
 from pufferlib.native.puffer_pool cimport (
@@ -172,11 +173,12 @@ cdef class OceanBatch:
     cdef tuple pixels
     cdef Py_buffer views[7]
     cdef int num_views
-    cdef bint ready  # reset was called
+    cdef readonly bint ready  # reset was called
     cdef bint busy  # a thread is stepping, without the GIL
     cdef object interruption  # what a signal raised in a reset or step
     cdef bint interrupted  # the games stand where that left them
-    cdef int64_t log_interval, steps
+    cdef int64_t log_interval
+    cdef public int64_t steps  # since all games were reset
 
     def __cinit__(self, int index, int32_t num_games, values, int64_t log_interval,
                   str autoreset="same_step", int32_t num_threads=1, int32_t helper_ns=PUFFER_HELPER_NS,
@@ -330,6 +332,11 @@ cdef class OceanBatch:
         why = "the last call was interrupted half-way" if self.interrupted else "no episode has begun"
         return APIUsageError(f"{self.where}.{method}: {why}; call reset first")
 
+    cdef int _seed(self, int32_t index, seed) except -1:
+        if seed is not None:
+            puffer_seed(&puffer_game(&self.batch, index).rng, <uint64_t>seed)
+        return 0
+
     def reset(self, seeds=None):
         """Begin new episodes and new statistics; ``seeds`` has an int for each game, None goes on."""
         cdef int32_t i
@@ -338,13 +345,28 @@ cdef class OceanBatch:
         try:
             if seeds is not None:
                 for i, seed in zip(range(self.batch.num_games), seeds, strict=True):
-                    puffer_seed(&puffer_game(&self.batch, i).rng, <uint64_t>seed)
+                    self._seed(i, seed)
             self._run(&self.resetting)
         finally:
             self.busy = False
         self.interrupted = False
         self.steps = 0
         self.ready = True
+
+    def reset_games(self, indices, seeds):
+        """Begin new episodes in some games, with a seed or None for each; their statistics go on."""
+        cdef PufferLog log
+        cdef int32_t i
+        if not self.ready or self.batch.games is NULL or self.busy:
+            raise self._not_ready("reset")
+        for index, seed in zip(indices, seeds, strict=True):
+            if not 0 <= index < self.batch.num_games:
+                raise APIUsageError(f"{self.where}.reset: games are below {self.batch.num_games}, got {index}")
+            i = index
+            self._seed(i, seed)
+            log = self.batch.logs[i]
+            _reset_games(&self.batch, i, i + 1)
+            self.batch.logs[i] = log
 
     def step(self, actions):
         """Act in every game once. True when a report is due."""
@@ -398,24 +420,49 @@ cdef class OceanBatch:
             return False
         return view.format[0] == kind or kind == c"i" and view.itemsize == 8 and view.format[0] in (c"l", c"q")
 
-    def copy_game(self, OceanBatch source, int64_t index, values):
-        """Let the one game of this batch be what game ``index`` of ``source`` is now, but with the parameters ``values``."""
-        cdef double[MAX_PARAMETERS] numbers
-        self._check("copy_game")
-        source._check("copy_game")
-        if not source.ready:
-            raise source._not_ready("copy_game")
-        if (source.batch.type is not self.batch.type or source.batch.game_bytes != self.batch.game_bytes
-                or self.batch.num_games != 1 or len(values) != self.batch.type.num_parameters
-                or not 0 <= index < source.batch.num_games):
+    @property
+    def state_bytes(self):
+        """Bytes of the state of one game."""
+        return puffer_state_bytes(&self.batch)
+
+    def save_games(self, indices):
+        """Return the states of some games, one after the other, as bytes."""
+        cdef size_t each = puffer_state_bytes(&self.batch), place
+        cdef int32_t index
+        if not self.ready or self.batch.games is NULL or self.busy:
+            raise self._not_ready("save_state")
+        state = PyBytes_FromStringAndSize(NULL, len(indices) * each)
+        for place, index in enumerate(indices):
+            puffer_save_game(&self.batch, index, PyBytes_AS_STRING(state) + place * each)
+        return state
+
+    def load_games(self, indices, const unsigned char[::1] state):
+        """Let some games be what others of this type and these parameters were; as many as the batch has make it ready."""
+        cdef size_t each = puffer_state_bytes(&self.batch), place
+        cdef int32_t index
+        self._check("load_state")
+        is_all = len(indices) == self.batch.num_games
+        if not self.ready and not is_all:
+            raise self._not_ready("load_state")
+        if state.shape[0] != <Py_ssize_t>(len(indices) * each):
             raise APIUsageError(
-                f"{self.where}.copy_game: expected a batch of one such game, {self.batch.type.num_parameters} values "
-                f"and an index below {source.batch.num_games}, got {self.batch.num_games} games of {self.where}, "
-                f"{len(values)} values and {index}"
-            )
+                f"{self.where}.load_state: {len(indices)} games have {len(indices) * each} bytes, got {state.shape[0]}")
+        for place, index in enumerate(indices):
+            puffer_load_game(&self.batch, index, <const char *>&state[place * each])
+            puffer_draw_games(&self.batch, index, index + 1)
+        if is_all:
+            self.ready, self.interrupted = True, False
+
+    def set_parameters(self, values):
+        """Give every game other parameters; those that decide the size of a game stay what they were."""
+        cdef double[MAX_PARAMETERS] numbers
+        cdef int32_t i
+        self._check("set_parameters")
+        if len(values) != self.batch.type.num_parameters:
+            raise APIUsageError(f"{self.where} takes {self.batch.type.num_parameters} values, got {len(values)}")
         _set_numbers(numbers, values)
-        puffer_copy_game(&self.batch, &source.batch, <int32_t>index, numbers)
-        self.ready = True
+        for i in range(self.batch.num_games):
+            puffer_set_parameters(puffer_game(&self.batch, i), self.batch.type, numbers)
 
     def report(self):
         """Means over the episodes finished since the last report, in a list; empty when there were none."""

@@ -5,21 +5,31 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
+from gymnasium.spaces import Box
 
 from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array
-from pufferlib.env import AUTORESET_MODES, Autoreset, Infos, PufferEnv, Stepped
+from pufferlib.env import (
+    AUTORESET_MODES,
+    Autoreset,
+    EnvIds,
+    Infos,
+    PufferEnv,
+    Seeds,
+    Stepped,
+    check_env_ids,
+    env_seeds,
+)
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.machine.cpus import usable_cpus
-from pufferlib.ocean._ocean import MAX_THREADS, OceanBatch
+from pufferlib.ocean._ocean import OceanBatch
+from pufferlib.ocean.arguments import check_count, checked_seed, checked_threads
 from pufferlib.ocean.files import CFile, compile_file, is_c_file, load_type
 from pufferlib.ocean.pixels import checked_pixels
-from pufferlib.ocean.types import EnvType, env_types
+from pufferlib.ocean.state import code_of, pack, unpack
+from pufferlib.ocean.types import EnvType, env_types, spaces_of
 from pufferlib.render.video import Frame
 from pufferlib.render.view import RENDER_MODES, View
 from pufferlib.seeding import env_seed
-from pufferlib.spaces import Space
 
 __all__ = ["OceanEnv", "type_of"]
 
@@ -84,14 +94,15 @@ class OceanEnv(PufferEnv):
         self._origin = compile_file(name) if isinstance(name, str) and is_c_file(name) else name
         self._type = env_type = type_of(self._origin)
         where = env_type.class_name
-        _check_count(where, "num_envs", num_envs)
-        _check_count(where, "log_interval", log_interval)
+        check_count(where, "num_envs", num_envs)
+        check_count(where, "log_interval", log_interval)
         self.name = env_type.name
         self.render_mode, self.log_interval = render_mode, log_interval
         if autoreset not in AUTORESET_MODES:
             raise UnknownNameError.of(where, "autoreset", autoreset, AUTORESET_MODES)
         self.autoreset = autoreset
-        threads = _checked_threads(where, num_threads)
+        threads = checked_threads(where, num_threads)
+        self._keywords = {"num_threads": num_threads, "pixels": pixels, "check_actions": check_actions, **params}
         values = env_type.numbers(params)
         self._values = {p.name: value for p, value in zip(env_type.parameters, values, strict=True)}
         self.frames_per_step = int(self._values.get("frameskip", 1))
@@ -104,7 +115,7 @@ class OceanEnv(PufferEnv):
         self._describe(self._batch.spec)
         if size is not None:
             self.action_mask = None  # a picture has none
-        self._seed: int | None = _checked_seed(where, seed)
+        self._seed: int | None = checked_seed(where, seed)
         super().__init__(buf)
         self._batch.bind(
             self.observations,
@@ -124,35 +135,50 @@ class OceanEnv(PufferEnv):
         self._view = View(where, render_mode, self.metadata["render_fps"])
         if self._view.is_live:
             self._step = self._step_in_view
+        self._made_with = frozenset(vars(self))
 
     def _describe(self, spec: Mapping[str, Any]) -> None:
         """Set the spaces and attributes of a PufferEnv from the spec of the C environment."""
-        self.single_observation_space = _observation_space(spec)
-        self.single_action_space = _action_space(spec)
-        self.action_mask = _range(*spec["action_mask"])
+        self.single_observation_space, self.single_action_space, self.action_mask = spaces_of(spec)
         self.num_agents = self.num_envs * spec["agents"]
         self.agents_end: bool = spec["agents_end"]
         self.game_bytes: int = spec["game_bytes"]
         self.metadata = {**type(self).metadata, "render_fps": spec["frames_per_second"]}  # type: ignore[misc]
         self._picture_shape: tuple[int, ...] = (*spec["picture"], 3)
 
-    def reset(self, seed: int | None = None) -> tuple[Array, Infos]:
-        """Begin new episodes and new statistics.
+    def reset(self, seed: Seeds = None, *, env_ids: EnvIds = None) -> tuple[Array, Infos]:
+        """Begin new episodes and, where all games are reset, new statistics.
 
         Args:
-            seed: Seeds all games; None lets their streams go on (the first time: the seed that
-                the constructor was given).
+            seed: Seeds all games, or a list with one for each that is reset: it plays then as an environment of one
+                game does that is given this seed. None lets their streams go on (the first time: the seed that the
+                constructor was given).
+            env_ids: Games that are reset, as ints or as a mask, bool ``(num_envs,)``; the others stay where they are.
+                None for all.
 
         Returns:
             observations ``(num_agents, *shape)`` and an empty list.
+
+        Raises:
+            APIUsageError: A seed is no int; there are no such games; some are to be reset before all were.
         """
         where = f"{self._type.class_name}.reset"
-        seed = self._seed if seed is None else _checked_seed(where, seed)
-        self._batch.reset(None if seed is None else [env_seed(seed, i) for i in range(self.num_envs)])
-        self._seed = None
+        chosen = range(self.num_envs) if env_ids is None else check_env_ids(where, env_ids, self.num_envs)
+        seeds = self._seeds_of(where, seed if env_ids is not None or seed is not None else self._seed, chosen)
+        if env_ids is None:
+            self._batch.reset(seeds)
+            self._seed = None
+        else:
+            self._batch.reset_games(chosen, seeds)
         if self._view.is_live:
             self.render(self._shown)
         return self.observations, []
+
+    def _seeds_of(self, where: str, seed: Seeds, games: Sequence[int]) -> list[int | None]:
+        seeds = env_seeds(where, seed, games)
+        if isinstance(seed, int | np.integer | None):
+            return seeds
+        return [None if each is None else env_seed(each, 0) for each in seeds]
 
     def step(self, actions: Any) -> Stepped:
         """Act with every agent once.
@@ -220,13 +246,105 @@ class OceanEnv(PufferEnv):
             self._copy = OceanEnv(self._origin, autoreset="disabled", **params)
         agents = self.num_agents // self.num_envs
         mine = np.asarray(actions)[env_index * agents : (env_index + 1) * agents]
+        if not 0 <= env_index < self.num_envs:
+            where = f"{self._type.class_name}.frames"
+            raise APIUsageError(f"{where}: env_index must be at least 0 and below {self.num_envs}, got {env_index}")
+        now = self._batch.save_games([env_index])
         for frame in range(every, self.frames_per_step, every):
-            values = [*{**self._values, "frameskip": frame}.values()]
-            self._copy._batch.copy_game(self._batch, env_index, values)
+            self._copy._batch.load_games([0], now)
+            self._copy._batch.set_parameters([*{**self._values, "frameskip": frame}.values()])
             self._copy.step(mine)
             picture = self._copy.render(agent=agent)
             assert isinstance(picture, np.ndarray)
             yield picture
+
+    def save_state(self, env_ids: EnvIds = None) -> bytes:
+        """State of games as bytes, from which ``load_state`` goes on to the same observations, rewards and pictures.
+
+        Random numbers and what the rows show are part of it; final observations, whose episodes are over, are not.
+
+        Args:
+            env_ids: Games, as ints or as a mask, bool ``(num_envs,)``; None for all.
+
+        Raises:
+            APIUsageError: Nothing was reset yet, or there are no such games.
+        """
+        where = f"{self._type.class_name}.save_state"
+        chosen = check_env_ids(where, env_ids, self.num_envs)
+        steps = self._batch.steps if env_ids is None else None
+        return pack({**self._facts(), "games": len(chosen), "steps": steps}, self._batch.save_games(chosen))
+
+    def load_state(self, state: bytes, env_ids: EnvIds = None) -> Array:
+        """Let games be what those were that ``save_state`` saved, here or in another process.
+
+        Args:
+            state: Of as many games.
+            env_ids: Games, as ints or as a mask, bool ``(num_envs,)``, in the order in which they were saved; None for
+                all.
+
+        Returns:
+            observations ``(num_agents, *shape)``.
+
+        Raises:
+            APIUsageError: The state is damaged, or of another environment, version or number of games, of other
+                parameters or another autoreset mode. Nothing is changed then.
+        """
+        where = f"{self._type.class_name}.load_state"
+        chosen = check_env_ids(where, env_ids, self.num_envs)
+        facts, games = unpack(where, state, self._facts())
+        if facts["games"] != len(chosen):
+            raise APIUsageError(
+                f"{where}: the state must be of {len(chosen)} games, got one of {facts['games']}; name those that are "
+                "to be loaded by env_ids"
+            )
+        self._batch.load_games(chosen, games)
+        if env_ids is None:
+            self._batch.steps = facts["steps"] or 0
+            self._seed = None
+        if self._view.is_live:
+            self.render(self._shown)
+        return self.observations
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Recipe for copy and pickle: an environment made alike, with arrays of its own, that goes on from here.
+
+        Raises:
+            APIUsageError: The environment is closed.
+        """
+        keywords = {
+            **{name: getattr(self, name) for name in ("num_envs", "render_mode", "log_interval", "autoreset")},
+            **self._keywords,
+        }
+        state = {
+            "games": self.save_state() if self._batch.ready else None,
+            "final_observations": self.final_observations.copy(),
+            "_seed": self._seed,
+            "_infos": self._infos,
+            "_ready": self._ready,
+            "_shown": self._shown,
+            **{name: value for name, value in vars(self).items() if name not in self._made_with},
+        }
+        return _remake, (type(self), self._origin, keywords), state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of ``__reduce__``."""
+        state = dict(state)
+        games, self.final_observations[:] = state.pop("games"), state.pop("final_observations")
+        if games is not None:
+            facts, memory = unpack(type(self).__name__, games, self._facts())
+            self._batch.load_games(range(self.num_envs), memory)
+            self._batch.steps = facts["steps"]
+        vars(self).update(state)
+
+    def _facts(self) -> dict[str, Any]:
+        """Facts on which the meaning of a state depends."""
+        kind = self._type
+        return {
+            "env": kind.class_name,
+            "code": code_of(self._origin),
+            "parameters": self._values,
+            "autoreset": self.autoreset,
+        }
 
     def _checked_agent(self, method: str, agent: object) -> int:
         agents = self.num_agents // self.num_envs
@@ -265,6 +383,13 @@ class OceanEnv(PufferEnv):
         return is_due
 
 
+def _remake(cls: type[OceanEnv], origin: str | CFile, keywords: dict[str, Any]) -> OceanEnv:
+    """Make an environment of a class whose own ``__init__`` may take other arguments."""
+    env = cls.__new__(cls)
+    OceanEnv.__init__(env, origin, **keywords)
+    return env
+
+
 def type_of(name: str | CFile) -> EnvType:
     """The C environment called ``name``, or that of a C file; a path is compiled if it has changed.
 
@@ -280,43 +405,3 @@ def type_of(name: str | CFile) -> EnvType:
     if name not in known:
         raise UnknownNameError.of("pufferlib.ocean", "environment", name, known)
     return known[name]
-
-
-def _checked_seed(where: str, seed: object) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise APIUsageError(f"{where}: seed must be an int, got {seed!r}")
-    return int(seed)
-
-
-def _check_count(where: str, name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2**31:
-        raise APIUsageError(f"{where}: {name} must be an int from 1 to {2**31 - 1}, got {value!r}")
-
-
-def _checked_threads(where: str, num_threads: object) -> int:
-    """Limit ``num_threads`` to the cores that this process may use."""
-    cores = min(usable_cpus(), MAX_THREADS)
-    if num_threads == "auto":
-        return cores
-    if isinstance(num_threads, bool) or not isinstance(num_threads, int | np.integer) or num_threads < 1:
-        raise APIUsageError(f'{where}: num_threads must be an int >= 1 or "auto", got {num_threads!r}')
-    return min(int(num_threads), cores)
-
-
-def _observation_space(spec: Mapping[str, Any]) -> Box:
-    dtype = np.dtype(spec["observation_type"]).type
-    low, high = spec["observation_low"], spec["observation_high"]
-    return Box(low, high, spec["observation_shape"], dtype)
-
-
-def _range(offset: int, size: int) -> slice | None:
-    return slice(offset, offset + size) if size else None
-
-
-def _action_space(spec: Mapping[str, Any]) -> Space:
-    sizes = spec["action_sizes"]
-    if spec["action_kind"] == "discrete":
-        return Discrete(sizes[0])
-    if spec["action_kind"] == "multi_discrete":
-        return MultiDiscrete(sizes)
-    return Box(-1, 1, (sizes[0],), np.float32)

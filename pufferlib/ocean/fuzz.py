@@ -26,11 +26,13 @@ CLASSES = {
     "or memory that was never written",
     "batch": "a game depends on the others of its batch",
     "reset": "an episode depends on what was played before the reset",
+    "state": "a game does not go on from its state elsewhere: a pointer that PUFFER_POINTERS does not list, or memory "
+    "outside of the struct",
     "output": "prints",
     "hang": "does not come back from a reset or step",
 }
 
-PHASES = {"hostile": 1.0, "seed": 0.05, "batch": 0.05, "reset": 0.05}  # and their share of the steps
+PHASES = {"hostile": 1.0, "seed": 0.05, "batch": 0.05, "reset": 0.05, "state": 0.05}  # and their share of the steps
 PROGRAM = HEADERS / "puffer_fuzz.c"
 UNDEFINED = "undefined,float-cast-overflow,float-divide-by-zero"
 OPTIONS = {"ASAN_OPTIONS": "abort_on_error=0:handle_sigfpe=1", "UBSAN_OPTIONS": "print_stacktrace=0"}
@@ -83,8 +85,9 @@ def fuzz_file(path: str, steps: int = 50_000, seed: int = 1) -> FuzzReport:
     """Play the environment of a C file in a process of its own, and report what is wrong.
 
     It is compiled with those of the address and undefined-behaviour sanitizers that the compiler has, and played with
-    random and extreme parameters and with actions from valid to hostile; then two batches with one seed are compared,
-    games of a batch with the same ones alone, and what follows a reset with a fresh start.
+    random and extreme parameters and with actions from valid to hostile. Then are compared: two batches with one seed,
+    games of a batch with the same ones alone, what follows a reset with a fresh start, and a batch with another one
+    that was given its state.
 
     Args:
         path: Of the C file.

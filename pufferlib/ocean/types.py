@@ -1,15 +1,18 @@
-"""Declarations of the C environments as Python objects: parameters, metrics, help."""
+"""Declarations of the C environments as Python objects: parameters, metrics, help, spaces."""
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean._ocean import ocean_types
+from pufferlib.spaces import Space
 
-__all__ = ["EnvType", "Key", "Parameter", "env_type_of", "env_types"]
+__all__ = ["EnvType", "Key", "Parameter", "env_type_of", "env_types", "spaces_of"]
 
 
 @dataclass(frozen=True)
@@ -119,3 +122,20 @@ def env_type_of(entry: dict[str, Any]) -> EnvType:
 def _parameter(type: str, default: float, **row: Any) -> Parameter:
     kind = _KINDS[type]
     return Parameter(kind=kind, default=kind(default), **row)
+
+
+def spaces_of(spec: Mapping[str, Any]) -> tuple[Box, Space, slice | None]:
+    """Observation space and action space of one agent, and the elements of an observation that say what is legal."""
+    kind, low, high = np.dtype(spec["observation_type"]).type, spec["observation_low"], spec["observation_high"]
+    offset, size = spec["action_mask"]
+    mask = slice(offset, offset + size) if size else None
+    return Box(low, high, spec["observation_shape"], kind), _action_space(spec), mask
+
+
+def _action_space(spec: Mapping[str, Any]) -> Space:
+    sizes = spec["action_sizes"]
+    if spec["action_kind"] == "discrete":
+        return Discrete(sizes[0])
+    if spec["action_kind"] == "multi_discrete":
+        return MultiDiscrete(sizes)
+    return Box(-1, 1, (sizes[0],), np.float32)

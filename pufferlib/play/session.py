@@ -3,7 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.play.cursor import DIRECTIONS, Area, Cursor
 from pufferlib.play.keys import KeyMap, keys_for
 from pufferlib.play.meanings import keys_of_env
+from pufferlib.play.viewer import Viewer
 from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
 from pufferlib.render.picture import picture_of
@@ -21,36 +22,13 @@ from pufferlib.train.config import Config
 from pufferlib.train.players import Player, PolicyPlayer, RandomPlayer
 from pufferlib.train.runs import Run, load_policy
 
-__all__ = ["Session", "Viewer", "play"]
+__all__ = ["Session", "play"]
 
 NEXT_AFTER_S = 1.5  # that an episode is over, when nobody plays who could press a key
 # Where the game waits for a key:
 LEAST_LOOKS = 30.0  # at the keyboard in a second
 REPEATS_AFTER_S = 0.3  # that a key is down
 REPEATS_S = 0.12  # between two of its actions
-
-
-class Viewer(Protocol):
-    """Shows pictures and hears keys: a window or a terminal."""
-
-    closed: bool
-    has_mouse: bool
-
-    @property
-    def held(self) -> set[str]:
-        """Names of the keys that are down."""
-
-    def pressed(self) -> list[str]:
-        """Names of the keys that were pressed since the last call."""
-
-    def clicks(self) -> list[tuple[float, float]]:
-        """Points that the person has clicked since the last call, px of the picture."""
-
-    def show(self, frame: Frame, lines: Sequence[str] = ()) -> None:
-        """Show a picture above lines of text."""
-
-    def close(self) -> None:
-        """Give back what it took."""
 
 
 class Session:

@@ -10,6 +10,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
+from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -57,7 +58,7 @@ def list_envs() -> list[str]:
     return sorted([*ocean.names(), *ocean.python_names()]) + sorted(bound) + sorted(registrations())
 
 
-def env_creator(name: str, where: str = "pufferlib.env_creator") -> Callable[..., Any]:
+def env_creator(name: str | PathLike[str], where: str = "pufferlib.env_creator") -> Callable[..., Any]:
     """Return the function that makes environment ``name``, for ``vector.make``; it can be pickled.
 
     It takes ``buf``, ``seed`` and the keywords of the environment, and returns a ``PufferEnv``, or
@@ -65,7 +66,7 @@ def env_creator(name: str, where: str = "pufferlib.env_creator") -> Callable[...
 
     Args:
         name: Of ``list_envs()``, or of one that is not in this repository: "mypkg.envs:Forage" (module and attribute),
-            "path/to/my_env.py:Forage", or an id of Gymnasium's, "CartPole-v1".
+            "path/to/my_env.py:Forage", or an id of Gymnasium's, "CartPole-v1". Or the ``Path`` of a file.
         where: Begins the message of an error.
 
     Raises:
@@ -75,11 +76,12 @@ def env_creator(name: str, where: str = "pufferlib.env_creator") -> Callable[...
     """
     from pufferlib import ocean
 
-    if not isinstance(name, str):
+    if not isinstance(name, str | PathLike):
         raise APIUsageError(
             f"{where}: name must be a str, as in 'breakout', got {name!r}; pufferlib.register gives what you have a "
             "name, and pufferlib.emulation wraps an environment that exists"
         )
+    name = fspath(name)
     binding, _, game = name.partition("/")
     if game and binding in _bindings():
         try:
@@ -173,7 +175,7 @@ def _title(name: str) -> str:
     return re.sub(r"(-ram)?(noframeskip|deterministic)?-v\d+$|[^a-z0-9]", "", re.sub(r"[_ ]", "", game))
 
 
-def make(name: str, **kwargs: Any) -> Any:
+def make(name: str | PathLike[str], **kwargs: Any) -> Any:
     """Make environment ``name``: ``make("breakout", num_envs=1024)``, ``make("atari/pong")``.
 
     Returns what ``env_creator(name)`` makes.

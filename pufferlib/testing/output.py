@@ -1,14 +1,14 @@
 """Capture of what is written to the terminal, by Python and by C."""
 
 import contextlib
-import ctypes
 import io
-import os
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
 from typing import TextIO
+
+from pufferlib.machine.output import flush_output, redirected
 
 __all__ = ["Captured", "captured_output"]
 
@@ -23,36 +23,21 @@ class Captured:
 def captured_output() -> Iterator[Captured]:
     """Keep from the terminal what is written to standard output and error; warnings of Python come later."""
     captured, texts, warned = Captured(), io.StringIO(), io.StringIO()
-    _flush()
+    flush_output()
     with tempfile.TemporaryFile() as file:
         try:
             with contextlib.ExitStack() as stack:
                 for descriptor in (1, 2):
-                    stack.enter_context(_redirected(descriptor, file.fileno()))
+                    stack.enter_context(redirected(descriptor, file.fileno()))
                 stack.enter_context(contextlib.redirect_stdout(texts))
                 stack.enter_context(contextlib.redirect_stderr(texts))
                 stack.enter_context(_warnings_to(warned))
-                stack.callback(_flush)
+                stack.callback(flush_output)
                 yield captured
         finally:
             sys.stderr.write(warned.getvalue())
             file.seek(0)
             captured.text = texts.getvalue() + file.read().decode(errors="replace")
-
-
-@contextlib.contextmanager
-def _redirected(descriptor: int, target: int) -> Iterator[None]:
-    try:
-        before = os.dup(descriptor)
-    except OSError:  # closed, as of a daemon
-        yield
-        return
-    os.dup2(target, descriptor)
-    try:
-        yield
-    finally:
-        os.dup2(before, descriptor)
-        os.close(before)
 
 
 @contextlib.contextmanager
@@ -72,10 +57,3 @@ def _warnings_to(stream: io.StringIO) -> Iterator[None]:
         yield
     finally:
         warnings.showwarning = before
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
-    ctypes.CDLL(None).fflush(None)  # what C has not written yet

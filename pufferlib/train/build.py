@@ -44,6 +44,7 @@ def build_vecenv(config: Config) -> Any:
         "overwork": vec.overwork,
         "timeout_s": vec.timeout_s or None,
         "on_crash": vec.on_crash,
+        "record": vec.record,
     }
     if vec.backend not in ("native", "PufferEnv") and "autoreset" not in config.env:
         options["autoreset"] = "same_step"

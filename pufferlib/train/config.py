@@ -73,6 +73,8 @@ class VecConfig:
             0 is for ever.
         on_crash: What follows the end of a worker, and with "Serial" an exception of an environment: "raise"
             an error, or "restart" its environments.
+        record: Folder in which every environment leaves a bundle with all of its actions, for puffer replay;
+            unset: none.
     """
 
     backend: str = "native"
@@ -83,6 +85,7 @@ class VecConfig:
     overwork: bool = False
     timeout_s: float = 120.0
     on_crash: str = "raise"
+    record: str | None = None
 
 
 @dataclass(frozen=True)

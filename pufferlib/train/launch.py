@@ -4,6 +4,7 @@ import contextlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,7 +42,7 @@ class TrainedRun:
 
 
 def train(
-    env: str | Callable[..., Any] | None = None,
+    env: str | PathLike[str] | Callable[..., Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     *,
     config: Path | str | None = None,
@@ -56,7 +57,7 @@ def train(
     SIGTERM save a checkpoint and raise KeyboardInterrupt or SystemExit; ``resume`` goes on from there.
 
     Args:
-        env: A name that ``pufferlib.make`` knows, or a class or function that makes an environment. One that no module
+        env: What ``pufferlib.make`` takes, or a class or function that makes an environment. One that no module
             has, as in a script or notebook, is registered by its own name, and other processes do not know it.
         settings: Over those of the files, by dotted keys: ``{"train.total_timesteps": 100_000, "env.size": 7}``.
         config: A TOML file of settings, over those of the environment.
@@ -81,7 +82,7 @@ def train(
             f'{WHERE}: vec must be "auto" or None, got {vec!r}; give a layout of your own as settings: '
             '{"vec.backend": "Serial", "vec.num_envs": 4}'
         )
-    name = env if isinstance(env, str) else _name_of(env)
+    name = fspath(env) if isinstance(env, str | PathLike) else _name_of(env)
     registry.env_creator(name, WHERE)
     chosen = load_config(name, settings, config)
     chosen = with_tuned_vec(chosen) if vec == "auto" else chosen

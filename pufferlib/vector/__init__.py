@@ -9,8 +9,12 @@ All backends share the modules of this folder: ``arguments`` checks what is aske
 ``factory`` chooses the backend, ``vector_env`` is the interface, ``env_runner`` builds and steps the environments
 of one process, ``pooled`` has them in workers. ``failures`` has the errors of workers, ``restarts`` keeps account of
 those that were replaced, ``recording`` writes what environments did, to be stepped again. A kind of worker has a folder
-of its own: ``multiprocessing`` and ``ray``. ``autotune`` is in ``tuning``.
+of its own: ``multiprocessing`` and ``ray``. ``autotune`` is in ``tuning``. Around a vector environment of any backend,
+``wrappers`` transform its batches, and ``gymnasium_vector`` gives it Gymnasium's interface.
 """
+
+import importlib
+from typing import Any
 
 from pufferlib.env import PufferEnv
 from pufferlib.machine.cpus import usable_cpus
@@ -42,3 +46,9 @@ __all__ = [
     "tuned",
     "usable_cpus",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "wrappers":  # loaded when it is used, because workers do without
+        return importlib.import_module("pufferlib.vector.wrappers")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -64,6 +64,7 @@ def vector_spec(
         seed=int(seed),
         timeout_s=options["timeout_s"],
         on_crash=options["on_crash"],
+        hide_output=options["hide_output"],
     )
 
 
@@ -85,7 +86,7 @@ def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
         if options[name] not in (None, "auto"):
             _check_int(name, options[name], ' or "auto"')
             options[name] = int(options[name])  # products of small numpy integers overflow
-    for name in ("zero_copy", "overwork"):
+    for name in ("zero_copy", "overwork", "hide_output"):
         if not isinstance(options[name], bool):
             raise APIUsageError(f"{WHERE}: {name} must be True or False, got {options[name]!r}")
     timeout_s = options["timeout_s"]

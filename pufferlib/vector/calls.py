@@ -3,20 +3,16 @@
 import pickle
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any, Literal, NamedTuple
 
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.vector.env_runner import EnvRunner
 from pufferlib.vector.pickling import pickled
 
-__all__ = ["EnvCall", "Raised", "check_env_ids", "per_env", "perform", "sendable"]
+__all__ = ["EnvCall", "Raised", "perform", "sendable"]
 
 
-@dataclass(frozen=True)
-class EnvCall:
+class EnvCall(NamedTuple):
     """Request to some of the environments of one runner.
 
     Attributes:
@@ -33,7 +29,7 @@ class EnvCall:
     positions: tuple[int, ...]
     name: str = ""
     args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    kwargs: Mapping[str, Any] = {}
     values: Sequence[Any] = ()
     seeds: Sequence[int | None] = ()
 
@@ -114,7 +110,7 @@ def _attempt(env: Any, call: EnvCall, place: int) -> Any:
 
 
 def sendable(results: list[Any]) -> list[Any]:
-    """``results``, with an error in the place of each that cannot be pickled."""
+    """Replace what cannot be pickled in ``results``, each by an error."""
 
     def one(result: Any) -> Any:
         try:
@@ -125,52 +121,9 @@ def sendable(results: list[Any]) -> list[Any]:
             )
         return result
 
-    try:
-        pickled(results)
-    except Exception:
-        return [one(result) for result in results]
-    return results
+    return [one(result) for result in results]
 
 
 def _users_env(env: Any) -> Any:
     """The environment that the user wrote: a native one itself, or the one behind the emulation."""
     return env.env if env.emulated else env
-
-
-def per_env(where: str, what: str, values: Any, count: int, *, is_one: bool) -> list[Any]:
-    """``values`` as a list with one for each of ``count`` environments; ``is_one``: they are one value for all.
-
-    Raises:
-        APIUsageError: They are of another number.
-    """
-    if is_one:
-        return [values] * count
-    found = list(values)
-    if len(found) != count:
-        raise APIUsageError(f"{where}: {what} must be one for all, or a list of {count}, got {len(found)}")
-    return found
-
-
-def check_env_ids(where: str, env_ids: Any, num_envs: int) -> list[int]:
-    """The environments that ``env_ids`` names: None for all, a list of ints, or a mask, bool ``(num_envs,)``.
-
-    Raises:
-        APIUsageError: It is none of these, or names one that is not there, or one twice.
-    """
-    if env_ids is None:
-        return list(range(num_envs))
-    array = np.asarray(env_ids)
-    if array.dtype == bool and array.shape == (num_envs,):
-        return [int(number) for number in np.flatnonzero(array)]
-    if array.ndim > 1 or (array.dtype.kind not in "iu" and array.size):
-        raise APIUsageError(
-            f"{where}: env_ids must be an int, a list of ints below {num_envs}, or a mask of {num_envs} bools, "
-            f"got {env_ids!r:.80}"
-        )
-    found = [int(number) for number in np.atleast_1d(array)]
-    wrong = [number for number in found if not 0 <= number < num_envs]
-    if wrong or len(set(found)) < len(found):
-        raise APIUsageError(
-            f"{where}: env_ids must name environments 0 to {num_envs - 1}, each once, got {wrong or found}"
-        )
-    return found

@@ -3,10 +3,12 @@
 import inspect
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.machine.output import hidden_output, hide_output_of
 from pufferlib.vector.arguments import WHERE, Count, Creators, EnvArgs, EnvKwargs, checked_options, env_specs
 from pufferlib.vector.env_runner import build_env, names_keyword, own_autoreset
 from pufferlib.vector.multiprocessing import Multiprocessing
@@ -42,6 +44,7 @@ def make(
     autoreset: Autoreset | None = None,
     timeout_s: float | None = 120.0,
     on_crash: OnCrash = "raise",
+    hide_output: bool = False,
     record: str | os.PathLike[str] | None = None,
     **unknown: Any,
 ) -> Any:
@@ -71,6 +74,8 @@ def make(
         on_crash: "raise", or "restart": a worker that fails, dies or takes too long is replaced, with
             ``Serial`` an environment that raises. The episodes it had are truncated, and an info counts
             ``worker_restarts``.
+        hide_output: Drop all that environments write to standard output and error, in Python or C, from the moment
+            in which they are built. ``Serial`` and the native backend drop what other threads write meanwhile, too.
         record: Folder in which every environment leaves a bundle with all of its actions, for ``puffer replay``. None:
             only a ``WorkerError`` leaves one, with the seed and the last actions.
         **unknown: Refused, with the nearest of those above.
@@ -91,6 +96,7 @@ def make(
         "autoreset": autoreset,
         "timeout_s": timeout_s,
         "on_crash": on_crash,
+        "hide_output": hide_output,
     }
     kind = _backend(backend)
     for name in unknown:
@@ -131,13 +137,16 @@ def _native(envs: tuple[EnvSpec, ...], options: Mapping[str, Any]) -> PufferEnv:
             f"{WHERE}: num_envs must be 1 with the native backend, which is the default, got num_envs={len(envs)}; "
             f"{_backend_hint(len(envs), envs[0])}"
         )
-    env = build_env(envs[0], None, options["autoreset"])
+    with hidden_output() if options["hide_output"] else nullcontext():
+        env = build_env(envs[0], None, options["autoreset"])
     if not isinstance(env, PufferEnv) or env.emulated:
         raise APIUsageError(
             f"{WHERE}: the native backend needs a PufferEnv that batches by itself, got {type(env).__name__}; "
             "choose backend=pufferlib.vector.Serial or Multiprocessing"
         )
     own_autoreset(env, options["autoreset"])
+    if options["hide_output"]:
+        hide_output_of(env, "reset", "step", "notify", "call", "close")
     return env
 
 

@@ -1,5 +1,6 @@
 """A vector environment of ours behind Gymnasium's own interface, for its wrappers and everybody's training loops."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +12,20 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from pufferlib.buffers import Array
-from pufferlib.env import Infos
+from pufferlib.env import Infos, Seeds
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
-from pufferlib.vector.vector_env import Seeds, VectorEnv
+from pufferlib.vector.vector_env import VectorEnv
 
-__all__ = ["GymnasiumVectorEnv", "check_rows", "observations_of", "row_of", "to_gymnasium"]
+__all__ = [
+    "GymnasiumVectorEnv",
+    "check_rows",
+    "observations_of",
+    "resets_some",
+    "row_of",
+    "to_gymnasium",
+    "whole_envs",
+]
 
 _LEAVES = (gymnasium.spaces.Discrete, gymnasium.spaces.MultiDiscrete, gymnasium.spaces.MultiBinary, Box)
 
@@ -54,7 +63,9 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.vecenv, self._copies = vecenv, copy
         self.num_envs = int(vecenv.num_agents)
         self._has_backend = isinstance(vecenv, VectorEnv)
-        self._rows_per_env = self.num_envs // int(vecenv.num_envs) if self._has_backend else self.num_envs
+        # What can be reset by itself: an environment of a backend, a game of a native environment, or only all.
+        self._resets_some = resets_some(vecenv)
+        self._rows_per_env = self.num_envs // int(vecenv.num_envs) if self._resets_some else self.num_envs
         self.single_observation_space, self._restore = observations_of("to_gymnasium", vecenv)
         self.single_action_space = vecenv.single_action_space
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -74,18 +85,14 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """
         options = dict(options) if options else {}
         mask = options.pop("reset_mask", None)
+        given: dict[str, Any] = {"options": options} if options else {}
+        if mask is not None:
+            given["env_ids"] = self._environments(mask)
+            if isinstance(seed, list | tuple):
+                seed = [seed[env_id] for env_id in np.flatnonzero(given["env_ids"])]
         if not self._has_backend:
-            if mask is not None or options or not isinstance(seed, int | np.integer | None):
-                raise APIUsageError(
-                    "to_gymnasium: the native backend resets all games at once, by one seed, got "
-                    f"seed={seed!r:.40}, options={sorted(options)}, reset_mask={mask!r:.40}; choose backend=Serial"
-                )
-            observations, infos = self.vecenv.reset(seed)
-        else:
-            env_ids = None if mask is None else self._environments(mask)
-            if env_ids is not None and isinstance(seed, list | tuple):
-                seed = [seed[env_id] for env_id in np.flatnonzero(env_ids)]
-            observations, infos = self.vecenv.reset(seed, options=options or None, env_ids=env_ids)
+            self._check_native(given, seed)
+        observations, infos = self.vecenv.reset(seed, **given)
         if self._standing is not None:
             self._standing[slice(None) if mask is None else mask] = False
         return self._observed(observations), self._infos(infos) if infos else {}
@@ -105,7 +112,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         found: VectorInfos = self._infos(infos) if infos else {}
         if self._standing is not None:
             np.logical_or(terminals, truncations, out=self._standing)
-        elif self._same_step and (terminals.any() or truncations.any()):
+        elif self._same_step and (np.count_nonzero(terminals) or np.count_nonzero(truncations)):  # any() is slower
             self._add_final_observations(found, np.flatnonzero(terminals | truncations))
         if self._copies:
             return self._observed(observations), rewards.copy(), terminals.copy(), truncations.copy(), found
@@ -146,28 +153,36 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             observations = observations.copy()
         return observations if self._restore is None else self._restore(observations)
 
+    def _check_native(self, given: dict[str, Any], seed: Seeds) -> None:
+        if "options" in given:
+            raise APIUsageError(
+                f"to_gymnasium: a native environment has keywords instead of options, got options={given['options']}; "
+                "give env_kwargs, or choose backend=Serial if its reset takes options"
+            )
+        if not self._resets_some and (given or not isinstance(seed, int | np.integer | None)):
+            raise APIUsageError(
+                f"to_gymnasium: {type(self.vecenv).__name__} resets all its agents at once, by one seed, got "
+                f"seed={seed!r:.40}, reset_mask={given.get('env_ids')!r:.40}; let its reset take env_ids, or choose "
+                "backend=Serial"
+            )
+
     def _environments(self, mask: Any) -> npt.NDArray[np.bool_]:
         if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
             raise APIUsageError(
                 f"to_gymnasium: reset_mask must be an array of {self.num_envs} bools of which one is True, "
                 f"got {mask!r:.80}"
             )
-        by_env: npt.NDArray[np.bool_] = mask.reshape(-1, self._rows_per_env)
-        if (by_env.any(1) != by_env.all(1)).any():
-            raise APIUsageError(
-                f"to_gymnasium: reset_mask must have all {self._rows_per_env} rows of an environment or none, since it "
-                f"resets them together, got {mask!r:.80}; give one game to each environment"
-            )
-        return np.asarray(by_env.any(1))
+        return whole_envs("to_gymnasium", "reset_mask", mask, self._rows_per_env)
 
     def _infos(self, infos: Infos) -> VectorInfos:
         """Group infos by key, in the rows of their environments."""
         sources = self.vecenv.info_sources if self._has_backend else [(0, "step")] * len(infos)
         found: VectorInfos = {}
         ends = self._ended_rows() if self._same_step else set()
+        is_of_row = (self._rows_per_env if self._has_backend else self.num_envs) == 1
         for info, (env_id, kind) in zip(infos, sources, strict=True):
             row = env_id * self._rows_per_env
-            is_final = kind == "step" and self._rows_per_env == 1 and row in ends
+            is_final = kind == "step" and is_of_row and row in ends
             found = self._add_info(found, {"final_info": info} if is_final else info, row)
         return found
 
@@ -192,6 +207,12 @@ _MODES = {
 }
 
 
+def resets_some(vecenv: Any) -> bool:
+    """Tell if single environments, or games of a native one, can be reset and seeded."""
+    # The class of a wrapper is that of what it wraps.
+    return "env_ids" in inspect.signature(vecenv.__class__.reset).parameters
+
+
 def check_rows(where: str, vecenv: Any) -> None:
     """Raise unless each row of a batch can stand for an environment of its own.
 
@@ -214,6 +235,21 @@ def check_rows(where: str, vecenv: Any) -> None:
             f"{where}: an environment must have one agent, got {vecenv.num_agents // vecenv.num_envs} that come and "
             "go in a PettingZoo environment, which Gymnasium's interface cannot say; use the environments as they are"
         )
+
+
+def whole_envs(where: str, name: str, rows: npt.NDArray[np.bool_], rows_per_env: int) -> npt.NDArray[np.bool_]:
+    """Environments that have rows of a mask, bool ``(num_envs,)``.
+
+    Raises:
+        APIUsageError: Some of an environment's rows are in the mask, and others not.
+    """
+    by_env = rows.reshape(-1, rows_per_env)
+    if (by_env.any(1) != by_env.all(1)).any():
+        raise APIUsageError(
+            f"{where}: {name} must have all {rows_per_env} rows of an environment or none, since it "
+            f"resets them together, got {rows!r:.80}; give one game to each environment"
+        )
+    return np.asarray(by_env.any(1))
 
 
 def observations_of(where: str, vecenv: Any) -> tuple[Space, Callable[[Array], Any] | None]:

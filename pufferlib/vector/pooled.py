@@ -4,13 +4,13 @@
 interfaces: ``Channel`` (commands out, completions back) and ``Workers`` (built, looked after, replaced, closed).
 """
 
+import _signal  # type: ignore[import-not-found]  # the functions of signal, without enums that take microseconds
 import dataclasses
 import signal
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -232,6 +232,7 @@ class PooledVectorEnv(VectorEnv):
             raise
         self._channel = workers.channel
         self._sources: list[InfoSource] = []
+        self._unanswered: list[int] = []  # workers that were called
         self._open(spec, workers.description, workers.description)
         if spec.on_crash == "restart":
             self._restarts = Restarts(workers.buffers, spec.num_workers, self.autoreset)
@@ -254,6 +255,8 @@ class PooledVectorEnv(VectorEnv):
         return self._workers.pids
 
     def _reset(self, seeds: list[int | None], options: list[Any] | None) -> None:
+        if self._unanswered:
+            self._answers()
         self._next(len(self._channel.in_flight), False)  # nobody will ask what became of it
         if options is not None:
             self._perform(self._calls("options", "reset", list(range(self.num_envs)), values=options))
@@ -334,21 +337,39 @@ class PooledVectorEnv(VectorEnv):
         return {env for worker in idle for env in range(self.num_envs)[workers.envs_of(worker)]}
 
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
-        self._sources = []
-        with uninterrupted():  # or a later command would be taken for the answer
-            try:
+        if self._unanswered:  # somebody did not wait for the end
+            self._answers()
+        try:
+            with uninterrupted():  # once, all of them
+                self._unanswered = list(calls)
                 for worker, call in calls.items():
                     self._workers.start_call(worker, call)
-                while not self._channel.wait_for(list(calls)):
+        except WorkerFailed as failure:
+            self._end_after(failure)
+        return self._answers()
+
+    def _answers(self) -> dict[int, list[Any]]:
+        """Wait for the workers that were called; returns their results."""
+        self._sources = []
+        try:
+            while self._unanswered and not self._channel.wait_for(self._unanswered):
+                with uninterrupted():
                     for failure in self._workers.find_failures():
                         raise failure
-                for worker in calls:
+            with uninterrupted():
+                for worker in self._unanswered:
                     self._workers.read_reply(worker)
-                return {worker: self._take_infos(worker) for worker in calls}
-            except WorkerFailed as failure:
-                self._workers.close()
-                self._next_call = "make"
-                raise failure.error from None
+                results = {worker: self._take_infos(worker) for worker in self._unanswered}
+                self._unanswered = []
+            return results
+        except WorkerFailed as failure:
+            self._end_after(failure)
+
+    def _end_after(self, failure: WorkerFailed) -> NoReturn:
+        """End all workers, and raise what one failed of."""
+        self._workers.close()
+        self._next_call = "make"
+        raise failure.error from None
 
     def _reset_some(self, calls: Mapping[int, EnvCall]) -> tuple[Batch, Infos]:
         for worker, call in calls.items():
@@ -408,15 +429,18 @@ def _by_worker(array: Array, num_workers: int) -> Array:
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Put a Ctrl-C off until the end of what must be done as a whole, like reading a message."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
     came: list[tuple[int, Any]] = []
-    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    before = _signal.getsignal(signal.SIGINT)
+    is_put_off = callable(before)
+    if is_put_off:
+        try:
+            _signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+        except ValueError:  # in another thread than the main one, which hears nothing of it
+            is_put_off = False
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        if is_put_off:
+            _signal.signal(signal.SIGINT, before)
         if came:
             before(*came[0])

@@ -1,12 +1,13 @@
 """The backend without processes: every environment in turn, in the caller's process."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import islice
 from typing import Any
 
 from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
+from pufferlib.machine.output import hidden_output, hide_output_of
 from pufferlib.vector.calls import EnvCall, perform
 from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.restarts import RestartingRunner, Restarts
@@ -33,11 +34,12 @@ class Serial(VectorEnv):
         self._num_envs = len(spec.envs)
         self._runners: list[EnvRunner] = []
         self._restarts_envs = spec.on_crash == "restart"
+        build = self._build_apart if self._restarts_envs else self._build
+        if spec.hide_output:
+            hide_output_of(self, "_reset", "_send", "_perform", "_close")
         try:
-            if self._restarts_envs:
-                self._build_apart(spec)
-            else:
-                self._build(spec)
+            with hidden_output() if spec.hide_output else nullcontext():
+                build(spec)
         except BaseException:
             self._close()
             raise

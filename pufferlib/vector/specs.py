@@ -64,6 +64,7 @@ class VectorSpec:
         seed: Seed of the first reset that gives none.
         timeout_s: Longest that building, resetting or stepping one environment may take; None: for ever.
         on_crash: Whether a worker (``Serial``: an environment) that fails is replaced, or its failure raised.
+        hide_output: Whether nothing of what the environments print is to be seen.
     """
 
     envs: tuple[EnvSpec, ...]
@@ -74,6 +75,7 @@ class VectorSpec:
     seed: int
     timeout_s: float | None
     on_crash: OnCrash
+    hide_output: bool
 
 
 class InfoSource(NamedTuple):

@@ -10,21 +10,28 @@ from gymnasium.spaces import Box
 
 from pufferlib.actions import ActionCheck
 from pufferlib.buffers import Array, Buffers, slice_rows
-from pufferlib.env import Infos, PufferEnv, Received, Stepped
+from pufferlib.env import (
+    EnvIds,
+    Infos,
+    PufferEnv,
+    Received,
+    Seeds,
+    Stepped,
+    check_env_ids,
+    env_seeds,
+    per_env,
+)
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.cpus import usable_cpus
-from pufferlib.seeding import env_seed
 from pufferlib.spaces import Space, joint_space
 from pufferlib.vector.arguments import Cores, Count, Creators, EnvArgs, EnvKwargs, vector_spec
-from pufferlib.vector.calls import EnvCall, Raised, check_env_ids, per_env
+from pufferlib.vector.calls import EnvCall, Raised
 from pufferlib.vector.restarts import Restarts
 from pufferlib.vector.specs import Autoreset, EnvDescription, InfoSource, OnCrash, VectorSpec
 
-__all__ = ["Batch", "EnvIds", "Options", "Seeds", "VectorEnv"]
+__all__ = ["Batch", "Options", "VectorEnv"]
 
-Seeds = int | Sequence[int | None] | None
 Options = Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None
-EnvIds = int | Sequence[int] | npt.NDArray[np.generic] | None
 
 
 class Batch:
@@ -70,6 +77,7 @@ class VectorEnv(ABC):
         autoreset: What follows a finished episode; None leaves it to the kind of environment.
         timeout_s: Longest that one environment may take in a worker; None: for ever.
         on_crash: "raise" a failure, or "restart" what failed.
+        hide_output: Drop what the environments print.
 
     Attributes:
         driver_env: What one environment is like: the first one, or a description of it.
@@ -115,6 +123,7 @@ class VectorEnv(ABC):
         autoreset: Autoreset | None = None,
         timeout_s: float | None = 120.0,
         on_crash: OnCrash = "raise",
+        hide_output: bool = False,
     ) -> None:
         options = {
             "num_workers": num_workers,
@@ -124,6 +133,7 @@ class VectorEnv(ABC):
             "autoreset": autoreset,
             "timeout_s": timeout_s,
             "on_crash": on_crash,
+            "hide_output": hide_output,
         }
         self._start(vector_spec(env_creators, env_args, env_kwargs, num_envs, seed, options, self._cores))
 
@@ -290,13 +300,14 @@ class VectorEnv(ABC):
         chosen = self._check_idle(where, check_env_ids(where, env_ids, self.num_envs))
         if kind == "set":
             values = per_env(where, "values", values, len(chosen), is_one=not isinstance(values, list | tuple))
+        calls = self._calls(kind, name, chosen, values=values, **arguments)
         before, self._next_call = self._next_call, "async_reset"  # until this succeeds
-        results = self._perform(self._calls(kind, name, chosen, values=values, **arguments))
+        results = self._perform(calls)
         self._next_call = before
         size = self._envs_per_runner
         found = {
             group * size + position: result
-            for group, call in self._calls(kind, name, chosen).items()
+            for group, call in calls.items()
             for position, result in zip(call.positions, results[group], strict=True)
         }
         for env_id, result in found.items():
@@ -449,27 +460,7 @@ class VectorEnv(ABC):
         """Close the environments, once."""
 
 
-def env_seeds(where: str, seed: Seeds, env_ids: Sequence[int]) -> list[int | None]:
-    """Seeds of the environments ``env_ids``, of one for all or of a list with one for each.
-
-    Raises:
-        APIUsageError: A seed is no int, or the list has another length.
-    """
-    is_one = not isinstance(seed, list | tuple | np.ndarray)
-    seeds = per_env(where, "seed", seed, len(env_ids), is_one=is_one)
-    for each in seeds:
-        if each is not None and (isinstance(each, bool) or not isinstance(each, int | np.integer)):
-            raise APIUsageError(
-                f"{where}: seed must be an int or None, got {each!r}; one seed serves all environments, a list has "
-                "one for each"
-            )
-    ints = [None if each is None else int(each) for each in seeds]
-    if not is_one:
-        return ints
-    return [None if each is None else env_seed(each, env_id) for each, env_id in zip(ints, env_ids, strict=True)]
-
-
-def _each_option(where: str, options: Any, count: int) -> list[Any]:
+def _each_option(where: str, options: object, count: int) -> list[Any]:
     if not isinstance(options, Mapping | Sequence) or isinstance(options, str):
         raise APIUsageError(f"{where}: options must be a dict, or a list of one for each environment, got {options!r}")
     return per_env(where, "options", options, count, is_one=isinstance(options, Mapping))

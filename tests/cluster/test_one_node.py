@@ -1,6 +1,7 @@
 """Ray as it starts where there is no cluster: one real node on this machine."""
 
 import contextlib
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import pufferlib.vector
 from tests.conformance.test_vector_backends import check
+from tests.envs import SamplePufferEnv
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: puffer install ray")
 
@@ -30,6 +33,20 @@ def _no_cluster(monkeypatch):
 @pytest.mark.parametrize("kind", ["gymnasium", "pettingzoo"])
 def test_same_bytes_as_serial(kind):
     check(kind, {"backend": "Ray", "num_workers": 4, "batch_size": 3, "zero_copy": False}, 100, "same_step")
+
+
+class Loud(SamplePufferEnv):
+    def where_output_goes(self):
+        return [os.readlink(f"/proc/self/fd/{descriptor}") for descriptor in (1, 2)]
+
+
+@pytest.mark.parametrize("hide_output", [True, False])
+def test_what_environments_print_is_hidden(hide_output):
+    options = {"num_envs": 2, "num_workers": 2, "overwork": True, "hide_output": hide_output}
+    with pufferlib.vector.make(Loud, backend="Ray", **options) as vecenv:
+        vecenv.reset()
+        for where in vecenv.call("where_output_goes"):
+            assert (where == ["/dev/null"] * 2) == hide_output
 
 
 SCRIPT = """

@@ -31,13 +31,16 @@ CASES = [
 ]
 STEPS = 60
 COMPARED = 1000  # steps that must be the same bytes everywhere
-# Where that would take minutes (CPU time of a step of one game); --nightly compares these over COMPARED too.
-FEWER = {
-    "butterfly/pistonball_v6": 100,  # 10 ms
-    "nmmo/small": 100,  # 9 ms
-    "retro/Airstriker-Genesis-v0": 300,  # 2.5 ms: games take turns in one emulator
-}
 LONG_RUN = 10_000  # agent-steps of each binding, divided among its environments
+# Share of both where all would take minutes (CPU time of a step of one game); --nightly plays these in full too.
+SHARE = {
+    "butterfly/pistonball_v6": 0.1,  # 10 ms
+    "nmmo/small": 0.1,  # 9 ms
+    "retro/Airstriker-Genesis-v0": 0.3,  # 2.5 ms: games take turns in one emulator
+    "textworld/tw-coin_collector-level2": 0.5,  # 1.5 ms
+    "crafter/CrafterReward-v1": 0.5,  # 1.4 ms
+    "crafter/CrafterNoReward-v1": 0.5,
+}
 RESETS = 20
 GROWTH_BYTES = 32 << 20  # over RESETS: what leaks in every reset would fill this with 1.6 MiB each
 
@@ -86,7 +89,7 @@ def test_it_meets_the_contract(facts: Facts, name: str, folder: Path, nightly: b
 
 
 def test_a_seed_decides_and_workers_change_nothing(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
-    steps = COMPARED if nightly else FEWER.get(name, COMPARED)
+    steps = share_of(COMPARED, name, nightly)
     num_envs = 1 if facts.isolated and not nightly else NUM_ENVS
     with make(name, num_envs) as envs:
         other, first = play(envs, max(STEPS, steps // 4), 6), play(envs, steps, 5)  # the other is to leave no trace
@@ -173,7 +176,7 @@ def test_render_gives_a_picture(facts: Facts, name: str, folder: Path) -> None:
 
 
 @pytest.mark.all
-def test_a_long_run_leaks_nothing(facts: Facts, name: str, folder: Path) -> None:
+def test_a_long_run_leaks_nothing(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
     if not facts.isolated or name not in played_before:  # loads what is loaded once; some start slowly
         with make(name, copies(facts)) as envs:
             envs.reset(seed=1)
@@ -181,7 +184,8 @@ def test_a_long_run_leaks_nothing(facts: Facts, name: str, folder: Path) -> None
     before = processes(), open_files()
     with make(name, copies(facts)) as envs:
         space = envs.single_observation_space
-        for index, (observations, rewards, masks) in enumerate(steps(envs, LONG_RUN // len(facts.conformance))):
+        long_run = share_of(LONG_RUN, name, nightly) // len(facts.conformance)
+        for index, (observations, rewards, masks) in enumerate(steps(envs, long_run)):
             assert np.isfinite(rewards).all()
             if index % 50 == 0:
                 shown = observations[masks]
@@ -191,6 +195,10 @@ def test_a_long_run_leaks_nothing(facts: Facts, name: str, folder: Path) -> None
     assert processes() <= before[0], "close must end the processes it started"
     assert open_files() <= before[1], "close must close its files"
     assert contents(folder) == set(), "nothing is written into the working folder"
+
+
+def share_of(steps: int, name: str, nightly: bool) -> int:
+    return steps if nightly else int(steps * SHARE.get(name, 1.0))
 
 
 def steps(envs: Any, agent_steps: int) -> Iterator[tuple[Any, Any, Any]]:

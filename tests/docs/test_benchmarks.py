@@ -3,10 +3,12 @@
 import json
 import re
 import runpy
+import statistics
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -66,6 +68,76 @@ def test_environments_in_c_are_measured_with_one_thread_and_two(tmp_path, monkey
     squared, rware = runpy.run_path(str(FOLDER / "speed.py"))["ocean_rows"](measured)
     assert (squared["what"], rware["what"]) == ("squared", "rware")
     assert re.fullmatch(r"[\d.]+ × \([\d.]+ ×\)", squared["threads"])
+
+
+def test_an_environment_is_in_both_tables_of_the_paper(tmp_path):
+    command = [sys.executable, FOLDER / "paper.py", "--quick", "--only", "Squared, Python", "--results", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (alone,) = json.loads((tmp_path / "alone.json").read_text())["rows"]
+    assert alone["medians"].keys() == {"steps_per_s", "resets", "deviation", "added"}, done.stderr
+    assert 0 < alone["medians"]["resets"] < 100  # its episodes have 36 steps
+    (row,) = json.loads((tmp_path / "vectorized.json").read_text())["rows"]
+    ours, best = row["medians"]["ours"], min(row["medians"][name] for name in row["medians"] if "worker" in name)
+    assert ours == min(best, row["medians"]["Serial"])
+    assert row["measured_ratios"].keys() >= {"SyncVectorEnv", "AsyncVectorEnv", "limit"}, done.stderr
+
+
+def test_an_environment_that_is_not_installed_is_named_and_left_out(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(FOLDER)
+    paper = runpy.run_path(str(FOLDER / "paper.py"))
+    (entry,) = paper["chosen"](["crafter"])
+    (line,) = paper["lone_table"]({entry: "run: puffer install crafter"}, None, 1)
+    ((row, calls),) = paper["rows"]({entry: "run: puffer install crafter"}, None)
+    assert "| Crafter | run: puffer install crafter |" in capsys.readouterr().out
+    assert (line.figures, row.skipped, calls) == ({}, "run: puffer install crafter", {})
+
+
+def test_unequal_steps_are_measured_and_drawn(tmp_path):
+    command = [sys.executable, FOLDER / "variance.py", "--quick", "--only", "loop 0.1 ms ± 50", "--results", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads((tmp_path / "variance.json").read_text())["rows"]
+    ours = ("all", "all, 4 per worker", "first", "first, 4 per worker")
+    assert row["medians"]["ours"] == min(row["medians"][name] for name in ours), done.stderr
+    assert row["measured_ratios"].keys() >= {"SyncVectorEnv", "AsyncVectorEnv", "limit"}
+    assert (tmp_path / "variance.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("deviation", [0.0, 0.5, 1.0])
+def test_a_delayed_step_has_the_mean_and_the_deviation_that_are_asked_for(monkeypatch, deviation):
+    monkeypatch.syspath_prepend(FOLDER)
+    toys = runpy.run_path(str(FOLDER / "toys.py"))
+    delays = toys["draw_delays"](np.random.default_rng(0), 0.01, deviation).tolist()
+    assert min(delays) >= 0
+    assert statistics.fmean(delays) == pytest.approx(0.01)
+    assert statistics.pstdev(delays) / 0.01 == pytest.approx(deviation, rel=0.05)
+
+
+def test_the_tables_of_the_paper_show_speeds_and_the_best_of_others(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    speed = runpy.run_path(str(FOLDER / "speed.py"))
+    medians = {"steps_per_s": 39_000.0, "deviation": 45.3, "added": 1.25}
+    lone = {"what": "NetHack", "name": "nethack/x", "paper": "39k", "figures": medians, "medians": medians}
+    cells = {"resets": "-", "deviation": "45.3 %", "added": "1.25 %"}
+    assert speed["alone_row"](lone) == {"what": "NetHack (`nethack/x`)", "measured": "39,000", **cells, "paper": "39k"}
+    row = speed["Row"]("Pong: a step, 8 of it", "us", None, {"SyncVectorEnv": 1.0, "SB3 DummyVecEnv": 1.0}, "halves")
+    row.figures = {
+        "Serial": [2.0],
+        "2 workers": [1.0],
+        "SyncVectorEnv": [4.0],
+        "SB3 DummyVecEnv": [5.0],
+        "limit": [1.0],
+    }
+    row.figures["ours"] = row.figures["2 workers"]
+    assert speed["vectorized_row"](row.as_dict()) == {
+        "what": "Pong, 8 of it",
+        "measured": "1,000,000, 2 workers",
+        "gymnasium": "250,000 / -",
+        "sb3": "200,000 / -",
+        "limit": "1,000,000",
+        "ratio": "4 × SyncVectorEnv",
+    }
 
 
 def test_a_goal_is_reached_only_with_all_of_its_ratios(report):

@@ -13,20 +13,25 @@ import pufferlib
 from pufferlib import ocean
 from pufferlib.bindings import atari
 from pufferlib.machine.commands import DISTRIBUTION
+from tests.needs import absent_frameworks
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 FOLLOWED_ELSEWHERE = ROOT / "docs" / "add-an-environment.md"  # test_add_an_environment.py builds what it adds
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONTINUED = "# (continued)"
-# Each program in a module __main__ of its own, as if it had been pasted into a fresh interpreter.
+# Each program in a module __main__ of its own, as if it had been pasted into a fresh interpreter. Where it imports a
+# framework that warns of itself, warnings are no errors.
 RUN_EACH = """
-import sys, types
+import sys, types, warnings
 page, *programs = sys.argv[1:]
 del sys.argv[1:]
 for program in programs:
     sys.modules["__main__"] = main = types.ModuleType("__main__")
-    exec(compile(program, page, "exec"), vars(main))
+    with warnings.catch_warnings():
+        if "torchrl" in program or "rllib" in program:
+            warnings.simplefilter("ignore")
+        exec(compile(program, page, "exec"), vars(main))
 """
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -42,7 +47,10 @@ def has_python(page: Path) -> bool:
 
 
 def programs_of(page: Path) -> list[str]:
-    """The Python blocks of a page, each with those that continue it; each line where it stands in the page."""
+    """The Python blocks of a page, each with those that continue it; each line where it stands in the page.
+
+    Those for a framework that is not installed are left out.
+    """
     text = page.read_text(encoding="utf-8")
     programs: list[str] = []
     for block in PYTHON.finditer(text):
@@ -50,7 +58,7 @@ def programs_of(page: Path) -> list[str]:
             programs.append("")
         before = text[: block.start(1)].count("\n") - programs[-1].count("\n")
         programs[-1] += "\n" * before + block[1]
-    return programs
+    return [program for program in programs if not any(name in program for name in absent_frameworks())]
 
 
 def anchors(page: Path) -> set[str]:

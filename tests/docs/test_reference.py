@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import pufferlib
+from tests.needs import stub_absent_frameworks
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = [page for page in sorted((ROOT / "docs/decisions").glob("*.md")) if page.name != "README.md"]
@@ -23,6 +24,7 @@ def load(monkeypatch: pytest.MonkeyPatch, folder: str, name: str) -> Any:
 
 @pytest.fixture
 def public(monkeypatch: pytest.MonkeyPatch) -> Any:
+    stub_absent_frameworks(monkeypatch)
     return load(monkeypatch, "docs/_site", "public")
 
 

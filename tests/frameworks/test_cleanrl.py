@@ -187,3 +187,13 @@ def test_our_trainer_teaches_an_agent_of_theirs(tmp_path):
     trainer.close()
     assert metrics["environment/score"] > 3  # of 4; chance is 1.3
     assert agent.actor(torch.eye(3) / 2).argmax(1).tolist() == [0, 1, 2]
+
+
+def test_actions_count_from_the_start_of_their_space():
+    space = MultiDiscrete([3, 2], start=[5, -1])
+    policy = make_policy(EnvDescription(VECTOR, space), hidden_size=8)
+    agent = Policy(policy)
+    actions, log_probs, _, _ = agent.get_action_and_value(ROWS.repeat(20, 1))
+    assert all(space.contains(action) for action in actions.numpy())
+    assert actions.amin(0).tolist() == [5, -1]
+    assert torch.allclose(agent.get_action_and_value(ROWS.repeat(20, 1), actions.float().long())[1], log_probs)

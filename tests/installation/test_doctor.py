@@ -260,12 +260,26 @@ def test_commands_that_fail_to_start_or_to_end() -> None:
     assert "did not answer" in output
 
 
+def test_c_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr("pufferlib.native.compiler.find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    finding = doctor.c_compiler()
+    assert (finding.value, finding.level) == ("none", "absent")
+    assert "install one (Debian: apt-get install gcc libc6-dev)" in finding.advice
+    program = tmp_path / "gcc"
+    program.touch(0o755)
+    assert doctor.c_compiler() == Finding("C compiler", str(program))
+    monkeypatch.setenv("CC", "icc -O3")
+    assert doctor.c_compiler().value == "CC='icc -O3' is none"
+
+
 def test_this_machine_is_usable(tmp_path: Path) -> None:
     findings = doctor.examine(tmp_path)
     assert doctor.usable(findings), [finding for finding in findings if finding.level == "problem"]
     names = [finding.name for finding in findings]
     assert len(names) == len(set(names))
-    assert {"python", "cores", "memory", "docker", "GPU", "numpy", "extra [train]"} <= set(names)
+    assert {"python", "C compiler", "cores", "memory", "docker", "GPU", "numpy", "extra [train]"} <= set(names)
     assert all(finding.advice for finding in findings if finding.level != "ok")
 
 

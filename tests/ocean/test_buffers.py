@@ -87,5 +87,5 @@ def test_seeds_may_be_any_int():
     }
     assert len(seen) == 8
     for wrong in ("a", 1.5, True):
-        with pytest.raises(pufferlib.APIUsageError, match=r"Squared\.reset: seed must be an int, got"):
+        with pytest.raises(pufferlib.APIUsageError, match=r"Squared\.reset: seed must be an int or None, got"):
             env.reset(seed=wrong)

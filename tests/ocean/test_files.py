@@ -1,5 +1,6 @@
 """C files outside of the package: compiled, kept, loaded, and then like any environment of Ocean."""
 
+import os
 import pickle
 import re
 import shutil
@@ -42,7 +43,7 @@ def libraries(tmp_path):
 
 
 def test_a_file_is_an_environment_with_its_own_keywords_metrics_and_pictures(corridor):
-    env = pufferlib.make(str(corridor), num_envs=3, length=20, max_steps=30)
+    env = pufferlib.make(corridor, num_envs=3, length=20, max_steps=30)
     env.reset(seed=1)
     infos = [info for _ in range(128) for info in env.step([2, 2, 2])[4]]
     assert set(infos[0]) == {"score", "perf", "episode_return", "episode_length", "n"}
@@ -100,6 +101,22 @@ def test_an_edit_of_the_file_or_of_a_header_is_rebuilt_and_nothing_else_is(corri
     assert len(libraries(tmp_path)) == 3
     header.write_text("#define DOORS 1\n")
     assert len(libraries(tmp_path)) == 3
+
+
+def test_what_nobody_has_asked_for_in_a_month_is_removed_from_the_cache(corridor, tmp_path):
+    pufferlib.make(corridor)
+    used = libraries(tmp_path)
+    month_ago = time.time() - 31 * 24 * 3600
+    for path in (tmp_path / "cache/pufferlib/native").iterdir():
+        os.utime(path, (month_ago, month_ago))
+    registry.env_creator(corridor)  # asks for it
+    for name in ("old.so", "old.json"):
+        (tmp_path / "cache/pufferlib/native" / name).write_text("")
+        os.utime(tmp_path / "cache/pufferlib/native" / name, (month_ago, month_ago))
+    edit(corridor, ".action_sizes = {3}", ".action_sizes = {7}")
+    pufferlib.make(corridor)
+    assert len(libraries(tmp_path)) == 2
+    assert set(used) < set(libraries(tmp_path))
 
 
 def test_a_creator_plays_what_was_compiled_whatever_is_edited_since(corridor):

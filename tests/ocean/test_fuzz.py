@@ -20,6 +20,12 @@ DEFECTS = {
     "seed": (SCORE, "    static int32_t turn;\n    env->position -= turn++ % 2;\n" + SCORE, " differ", False),
     "batch": (SCORE, "    env->position *= env->game.index != 3;\n" + SCORE, " differ", False),
     "reset": ("env->position = puffer_random_below(&env->game.rng, env->length - 1);", "", " differ", False),
+    "state": (
+        ("int32_t position;", "    env->position = puffer_random", "env->position += ("),
+        ("int32_t position, *at;", "    env->at = &env->position;\n    env->position = puffer_random", "*env->at += ("),
+        " differ",
+        False,
+    ),
     "output": (SCORE, '    puts("a step");\n' + SCORE, "prints 'a step", False),
     "hang": (SCORE, "    for (volatile int32_t idle = 1; action == 1 && idle;) {}\n" + SCORE, "not come back", True),
 }
@@ -40,10 +46,11 @@ def test_each_class_has_an_environment_with_such_a_defect():
 @pytest.mark.filterwarnings("ignore:unused variable")
 def test_a_defect_is_found_and_told_with_its_class(kind, source, monkeypatch):
     old, new, message, has_place = DEFECTS[kind]
-    old, new = (text.replace("template", "corridor") for text in (old, new))
     text = source.read_text()
-    assert old in text
-    source.write_text("#include <stdio.h>\n" + text.replace(old, new, 1))
+    for before, after in [(old, new)] if isinstance(old, str) else zip(old, new, strict=True):
+        assert before in text
+        text = text.replace(before, after, 1)
+    source.write_text("#include <stdio.h>\n" + text)
     if kind == "hang":
         shorten_the_alarm(monkeypatch, source.parent)
     report = fuzz_file(str(source), steps=1000)

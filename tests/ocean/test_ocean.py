@@ -177,6 +177,43 @@ def test_game_i_is_seeded_with_env_seed_i(name):
 
 
 @every_env
+def test_some_games_are_reset_and_the_others_go_on(name):
+    env, untouched, fresh = make(name, num_envs=3, seed=5), make(name, num_envs=3, seed=5), make(name, num_envs=1)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        actions = actions_of(env, rng)
+        env.step(actions)
+        untouched.step(actions)
+    agents = len(fresh.observations)
+    mine = np.zeros(3 * agents, bool)
+    mine[agents : 2 * agents] = True
+    env.reset(seed=[8], env_ids=[1])
+    fresh.reset(seed=8)
+    for _ in range(50):
+        for name_ in ("observations", "rewards", "terminals", "truncations", "masks"):
+            np.testing.assert_array_equal(getattr(env, name_)[mine], getattr(fresh, name_), name_)
+            np.testing.assert_array_equal(getattr(env, name_)[~mine], getattr(untouched, name_)[~mine], name_)
+        actions = actions_of(env, rng)
+        env.step(actions)
+        untouched.step(actions)
+        fresh.step(actions[mine])
+
+
+def test_games_that_are_reset_keep_what_their_episodes_reported_and_must_be_there():
+    env = ocean.OceanEnv("bandit", num_envs=2, log_interval=4, autoreset="disabled")
+    with pytest.raises(pufferlib.APIUsageError, match=r"Bandit\.reset: no episode has begun; call reset first"):
+        env.reset(env_ids=[0])
+    env.reset()
+    with pytest.raises(pufferlib.APIUsageError, match="env_ids must name environments 0 to 1, each once, got"):
+        env.reset(env_ids=[2])
+    reported = []
+    for _ in range(4):
+        reported += env.step([0, 0])[4]
+        env.reset(env_ids=env.terminals | env.truncations)
+    assert [info["n"] for info in reported] == [8]
+
+
+@every_env
 def test_recorded_trajectory(name):
     """The rules have not changed by accident: 8 games of 500 random steps give the recorded bytes."""
     recorded = json.loads(RECORDED.read_text())

@@ -204,7 +204,7 @@ def test_agents_that_end_while_their_game_goes_on_keep_the_picture_after_the_ste
 
 @pytest.mark.parametrize("name", ["breakout", "multiagent", "squared"])
 def test_any_number_of_threads_draws_the_same(name, monkeypatch):
-    monkeypatch.setattr(ocean_env, "usable_cpus", lambda: 8)
+    monkeypatch.setattr("pufferlib.ocean.arguments.usable_cpus", lambda: 8)
     monkeypatch.setattr(ocean_env, "OceanBatch", functools.partial(ocean_env.OceanBatch, helper_ns=0))
     one, *others = (ocean.OceanEnv(name, num_envs=21, num_threads=n, pixels=(20, 20)) for n in (1, 2, 5))
     expected = outcomes(one, 100)

@@ -112,7 +112,7 @@ def test_frames_are_those_of_an_episode_with_the_agents_actions():
     for wrong in ([0], [[0], [0]], [0.5, 0.5]):
         with pytest.raises(APIUsageError, match="actions must be integers of shape"):
             next(env.frames(wrong, env_index=1))
-    with pytest.raises(APIUsageError, match="an index below 2, got"):
+    with pytest.raises(APIUsageError, match="env_index must be at least 0 and below 2, got"):
         next(env.frames([0, 0], env_index=2))
     env.close()
     with pytest.raises(APIUsageError, match="the environment is closed"):

@@ -22,7 +22,7 @@ needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="th
 @pytest.fixture
 def many_threads(monkeypatch):
     """As many threads as are asked for, whatever the machine has, and all of them in every step."""
-    monkeypatch.setattr(ocean_env, "usable_cpus", lambda: 8)
+    monkeypatch.setattr("pufferlib.ocean.arguments.usable_cpus", lambda: 8)
     monkeypatch.setattr(ocean_env, "OceanBatch", functools.partial(ocean_env.OceanBatch, helper_ns=0))
 
 
@@ -91,9 +91,9 @@ def test_two_python_threads_step_two_environments_at_once():
 COUNTING = """
 import functools, os
 from pufferlib import ocean
-from pufferlib.ocean import env as ocean_env
+from pufferlib.ocean import arguments as ocean_arguments, env as ocean_env
 
-ocean_env.usable_cpus = lambda: 8
+ocean_arguments.usable_cpus = lambda: 8
 ocean_env.OceanBatch = functools.partial(ocean_env.OceanBatch, helper_ns=0)
 before = len(os.listdir("/proc/self/task"))
 
@@ -126,7 +126,7 @@ def test_helpers_are_shared_and_never_more_than_the_widest_step_needs():
 def test_no_more_threads_than_usable_cores():
     script = COUNTING + "\n".join(
         [
-            "ocean_env.usable_cpus = lambda: 3",
+            "ocean_arguments.usable_cpus = lambda: 3",
             "for count in (100, 'auto', 2):",
             "    env = ocean.Squared(num_envs=64, num_threads=count)",
             "    env.reset()",
@@ -179,7 +179,7 @@ def test_a_helper_that_cannot_be_started_is_a_sentence():
     script = COUNTING + "\n".join(
         [
             "import pufferlib, resource",
-            "ocean_env.usable_cpus = lambda: 200",
+            "ocean_arguments.usable_cpus = lambda: 200",
             "pages = int(open('/proc/self/statm').read().split()[0])",
             "limit = pages * resource.getpagesize() + 2**28",
             "resource.setrlimit(resource.RLIMIT_AS, (limit, limit))",

@@ -47,7 +47,12 @@ def modules_of(package):
 
 MODULES = sorted({*modules_of("pufferlib"), *modules_of("pufferlib.bindings")})
 # These import what they wrap, which need not be installed, and takes long to import.
-ADAPTORS = [name for name in MODULES if name.startswith("pufferlib.bindings.") and name.count(".") > 2]
+ADAPTORS = [
+    name
+    for name in MODULES
+    if (name.startswith("pufferlib.bindings.") and name.count(".") > 2)
+    or name in ("pufferlib.frameworks.rllib", "pufferlib.frameworks.torchrl")
+]
 
 
 def loaded_by(statement):
@@ -89,8 +94,10 @@ def test_every_exported_name_exists(name):
 
 @pytest.mark.parametrize("name", ADAPTORS)
 def test_every_exported_name_of_an_adaptor_is_defined(name):
-    binding, *inside = name.removeprefix("pufferlib.bindings.").split(".")
-    folder = Path(importlib.import_module(f"pufferlib.bindings.{binding}").__file__).parent
+    parts = name.split(".")
+    depth = 3 if parts[1] == "bindings" else 2
+    package, inside = ".".join(parts[:depth]), parts[depth:]
+    folder = Path(importlib.import_module(package).__file__).parent
     file = folder.joinpath(*inside)
     body = ast.parse((file / "__init__.py" if file.is_dir() else file.with_suffix(".py")).read_text()).body
     assigned = {node.targets[0].id: node.value for node in body if isinstance(node, ast.Assign)}
@@ -109,6 +116,12 @@ def test_import_loads_nothing_else():
 @pytest.mark.parametrize("module", ["vector", "emulation", "wrappers", "ocean", "registry", "testing"])
 def test_environments_and_workers_load_no_torch(module):
     assert "torch" not in loaded_by(f"import pufferlib.{module}")
+
+
+def test_wrappers_are_loaded_when_they_are_used():
+    wrappers, use = "pufferlib.vector.wrappers", "pufferlib.vector.wrappers.FrameStack"
+    assert wrappers not in loaded_by("import pufferlib.vector")
+    assert wrappers in loaded_by(f"import pufferlib.vector\n{use}")
 
 
 def test_import_leaves_no_trace(tmp_path):

@@ -11,6 +11,7 @@ import pufferlib
 from pufferlib.registry import outside
 from pufferlib.train.config import load_config
 from pufferlib.train.launch import train
+from pufferlib.vector import Bundle, replay
 
 QUICK = {
     "train.total_timesteps": 1024, "train.device": "cpu", "train.num_threads": 1, "policy.hidden_size": 8,
@@ -48,10 +49,13 @@ def test_a_function_is_trained_and_goes_on(tmp_path: Path, capsys: pytest.Captur
 
 def test_settings_come_from_a_file_and_then_from_the_call(tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
-    file.write_text("[train]\ngamma = 0.5\nseed = 3\n")
+    file.write_text(f"[train]\ngamma = 0.5\nseed = 3\n[vec]\nrecord = '{tmp_path}/bundles'\n")
     done = train("CartPole-v1", {**QUICK, "train.seed": 4, "env.max_episode_steps": 9}, config=file, runs=tmp_path)
     assert (done.config.train.gamma, done.config.train.seed) == (0.5, 4)
     assert done.comparison.agent.score_mean <= 9
+    bundles = [Bundle.load(path) for path in sorted((tmp_path / "bundles").iterdir())]
+    assert [len(bundle.actions) for bundle in bundles] == [512, 512]
+    assert all(replay(bundle).is_same for bundle in bundles)
 
 
 def test_what_no_module_has_is_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

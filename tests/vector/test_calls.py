@@ -2,7 +2,9 @@
 
 import functools
 import os
+import signal
 import sys
+import time
 
 import cloudpickle
 import gymnasium
@@ -288,3 +290,28 @@ def test_the_native_backend_calls_its_environment():
     env.set_attr("name", ["squared"])
     assert env.get_attr("name") == ["squared"]
     assert env.call("reset")[0][1] == []
+
+
+def test_ctrl_c_ends_the_waiting_for_a_call_and_nothing_else():
+    class Slow(Tasks):
+        def wait(self):
+            time.sleep(0.5)
+            return "late"
+
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=Slow)
+    with pufferlib.vector.make(creator, num_envs=2, num_workers=2, backend="Multiprocessing", overwork=True) as vecenv:
+        vecenv.reset()
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(KeyboardInterrupt):
+            vecenv.call("wait")
+        assert vecenv.get_attr("name") == ["task", "task"], "not the late answers"
+        vecenv.reset()
+        vecenv.step([0, 0])
+
+
+def test_a_call_may_bring_and_return_more_than_a_pipe_holds(make):
+    vecenv = make()
+    big = bytes(1 << 20)
+    vecenv.set_attr("name", big)
+    assert vecenv.get_attr("name", env_ids=[1]) == [big]

@@ -15,7 +15,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
-from tests.envs import NESTED, FunctionEnv, ScriptedParallelEnv, alive
+from tests.envs import NESTED, FunctionEnv, ScriptedParallelEnv, ScriptedPufferEnv, alive
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -152,9 +152,31 @@ def test_each_game_of_a_native_environment_is_a_row():
         assert ("final_obs" in infos) == terminations.any()
         seen |= infos
     assert seen["_score"].tolist() == [True] + [False] * 63, "a native environment speaks of all its games at once"
-    with pytest.raises(APIUsageError, match="the native backend resets all games at once"):
-        env.reset(seed=[1] * 64)
+    with pytest.raises(APIUsageError, match="a native environment has keywords instead of options"):
+        env.reset(options={"size": 5})
     env.close()
+
+
+def test_games_of_a_native_environment_are_reset_by_a_mask_and_seeded_by_a_list():
+    seeds = [3, 1 << 40, 5]
+    alone = [gymnasium.make("puffer/breakout") for _ in seeds]
+    games = pufferlib.vector.to_gymnasium(pufferlib.make("breakout", num_envs=3, autoreset="disabled"))
+    shown, _ = games.reset(seed=seeds)
+    assert [row.tolist() for row in shown] == [
+        env.reset(seed=seed)[0].tolist() for env, seed in zip(alone, seeds, strict=True)
+    ]
+    for _ in range(40):
+        played, *_ = games.step(np.array([1, 1, 2]))
+    again, _ = games.reset(seed=seeds, options={"reset_mask": np.array([True, False, True])})
+    assert again[[0, 2]].tolist() == shown[[0, 2]].tolist()
+    assert again[1].tolist() == played[1].tolist() != shown[1].tolist()
+    games.close()
+
+
+def test_a_native_environment_that_resets_all_its_agents_at_once_says_so():
+    env = pufferlib.vector.to_gymnasium(ScriptedPufferEnv(num_agents=2))
+    with pytest.raises(APIUsageError, match="ScriptedPufferEnv resets all its agents at once, by one seed, got"):
+        env.reset(seed=[1, 2])
 
 
 def test_nested_observations_are_what_their_space_says():

@@ -1,15 +1,13 @@
 """``puffer play``: a person plays an environment, or watches an agent play it, in a window or in the terminal."""
 
-import importlib.util
 from pathlib import Path
 
 from pufferlib import registry
 from pufferlib.cli.console import say
 from pufferlib.cli.options import Parser, split_env
 from pufferlib.errors import UsageError
-from pufferlib.play.session import Session, Viewer, play
-from pufferlib.render.screen import Screen, is_terminal
-from pufferlib.render.window import Window, has_display, needed_for_windows
+from pufferlib.play.session import Session, play
+from pufferlib.play.viewer import choose_viewer
 from pufferlib.train.config import Config
 from pufferlib.train.runs import RUNS, find_run
 
@@ -40,20 +38,13 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: --watch lets one run play all agents; leave out --checkpoint")
     if not options.env and not options.watch:
         raise UsageError(f"{PROG}: name an environment first, for example: puffer play breakout; puffer list shows all")
-    in_window = not options.terminal and has_display() and importlib.util.find_spec("pygame") is not None
-    if not in_window and not is_terminal():
-        raise UsageError(
-            f"{PROG}: there is neither a display nor a terminal to play in; run it in a terminal, or where "
-            f"{needed_for_windows()}"
-        )
+    open_viewer = choose_viewer(PROG, options.terminal, "run it in a terminal")
     target = options.watch or options.checkpoint
     files = find_run(PROG, target, options.runs) if target else None
     name = _name_of(options.env) if options.env or not files else Config.load(files.config).env_name
     session = Session(name, keywords, options.seed, options.agent, files, watched=bool(options.watch))
     try:
-        viewer: Viewer = (
-            Window(f"puffer play {registry.short_name(name)}", "play with --terminal") if in_window else Screen()
-        )
+        viewer = open_viewer(f"{PROG} {registry.short_name(name)}")
         try:
             play(session, viewer, options.fps or session.fps)
         finally:

@@ -1,7 +1,6 @@
 """``puffer replay``: step an environment again from the bundle that an error or a recording left."""
 
 import functools
-import importlib.util
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +12,10 @@ from pufferlib import registry
 from pufferlib.cli.console import note, say, style
 from pufferlib.cli.options import Parser, split_env
 from pufferlib.errors import APIUsageError, UsageError
-from pufferlib.play.session import Viewer
+from pufferlib.play.viewer import Viewer, choose_viewer
 from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
-from pufferlib.render.screen import Screen, is_terminal
 from pufferlib.render.video import Frame, VideoWriter
-from pufferlib.render.window import Window, has_display, needed_for_windows
 from pufferlib.vector import Bundle, replay
 
 __all__ = ["run"]
@@ -57,8 +54,8 @@ def run(argv: list[str]) -> int:
     )
     is_shown = options.show or options.terminal
     if is_shown or options.video:
-        pictures = _Pictures(_open_viewer(options.terminal) if is_shown else None, options.video, options.fps)
-        with pictures:
+        viewer = choose_viewer(PROG, options.terminal, "film it with --video")(PROG) if is_shown else None
+        with _Pictures(viewer, options.video, options.fps) as pictures:
             outcome = replay(bundle, _drawing(creator), pictures.show)
     else:
         outcome = replay(bundle, creator)
@@ -94,16 +91,6 @@ def _takes_mode(creator: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return False
     return "render_mode" in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-
-
-def _open_viewer(in_terminal: bool) -> Viewer:
-    in_window = not in_terminal and has_display() and importlib.util.find_spec("pygame") is not None
-    if not in_window and not is_terminal():
-        raise UsageError(
-            f"{PROG}: there is neither a display nor a terminal to show it in; film it with --video, or run it where "
-            f"{needed_for_windows()}"
-        )
-    return Window(PROG, "show it with --terminal") if in_window else Screen()
 
 
 class _Pictures:

@@ -76,6 +76,18 @@ static const PufferParameter nmmo3_parameters[] = {
     PUFFER_PARAMETER(Nmmo3, reward_death, -1, -10, 10, "for dying"),
 };
 
+static const size_t nmmo3_pointers[] = {
+    offsetof(Nmmo3, players),
+    offsetof(Nmmo3, enemies),
+    offsetof(Nmmo3, growth.events),
+    offsetof(Nmmo3, drops.events),
+    offsetof(Nmmo3, occupants),
+    offsetof(Nmmo3, codes),
+    offsetof(Nmmo3, clocks),
+    offsetof(Nmmo3, bits[NMMO3_PLAYER]),
+    offsetof(Nmmo3, bits[NMMO3_ENEMY]),
+};
+
 static const PufferMetric nmmo3_metrics[] = {
     PUFFER_METRIC(Nmmo3, score, "the lower of combat and profession level at the end of a life"),
     PUFFER_METRIC(Nmmo3, perf, "the same as a share of the highest level"),

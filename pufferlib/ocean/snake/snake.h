@@ -94,6 +94,8 @@ static const PufferParameter snake_parameters[] = {
     PUFFER_PARAMETER(Snake, reward_death, -1, -1000, 1000, "reward for dying"),
 };
 
+static const size_t snake_pointers[] = {offsetof(Snake, bodies), offsetof(Snake, rings), offsetof(Snake, map), offsetof(Snake, scratch)};
+
 static const PufferMetric snake_metrics[] = {
     PUFFER_METRIC(Snake, score, "length at the end of a life"),
     PUFFER_METRIC(Snake, perf, "the same as a share of max_snake_length"),

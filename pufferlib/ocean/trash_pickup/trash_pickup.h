@@ -69,6 +69,8 @@ static const PufferParameter trash_pickup_parameters[] = {
     PUFFER_PARAMETER(TrashPickup, reward_deposit, 0.5, -1000, 1000, "reward for putting a piece into a bin"),
 };
 
+static const size_t trash_pickup_pointers[] = {offsetof(TrashPickup, agents), offsetof(TrashPickup, kinds), offsetof(TrashPickup, channels), offsetof(TrashPickup, scratch)};
+
 static const PufferMetric trash_pickup_metrics[] = {
     PUFFER_METRIC(TrashPickup, score, "pieces in bins"),
     PUFFER_METRIC(TrashPickup, perf, "the same as a share of all pieces"),

@@ -6,11 +6,14 @@ are asked to, or else by force.
 
 import contextlib
 import errno
+import functools
 import io
+import math
 import multiprocessing
 import os
 import pickle
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -95,6 +98,21 @@ class WorkerProcess:
     process: Process
     conn: Connection
     stacks: Connection
+
+    @functools.cached_property
+    def _signs(self) -> "select.poll":
+        signs = select.poll()
+        for file in (self.conn.fileno(), self.process.sentinel):
+            signs.register(file, select.POLLIN)
+        return signs
+
+    def wait(self, limit_s: float | None) -> list[int]:
+        """Wait for a message, or the end of the process, ``limit_s`` at most; None is for ever.
+
+        Returns:
+            Files of which something can be read: that of ``conn``, the sentinel.
+        """
+        return [file for file, _ in self._signs.poll(None if limit_s is None else math.ceil(1e3 * limit_s))]
 
     def set_timeout(self, limit_s: float | None) -> None:
         """From now on, a message that does not go on for so long raises ``BlockingIOError``; None: wait for ever."""
@@ -368,7 +386,7 @@ def _close_our_end(handle: WorkerProcess) -> None:
 
 def _final_messages(handle: WorkerProcess, deadline: float) -> Iterator[Failed]:
     """Failures among the messages that are still to come; the others are dropped."""
-    while handle.conn in connection.wait([handle.conn, handle.process.sentinel], max(0.0, deadline - time.monotonic())):
+    while handle.conn.fileno() in handle.wait(max(0.0, deadline - time.monotonic())):
         handle.set_timeout(max(0.0, deadline - time.monotonic()))
         try:
             data = handle.conn.recv_bytes()

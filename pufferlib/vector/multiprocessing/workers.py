@@ -32,13 +32,14 @@ from pufferlib.vector.multiprocessing.process import (
 )
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 from pufferlib.vector.multiprocessing.worker import CALL, NeedMemory, Reply, Setup, Surroundings
-from pufferlib.vector.pickling import pickle_by_value
-from pufferlib.vector.pooled import PooledVectorEnv, Workers, uninterrupted
+from pufferlib.vector.pickling import pickle_by_value, pickled
+from pufferlib.vector.pooled import PooledVectorEnv, Workers
 from pufferlib.vector.specs import PHASES, RESET, STEP, Ready, RowSpec, VectorSpec
 
 __all__ = ["Multiprocessing", "WorkerProcesses"]
 
 CHECK_S = 0.1  # how often somebody looks whether the workers still live
+FITS_INTO_PIPE = 1 << 14  # bytes that a pipe takes, though nobody reads them yet
 DEATH_S = 1.0  # for the system to tell how a process ended
 _FOR_EVER_NS = 1 << 62
 
@@ -84,10 +85,10 @@ class WorkerProcesses(Workers):
         """Let the first environment tell the size of the batch, then hand the memory to all workers."""
         spec, workers = self.spec, range(self.spec.num_workers)
         with explain_file_limit(0):
-            pickled = [self._pickle(self.specs_of(worker)) for worker in workers]
+            envs = [self._pickle(self.specs_of(worker)) for worker in workers]
         for worker in workers:
             self.processes.append(self._start_worker(worker))
-        self._set_up(0, pickled[0], None)
+        self._set_up(0, envs[0], None)
         needed = self._read_with_deadline(0)
         assert isinstance(needed, NeedMemory)
         self._row_spec = needed.row_spec
@@ -97,7 +98,7 @@ class WorkerProcesses(Workers):
         self._resources.channel = self.channel
         self._send_memory(0)
         for worker in workers[1:]:
-            self._set_up(worker, pickled[worker], needed.row_spec)
+            self._set_up(worker, envs[worker], needed.row_spec)
             self._send_memory(worker)
         for worker in workers:
             ready = self._read_with_deadline(worker)
@@ -127,14 +128,17 @@ class WorkerProcesses(Workers):
             surroundings=self._surroundings(),
             last_command=last_command,
             fits=self._fits,
+            hide_output=self.spec.hide_output,
         )
-        data = self._pickle(setup)  # the space in it may be of a class of the caller's script
-        self._send_checked(worker, lambda: self.processes[worker].conn.send_bytes(data))
+        self._send(worker, self._pickle(setup))  # the space in it may be of a class of the caller's script
 
     def _send_memory(self, worker: int) -> None:
         pid = self.processes[worker].process.pid
         assert pid is not None
         self._send_checked(worker, lambda: self._memory.send(self.processes[worker].conn, pid))
+
+    def _send(self, worker: int, data: bytes) -> None:
+        self._send_checked(worker, lambda: self.processes[worker].conn.send_bytes(data))
 
     def _send_checked(self, worker: int, send: Callable[[], None]) -> None:
         try:
@@ -179,9 +183,13 @@ class WorkerProcesses(Workers):
     def start_call(self, worker: int, call: EnvCall) -> None:
         """Start ``call`` in ``worker``, which is not busy; ``take_infos`` has the results."""
         self._called = call.name or call.kind
-        data = pickle.dumps(call) if call.is_plain else self._pickle(call)
+        data = pickled(tuple(call)) if call.is_plain else self._pickle(tuple(call))
+        is_short = len(data) <= FITS_INTO_PIPE
+        if is_short:  # so that it is there when the worker looks; more than that is only taken by one that reads
+            self._send(worker, data)
         self.channel.command_one(worker, CALL)
-        self._send_checked(worker, lambda: self.processes[worker].conn.send_bytes(data))
+        if not is_short:
+            self._send(worker, data)
 
     def notify(self) -> None:
         """Let every worker notify its environments before they go on."""
@@ -203,8 +211,8 @@ class WorkerProcesses(Workers):
         """Read the message about the last command of ``worker``, if one is to come."""
         while self.channel.outcome(worker) and worker not in self._replies:
             message = self._read_with_deadline(worker)
-            if isinstance(message, Reply):
-                self._replies[worker] = message
+            if isinstance(message, tuple):
+                self._replies[worker] = Reply(*message)
 
     def take_infos(self, worker: int) -> tuple[list[Any], list[int]]:
         """Take the infos that ``read_reply`` read, and their sources; or the results of a call."""
@@ -225,11 +233,9 @@ class WorkerProcesses(Workers):
         """
         handle = self.processes[worker]
         try:
-            if handle.conn not in connection.wait([handle.conn, handle.process.sentinel]):
+            if handle.conn.fileno() not in handle.wait(None):
                 raise EOFError
-            with uninterrupted():
-                data = handle.conn.recv_bytes()
-            message = self._unpickled(worker, data)
+            message = self._unpickled(worker, handle.conn.recv_bytes())
         except BlockingIOError:  # a worker that was stopped in the middle of it
             self._raise_stalled(worker)
         except (EOFError, ConnectionError):
@@ -260,7 +266,7 @@ class WorkerProcesses(Workers):
     def _read_with_deadline(self, worker: int) -> Any:
         """Read the next message of ``worker``, which is building its environments."""
         handle, waited_s, seen = self.processes[worker], 0.0, -1
-        while not connection.wait([handle.conn, handle.process.sentinel], self._check_s):
+        while not handle.wait(self._check_s):
             waited_s += self._check_s
             if hasattr(self, "channel") and self.channel.progress(worker) != seen:
                 seen, waited_s = self.channel.progress(worker), 0.0

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from pufferlib.buffers import Array, BufferLayout, Buffers
 from pufferlib.env import Infos
+from pufferlib.machine.output import hide_output_for_good
 from pufferlib.vector.calls import EnvCall, perform, sendable
 from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.failures import Failed
@@ -101,7 +102,8 @@ class EnvActor:
 
         Args:
             setup: Pickled by value: ``tuple[EnvSpec, ...]``; what follows a finished episode, None for what suits the
-                environments; what all environments must agree on, None in the actor that is to find it out.
+                environments; what all environments must agree on, None in the actor that is to find it out; whether
+                nothing that is written to standard output and error is to be seen.
         """
         return self._try("build", lambda: pickled(self._build(*pickle.loads(setup))))
 
@@ -149,7 +151,15 @@ class EnvActor:
         except BaseException as error:
             return Failed.of(phase, self._progress[0], error)
 
-    def _build(self, specs: tuple[EnvSpec, ...], autoreset: Autoreset | None, row_spec: RowSpec | None) -> Ready:
+    def _build(
+        self,
+        specs: tuple[EnvSpec, ...],
+        autoreset: Autoreset | None,
+        row_spec: RowSpec | None,
+        hide_output: bool = False,
+    ) -> Ready:
+        if hide_output:
+            hide_output_for_good()
         self._row_spec, self._first, self._num_envs = row_spec, specs[0].index, len(specs)
         self._arrays: Buffers = {}
         self._runner = EnvRunner(specs, autoreset, self._rows, self._progress)

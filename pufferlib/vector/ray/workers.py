@@ -184,7 +184,7 @@ class ActorWorkers(Workers):
         return [self.channel.results[worker] for worker in workers]
 
     def _setup(self, worker: int) -> bytes:
-        return pickle_by_value((self.specs_of(worker), self.spec.autoreset, self._row_spec))
+        return pickle_by_value((self.specs_of(worker), self.spec.autoreset, self._row_spec, self.spec.hide_output))
 
     def _command(self, worker: int, operation: int) -> None:
         is_reset = operation == RESET

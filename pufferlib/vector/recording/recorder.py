@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from pufferlib.buffers import Array
 from pufferlib.env import Infos, PufferEnv, Received, Stepped
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.seeding import env_seed
+from pufferlib.vector.proxy import VectorProxy
 from pufferlib.vector.recording.bundle import Bundle, cause, digest, free_path
 from pufferlib.vector.specs import EnvSpec
 from pufferlib.vector.vector_env import VectorEnv
@@ -22,7 +23,7 @@ Sent = tuple[Array, Any]  # environments, and the actions of their agents
 UNSEEN = ("call", "notify", "set_attr")  # ways to change environments that no bundle has
 
 
-class Recorder:
+class Recorder(VectorProxy):
     """A vector environment that keeps the actions of every environment since its last reset with a seed.
 
     Bundles are written when the next reset with a seed comes, when it is closed, and when an environment fails. All
@@ -35,7 +36,8 @@ class Recorder:
     """
 
     def __init__(self, vecenv: VectorEnv | PufferEnv, specs: Sequence[EnvSpec], folder: str | os.PathLike[str]) -> None:
-        self._vecenv, self._specs, self._folder = vecenv, list(specs), Path(folder)
+        super().__init__(vecenv)
+        self._specs, self._folder = list(specs), Path(folder)
         self._rows = vecenv.num_agents // len(specs)
         self._is_complete, self._is_changed = True, False
         self._forget()
@@ -43,43 +45,32 @@ class Recorder:
     def __getattr__(self, name: str) -> Any:
         if name in UNSEEN:
             self._is_changed = True
-        return getattr(self._vecenv, name)
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        """Class of the vector environment, so that ``isinstance`` takes this for what it records."""
-        return type(self._vecenv)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        return super().__getattr__(name)
 
     def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
         """Start new episodes, as ``VectorEnv.reset`` does."""
         seed = self._note_reset(seed, others)
-        outcome: tuple[Array, Infos] = self._observed("reset", self._vecenv.reset, seed, **others)
+        outcome: tuple[Array, Infos] = self._observed("reset", self.vecenv.reset, seed, **others)
         return outcome
 
     def async_reset(self, seed: Any = None, **others: Any) -> None:
         """Start new episodes; ``recv`` returns their first observations."""
         seed = self._note_reset(seed, others)
-        self._observed("reset", self._vecenv.async_reset, seed, **others)
+        self._observed("reset", self.vecenv.async_reset, seed, **others)
 
     def step(self, actions: Any) -> Stepped:
         """Act once with every agent of the last batch."""
-        outcome: Stepped = self._observed("step", self._vecenv.step, actions, sent=(self._acting(), actions))
+        outcome: Stepped = self._observed("step", self.vecenv.step, actions, sent=(self._acting(), actions))
         self._note_ends()
         return outcome
 
     def send(self, actions: Any) -> None:
         """Act once with every agent of the last batch; ``recv`` returns what comes of it, or another batch."""
-        self._observed("step", self._vecenv.send, actions, sent=(self._acting(), actions))
+        self._observed("step", self.vecenv.send, actions, sent=(self._acting(), actions))
 
     def recv(self) -> Received:
         """The next batch."""
-        outcome: Received = self._observed("step" if self._actions else "reset", self._vecenv.recv)
+        outcome: Received = self._observed("step" if self._actions else "reset", self.vecenv.recv)
         if self._actions:
             self._note_ends()
         return outcome
@@ -88,7 +79,7 @@ class Recorder:
         """Write the bundles, and close every environment."""
         self._save_all()
         self._forget()
-        self._vecenv.close()
+        super().close()
 
     def actions_of(self, index: int) -> Array:
         """Actions of environment ``index`` since its last reset with a seed, ``(steps, num_agents, ...)``."""
@@ -121,13 +112,13 @@ class Recorder:
             is_one = isinstance(seed, int | np.integer)
             seeds = [env_seed(int(seed), index) for index in range(len(self._specs))] if is_one else list(seed)
             self._specs = [replace(spec, seed=new) for spec, new in zip(self._specs, seeds, strict=True)]
-        elif isinstance(self._vecenv, PufferEnv):  # a reset without a seed goes on from the constructor
+        elif isinstance(self.vecenv, PufferEnv):  # a reset without a seed goes on from the constructor
             seed = self._specs[0].seed
         return seed
 
     def _acting(self) -> Array:
         """Environments of the last batch, int64, in the order of their rows."""
-        envs: Array = self._vecenv.agent_ids[:: self._rows] // self._rows
+        envs: Array = self.vecenv.agent_ids[:: self._rows] // self._rows
         return envs
 
     def _note_actions(self, sent: Sent | None) -> None:
@@ -137,7 +128,7 @@ class Recorder:
             self._steps[envs] += 1
 
     def _note_ends(self) -> None:
-        vecenv = self._vecenv
+        vecenv = self.vecenv
         ended = (vecenv.terminals | vecenv.truncations).reshape(-1, self._rows)
         if not ended.any():
             return
@@ -190,7 +181,7 @@ class Recorder:
         return Bundle.of(
             self._specs[index],
             self.actions_of(index),
-            autoreset=self._vecenv.autoreset,
+            autoreset=self.vecenv.autoreset,
             is_complete=self._is_complete and not self._is_changed,
             phase=phase,
             error=error,
@@ -201,10 +192,10 @@ class Recorder:
 
     def _digest(self, index: int) -> int | None:
         """Digest of the rows of an environment; None unless they are in the last batch."""
-        place = np.flatnonzero(self._vecenv.agent_ids == index * self._rows)
+        place = np.flatnonzero(self.vecenv.agent_ids == index * self._rows)
         if not len(place) or not self._actions or index not in self._actions[-1][0]:
             return None
-        arrays = {name: getattr(self._vecenv, name) for name in ("observations", "rewards", "terminals", "truncations")}
+        arrays = {name: getattr(self.vecenv, name) for name in ("observations", "rewards", "terminals", "truncations")}
         return digest(arrays, slice(int(place[0]), int(place[0]) + self._rows))
 
 

@@ -1,0 +1,223 @@
+"""Tables 1 and 2 of the paper on PufferLib (Suarez 2024), measured anew on this machine.
+
+    docker compose run --rm test python benchmarks/paper.py      # all of it: this image has every environment, and SB3
+    docker compose run --rm tank python benchmarks/paper.py      # what this image has; the rest is left out, by name
+    python benchmarks/paper.py --only crafter minigrid
+    python benchmarks/paper.py --quick --only CartPole           # to see that it works
+
+Table 1, one environment alone in one process: steps per second of CPU time with emulation, the share of resets, the
+deviation of a step, and what emulation adds to the bare environment, which plays the same game in turns.
+
+Table 2, several on all cores: our Serial and Multiprocessing, waiting for all or taking batches of half from those
+that finish first, beside the vector classes of Gymnasium and Stable-Baselines3, in turns. The fastest of our three is
+"ours". The limit are two processes with half of the bare environments each. All figures are medians over the rounds.
+
+Also writes alone.json and vectorized.json into benchmarks/results/.
+"""
+
+import argparse
+import dataclasses
+import os
+import statistics
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+
+from engine import ASYNC, DUMMY, SUBPROC, SYNC, Measure, measure
+from report import BARE_LOOP, LIMIT, RESULTS, Row, figure, machine, write
+from sides import Sides, halved
+from worlds import WORLD
+
+SCRIPT = str(Path(__file__).with_name("paper_contestants.py"))
+SQUARED = str(Path(__file__).with_name("squared.py")) + ":Squared"
+SERIAL, ALL, FIRST = "Serial", "2 workers", "2 workers, batches of the first half"
+LAYOUTS = (SERIAL, ALL, FIRST)
+PEERS = {SYNC: "sync", ASYNC: "async", DUMMY: "dummy", SUBPROC: "subproc"}
+HALVES = "two processes, each with half of the bare ones"
+NATIVE_HALVES = "two processes, each with half of the games"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of both tables.
+
+    Attributes:
+        title: In the paper, or of what stands for it.
+        name: An environment that ``pufferlib.make`` knows.
+        num_envs: How many in Table 2.
+        paper: Its line of Table 1 there: steps per second, percent in resets, deviation, percent added; empty if none.
+        longer: How many times as long as others it is measured, for as many resets in each measurement.
+        batches_itself: Whether one environment is a batch of games in C, with nothing to emulate.
+    """
+
+    title: str
+    name: str
+    num_envs: int
+    paper: str = ""
+    longer: int = 1
+    batches_itself: bool = False
+
+
+ENTRIES = (
+    Entry("Neural MMO 2", WORLD, 4, "2400; 68; 59; 7.2", longer=4),
+    Entry("NetHack", "nethack/NetHackScore-v0", 32, "39k; 0.63; 45.3; 64"),
+    Entry("MiniHack", "minihack/MiniHack-River-v0", 32, "11k; 2.1; 28; 4.9"),
+    Entry("Pokemon Red's stand-in", "pokemon_red/practice", 8, "700; 0; 43; 0.08"),
+    Entry("CartPole", "classic/CartPole-v1", 32, "270k; 18; 37; 13"),
+    Entry("Squared, Python", SQUARED, 32, "240k; 55; 53; 14"),
+    Entry("Squared, Ocean's C", "squared", 32, batches_itself=True),
+    Entry("Procgen Bigfish", "procgen/bigfish", 32, "25k; 0.36; 14; 2.5", batches_itself=True),
+    Entry("Atari Breakout", "atari/breakout", 8, "1.2k; 54; 4.3; 0.16", longer=2),
+    Entry("Crafter", "crafter/CrafterReward-v1", 8, "320; 80; 26; 0.04", longer=4),
+    Entry("MiniGrid", "minigrid/MiniGrid-DoorKey-8x8-v0", 32, "16k; 4.5; 8.1; 2.7"),
+)
+
+
+@dataclass
+class Lone:
+    """A line of Table 1: for each of its figures, those of every round; ``skipped`` says why there are none."""
+
+    what: str
+    name: str
+    paper: str
+    figures: dict[str, list[float]]
+    skipped: str = ""
+
+    def median(self, key: str) -> float | None:
+        """The median of a figure; None if it has none."""
+        return statistics.median(self.figures[key]) if key in self.figures else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for the JSON file."""
+        return {**vars(self), "medians": {key: self.median(key) for key in self.figures}}
+
+
+LONE = {"steps_per_s": "steps/s", "resets": "% in resets", "deviation": "% deviation", "added": "% emulation adds"}
+
+
+def lone_table(entries: Mapping[Entry, str], sides: Sides, rounds: int) -> list[Lone]:
+    """Measure Table 1 and print each line when it is done; ``entries`` say why they cannot be made."""
+    print(f"| Table 1 | {' | '.join(LONE.values())} | in the paper |\n{'|---' * 6}|", flush=True)
+    done = []
+    for entry, skipped in entries.items():
+        line = Lone(entry.title, shown(entry.name), entry.paper, {}, skipped)
+        if not skipped:
+            measure_alone(entry, line, sides, rounds)
+        cells = [line.median(key) for key in LONE]
+        texts = ["-" if cell is None else figure(cell) for cell in cells]
+        print(f"| {line.what} | {line.skipped or ' | '.join(texts)} | {line.paper} |", flush=True)
+        done.append(line)
+    return done
+
+
+def measure_alone(entry: Entry, line: Lone, sides: Sides, rounds: int) -> None:
+    """Measure a line of Table 1 in its rounds, in turns with the bare environment."""
+    name, seconds = entry.name, entry.longer * sides.seconds
+    added_s = 2 * sides.seconds  # both play the same game, so resets need not be many
+    adds = sides.ask("added", "emulated", name, 1, added_s)
+    if entry.batches_itself:
+        adds = sides.ask("added_to_batch", name, 1, added_s)
+    elif name == WORLD:
+        adds = sides.ask("world_added", added_s)
+    for _ in range(rounds):
+        played = sides.ask("alone", name, seconds)() or {}
+        for key, value in {**played, "added": None if name == "squared" else adds()}.items():
+            if value is not None:
+                line.figures.setdefault(key, []).append(value)
+    if not line.figures:
+        line.skipped = "could not be measured; the error is above"
+
+
+def missing(entry: Entry, sides: Sides) -> str:
+    """Say why an environment cannot be made; nothing if it can."""
+    reason = sides.ask("missing", entry.name)()
+    return "could not be made; the error is above" if reason is None else str(reason)
+
+
+def rows(entries: Mapping[Entry, str], sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """Every row of Table 2, and how its contestants are measured; ``entries`` say why they cannot be made."""
+    for entry, skipped in entries.items():
+        what = f"{entry.title}: a step, {entry.num_envs} of {shown(entry.name)}"
+        if skipped:
+            yield Row(what, "us", skipped=skipped), {}
+        elif entry.name == WORLD:
+            yield world_row(what, entry, sides)
+        else:
+            yield vectorized_row(what, entry, sides)
+
+
+def vectorized_row(what: str, entry: Entry, sides: Sides) -> tuple[Row, dict[str, Measure]]:
+    """Return the row of an environment that every library can run."""
+    name, envs, seconds = entry.name, entry.num_envs, entry.longer * sides.seconds
+    half = "puffer" if entry.batches_itself else "bare"
+    halves = sides.both("step", half, name, envs // 2, 0, envs // 2, seconds)
+    contestants = {SERIAL: ("puffer", 0, envs), ALL: ("puffer", 2, envs), FIRST: ("puffer", 2, envs // 2)}
+    contestants |= {peer: (library, 0, envs) for peer, library in PEERS.items()}
+    calls = {
+        side: sides.ask("step", library, name, envs, workers, batch, seconds)
+        for side, (library, workers, batch) in contestants.items()
+    }
+    limit = NATIVE_HALVES if entry.batches_itself else HALVES
+    row = Row(what, "us", None, dict.fromkeys(PEERS, 1.0), limit)
+    return row, {**calls, LIMIT: lambda: halved(halves())}
+
+
+def world_row(what: str, entry: Entry, sides: Sides) -> tuple[Row, dict[str, Measure]]:
+    """Return the row of a world of many agents, which neither Gymnasium nor SB3 can vectorize."""
+    worlds, seconds = entry.num_envs, entry.longer * sides.seconds
+    layouts = {SERIAL: (0, worlds), ALL: (2, worlds), FIRST: (2, worlds // 2)}
+    calls = {layout: sides.ask("world_step", *sizes, seconds) for layout, sizes in layouts.items()}
+    halves = sides.both("world_loop", worlds // 2, seconds)
+    calls[BARE_LOOP] = sides.ask("world_loop", worlds, seconds)
+    return Row(what, "us", None, {BARE_LOOP: 1.0}, HALVES), {**calls, LIMIT: lambda: halved(halves())}
+
+
+def shown(name: str) -> str:
+    """Shorten the path of a file."""
+    return os.path.relpath(name, Path(__file__).parent.parent) if name == SQUARED else name
+
+
+def chosen(only: Iterable[str]) -> list[Entry]:
+    """Entries that have one of ``only`` in title or name."""
+    parts = [part.lower() for part in only]
+    return [entry for entry in ENTRIES if any(part in f"{entry.title} {entry.name}".lower() for part in parts)]
+
+
+def main() -> None:
+    """Parse the command line, measure, print the tables and write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=9, help="for Table 2, about; Table 1 takes three")
+    parser.add_argument("--rounds", type=int, default=7, help="of a row of Table 2, at most; Table 1 has three")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of a short measurement; some take four times it")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write the figures to")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="ENV", help="parts of the names of environments")
+    parser.add_argument("--quick", action="store_true", help="one short round of 4 environments: to see that it works")
+    options = parser.parse_args()
+    entries = chosen(options.only)
+    if not entries:
+        parser.error(f"--only: expected parts of {', '.join(entry.title for entry in ENTRIES)}, got {options.only}")
+    rounds, seconds = options.rounds, options.seconds
+    if options.quick:
+        rounds, seconds, entries = 1, 0.03, [dataclasses.replace(entry, num_envs=4) for entry in entries]
+    before = machine()
+    sides = Sides(seconds, SCRIPT)
+    try:
+        reasons = {entry: missing(entry, sides) for entry in entries}
+        lone = lone_table(reasons, sides, min(rounds, 3))
+        print("\nTable 2", flush=True)
+        vectorized = measure(rows(reasons, sides), [""], rounds, options.minutes, LAYOUTS)
+    finally:
+        sides.close()
+    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
+    settings = {"minutes": options.minutes, "rounds": rounds, "seconds": seconds}
+    for name, table in (("alone", lone), ("vectorized", vectorized)):
+        lines = [line.as_dict() for line in table]
+        write(options.results / f"{name}.json", {"machine": before, "settings": settings, "rows": lines})
+
+
+if __name__ == "__main__":
+    main()

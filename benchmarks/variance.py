@@ -1,0 +1,108 @@
+"""Grid of the blog on PufferLib 0.5, with its plot: throughput where steps take unequal times, beside others.
+
+    python benchmarks/variance.py
+    python benchmarks/variance.py --only sleep --processes 96    # more processes
+    python benchmarks/variance.py --quick --only "loop 0.1 ms"   # to see that it works
+
+Nine environments: a step takes 0.1, 1 or 10 ms in the mean, with a deviation of 0, 50 or 100 %. Each in two ways:
+
+* loop: a step turns a loop, so it needs a core. As many processes as cores: what this machine gives.
+* sleep: a step sleeps, which needs no core. 24 processes: as on the blog's machine with 24 cores, as long as steps
+  are long; where they are short, what starts and ends them must share the cores that there are.
+
+The contestants are measured in turns, in processes of their own: all environments in one process; one in each
+process, waiting for all (Gymnasium, SB3, ours); ours with four in each; and ours with batches of a quarter of the
+processes, at least one, those that finish first. The fastest of ours is "ours". The limit is as many bare environments,
+each in a process of its own, that never wait ("sleep": one, divided by how many they are).
+
+Also writes variance.json and variance.png into benchmarks/results/.
+"""
+
+import argparse
+import functools
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+
+from engine import ASYNC, SUBPROC, SYNC, Measure, measure
+from report import LIMIT, RESULTS, Row, machine, write
+from sides import Sides
+from variance_plot import plot, shares
+
+SCRIPT = str(Path(__file__).with_name("delays.py"))
+MEANS, DEVIATIONS = (1e-4, 1e-3, 1e-2), (0.0, 0.5, 1.0)
+ALL, ALL_4, FIRST, FIRST_4 = "all", "all, 4 per worker", "first", "first, 4 per worker"
+LAYOUTS = (ALL, ALL_4, FIRST, FIRST_4)
+LIBRARIES = {ASYNC: "async", SUBPROC: "subproc"}
+LONGEST = 8  # a step of 10 ms is measured for so many times as long as one of 0.1 ms
+
+
+def rows(sides: Sides, processes: dict[str, int]) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """Every row, and how its contestants are measured."""
+    turns = sides.ask("turns_per_s")()
+    for kind, workers in processes.items():
+        for mean in MEANS:
+            for deviation in DEVIATIONS:
+                what = f"{kind} {1e3 * mean:g} ms ± {100 * deviation:.0f} %, processes: {workers}"
+                row = Row(what, "us", None, {SYNC: 1.0, ASYNC: 1.0, SUBPROC: 1.0}, "bare environments that never wait")
+                yield row, contestants(sides, [kind, mean, deviation, turns], workers)
+
+
+def contestants(sides: Sides, env: list[Any], workers: int) -> dict[str, Measure]:
+    """Every way to run ``env``, a step of which is what is measured."""
+    kind, mean = env[:2]
+    seconds = sides.seconds * (1 + (LONGEST - 1) * mean / max(MEANS))
+    quarter = max(1, workers // 4)
+    layouts = {ALL: (1, None), ALL_4: (4, None), FIRST: (1, quarter), FIRST_4: (4, 4 * quarter)}
+    calls = {
+        layout: sides.ask("step", "puffer", env, each * workers, workers, batch, seconds)
+        for layout, (each, batch) in layouts.items()
+    }
+    for name, library in LIBRARIES.items():
+        calls[name] = sides.ask("step", library, env, workers, 0, None, seconds)
+    calls[SYNC] = sides.ask("step", "sync", env, 1, 0, None, seconds)
+    alone = sides.ask if kind == "sleep" else sides.both
+    steady = [kind, mean, 0.0, env[3]]  # the mean is all that counts where nobody waits
+    calls[LIMIT] = functools.partial(divided, alone("step", "raw", steady, 1, 0, None, seconds), workers)
+    return calls
+
+
+def divided(call: Measure, workers: int) -> float | None:
+    """The share of one of ``workers`` that never wait for one another."""
+    us = call()
+    return None if us is None else us / workers
+
+
+def main() -> None:
+    """Parse the command line, measure, print the table, write the JSON and draw the plot."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--minutes", type=float, default=5, help="for all rows together, about")
+    parser.add_argument("--rounds", type=int, default=2, help="of a row, at most")
+    parser.add_argument("--seconds", type=float, default=0.1, help="of a short measurement; some take 8 times as long")
+    parser.add_argument("--processes", type=int, default=24, help="of environments that sleep")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write to")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
+    parser.add_argument("--quick", action="store_true", help="one short round: only to see that it works")
+    options = parser.parse_args()
+    rounds, seconds = (1, 0.02) if options.quick else (options.rounds, options.seconds)
+    before = machine()
+    sides = Sides(seconds, SCRIPT)
+    try:
+        grid = rows(sides, {"loop": min(2, cores), "sleep": options.processes})
+        done = measure(grid, options.only, rounds, options.minutes, LAYOUTS)
+    finally:
+        sides.close()
+    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
+    settings = {"rounds": rounds, "seconds": seconds, "processes": options.processes}
+    lines = [row.as_dict() for row in done]
+    write(options.results / "variance.json", {"machine": before, "settings": settings, "rows": lines})
+    plot(options.results / "variance.png", shares(lines))
+
+
+if __name__ == "__main__":
+    main()

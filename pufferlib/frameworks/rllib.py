@@ -1,0 +1,134 @@
+"""Environments of ours for the algorithms of RLlib, on its new API stack.
+
+Source: Liang et al., "RLlib: Abstractions for Distributed Reinforcement Learning" (2018).
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pettingzoo import ParallelEnv
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
+
+from pufferlib import registry, vector
+from pufferlib.env import PufferEnv
+from pufferlib.errors import APIUsageError
+from pufferlib.frameworks.pettingzoo import ByAgent, to_pettingzoo
+from pufferlib.registry import creators
+from pufferlib.vector.gymnasium_vector import GymnasiumVectorEnv, check_rows, to_gymnasium
+
+__all__ = ["RLlibMultiAgentEnv", "to_multi_agent", "to_rllib"]
+
+Creator = Callable[..., Any]
+EnvConfig = Mapping[str, Any]
+
+
+def to_rllib(
+    env_creator: str | Creator, *, backend: Any = None, **options: Any
+) -> Callable[[EnvConfig], GymnasiumVectorEnv]:
+    """Return what ``ray.tune.register_env`` takes: a function that makes the vector environment of an ``EnvRunner``.
+
+    RLlib must be told to use it: ``config.env_runners(gym_env_vectorize_mode="vector_entry_point")``. It has a row for
+    each of ``num_envs_per_env_runner`` agents. The keys of ``env_config`` are keywords of the environment.
+
+    Args:
+        env_creator: Name of an environment, as ``pufferlib.make`` takes it, or a class or function that makes one.
+        backend: Of ``pufferlib.vector.make``; None for the native one where the environment has it, else "Serial".
+        **options: More of ``pufferlib.vector.make``: ``num_workers``, ``overwork``, ``timeout_s``, ``on_crash``.
+
+    Raises:
+        UnknownNameError: No environment has this name; the nearest ones are suggested.
+    """
+    creator = registry.env_creator(env_creator, "to_rllib") if isinstance(env_creator, str) else env_creator
+    if backend is None:
+        is_native = creators.batches_itself(creator) and "num_envs" in creators.own_keywords(creator)
+        backend = "PufferEnv" if is_native else "Serial"
+    options = {"autoreset": "next_step", "backend": backend, **options}
+    return functools.partial(_make_vector_env, creator, options)
+
+
+def _make_vector_env(creator: Creator, options: Mapping[str, Any], config: EnvConfig) -> GymnasiumVectorEnv:
+    keywords = dict(config)
+    num_rows = keywords.pop("num_envs", None)
+    if num_rows is None:
+        raise APIUsageError(
+            "to_rllib: RLlib must ask for a vector environment, and asked for a single one; set "
+            'config.env_runners(gym_env_vectorize_mode="vector_entry_point"), or use to_multi_agent'
+        )
+    vecenv = _make(creator, options, keywords, num_rows)
+    try:
+        check_rows("to_rllib", vecenv)
+        if (agents := vecenv.num_agents // num_rows) > 1:  # of each game: as many games as have so many rows
+            vecenv.close()
+            if num_rows % agents:
+                raise APIUsageError(
+                    f"to_rllib: num_envs_per_env_runner counts agents, and must be a multiple of the {agents} of an "
+                    f"environment, got {num_rows}"
+                )
+            vecenv = _make(creator, options, keywords, num_rows // agents)
+        if vecenv.autoreset != "next_step":
+            raise APIUsageError(
+                f'to_rllib: autoreset must be "next_step", which RLlib expects, got {vecenv.autoreset!r}; leave the '
+                "option out, or give the environment a keyword autoreset"
+            )
+        return to_gymnasium(vecenv)
+    except APIUsageError:
+        vecenv.close()
+        raise
+
+
+def _make(creator: Creator, options: Mapping[str, Any], keywords: Mapping[str, Any], num_envs: int) -> Any:
+    if options["backend"] in ("PufferEnv", "native", PufferEnv):
+        return vector.make(creator, env_kwargs={**keywords, "num_envs": num_envs}, **options)
+    return vector.make(creator, env_kwargs=keywords, num_envs=num_envs, **options)
+
+
+def to_multi_agent(env: Any) -> "RLlibMultiAgentEnv":
+    """Give an environment with several agents RLlib's interface, for policies that differ between agents.
+
+    Args:
+        env: A parallel environment of PettingZoo, or a native one with one game; it belongs to the result from now on.
+
+    Raises:
+        APIUsageError: It is emulated or a vector environment, or spends steps on resets.
+    """
+    return RLlibMultiAgentEnv(env)
+
+
+class RLlibMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # ray.rllib has no types
+    """``to_multi_agent`` explains the argument.
+
+    The episode is over when the last agent has left, truncated if one of the last was cut off.
+    """
+
+    def __init__(self, env: Any) -> None:
+        super().__init__()
+        self._env = env if isinstance(env, ParallelEnv) and not getattr(env, "emulated", False) else to_pettingzoo(env)
+        self.agents = self.possible_agents = list(self._env.possible_agents)
+        self.observation_spaces = {agent: self._env.observation_space(agent) for agent in self.possible_agents}
+        self.action_spaces = {agent: self._env.action_space(agent) for agent in self.possible_agents}
+        self.metadata = dict(getattr(self._env, "metadata", {}))
+        self.render_mode = getattr(self._env, "render_mode", None)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ByAgent, ByAgent]:
+        """Start a new episode of every agent."""
+        observations, infos = self._env.reset(seed=seed, options=options)
+        return observations, infos
+
+    def step(self, action_dict: ByAgent) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, ByAgent]:
+        """Act with every agent that is there; "__all__" says of the episode what is said of agents."""
+        observations, rewards, terminated, truncated, infos = self._env.step(action_dict)
+        is_over = not self._env.agents
+        is_cut = is_over and any(truncated.values())
+        terminated = {**terminated, "__all__": is_over and not is_cut}
+        # At the end only of the episode: RLlib takes one whose agents are all done by name for terminated.
+        truncated = {"__all__": True} if is_cut else {**truncated, "__all__": False}
+        return observations, rewards, terminated, truncated, infos
+
+    def render(self) -> Any:
+        """A picture, or what the ``render_mode`` shows."""
+        return self._env.render()
+
+    def close(self) -> None:
+        """Close the environment behind."""
+        self._env.close()

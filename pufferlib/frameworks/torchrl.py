@@ -1,0 +1,210 @@
+"""A vector environment of ours as the EnvBase of TorchRL, for its collectors, transforms and losses.
+
+Source: Bou et al., "TorchRL: A data-driven decision-making library for PyTorch" (2023).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from tensordict import TensorDict, TensorDictBase
+from torchrl.data import Binary, Bounded, Categorical, Composite, MultiCategorical, TensorSpec, Unbounded
+from torchrl.envs import EnvBase
+
+from pufferlib.buffers import Array
+from pufferlib.env import Infos
+from pufferlib.errors import APIUsageError
+from pufferlib.spaces import Space
+from pufferlib.vector.gymnasium_vector import check_rows, observations_of, resets_some, whole_envs
+
+__all__ = ["TorchRLEnv", "to_torchrl"]
+
+_TAKEN = {"action", "action_mask", "done", "next", "reward", "terminated", "truncated"}
+
+Rows = npt.NDArray[np.bool_]
+
+
+def to_torchrl(vecenv: Any, *, device: torch.device | str = "cpu") -> "TorchRLEnv":
+    """Give a vector environment TorchRL's interface: an ``EnvBase`` whose batch has a row for each agent.
+
+    Args:
+        vecenv: Of ``pufferlib.vector.make``, on any backend, with autoreset "same_step"; it belongs to the result
+            from now on.
+        device: Of the tensors that it returns.
+
+    Raises:
+        APIUsageError: Episodes are begun in another way than TorchRL expects, batches are parts of the agents, agents
+            come and go together in one environment, or observations have a space that a tensordict cannot hold.
+    """
+    return TorchRLEnv(vecenv, device=device)
+
+
+class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
+    """``to_torchrl`` explains the arguments.
+
+    Observations are tensors under "observation", those of a Dict under its keys, nested as it is. Actions are numbers
+    (``Categorical``), no one-hot vectors. Where observations say which actions are legal, "action_mask" has that.
+
+    The step in which an episode ends shows its last observation, and the next ``reset`` of its row the first one of the
+    episode that has begun by then. To reset other rows starts their environments anew.
+
+    Attributes:
+        vecenv: The vector environment behind it.
+        infos: What the environments had to say in the last step or reset, a list of dicts.
+    """
+
+    def __init__(self, vecenv: Any, *, device: torch.device | str = "cpu") -> None:
+        check_rows("to_torchrl", vecenv)
+        if vecenv.autoreset != "same_step":
+            raise APIUsageError(
+                f'to_torchrl: autoreset must be "same_step", got {vecenv.autoreset!r}, in which TorchRL would take '
+                'steps that reset for steps that act; make it with autoreset="same_step"'
+            )
+        space, restore = observations_of("to_torchrl", vecenv)
+        num_rows = int(vecenv.num_agents)
+        super().__init__(device=device, batch_size=[num_rows])
+        self.vecenv, self._space, self._restore = vecenv, space, restore
+        self.infos: Infos = []
+        self._mask = None if vecenv.emulated else vecenv.driver_env.action_mask
+        self._next_seed: int | None = None
+        self._observations: Array = np.empty(0)  # of the batch, as it is now
+        self._ended = np.zeros(num_rows, bool)
+        self._set_specs()
+
+    def _set_specs(self) -> None:
+        num_rows = len(self._ended)
+        parts = _specs_of(self._space if isinstance(self._space, Dict) else Dict(observation=self._space), num_rows)
+        if self._mask is not None:
+            size = self._mask.stop - self._mask.start
+            parts["action_mask"] = Categorical(2, shape=(num_rows, size), dtype=torch.bool)
+        flags = {
+            name: Categorical(2, shape=(num_rows, 1), dtype=torch.bool) for name in ("done", "terminated", "truncated")
+        }
+        self.observation_spec = Composite(parts, shape=(num_rows,), device=self.device)
+        self.action_spec = _spec_of(self.vecenv.single_action_space, num_rows, "action").to(self.device)
+        self.reward_spec = Unbounded((num_rows, 1), device=self.device)
+        self.full_done_spec = Composite(flags, shape=(num_rows,), device=self.device)
+
+    def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
+        if self._ended.any():
+            self._check_ended(tensordict.get("_step", None))
+        actions = tensordict.get("action").numpy(force=True)
+        observations, rewards, terminals, truncations, self.infos = self.vecenv.step(actions)
+        self._observations, self._ended = observations, terminals | truncations
+        if self._ended.any():
+            observations = observations.copy()
+            observations[self._ended] = self.vecenv.final_observations[self._ended]
+        return self._outcome(observations, self._ended, terminals, truncations, reward=rewards)
+
+    def _reset(
+        self, tensordict: "TensorDictBase | None" = None, *, options: Mapping[str, Any] | None = None, **_: Any
+    ) -> TensorDictBase:
+        mask = None if tensordict is None else tensordict.get("_reset", None)
+        rows = np.ones(len(self._ended), bool) if mask is None else mask.numpy(force=True).reshape(-1)
+        if mask is None or (rows & ~self._ended).any():
+            self._restart(rows, rows & ~self._ended, options)
+        self._ended = self._ended & ~rows
+        none = np.zeros(len(rows), bool)
+        return self._outcome(self._observations, none, none, none)
+
+    def _restart(self, rows: Rows, unfinished: Rows, options: Mapping[str, Any] | None) -> None:
+        """Start episodes anew: in all ``rows``, or in the environments of those that are ``unfinished``."""
+        more: dict[str, Any] = {} if options is None else {"options": options}
+        if rows.all():
+            seed, self._next_seed = self._next_seed, None
+            self._observations, self.infos = self.vecenv.reset(seed, **more)
+            return
+        if not resets_some(self.vecenv):
+            raise APIUsageError(
+                f"to_torchrl: {type(self.vecenv).__name__} resets all its agents at once, got rows "
+                f"{_first(unfinished)} whose episodes go on; let its reset take env_ids, or choose backend=Serial"
+            )
+        per_env = len(rows) // int(self.vecenv.num_envs)
+        others = ~np.repeat(unfinished.reshape(-1, per_env).any(1), per_env)  # those that have begun anew by themselves
+        env_ids = whole_envs("to_torchrl", "_reset", rows & ~others, per_env)
+        self._observations, self.infos = self.vecenv.reset(env_ids=env_ids, **more)
+
+    def _set_seed(self, seed: int | None) -> None:
+        """Keep the seed of the next ``reset`` of all rows, of which each environment gets its own."""
+        self._next_seed = seed
+
+    def close(self, *, raise_if_closed: bool = True) -> None:
+        """Close the vector environment behind."""
+        super().close(raise_if_closed=raise_if_closed)
+        self.vecenv.close()
+
+    def _check_ended(self, stepping: torch.Tensor | None) -> None:
+        """Raise if rows are stepped whose episodes are over; those that TorchRL leaves out may play on unseen."""
+        late = self._ended if stepping is None else self._ended & stepping.numpy(force=True).reshape(-1)
+        if late.any():
+            raise APIUsageError(
+                f"to_torchrl: episodes that ended must be reset before the next step, got rows {_first(late)}; use "
+                "step_and_maybe_reset, or reset with their rows in the entry _reset"
+            )
+
+    def _outcome(
+        self, observations: Array, ended: Rows, terminals: Rows, truncations: Rows, **numbers: Array
+    ) -> TensorDict:
+        columns = {"done": ended, "terminated": terminals, "truncated": truncations, **numbers}
+        found = {name: torch.from_numpy(column[:, None].copy()) for name, column in columns.items()}
+        if self._mask is not None:
+            found["action_mask"] = torch.from_numpy(observations.reshape(len(observations), -1)[:, self._mask] != 0)
+        parts = _tensors(self._space, observations if self._restore is None else self._restore(observations))
+        found.update(parts if isinstance(parts, dict) else {"observation": parts})
+        return TensorDict(found, batch_size=self.batch_size, device=self.device)
+
+
+def _tensors(space: Space, rows: Any) -> Any:
+    """Copies of rows, in the dtype of their space, as a tensor or a dict of tensors."""
+    if isinstance(space, Dict):
+        return {key: _tensors(part, rows[key]) for key, part in space.spaces.items()}
+    return torch.from_numpy(np.array(rows, space.dtype, order="C"))
+
+
+def _spec_of(space: Space, num_rows: int, name: str) -> TensorSpec:
+    """The spec of ``num_rows`` samples of a space; numbers that do not start at 0 are bounded integers."""
+    shape = (num_rows, *(space.shape or ()))
+    if isinstance(space, Dict):
+        return Composite(_specs_of(space, num_rows, f"{name}."), shape=(num_rows,))
+    if isinstance(space, Tuple):
+        raise APIUsageError(
+            f"to_torchrl: observations must be arrays or Dicts of them, got {space} as {name}; a tensordict has a name "
+            "for each part, so make it a Dict with gymnasium.wrappers.TransformObservation"
+        )
+    if isinstance(space, Discrete) and space.start == 0:
+        return Categorical(int(space.n), shape=shape, dtype=torch.int64)
+    if isinstance(space, MultiDiscrete) and len(shape) == 2 and not space.start.any():
+        return MultiCategorical(space.nvec.tolist(), shape=shape, dtype=torch.int64)
+    dtype = torch.from_numpy(np.empty(0, space.dtype)).dtype
+    if isinstance(space, MultiBinary):
+        return Binary(shape=shape, dtype=dtype)
+    if isinstance(space, Box) and not (space.bounded_below.any() or space.bounded_above.any()):
+        return Unbounded(shape, dtype=dtype)
+    low, high = (torch.from_numpy(np.array(bound, space.dtype)).expand(shape) for bound in _bounds(space))
+    return Bounded(low, high, shape=shape, dtype=dtype)
+
+
+def _specs_of(space: Dict, num_rows: int, prefix: str = "") -> dict[str, TensorSpec]:
+    for key in space.spaces:
+        if not isinstance(key, str) or (not prefix and key in _TAKEN):
+            raise APIUsageError(
+                "to_torchrl: a Dict of observations must have strings as keys, none of which TorchRL has for something "
+                f"else, got {key!r} in {prefix[:-1] or 'the observation'}; rename it with "
+                "gymnasium.wrappers.TransformObservation"
+            )
+    return {key: _spec_of(part, num_rows, prefix + key) for key, part in space.spaces.items()}
+
+
+def _bounds(space: Any) -> tuple[Array, Array]:
+    if isinstance(space, Box):
+        return space.low, space.high
+    return np.asarray(space.start), np.asarray(
+        space.start + (space.n if isinstance(space, Discrete) else space.nvec) - 1
+    )
+
+
+def _first(rows: Rows) -> list[int]:
+    return [int(row) for row in np.flatnonzero(rows)[:8]]

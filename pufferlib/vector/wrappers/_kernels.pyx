@@ -1,0 +1,321 @@
+"""Passes over the rows of a batch: account of episodes, running moments, normalization, and stacks of frames."""
+
+import numpy as np
+
+from libc.math cimport sqrt
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy, memmove
+
+from pufferlib.errors import APIUsageError
+
+ctypedef fused number:
+    float
+    double
+    uint8_t
+
+ctypedef fused sum_or_count:
+    double
+    int64_t
+
+cdef tuple KINDS = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.uint8))
+
+
+cdef object as_rows(rows, Py_ssize_t size):
+    """``rows`` as the loops take them: the ``size`` numbers of a row side by side, in a dtype that they know."""
+    if rows.ndim != 2 or rows.shape[1] != size:
+        raise APIUsageError(f"Moments: expected rows (n, {size}), got shape {rows.shape}")
+    if rows.dtype not in KINDS:
+        return rows.astype(np.float64)
+    return rows if size < 2 or rows.strides[1] == rows.itemsize else np.ascontiguousarray(rows)
+
+
+cdef class Moments:
+    """Running mean and variance of each element of rows, which are normalized by them.
+
+    Source: Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances" (1979).
+
+    Args:
+        size: Elements of a row.
+        epsilon: Added to variances, so that constants do not divide by 0.
+        plain: Elements that are left as they are; None for none.
+
+    Attributes:
+        mean: float64 ``(size,)``, 0 before the first row.
+        var: float64 ``(size,)``, 1 before the first row.
+        count: Rows so far.
+    """
+
+    cdef readonly object mean, var
+    cdef readonly double count
+    cdef double epsilon
+    cdef object plain
+    cdef double[::1] means, vars, centers, scales, sums, squares, shifts
+
+    def __init__(self, Py_ssize_t size, double epsilon, plain=None):
+        self.epsilon, self.plain = epsilon, plain
+        self.mean, self.var, self.count = np.zeros(size), np.ones(size), 0.0
+        self.means, self.vars = self.mean, self.var
+        self.centers, self.scales = np.empty(size), np.empty(size)
+        self.sums, self.squares, self.shifts = np.empty(size), np.empty(size), np.empty(size)
+        self.rescale()
+
+    def load(self, mean, var, double count):
+        """Take other moments."""
+        self.mean[:], self.var[:], self.count = mean, var, count
+        self.rescale()
+
+    def update(self, rows, present=None):
+        """Count the rows ``(n, size)`` in, or those of them that are ``present``, bool ``(n,)``."""
+        rows = as_rows(rows, self.means.shape[0])
+        cdef const uint8_t[::1] mask = None if present is None else present.view(np.uint8)
+        if present is not None and len(rows) != len(present):
+            raise APIUsageError(f"Moments.update: expected {len(rows)} flags of rows, got {len(present)}")
+        if rows.dtype == np.float32:
+            self.add[float](rows, mask)
+        elif rows.dtype == np.float64:
+            self.add[double](rows, mask)
+        else:
+            self.add[uint8_t](rows, mask)
+
+    cdef int add(self, const number[:, :] rows, const uint8_t[::1] mask) except -1:
+        cdef Py_ssize_t i, j, n = 0, size = self.means.shape[0]
+        cdef double *sums = &self.sums[0]
+        cdef double *squares = &self.squares[0]
+        cdef double *shifts = &self.shifts[0]
+        cdef const number *row
+        cdef double value
+        with nogil:
+            for j in range(size):
+                sums[j] = squares[j] = 0
+                shifts[j] = self.means[j]
+            for i in range(rows.shape[0]):
+                if mask is not None and not mask[i]:
+                    continue
+                row = &rows[i, 0]
+                if n == 0 and self.count == 0:  # no mean yet: numbers far from 0 would lose digits
+                    for j in range(size):
+                        shifts[j] = row[j]
+                n += 1
+                for j in range(size):
+                    value = row[j] - shifts[j]
+                    sums[j] += value
+                    squares[j] += value * value
+        if n:
+            self.combine(n)
+        return 0
+
+    cdef void combine(self, double n) noexcept:
+        """Join the moments of ``n`` new rows with those of all before."""
+        cdef double mean, spread, delta, total = self.count + n
+        cdef Py_ssize_t j
+        for j in range(self.means.shape[0]):
+            mean = self.sums[j] / n
+            spread = self.squares[j] - self.sums[j] * mean  # sum of squared distances from the mean
+            delta = self.shifts[j] + mean - self.means[j]
+            self.means[j] += delta * n / total
+            self.vars[j] = (self.vars[j] * self.count + max(spread, 0.0) + delta * delta * self.count * n / total) / total
+        self.count = total
+        self.rescale()
+
+    cdef void rescale(self) noexcept:
+        cdef Py_ssize_t j
+        for j in range(self.means.shape[0]):
+            self.centers[j] = self.means[j]
+            self.scales[j] = 1 / sqrt(self.vars[j] + self.epsilon)
+        if self.plain is not None:
+            np.asarray(self.centers)[self.plain] = 0
+            np.asarray(self.scales)[self.plain] = 1
+
+    @property
+    def scale(self):
+        """Factor of the first element."""
+        return self.scales[0]
+
+    def normalize(self, rows, out, double limit):
+        """Write the normalized ``rows`` into ``out``, float32 of the same shape, within plus and minus ``limit``."""
+        rows = as_rows(rows, self.means.shape[0])
+        if rows.shape != out.shape or (rows.shape[1] > 1 and out.strides[1] != out.itemsize):
+            raise APIUsageError(
+                f"Moments.normalize: expected out of shape {rows.shape}, its rows contiguous, got shape {out.shape}"
+            )
+        if rows.dtype == np.float32:
+            self.write[float](rows, out, limit)
+        elif rows.dtype == np.float64:
+            self.write[double](rows, out, limit)
+        else:
+            self.write[uint8_t](rows, out, limit)
+
+    cdef int write(self, const number[:, :] rows, float[:, :] out, double limit) except -1:
+        cdef Py_ssize_t i, j, size = self.means.shape[0]
+        cdef const double *centers = &self.centers[0]
+        cdef const double *scales = &self.scales[0]
+        cdef const number *row
+        cdef float *target
+        cdef double value
+        with nogil:
+            for i in range(rows.shape[0]):
+                row, target = &rows[i, 0], &out[i, 0]
+                for j in range(size):
+                    value = (row[j] - centers[j]) * scales[j]
+                    value = limit if value > limit else value
+                    target[j] = <float>(-limit if value < -limit else value)
+        return 0
+
+
+cdef class EpisodeFlags:
+    """Account of the episodes of all agents, which tells what a batch did to each of its rows.
+
+    Args:
+        num_agents: Agents.
+        num_rows: Of a batch.
+        same_step: Whether an episode begins in the step in which the one before it ends.
+
+    Attributes:
+        acted: bool ``(num_rows,)``: the step counts. Not in rows that were reset, or whose agent was absent.
+        ended: bool ``(num_rows,)``: an episode ended.
+        begins: bool ``(num_rows,)``: the observation is the first of an episode.
+        all_acted: True if every row did.
+        any_ended: True if an episode ended.
+        any_begins: True if one begins.
+    """
+
+    cdef readonly object acted, ended, begins
+    cdef readonly bint all_acted, any_ended, any_begins
+    cdef bint same_step
+    cdef uint8_t[::1] new, idle, acted_rows, ended_rows, begins_rows
+
+    def __init__(self, Py_ssize_t num_agents, Py_ssize_t num_rows, bint same_step):
+        self.same_step = same_step
+        self.acted, self.ended, self.begins = (np.zeros(num_rows, bool) for _ in range(3))
+        self.acted_rows, self.ended_rows, self.begins_rows = (
+            flags.view(np.uint8) for flags in (self.acted, self.ended, self.begins)
+        )
+        self.new = np.ones(num_agents, np.uint8)  # no observation since the reset
+        self.idle = np.zeros(num_agents, np.uint8)  # at the latest observation: absent, or the episode is over
+
+    def reset(self):
+        """Note that every agent begins an episode with its next observation."""
+        self.new[:] = 1
+
+    def note(self, const int64_t[::1] agent_ids, terminals, truncations, masks):
+        """Take what a batch says of its rows."""
+        cdef const uint8_t[::1] terminal = terminals.view(np.uint8)
+        cdef const uint8_t[::1] truncation = truncations.view(np.uint8)
+        cdef const uint8_t[::1] mask = masks.view(np.uint8)
+        self.check(agent_ids, min(terminal.shape[0], truncation.shape[0], mask.shape[0]))
+        # Pointers, because writing bytes makes the compiler reload all that lies in objects.
+        cdef uint8_t *news = &self.new[0]
+        cdef uint8_t *idles = &self.idle[0]
+        cdef uint8_t *acted_rows = &self.acted_rows[0]
+        cdef uint8_t *ended_rows = &self.ended_rows[0]
+        cdef uint8_t *begins_rows = &self.begins_rows[0]
+        cdef uint8_t new, idle, ended, acted, begins, all_acted = 1, any_ended = 0, any_begins = 0
+        cdef uint8_t at_once = self.same_step, later = not self.same_step
+        cdef Py_ssize_t row, agent, num_rows = agent_ids.shape[0]
+        for row in range(num_rows):
+            agent = agent_ids[row]
+            new, idle = news[agent], idles[agent]
+            ended = (terminal[row] | truncation[row]) & ~new  # in a new row stands what is older than the reset
+            acted = 1 & ~(new | idle)
+            begins = ((idle | (ended & at_once)) & mask[row]) | new
+            acted_rows[row], ended_rows[row], begins_rows[row] = acted, ended, begins
+            news[agent], idles[agent] = 0, (1 & ~mask[row]) | (ended & later)
+            all_acted &= acted
+            any_ended |= ended
+            any_begins |= begins
+        self.all_acted, self.any_ended, self.any_begins = all_acted, any_ended, any_begins
+
+    def note_reset(self, const int64_t[::1] agent_ids, masks, agents):
+        """Take a batch in which ``agents`` were reset, while all others stay as they are."""
+        cdef const uint8_t[::1] mask = masks.view(np.uint8)
+        self.check(agent_ids, mask.shape[0])
+        cdef Py_ssize_t row, agent
+        np.asarray(self.new)[agents] = 1
+        for row in range(agent_ids.shape[0]):
+            agent = agent_ids[row]
+            self.acted_rows[row] = self.ended_rows[row] = 0
+            self.begins_rows[row] = self.new[agent]
+            if self.new[agent]:
+                self.idle[agent] = 1 - mask[row]
+            self.new[agent] = 0
+        self.all_acted, self.any_ended, self.any_begins = False, False, len(agents) > 0
+
+    cdef int check(self, const int64_t[::1] agent_ids, Py_ssize_t num_flags) except -1:
+        cdef Py_ssize_t row, num_rows = agent_ids.shape[0]
+        if num_rows != self.acted_rows.shape[0] or num_flags != num_rows:
+            raise APIUsageError(f"EpisodeFlags: expected batches of {len(self.acted)} rows, got {num_rows} and {num_flags}")
+        for row in range(num_rows):
+            if not 0 <= agent_ids[row] < self.new.shape[0]:
+                raise APIUsageError(f"EpisodeFlags: expected agents below {len(self.new)}, got {agent_ids[row]}")
+        return 0
+
+
+def add_rewards(double[::1] returns, const float[::1] rewards, double gamma, acted=None):
+    """Continue discounted ``returns`` by a step, in rows that ``acted``, or in all."""
+    cdef const uint8_t[::1] mask = None if acted is None else acted.view(np.uint8)
+    cdef Py_ssize_t row
+    if rewards.shape[0] != returns.shape[0] or (mask is not None and mask.shape[0] != returns.shape[0]):
+        raise APIUsageError(f"add_rewards: expected {len(returns)} rows, got {len(rewards)}")
+    for row in range(returns.shape[0]):
+        if mask is None or mask[row]:
+            returns[row] = returns[row] * gamma + rewards[row]
+
+
+def clear_episodes(sum_or_count[::1] values, ended, begins):
+    """Set ``values`` to 0 in rows where an episode ``ended`` or ``begins``."""
+    cdef const uint8_t[::1] over = ended.view(np.uint8)
+    cdef const uint8_t[::1] first = begins.view(np.uint8)
+    cdef Py_ssize_t row
+    if over.shape[0] != values.shape[0] or first.shape[0] != values.shape[0]:
+        raise APIUsageError(f"clear_episodes: expected {len(values)} rows, got {len(ended)} and {len(begins)}")
+    for row in range(values.shape[0]):
+        if over[row] | first[row]:
+            values[row] = 0
+
+
+def scale_rewards(const float[::1] rewards, float[::1] out, double scale, double limit, acted=None):
+    """Write ``rewards`` times ``scale``, within plus and minus ``limit``, into ``out``; 0 in rows that did not act."""
+    cdef const uint8_t[::1] mask = None if acted is None else acted.view(np.uint8)
+    cdef Py_ssize_t row
+    cdef double value
+    if rewards.shape[0] != out.shape[0] or (mask is not None and mask.shape[0] != out.shape[0]):
+        raise APIUsageError(f"scale_rewards: expected {len(out)} rows, got {len(rewards)}")
+    for row in range(out.shape[0]):
+        value = rewards[row] * scale if mask is None or mask[row] else 0
+        out[row] = <float>min(max(value, -limit), limit)
+
+
+def push_frames(uint8_t[:, ::1] stacks, const uint8_t[:, ::1] frames, Py_ssize_t chunk, begins, bint only_begins):
+    """Drop the oldest frame of each stack and add a new one; where an episode ``begins``, fill the stack with it.
+
+    Args:
+        stacks: Bytes ``(rows, k * size)``: k frames, interleaved in chunks, the oldest first.
+        frames: Bytes ``(rows, size)``.
+        chunk: Bytes of a frame that lie side by side in a stack; all of them where frames follow each other.
+        begins: bool ``(rows,)``.
+        only_begins: Leave all other stacks as they are.
+    """
+    cdef const uint8_t[::1] first = begins.view(np.uint8)
+    cdef Py_ssize_t row, place, copy, size = frames.shape[1], width = stacks.shape[1]
+    cdef Py_ssize_t rows = stacks.shape[0]
+    if frames.shape[0] != rows or first.shape[0] != rows or (size and (width % size or chunk < 1 or size % chunk)):
+        raise APIUsageError(
+            f"push_frames: expected k frames in chunks of {chunk} bytes, got {rows} stacks of {width} bytes and "
+            f"{frames.shape[0]} frames of {size}"
+        )
+    if not size or not rows:
+        return
+    cdef Py_ssize_t count = width // size
+    cdef uint8_t *stack
+    cdef const uint8_t *frame
+    with nogil:
+        for row in range(rows):
+            stack, frame = &stacks[row, 0], &frames[row, 0]
+            if first[row]:
+                for place in range(size // chunk):
+                    for copy in range(count):
+                        memcpy(stack + (place * count + copy) * chunk, frame + place * chunk, chunk)
+            elif not only_begins:
+                memmove(stack, stack + chunk, width - chunk)
+                for place in range(size // chunk):
+                    memcpy(stack + (place * count + count - 1) * chunk, frame + place * chunk, chunk)

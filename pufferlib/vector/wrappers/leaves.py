@@ -1,0 +1,93 @@
+"""Observations with their real numbers replaced by float32: dtypes, bounds and spaces, nested as they are."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Tuple
+
+from pufferlib.buffers import Array
+
+__all__ = [
+    "as_rows",
+    "emulation_of",
+    "field_names",
+    "flat_box",
+    "real_bounds",
+    "real_dtype",
+    "real_space",
+    "view_fields",
+]
+
+Dtype = np.dtype[Any]
+Fields = tuple[str, ...]  # names of the fields from the outermost inwards
+
+
+def real_dtype(dtype: Dtype) -> Dtype:
+    """``dtype`` of an observation with float32 in place of each real number, aligned anew."""
+    if dtype.names is not None:
+        return np.dtype([(name, real_dtype(dtype[name])) for name in dtype.names], align=True)
+    return np.dtype((np.float32, dtype.shape)) if dtype.base.kind == "f" else dtype
+
+
+def real_bounds(bounds: Any, dtype: Dtype, limit: float) -> Any:
+    """``observation_bounds`` with plus and minus ``limit`` for each real number of ``dtype``."""
+    if bounds is None:
+        return None
+    if dtype.names is not None:
+        return {name: real_bounds(bounds[name], dtype[name], limit) for name in dtype.names}
+    return (-limit, limit) if dtype.base.kind == "f" else bounds
+
+
+def real_space(space: Any, limit: float) -> Any:
+    """``space`` with Boxes of plus and minus ``limit`` in place of those of real numbers."""
+    if isinstance(space, Dict):
+        return Dict({key: real_space(child, limit) for key, child in space.spaces.items()})
+    if isinstance(space, Tuple):
+        return Tuple([real_space(child, limit) for child in space.spaces])
+    if isinstance(space, Box) and np.dtype(space.dtype).kind == "f":
+        return Box(-limit, limit, space.shape, np.float32)
+    return space
+
+
+def field_names(dtype: Dtype, outer: Fields = ()) -> Iterator[Fields]:
+    """Names of the fields that lead to each array of ``dtype``, none where it has no fields."""
+    if dtype.names is None:
+        yield outer
+    for name in dtype.names or ():
+        yield from field_names(dtype[name], (*outer, name))
+
+
+def flat_box(dtype: Dtype, limit: float) -> Box:
+    """Space of flat rows of ``dtype``: of its elements where all are alike, else of bytes, as emulation has it."""
+    fields = list(field_names(dtype))
+    bases = {_inner(dtype, names).base for names in fields}
+    if len(bases) == 1:
+        (base,) = bases
+        return Box(-limit, limit, (dtype.itemsize // base.itemsize,), base.type)
+    return Box(0, 255, (dtype.itemsize,), np.uint8)
+
+
+def emulation_of(dtype: Dtype, flat: Dtype, bounds: Any) -> dict[str, Any]:
+    """Attributes that emulated environments have as ``emulated``."""
+    return {"observation_dtype": flat, "emulated_observation_dtype": dtype, "observation_bounds": bounds}
+
+
+def view_fields(rows: Array, dtype: Dtype, names: Fields) -> Array:
+    """View of one array of flat ``rows`` of ``dtype``, ``(rows, elements)``."""
+    found = rows.view(dtype)[:, 0]
+    for name in names:
+        found = found[name]
+    return as_rows(found)
+
+
+def as_rows(observations: Array) -> Array:
+    """View of ``observations`` as ``(rows, elements)``."""
+    return observations.reshape(len(observations), math.prod(observations.shape[1:]))
+
+
+def _inner(dtype: Dtype, names: Fields) -> Dtype:
+    for name in names:
+        dtype = dtype[name]
+    return dtype

@@ -1,0 +1,192 @@
+"""Our environments in RLlib's new API stack: what its runners sample from them, and its PPO on them."""
+
+import functools
+import sys
+
+import cloudpickle
+import pytest
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.emulation import PettingZooPufferEnv
+from pufferlib.errors import APIUsageError, UnknownNameError
+from tests.envs import ScriptedParallelEnv, alive, counting_env
+from tests.needs import skip_without
+
+skip_without("rllib", "ray.rllib.algorithms.ppo")
+
+import ray  # noqa: E402
+import torch  # noqa: E402
+from ray.rllib.algorithms.ppo import PPOConfig  # noqa: E402
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig  # noqa: E402
+from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner  # noqa: E402
+from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner  # noqa: E402
+from ray.rllib.utils.pre_checks.env import check_multiagent_environments  # noqa: E402
+from ray.tune import register_env  # noqa: E402
+
+from pufferlib.frameworks.rllib import to_multi_agent, to_rllib  # noqa: E402
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports RLlib
+
+pytestmark = [
+    pytest.mark.filterwarnings("default"),  # RLlib's own
+    pytest.mark.timeout(300),
+]
+
+
+@pytest.fixture
+def one_thread():
+    """Torch in one thread: for networks this small, others would wait for each other most of the time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _end_of_ray():
+    yield
+    ray.shutdown()
+
+
+def config_of(creator, num_envs=4, mode="vector_entry_point", **env_config):
+    register_env("mine", creator)
+    return (
+        PPOConfig()
+        .environment("mine", env_config=env_config)
+        .env_runners(num_env_runners=0, num_envs_per_env_runner=num_envs, gym_env_vectorize_mode=mode)
+        .debugging(seed=3)
+    )
+
+
+def sampled(config, steps):
+    """Episodes of random actions, of all rows."""
+    runner = SingleAgentEnvRunner(config=config)
+    episodes = runner.sample(num_timesteps=steps, random_actions=True)
+    runner.stop()
+    return episodes
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_episodes_are_those_of_the_environments(backend):
+    workers = {"num_workers": 2, "overwork": True} if backend != "Serial" else {}
+    creator = to_rllib(emulated_counter, backend=backend, **workers)
+    episodes = sampled(config_of(creator, length=3), 32)
+    assert sum(len(episode) for episode in episodes) == 32
+    done = [episode for episode in episodes if episode.is_done]
+    assert len(done) == 8
+    for episode in done:
+        assert episode.get_observations()[:, 0].tolist() == [0, 1, 2, 3]
+        assert episode.get_rewards().tolist() == [1, 1, 1]
+        assert episode.is_terminated
+
+
+def emulated_counter(buf=None, seed=0, length=3):
+    return pufferlib.emulation.GymnasiumPufferEnv(counting_env(length), buf=buf, seed=seed)
+
+
+def test_games_in_c_are_rows_of_one_environment():
+    episodes = sampled(config_of(to_rllib("squared"), num_envs=64, size=3), 64 * 20)
+    assert any(episode.is_done for episode in episodes)
+    alone = pufferlib.make("squared", num_envs=64, size=3)
+    first = alone.reset(3)[0]
+    starts = [tuple(episode.get_observations(0).ravel()) for episode in episodes if episode.t_started == 0]
+    assert {tuple(row.ravel()) for row in first} <= set(starts)
+
+
+def test_agents_of_a_game_are_rows_too():
+    agents = pufferlib.make("rware", num_envs=1).num_agents
+    runner = SingleAgentEnvRunner(config=config_of(to_rllib("rware"), num_envs=2 * agents))
+    assert runner.env.unwrapped.vecenv.num_envs == 2
+    runner.stop()
+    with pytest.raises(APIUsageError, match=f"counts agents, and must be a multiple of the {agents} of an env"):
+        to_rllib("rware")({"num_envs": 2 * agents + 1})
+
+
+def test_several_policies_play_a_game_in_c_and_one_of_pettingzoo():
+    for creator in (lambda config: to_multi_agent(pufferlib.make("rware", num_envs=1, **config)), scripted):
+        check_multiagent_environments(creator({}))
+        config = config_of(creator, num_envs=2, mode="sync").multi_agent(
+            policies={"first", "others"},
+            policy_mapping_fn=lambda agent, episode, **_: "first" if agent in ("a", "agent_0") else "others",
+        )
+        runner = MultiAgentEnvRunner(config=config)
+        episodes = runner.sample(num_timesteps=20, random_actions=True)
+        assert {module for episode in episodes for module in map(episode.module_for, episode.agent_ids)} == {
+            "first",
+            "others",
+        }
+        runner.stop()
+
+
+def scripted(config, last="cut"):
+    return to_multi_agent(
+        ScriptedParallelEnv(["a", "b", "c"], {"a": "alive", "b": "dead", "c": "alive"}, {"a": last, "c": "dead"})
+    )
+
+
+@pytest.mark.parametrize(("last", "cut"), [("cut", True), ("dead", False)])
+def test_an_episode_of_many_is_cut_off_or_over(last, cut):
+    env = scripted({}, last)
+    env.reset(seed=0)
+    _, _, terminated, truncated, _ = env.step(dict.fromkeys("abc", 0))
+    assert (terminated, truncated) == (
+        {"a": False, "b": True, "c": False, "__all__": False},
+        {**dict.fromkeys("abc", False), "__all__": False},
+    )
+    _, _, terminated, truncated, _ = env.step(dict.fromkeys("ac", 0))
+    assert terminated == {"a": not cut, "c": True, "__all__": not cut}
+    assert truncated["__all__"] is cut
+    runner = MultiAgentEnvRunner(
+        config=config_of(functools.partial(scripted, last=last), num_envs=1, mode="sync").multi_agent(
+            policies={"all"}, policy_mapping_fn=lambda *_, **__: "all"
+        )
+    )
+    episode = next(episode for episode in runner.sample(num_timesteps=6, random_actions=True) if episode.is_done)
+    agents = episode.agent_episodes
+    assert (agents["a"].is_terminated, agents["b"].is_terminated, agents["c"].is_terminated) == (not cut, True, True)
+    runner.stop()
+
+
+def test_what_rllib_would_get_wrong_is_refused():
+    creator = to_rllib("CartPole-v1")
+    with pytest.raises(APIUsageError, match=r'set config.env_runners\(gym_env_vectorize_mode="vector_entry_point"\)'):
+        creator({})
+    with pytest.raises(UnknownNameError, match="to_rllib: unknown environment 'CartPoel-v1'; did you mean"):
+        to_rllib("CartPoel-v1")
+    with pytest.raises(APIUsageError, match="autoreset must be \"next_step\", which RLlib expects, got 'same_step'"):
+        to_rllib("CartPole-v1", autoreset="same_step")({"num_envs": 2})
+    crowd = functools.partial(ScriptedParallelEnv, *[alive("a", "b")] * 9)
+    creator = to_rllib(functools.partial(PettingZooPufferEnv, env_creator=crowd))
+    with pytest.raises(APIUsageError, match="to_rllib: an environment must have one agent, got 3"):
+        creator({"num_envs": 2})
+    with pytest.raises(APIUsageError, match="must be a native PufferEnv"):
+        to_multi_agent(PettingZooPufferEnv(env_creator=crowd))
+
+
+@pytest.mark.all
+@pytest.mark.usefixtures("one_thread")
+def test_its_ppo_solves_cartpole():
+    register_env("cartpole", to_rllib("CartPole-v1"))
+    ppo = {"num_epochs": 10, "minibatch_size": 256, "lr": 2e-3, "gamma": 0.99, "lambda_": 0.95, "grad_clip": 0.5}
+    no_extras = {"use_kl_loss": False, "vf_clip_param": float("inf"), "vf_loss_coeff": 0.5, "clip_param": 0.2}
+    config = (
+        PPOConfig()
+        .environment("cartpole")
+        .env_runners(num_env_runners=0, num_envs_per_env_runner=16, gym_env_vectorize_mode="vector_entry_point")
+        .training(train_batch_size_per_learner=1024, **ppo, **no_extras)
+        .rl_module(
+            model_config=DefaultModelConfig(fcnet_hiddens=[64, 64], fcnet_activation="tanh", vf_share_layers=False)
+        )
+        .reporting(metrics_num_episodes_for_smoothing=10)
+        .debugging(seed=0)
+    )
+    algorithm = config.build_algo()
+    best = 0.0
+    for _ in range(100):
+        runners = algorithm.train()["env_runners"]
+        best = max(best, runners.get("episode_return_mean", 0.0))
+        if best >= 475:
+            break
+    algorithm.stop()
+    assert best >= 475

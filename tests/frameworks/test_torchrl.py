@@ -1,0 +1,264 @@
+"""Our vector environments as TorchRL's EnvBase: its checker, transforms, collectors and PPO on them."""
+
+import functools
+import sys
+
+import cloudpickle
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.errors import APIUsageError
+from tests.envs import FunctionEnv, ScriptedParallelEnv, ScriptedPufferEnv, alive, counting_env
+from tests.needs import skip_without
+
+skip_without("torchrl", "torchrl.collectors", "torchrl.objectives")
+
+import torch  # noqa: E402
+from tensordict.nn import TensorDictModule  # noqa: E402
+from torch.distributions import Categorical  # noqa: E402
+from torchrl.collectors import Collector  # noqa: E402
+from torchrl.envs import Compose, RewardSum, StepCounter, TransformedEnv  # noqa: E402
+from torchrl.envs.utils import check_env_specs  # noqa: E402
+from torchrl.modules import ProbabilisticActor, ValueOperator  # noqa: E402
+from torchrl.objectives import ClipPPOLoss  # noqa: E402
+from torchrl.objectives.value import GAE  # noqa: E402
+
+from pufferlib.frameworks.torchrl import to_torchrl  # noqa: E402
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
+
+PARTS = Dict(
+    {
+        "place": Box(-99, 99, (2,), np.float32),
+        "near": Dict({"kind": Discrete(4, start=7), "flags": MultiBinary(3)}),
+        "items": MultiDiscrete([3, 4, 5]),
+        "grid": MultiDiscrete([[2, 3], [4, 5]]),
+        "gold": Box(0, np.inf, (), np.float64),
+        "turn": Discrete(6),
+    }
+)
+
+
+def emulated(creator, num_envs=4, backend="Serial", **options):
+    options = {"autoreset": "same_step", "overwork": True, **options}
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=creator)
+    return pufferlib.vector.make(creator, num_envs=num_envs, backend=backend, **options)
+
+
+@pytest.fixture
+def one_thread():
+    """Torch in one thread: for networks this small, others would wait for each other most of the time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+VECTOR_ENVS = {
+    "one array": lambda: emulated(functools.partial(gymnasium.make, "CartPole-v1")),
+    "parts": lambda: emulated(functools.partial(FunctionEnv, PARTS, length=5)),
+    "numbers as actions": lambda: emulated(functools.partial(gymnasium.make, "Pendulum-v1")),
+    "actions of parts": lambda: emulated(functools.partial(FunctionEnv, None, MultiDiscrete([3, 4]), length=5)),
+    "workers": lambda: emulated(functools.partial(FunctionEnv, PARTS), backend="Multiprocessing", num_workers=2),
+    "games in C": lambda: pufferlib.make("breakout", num_envs=3),
+    "several agents": lambda: pufferlib.make("rware", num_envs=2),
+    "masks": lambda: pufferlib.make("tripletriad", num_envs=3),
+}
+
+
+@pytest.mark.parametrize("kind", VECTOR_ENVS)
+def test_torchrls_own_checker_finds_nothing(kind):
+    vecenv = VECTOR_ENVS[kind]()
+    env = to_torchrl(vecenv)
+    assert env.batch_size == (vecenv.num_agents,)
+    check_env_specs(env, seed=1)
+    env.close()
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_an_episode_shows_its_last_observation_and_the_next_one_begins_at_its_reset(backend):
+    creators = [functools.partial(counting_env, length, truncates=length == 3) for length in (2, 3)]
+    creators = [functools.partial(GymnasiumPufferEnv, env_creator=creator) for creator in creators]
+    workers = {"num_workers": 2, "overwork": True} if backend != "Serial" else {}
+    env = to_torchrl(pufferlib.vector.make(creators, num_envs=2, backend=backend, autoreset="same_step", **workers))
+    data = env.rollout(7, break_when_any_done=False)
+    seen, shown = data["observation"][..., 0].tolist(), data["next", "observation"][..., 0].tolist()
+    assert seen == [[0, 1, 0, 1, 0, 1, 0], [0, 1, 2, 0, 1, 2, 0]]
+    assert shown == [[1, 2, 1, 2, 1, 2, 1], [1, 2, 3, 1, 2, 3, 1]]
+    ends = {name: data["next", name][..., 0].int().tolist() for name in ("terminated", "truncated", "done")}
+    assert ends["terminated"] == [[0, 1, 0, 1, 0, 1, 0], [0] * 7]
+    assert ends["truncated"] == [[0] * 7, [0, 0, 1, 0, 0, 1, 0]]
+    assert ends["done"] == [[0, 1, 0, 1, 0, 1, 0], [0, 0, 1, 0, 0, 1, 0]]
+    assert (data["next", "reward"] == 1).all()
+    env.close()
+
+
+def test_parts_of_observations_are_where_the_space_has_them():
+    vecenv = emulated(functools.partial(FunctionEnv, PARTS))
+    data = to_torchrl(vecenv).reset()
+    (last,) = vecenv.get_attr("observations", env_ids=1)
+    assert data["near", "kind"][1] == last[-1]["near"]["kind"]
+    assert data["grid"][1].tolist() == last[-1]["grid"].tolist()
+    assert data["near", "flags"].shape == (4, 3)
+    assert data["gold"].dtype == torch.float64
+    vecenv.close()
+
+
+@pytest.mark.parametrize("kind", ["environments", "games in C"])
+def test_transforms_may_cut_episodes_off(kind):
+    vecenv = emulated(counting_env, num_envs=2) if kind == "environments" else pufferlib.make("cartpole", num_envs=2)
+    env = TransformedEnv(to_torchrl(vecenv), Compose(StepCounter(max_steps=2), RewardSum()))
+    data = env.rollout(5, break_when_any_done=False)
+    assert data["next", "episode_reward"][..., 0].tolist() == [[1, 2, 1, 2, 1]] * 2
+    if kind == "environments":
+        assert data["observation"][..., 0].tolist() == [[0, 1, 0, 1, 0]] * 2
+    else:
+        assert data["observation"][:, ::2].abs().max() < 0.05 < data["next", "observation"].abs().max()
+    env.close()
+
+
+def test_rows_may_be_reset_in_the_middle_of_their_episodes():
+    env = to_torchrl(emulated(functools.partial(counting_env, 3), num_envs=3))
+    data = env.rollout(2)[:, -1]["next"].exclude("reward")
+    data["_reset"] = torch.tensor([[True], [False], [True]])
+    data = env.reset(data)
+    assert data["observation"].tolist() == [[0], [2], [0]]
+    data["action"] = torch.zeros(3, dtype=torch.int64)
+    assert env.step(data)["next", "done"].tolist() == [[False], [True], [False]]
+    env.close()
+
+
+def test_rows_that_are_done_wait_for_the_others():
+    creators = [functools.partial(counting_env, length) for length in (1, 3)]
+    creators = [functools.partial(GymnasiumPufferEnv, env_creator=creator) for creator in creators]
+    env = to_torchrl(pufferlib.vector.make(creators, num_envs=2, backend="Serial", autoreset="same_step"))
+    for _ in range(2):
+        data = env.rollout(9, break_when_any_done=False, break_when_all_done=True)
+        assert data["next", "observation"][..., 0].tolist() == [[1, 1, 1], [1, 2, 3]]
+    env.close()
+
+
+@pytest.mark.parametrize("kind", ["one array", "games in C"])
+def test_a_seed_decides_everything(kind):
+    env = to_torchrl(VECTOR_ENVS[kind]())
+    first, again = (seeded_rollout(env, 7) for _ in range(2))
+    other = seeded_rollout(env, 8)
+    assert (first == again).all()
+    assert not (first["observation"] == other["observation"]).all()
+    env.close()
+
+
+def seeded_rollout(env, seed):
+    env.set_seed(seed)
+    torch.manual_seed(0)
+    return env.rollout(30, break_when_any_done=False)
+
+
+def test_infos_and_masks_of_games_in_c_are_there():
+    env = to_torchrl(pufferlib.make("tripletriad", num_envs=8, log_interval=1))
+    data = env.reset()
+    infos = []
+    for _ in range(40):
+        mask = data["action_mask"]
+        assert mask.shape == (8, env.action_spec.space.n)
+        data["action"] = mask.int().argmax(-1)
+        _, data = env.step_and_maybe_reset(data)
+        infos += env.infos
+    assert any("score" in info for info in infos)
+    env.close()
+
+
+def test_collectors_take_it():
+    env = to_torchrl(pufferlib.make("breakout", num_envs=16))
+    collector = Collector(env, frames_per_batch=64, total_frames=128)
+    shapes = [data.shape for data in collector]
+    assert shapes == [(16, 4)] * 2
+    collector.shutdown()
+
+
+def test_what_torchrl_would_get_wrong_is_refused():
+    with pytest.raises(APIUsageError, match="autoreset must be \"same_step\", got 'next_step', in which TorchRL"):
+        to_torchrl(emulated(counting_env, autoreset="next_step"))
+    with pytest.raises(APIUsageError, match=r"arrays or Dicts of them, got Tuple\(.* as near.pair; a tensordict has"):
+        to_torchrl(emulated(functools.partial(FunctionEnv, Dict({"near": Dict({"pair": Tuple([Discrete(2)])})}))))
+    with pytest.raises(APIUsageError, match="none of which TorchRL has for something else, got 'done'"):
+        to_torchrl(emulated(functools.partial(FunctionEnv, Dict({"done": Discrete(2)}))))
+    crowd = functools.partial(ScriptedParallelEnv, *[alive("a", "b")] * 9)
+    creator = functools.partial(PettingZooPufferEnv, env_creator=crowd)
+    with pytest.raises(APIUsageError, match="to_torchrl: an environment must have one agent, got 3"):
+        to_torchrl(pufferlib.vector.make(creator, backend="Serial", num_envs=2, autoreset="same_step"))
+
+
+def test_steps_after_the_end_and_resets_of_parts_of_an_environment_are_refused():
+    env = to_torchrl(emulated(functools.partial(counting_env, 1)))
+    data = env.rollout(1)[:, -1]["next"]
+    data["action"] = torch.zeros(4, dtype=torch.int64)
+    with pytest.raises(APIUsageError, match=r"must be reset before the next step, got rows \[0, 1, 2, 3\]; use"):
+        env.step(data)
+    env.close()
+    env = to_torchrl(ScriptedPufferEnv(num_agents=2))
+    data = env.reset()
+    data["_reset"] = torch.tensor([[False], [True]])
+    with pytest.raises(APIUsageError, match=r"resets all its agents at once, got rows \[1\] whose episodes go on"):
+        env.reset(data)
+    env.close()
+    env = to_torchrl(pufferlib.make("rware", num_envs=1))
+    data = env.reset()
+    data["_reset"] = torch.tensor([[True]] + [[False]] * (len(data) - 1))
+    with pytest.raises(APIUsageError, match=r"to_torchrl: _reset must have all \d+ rows of an environment or none"):
+        env.reset(data)
+    env.close()
+
+
+@pytest.mark.all
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("one_thread")
+def test_its_ppo_solves_cartpole():
+    torch.manual_seed(0)
+    creator = pufferlib.env_creator("CartPole-v1")
+    vecenv = pufferlib.vector.make(creator, num_envs=32, backend="Serial", autoreset="same_step")
+    env = TransformedEnv(to_torchrl(vecenv), RewardSum())
+    actor = ProbabilisticActor(
+        TensorDictModule(network(2), ["observation"], ["logits"]),
+        in_keys=["logits"],
+        spec=env.action_spec,
+        distribution_class=Categorical,
+        return_log_prob=True,
+    )
+    critic = ValueOperator(network(1))
+    loss = ClipPPOLoss(actor, critic, entropy_coeff=0.0)
+    advantage = GAE(gamma=0.99, lmbda=0.95, value_network=critic, average_gae=True)
+    optimizer = torch.optim.Adam(loss.parameters(), 2e-3)
+    options = {"frames_per_batch": 1024, "total_frames": 200 * 1024, "auto_register_policy_transforms": False}
+    collector = Collector(env, actor, **options)
+    best = 0.0
+    for data in collector:
+        returns = data["next", "episode_reward"][data["next", "done"]]
+        if len(returns) and (best := max(best, returns.mean().item())) >= 475:
+            break
+        learn(loss, advantage, optimizer, data)
+    collector.shutdown()
+    assert best >= 475
+
+
+def network(outputs):
+    layers = (torch.nn.Linear(4, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64), torch.nn.Tanh())
+    return torch.nn.Sequential(*layers, torch.nn.Linear(64, outputs))
+
+
+def learn(loss, advantage, optimizer, data):
+    with torch.no_grad():
+        advantage(data)
+    steps = data.reshape(-1)
+    for _ in range(10):
+        for chosen in torch.randperm(len(steps)).split(256):
+            losses = loss(steps[chosen])
+            optimizer.zero_grad()
+            sum(value for name, value in losses.items() if name.startswith("loss_")).backward()
+            torch.nn.utils.clip_grad_norm_(loss.parameters(), 0.5)
+            optimizer.step()

@@ -1,0 +1,101 @@
+"""Output of environments: with hide_output nothing of it is seen, wherever they live, and exceptions arrive."""
+
+import contextlib
+import ctypes
+import functools
+import os
+import sys
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.errors import APIUsageError
+from tests.envs import VariedEnv
+from tests.vector.batches import varied
+
+
+class Loud(pufferlib.PufferEnv):
+    """Writes in every method: in Python, in C, and to the descriptor."""
+
+    def __init__(self, buf=None, seed=0, fails=False):
+        self.single_observation_space, self.single_action_space, self.num_agents = Box(0, 1, (1,)), Discrete(2), 1
+        super().__init__(buf)
+        self.fails = fails
+        shout("build")
+
+    def reset(self, seed=None):
+        shout("reset")
+        return self.observations, []
+
+    def step(self, actions):
+        shout("step")
+        if self.fails:
+            raise ValueError("no voice")
+        return self.observations, self.rewards, self.terminals, self.truncations, []
+
+    def sing(self):
+        shout("sing")
+        return "la"
+
+    def close(self):
+        shout("close")
+
+
+def shout(text):
+    print(f"loud: {text}")
+    print(f"loud: {text}", file=sys.stderr)
+    ctypes.CDLL(None).printf(b"loud: C\n")
+    os.write(2, b"loud: descriptor\n")
+
+
+BACKENDS = [
+    {"backend": "native"},
+    {"backend": "Serial", "num_envs": 2},
+    {"backend": "Serial", "num_envs": 2, "on_crash": "restart"},
+    {"backend": "Multiprocessing", "num_envs": 2, "num_workers": 2, "overwork": True},
+]
+
+
+@pytest.mark.parametrize("options", BACKENDS, ids=["native", "serial", "restarts", "workers"])
+def test_nothing_is_seen(capfd, options):
+    with contextlib.closing(pufferlib.vector.make(Loud, hide_output=True, **options)) as vecenv:
+        actions = np.zeros(vecenv.num_agents, int)
+        vecenv.reset()
+        vecenv.step(actions)
+        vecenv.send(actions)
+        vecenv.recv()
+        assert set(vecenv.call("sing")) == {"la"}
+        print("mine")
+    assert capfd.readouterr() == ("mine\n", "")
+
+
+@pytest.mark.parametrize("options", [BACKENDS[0], BACKENDS[1], BACKENDS[3]], ids=["native", "serial", "workers"])
+def test_exceptions_arrive(capfd, options):
+    vecenv = pufferlib.vector.make(Loud, env_kwargs={"fails": True}, hide_output=True, **options)
+    vecenv.reset()
+    with pytest.raises(Exception, match="no voice"):
+        vecenv.step(np.zeros(vecenv.num_agents, int))
+    vecenv.close()
+    assert "loud" not in "".join(capfd.readouterr())
+
+
+def test_it_is_seen_where_nobody_asks(capfd):
+    with pufferlib.vector.make(Loud, backend="Serial") as vecenv:
+        vecenv.reset()
+    assert "loud: reset" in capfd.readouterr().out
+
+
+def test_emulated_environments_are_hidden_too(capfd):
+    creator = varied(functools.partial(VariedEnv, info=lambda env: shout("info") or {}))
+    with pufferlib.vector.make(creator, backend="Serial", num_envs=2, hide_output=True) as vecenv:
+        vecenv.reset()
+        vecenv.step([0, 1])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_anything_but_a_bool_is_refused():
+    with pytest.raises(APIUsageError, match="hide_output must be True or False, got 'yes'"):
+        pufferlib.vector.make(Loud, backend="Serial", hide_output="yes")
