@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pufferlib.errors import PufferError
 from pufferlib.machine.caches import cache_folder
-from pufferlib.machine.commands import way_to_install
+from pufferlib.machine.commands import in_image, way_to_install
 
 __all__ = ["HEADERS", "Compiler", "CompilerWarning", "find_compiler", "read_warnings"]
 
@@ -84,9 +84,10 @@ def find_compiler(where: str) -> Compiler:
             return Compiler((name,), _identity([name]))
     if spec := find_spec("ziglang"):
         return _zig(Path(*spec.submodule_search_locations or ()) / "zig")
+    by_root = "" if in_image() else "install one (Debian: apt-get install gcc libc6-dev), or without root: "
     raise PufferError(
-        f"{where}: no C compiler ({', '.join(ON_PATH)}) is on the PATH; install one (Debian: apt-get install gcc "
-        f"libc6-dev), or without root: {way_to_install('compiler', image='dev')}"
+        f"{where}: no C compiler ({', '.join(ON_PATH)}) is on the PATH; "
+        f"{by_root}{way_to_install('compiler', image='dev')}"
     )
 
 

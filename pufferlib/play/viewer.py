@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pufferlib.errors import UsageError
-from pufferlib.machine.commands import way_to_install
 from pufferlib.render.screen import Screen, is_terminal
 from pufferlib.render.video import Frame
-from pufferlib.render.window import Window, has_display
+from pufferlib.render.window import Window, has_display, needed_for_windows
 
 __all__ = ["Viewer", "choose_viewer"]
 
@@ -52,6 +51,6 @@ def choose_viewer(prog: str, in_terminal: bool, advice: str) -> Callable[[str], 
     if is_terminal():
         return lambda title: Screen()
     raise UsageError(
-        f"{prog}: there is neither a display nor a terminal to show it in; {advice}, or run it where DISPLAY or "
-        f"WAYLAND_DISPLAY is set and pygame is installed ({way_to_install('render')})"
+        f"{prog}: there is neither a display nor a terminal to show it in; {advice}, or run it where "
+        f"{needed_for_windows()}"
     )

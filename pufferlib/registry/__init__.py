@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pufferlib.errors import UnknownNameError, nearest
+from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.registry.facts import Facts, all_facts
 from pufferlib.registry.objects import full_name, is_object_name, load_object, short_name
@@ -76,6 +76,11 @@ def env_creator(name: str | PathLike[str], where: str = "pufferlib.env_creator")
     """
     from pufferlib import ocean
 
+    if not isinstance(name, str | PathLike):
+        raise APIUsageError(
+            f"{where}: name must be a str, as in 'breakout', got {name!r}; pufferlib.register gives what you have a "
+            "name, and pufferlib.emulation wraps an environment that exists"
+        )
     name = fspath(name)
     binding, _, game = name.partition("/")
     if game and binding in _bindings():

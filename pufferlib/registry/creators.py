@@ -101,7 +101,8 @@ def keywords_of(maker: Creator) -> tuple[set[str], bool]:
         keywords |= {item.name for item in parameters if item.kind in (item.KEYWORD_ONLY, item.POSITIONAL_OR_KEYWORD)}
         if not any(item.kind is item.VAR_KEYWORD for item in parameters):
             return keywords - {"self"}, False
-    return keywords - {"self"}, not inspect.isclass(maker)
+    # A class whose every __init__ passes the rest on, though object takes none, reads them itself: kwargs.get("size").
+    return keywords - {"self"}, makers != [object.__init__]
 
 
 def _create(name: str, maker: Creator, buf: Mapping[str, Array] | None = None, seed: int = 0, **keywords: Any) -> Any:

@@ -1,5 +1,6 @@
 """A window that shows pictures, by pygame, and the keys that are pressed in it."""
 
+import importlib.util
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from pufferlib.render.video import Frame
 if TYPE_CHECKING:
     import pygame
 
-__all__ = ["Window", "has_display"]
+__all__ = ["Window", "has_display", "needed_for_windows"]
 
 # Pictures are enlarged by a whole number until their longer side reaches this, and shrunk beyond the second.
 LEAST_PX, MOST_PX = 480, 960
@@ -155,6 +156,13 @@ def _key_name(name: str) -> str:
 def has_display() -> bool:
     """True if windows can be opened: SDL, behind pygame, would otherwise draw into the void without a word."""
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))
+
+
+def needed_for_windows() -> str:
+    """Conditions for windows to open, for messages."""
+    has_pygame = importlib.util.find_spec("pygame") is not None
+    missing = "" if has_pygame else f" and pygame is installed ({way_to_install('render')})"
+    return f"DISPLAY or WAYLAND_DISPLAY is set{missing}"
 
 
 def _pygame(instead: str) -> Any:

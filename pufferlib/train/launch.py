@@ -77,6 +77,11 @@ def train(
         return _resume(find_run(WHERE, str(resume), Path(runs)), settings, loggers)
     if env is None:
         raise APIUsageError(f"{WHERE}: expected an environment, its name or what makes it, got None")
+    if vec not in (None, "auto"):
+        raise APIUsageError(
+            f'{WHERE}: vec must be "auto" or None, got {vec!r}; give a layout of your own as settings: '
+            '{"vec.backend": "Serial", "vec.num_envs": 4}'
+        )
     name = fspath(env) if isinstance(env, str | PathLike) else _name_of(env)
     registry.env_creator(name, WHERE)
     chosen = load_config(name, settings, config)

@@ -63,6 +63,12 @@ def test_no_compiler_is_answered_with_how_to_get_one(place, monkeypatch):
         find_compiler("x")
 
 
+def test_an_image_without_a_compiler_names_the_one_that_has_it(place):
+    add(place, "tank-entrypoint")  # every image of ours has it on the PATH
+    with pytest.raises(PufferError, match=r"is on the PATH; this image does not have it, run outside: docker .* dev$"):
+        find_compiler("x")
+
+
 def test_warnings_are_read_and_nothing_else():
     said = "a.c: In function 'f':\na.c:7:3: warning: odd [-Wodd]\n    7 |  f\na.c:9:1: error: no\n"
     said += "b.h:2:1: warning: even\n"

@@ -206,6 +206,17 @@ def test_an_unknown_keyword_gets_the_nearest(name: str, keyword: str, near: str,
         pufferlib.make(name, **{keyword: 3})
 
 
+def test_a_class_that_reads_its_keywords_itself_gets_them(fresh: None) -> None:
+    class Sized(gymnasium.Env[int, int]):
+        observation_space = action_space = gymnasium.spaces.Discrete(2)
+
+        def __init__(self, **kwargs: int) -> None:
+            self.size = kwargs.get("size", 1)
+
+    pufferlib.register("mine/sized", Sized)
+    assert pufferlib.make("mine/sized", size=7).unwrapped.size == 7
+
+
 def test_a_registered_name_is_listed_and_made(folder: Path, fresh: None) -> None:
     pufferlib.register("mine/forage", "./my_env.py:Forage", about="Forages.")
     pufferlib.register("mine/pole", lambda: gymnasium.make("CartPole-v1"))

@@ -80,6 +80,11 @@ def test_a_name_that_is_no_environment_is_refused(name: str) -> None:
         pufferlib.env_creator(name)
 
 
+def test_an_environment_in_the_place_of_a_name_is_refused() -> None:
+    with pytest.raises(pufferlib.APIUsageError, match="name must be a str, as in 'breakout', got 3; puff"):
+        pufferlib.make(3)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -12,7 +12,7 @@ import pytest
 import pufferlib
 from pufferlib import ocean
 from pufferlib.machine.commands import way_to_install
-from pufferlib.render.window import Window
+from pufferlib.render.window import Window, needed_for_windows
 
 every_env = pytest.mark.parametrize("name", ocean.names())
 in_python = pytest.mark.parametrize("name", ["spaces", "pymultiagent"])
@@ -245,3 +245,10 @@ def test_nothing_but_a_window_loads_pygame():
         "ansi.reset(); ansi.render(); sys.exit('pygame' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_pygame_is_named_only_where_it_is_missing(monkeypatch):
+    pytest.importorskip("pygame", reason="pygame is not installed")
+    assert needed_for_windows() == "DISPLAY or WAYLAND_DISPLAY is set"
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert needed_for_windows().endswith(f"is set and pygame is installed ({way_to_install('render')})")

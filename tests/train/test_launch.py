@@ -87,6 +87,10 @@ def test_registered_settings_are_those_of_the_run(tmp_path: Path, monkeypatch: p
         (lambda: train("squared", resume="squared"), "leave out env, config and vec"),
         (lambda: train(resume="nowhere"), "'nowhere' is no run, no checkpoint and no environment"),
         (lambda: train("squared", {"train.lr": 1}), "unknown key 'lr'; did you mean 'learning_rate'"),
+        (
+            lambda: train("squared", vec="Serial"),
+            "vec must be \"auto\" or None, got 'Serial'; give a layout of your own",
+        ),
         (lambda: train(3), "env must be a name, a class or a function, got 3"),  # type: ignore[arg-type]
     ],
 )
