@@ -22,7 +22,7 @@ from variance_plot import WAYS, plot, shares
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, KEPT = DOCS / "speed.md", DOCS / "speed"
-PARTS = ("engine", "bindings", "ocean", "train")
+PARTS = ("engine", "bindings", "ocean", "train", "alone", "vectorized", "variance")
 
 
 def main() -> int:
