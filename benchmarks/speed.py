@@ -22,7 +22,7 @@ from variance_plot import WAYS, plot, shares
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, KEPT = DOCS / "speed.md", DOCS / "speed"
-PARTS = ("engine", "bindings", "ocean", "train")
+PARTS = ("engine", "bindings", "ocean", "train", "alone", "vectorized", "variance")
 
 
 def main() -> int:
@@ -58,7 +58,7 @@ def keep(path: Path) -> None:
     kept.write_text(json.dumps(rows, indent=1) + "\n")
     if path.stem == "variance":
         ways = {row["what"]: {way: float(row[way]) for way in WAYS if way in row} for row in rows}
-        plot(kept.with_suffix(".png"), dict(sorted(ways.items())))
+        plot(kept.with_suffix(".png"), ways)
 
 
 def timed_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
