@@ -1,5 +1,6 @@
 """Collecting: the policy acts in the environments, and what happens is written into the rollout."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,6 +82,18 @@ class Collector:
         self._absent[:] = self._ended[:] = False
         self._state = self._policy.initial_state(self._rollout.num_agents, self._device)
         self._receive()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Tensors that, with the states of the environments, say where the agents are in their episodes."""
+        marks = {"absent": self._absent, "ended": self._ended, "begins": self._begins}
+        return {"memory": dict(self._state), **{name: torch.from_numpy(mark.copy()) for name, mark in marks.items()}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state_dict`` was called; the environments have been reset, and then given their states."""
+        for name, memory in state["memory"].items():
+            self._state[name].copy_(memory)
+        self._absent[:], self._ended[:] = state["absent"].cpu().numpy(), state["ended"].cpu().numpy()
+        self._begins = state["begins"].cpu().numpy()
 
     @torch.inference_mode()
     def collect(self) -> None:

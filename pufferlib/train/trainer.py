@@ -4,6 +4,7 @@ import dataclasses
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ from pufferlib.train.build import (
 from pufferlib.train.collector import make_collector
 from pufferlib.train.config import Config
 from pufferlib.train.episodes import ScoreHint
+from pufferlib.train.games import load_games, save_games
 from pufferlib.train.loggers import Logger
 from pufferlib.train.rollout import Rollout
 from pufferlib.train.runs import Run
@@ -181,17 +183,22 @@ class Trainer:
             "uptime_s": self.uptime_s,
             "reward_scale": self.collector.reward_scale,
         }
+        begins_anew = self.config.train.exact_resume
+        games = None if begins_anew else save_games(self.vecenv)
+        if games is not None:
+            contents |= {"games": games, "collector": self.collector.state_dict()}
         checkpoint.save(self.checkpoint_path, contents)
-        if self.config.train.exact_resume:
+        if begins_anew:
             self._start_episodes()
 
     def restore(self, path: Path) -> None:
-        """Go on from a checkpoint: weights, optimizer, random numbers, counters.
+        """Go on from a checkpoint: weights, optimizer, random numbers, counters, and the games of C environments.
 
-        What no checkpoint can hold is the inside of the environments: they start new episodes, from
-        seeds that follow from ``train.seed`` and the number of updates. So the same checkpoint
-        always goes on in the same way; with ``exact_resume``, one of every ``checkpoint_interval``
-        updates also as the uninterrupted run did.
+        With these the run goes on as the uninterrupted one did, on a CPU to the byte. Environments that cannot be saved
+        start new episodes, from seeds that follow from ``train.seed`` and the number of updates, so that the
+        same checkpoint always goes on in the same way; with ``exact_resume``, one of every
+        ``checkpoint_interval`` updates also as the uninterrupted run did. A warning tells of games that were saved by
+        another version, which start new episodes too.
 
         Raises:
             APIUsageError: The file is missing, damaged, or belongs to another policy.
@@ -205,6 +212,17 @@ class Trainer:
         if not self.config.train.reward_scale:
             self.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
         self._start_episodes()
+        if "games" in contents:
+            self._restore_games(contents["games"], contents["collector"], path)
+
+    def _restore_games(self, games: list[torch.Tensor], collector: dict[str, Any], path: Path) -> None:
+        try:
+            load_games(self.vecenv, games)
+        except APIUsageError as error:
+            warnings.warn(f"{path}: new episodes begin, since its games cannot go on: {error}", stacklevel=3)
+            self._start_episodes()
+        else:
+            self.collector.load_state_dict(collector)
 
     def _restore_generator(self, state: torch.Tensor) -> None:
         """Go on with its random numbers; those of another kind of device are begun anew, as its state is another."""

@@ -102,6 +102,8 @@ def make(
     for name in unknown:
         known = [each for each in inspect.signature(make).parameters if each != "unknown"]
         raise UnknownNameError.of(WHERE, "keyword", name, known)
+    if not isinstance(record, str | os.PathLike | None):
+        raise APIUsageError(f"{WHERE}: record must be the path of a folder, or None, got {record!r}")
     if kind is PufferEnv:
         checked = checked_options(options)
         env = _native(env_specs(env_creator_or_creators, env_args, env_kwargs, num_envs, seed), checked)

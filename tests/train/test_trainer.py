@@ -119,6 +119,66 @@ def test_a_resumed_run_repeats_the_uninterrupted_one(make_trainer, tmp_path):
     assert torch.equal(weights(resumed), weights(whole))
 
 
+RESUMED = {
+    "native": ("breakout", {"env.num_envs": 8}),
+    "with a memory and threads": ("memory", {"env.num_envs": 8, "env.num_threads": 2, "policy.recurrent": True}),
+    "serial": ("pong", {"env.num_envs": 4, "vec.backend": "Serial", "vec.num_envs": 2, "env.autoreset": "next_step"}),
+    "agents that end": (
+        "snake",
+        {"env.num_envs": 1, "env.num_snakes": 8, "env.width": 12, "env.height": 12, "env.num_food": 9},
+    ),
+    "workers": (
+        "squared",
+        {
+            "env.num_envs": 4,
+            "vec.backend": "Multiprocessing",
+            "vec.num_envs": 2,
+            "vec.num_workers": 2,
+            "vec.overwork": True,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "settings"), RESUMED.values(), ids=RESUMED)
+def test_a_checkpoint_holds_the_games_so_that_a_resumed_run_equals_the_uninterrupted_one(name, settings, tmp_path):
+    def make(folder):
+        (tmp_path / folder).mkdir()
+        recorder = Recorder()
+        return Trainer(load_config(name, {**SMALL, **settings}), tmp_path / folder, [recorder]), recorder.lines
+
+    whole, lines = make("whole")
+    whole.train()
+    half, first = make("half")
+    for _ in range(7):
+        half.step()
+    half.save()
+    half.close()
+    resumed, rest = make("resumed")
+    resumed.restore(half.checkpoint_path)
+    resumed.train()
+    assert torch.equal(weights(resumed), weights(whole))
+    times = {"uptime_s", "sps", "performance/collect_s", "performance/learn_s"}
+    expected, got = (
+        [{key: line[key] for key in line if key not in times} for line in each] for each in (lines, first + rest)
+    )
+    assert got == expected
+
+
+def test_games_of_another_version_begin_new_episodes_with_a_warning(tmp_path, monkeypatch):
+    config = load_config("breakout", {**SMALL, "env.num_envs": 8})
+    trainer = Trainer(config, tmp_path)
+    trainer.step()
+    trainer.save()
+    monkeypatch.setattr("pufferlib.ocean.state.source_hash", "another")
+    with pytest.warns(
+        UserWarning, match=r"checkpoint\.pt: new episodes begin, since its games cannot go on: .* code must be"
+    ):
+        trainer.restore(trainer.checkpoint_path)
+    trainer.step()
+    trainer.close()
+
+
 class TestRewardsOfAnySize:
     """Are learned from alike where their scale is automatic; it follows from the first rollout."""
 

@@ -84,6 +84,7 @@ def test_workers_and_batches(vector_spec, kwargs, workers, batch):
         ({"num_envs": 2.0}, "num_envs must be an int, got 2.0"),
         ({"num_envs": True}, "num_envs must be an int, got True"),
         ({"seed": "7"}, "seed must be an int, got '7'"),
+        ({"record": 3}, "record must be the path of a folder, or None, got 3"),
         ({"num_workers": 0}, "num_workers must be at least 1, got 0"),
         ({"num_workers": 1.5}, 'num_workers must be an int or "auto", got 1.5'),
         ({"batch_size": "half"}, "batch_size must be an int or \"auto\", got 'half'"),

@@ -160,7 +160,9 @@ def test_a_native_environment_is_recorded_whole(tmp_path):
         env.reset()
         for step in range(50):
             env.step(np.full(8, step % 4))
+            env.call("save_state")  # changes nothing
     bundle = Bundle.load(tmp_path / "env0-seed0.npz")
+    assert bundle.is_complete
     assert bundle.actions.shape == (50, 8)
     assert bundle.env == "pufferlib.ocean.env.OceanEnv('squared', num_envs=8)"
     assert replay(bundle).is_same

@@ -20,7 +20,8 @@ from pufferlib.vector.vector_env import VectorEnv
 __all__ = ["Recorder"]
 
 Sent = tuple[Array, Any]  # environments, and the actions of their agents
-UNSEEN = ("call", "notify", "set_attr")  # ways to change environments that no bundle has
+UNSEEN = ("load_state", "notify", "set_attr")  # ways to change environments that no bundle has
+HARMLESS = ("render", "save_state")  # methods that change nothing
 
 
 class Recorder(VectorProxy):
@@ -46,6 +47,12 @@ class Recorder(VectorProxy):
         if name in UNSEEN:
             self._is_changed = True
         return super().__getattr__(name)
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> list[Any]:
+        """Call a method of environments, as ``VectorEnv.call`` does; whatever it changes in them is in no bundle."""
+        self._is_changed = self._is_changed or name not in HARMLESS
+        results: list[Any] = self.vecenv.call(name, *args, **kwargs)
+        return results
 
     def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
         """Start new episodes, as ``VectorEnv.reset`` does."""
