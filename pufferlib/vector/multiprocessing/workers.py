@@ -223,17 +223,21 @@ class WorkerProcesses(Workers):
     def _drain(self, worker: int) -> NoReturn:
         """Read what a worker that has ended may have left to say."""
         while True:
-            self._read(worker)
+            self._read(worker, self.processes[worker].wait(None))
 
-    def _read(self, worker: int) -> Any:
+    def _read(self, worker: int, ready: list[int]) -> Any:
         """Read the next message of ``worker``.
+
+        Args:
+            worker: Which one.
+            ready: Files of which something can be read.
 
         Raises:
             WorkerFailed: It reports a failure, or has ended without a word, or in the middle of one for too long.
         """
         handle = self.processes[worker]
         try:
-            if handle.conn.fileno() not in handle.wait(None):
+            if handle.conn.fileno() not in ready:
                 raise EOFError
             message = self._unpickled(worker, handle.conn.recv_bytes())
         except BlockingIOError:  # a worker that was stopped in the middle of it
@@ -266,13 +270,13 @@ class WorkerProcesses(Workers):
     def _read_with_deadline(self, worker: int) -> Any:
         """Read the next message of ``worker``, which is building its environments."""
         handle, waited_s, seen = self.processes[worker], 0.0, -1
-        while not handle.wait(self._check_s):
+        while not (ready := handle.wait(self._check_s)):
             waited_s += self._check_s
             if hasattr(self, "channel") and self.channel.progress(worker) != seen:
                 seen, waited_s = self.channel.progress(worker), 0.0
             if self.spec.timeout_s is not None and waited_s > self.spec.timeout_s:
                 self._raise_late(worker)
-        return self._read(worker)
+        return self._read(worker, ready)
 
     def _raise_late(self, worker: int) -> NoReturn:
         """End a worker that takes too long."""
