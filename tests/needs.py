@@ -89,5 +89,5 @@ def skip_without(extra: str, *modules: str) -> None:
         pytest.skip(reason, allow_module_level=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for module in modules:
+        for module in (f"pufferlib.frameworks.{extra}", *modules):
             importlib.import_module(module)

@@ -3,16 +3,15 @@
 Source: Bou et al., "TorchRL: A data-driven decision-making library for PyTorch" (2023).
 """
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
-from tensordict import TensorDict, TensorDictBase
-from torchrl.data import Binary, Bounded, Categorical, Composite, MultiCategorical, TensorSpec, Unbounded
-from torchrl.envs import EnvBase
 
 from pufferlib.buffers import Array
 from pufferlib.env import Infos
@@ -21,6 +20,26 @@ from pufferlib.spaces import Space
 from pufferlib.vector.gymnasium_vector import check_rows, observations_of, resets_some, whole_envs
 
 __all__ = ["TorchRLEnv", "to_torchrl"]
+
+
+@contextmanager
+def _absent(name: str) -> Iterator[None]:
+    """Let the package ``name``, unless it is loaded already, look as if it was not installed."""
+    hides = name not in sys.modules
+    if hides:
+        sys.modules[name] = None  # type: ignore[assignment]  # as import reads it
+    try:
+        yield
+    finally:
+        if hides:
+            del sys.modules[name]
+
+
+# TorchRL imports Procgen where that is installed, which fails where the old gym is not.
+with _absent("procgen"):
+    from tensordict import TensorDict, TensorDictBase
+    from torchrl.data import Binary, Bounded, Categorical, Composite, MultiCategorical, TensorSpec, Unbounded
+    from torchrl.envs import EnvBase
 
 _TAKEN = {"action", "action_mask", "done", "next", "reward", "terminated", "truncated"}
 

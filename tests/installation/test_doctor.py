@@ -233,16 +233,19 @@ def test_extras(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_not_installed_is_one_line_and_developers_tools_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "version_of", lambda name: "" if name in ("ray", "pyboy", "uv", "pytest") else "1")
+    monkeypatch.setattr(extras, "version_of", lambda name: "" if name in ("ziglang", "pyboy", "uv", "pytest") else "1")
     monkeypatch.setattr(doctor, "in_image", lambda: False)
     monkeypatch.setattr(doctor, "_import_error", lambda *_: "")
     found = {finding.name: finding for finding in doctor.packages()}
     assert found["extras"].level == "absent"
-    assert found["extras"].value == "2 not installed: ray, pokemon-red"
+    assert found["extras"].value == "2 not installed: compiler, pokemon-red"
     assert found["extras"].advice.startswith("puffer install NAME brings one")
-    assert found["extras"].data == {"ray": {"versions": {"ray": ""}}, "pokemon-red": {"versions": {"pyboy": ""}}}
+    assert found["extras"].data == {
+        "compiler": {"versions": {"ziglang": ""}},
+        "pokemon-red": {"versions": {"pyboy": ""}},
+    }
     assert {"extra [train]", "extra [atari]"} <= found.keys()
-    assert not found.keys() & {f"extra [{name}]" for name in ("ray", "pokemon-red", "test", "lint", "lock", "dev")}
+    assert not found.keys() & {f"extra [{name}]" for name in ("compiler", "pokemon-red", "test", "lint", "lock", "dev")}
     monkeypatch.setattr(doctor, "in_image", lambda: True)
     assert doctor.packages()[-1].advice == "the images tank and tank-full have more"
 
