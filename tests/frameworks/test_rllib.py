@@ -31,6 +31,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker
 
 pytestmark = [
     pytest.mark.filterwarnings("default"),  # RLlib's own
+    pytest.mark.filterwarnings("ignore:.*Overriding environment rllib"),  # it registers its ids for each algorithm
     pytest.mark.timeout(300),
 ]
 
