@@ -277,6 +277,8 @@ class OceanEnv(PufferEnv):
     def load_state(self, state: bytes, env_ids: EnvIds = None) -> Array:
         """Let games be what those were that ``save_state`` saved, here or in another process.
 
+        The bytes become the memory of games in C: load only states of those whose author you trust.
+
         Args:
             state: Of as many games.
             env_ids: Games, as ints or as a mask, bool ``(num_envs,)``, in the order in which they were saved; None for

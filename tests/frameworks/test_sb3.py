@@ -103,9 +103,20 @@ def test_plays_like_sb3s_own(backend):
 
 
 @pytest.mark.parametrize("wrapper", [VecMonitor, VecNormalize, lambda env: env])
-def test_ppo_learns_from_it_behind_sb3s_wrappers(wrapper):
+def test_ppo_takes_its_steps_behind_sb3s_wrappers(wrapper):
     env = wrapper(ours(functools.partial(gymnasium.make, "CartPole-v1"), num_envs=2))
-    PPO("MlpPolicy", env, n_steps=32, batch_size=32, n_epochs=1, device="cpu").learn(128)
+    model = PPO("MlpPolicy", env, n_steps=32, batch_size=32, n_epochs=1, device="cpu").learn(128)
+    assert model.num_timesteps == 128
+    env.close()
+
+
+@pytest.mark.all
+def test_ppo_solves_cartpole():
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])
+    env = to_sb3(pufferlib.vector.make(creator, num_envs=8, backend="Serial", autoreset="same_step"))
+    settings = {"n_steps": 32, "batch_size": 256, "n_epochs": 20, "gamma": 0.98, "gae_lambda": 0.8}
+    model = PPO("MlpPolicy", env, learning_rate=1e-3, device="cpu", seed=0, **settings).learn(50_000)
+    assert evaluate_policy(model, env, 20)[0] >= 475
     env.close()
 
 

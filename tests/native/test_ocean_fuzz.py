@@ -10,7 +10,12 @@ from pufferlib.ocean.fuzz import fuzz_file
 
 OCEAN = Path(ocean.__file__).parent
 STEPS = 50_000
-FEWER = {"nmmo3": 10_000, "snake": 20_000, "moba": 30_000, "enduro": 30_000}  # whose steps take a hundred times longer
+FEWER = {
+    "nmmo3": 10_000,
+    "snake": 20_000,
+    "moba": 30_000,
+    "enduro": 30_000,
+}  # else one takes minutes under the sanitizers
 
 
 @pytest.mark.all
