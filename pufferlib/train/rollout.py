@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from gymnasium.spaces import Box
 from torch import Tensor
@@ -12,7 +13,7 @@ from torch import Tensor
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy, State
 
-__all__ = ["Minibatch", "Rollout"]
+__all__ = ["Minibatch", "Reports", "Rollout"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,18 @@ class Minibatch:
     mask: Tensor | None
     state: State
     episode_starts: Tensor | None
+
+
+class Reports(NamedTuple):
+    """What environments report of each step, ``(horizon, num_agents)`` arrays in the memory of the CPU.
+
+    A step writes them one row at a time, which would be one small copy each to the memory of a GPU.
+    """
+
+    rewards: npt.NDArray[np.float32]
+    masks: npt.NDArray[np.bool_]
+    episode_starts: npt.NDArray[np.bool_]
+    episode_ends: npt.NDArray[np.bool_]
 
 
 class Rollout:
@@ -81,11 +94,19 @@ class Rollout:
         self.observations = torch.zeros(*shape, *space.shape, dtype=dtype, device=device)
         self.actions = torch.zeros(*shape, *policy.distribution.shape, dtype=policy.distribution.dtype, device=device)
         self.log_probs = torch.zeros(shape, device=device)
-        self.rewards = torch.zeros(shape, device=device)
         self.values = torch.zeros(self.horizon + 1, self.num_agents, device=device)
+        self.rewards = torch.zeros(shape, device=device)
         self.episode_starts = torch.zeros(shape, dtype=torch.bool, device=device)
         self.episode_ends = torch.zeros(shape, dtype=torch.bool, device=device)
         self.masks = torch.ones(shape, dtype=torch.bool, device=device)
+        reports = (self.rewards, self.masks, self.episode_starts, self.episode_ends)
+        self.reports = Reports(*(report.cpu().numpy() for report in reports))  # on a CPU the same memory
+
+    def take_reports(self) -> None:
+        """Bring what was written into ``reports`` to the device; nothing is to be done on a CPU."""
+        if self.rewards.device.type != "cpu":
+            for name, report in self.reports._asdict().items():
+                getattr(self, name).copy_(torch.from_numpy(report))
 
     def minibatches(self, advantages: Tensor, generator: torch.Generator) -> Iterator[Minibatch]:
         """All of the rollout in random order, each part once. The tensors are reused by the next minibatch.
