@@ -68,7 +68,7 @@ cdef class CategoricalKernel:
         cdef const float *uniform = <const float *>address(noise)
         cdef int64_t *chosen = <int64_t *>address(actions)
         cdef float *logs = <float *>address(log_probs)
-        cdef int64_t stride = logits.stride(0), rows = len(logits)
+        cdef int64_t stride = logits.stride(0), rows = logits.size(0)
         return puffer_draw(&self.choice, x, stride, rows, uniform, chosen, logs)
 
     def evaluate(self, logits, actions, log_probs, entropies):
@@ -77,7 +77,7 @@ cdef class CategoricalKernel:
         cdef const int64_t *chosen = <const int64_t *>address(actions)
         cdef float *logs = <float *>address(log_probs)
         cdef float *nats = <float *>address(entropies)
-        cdef int64_t stride = logits.stride(0), rows = len(logits)
+        cdef int64_t stride = logits.stride(0), rows = logits.size(0)
         puffer_evaluate(&self.choice, x, stride, rows, chosen, logs, nats)
 
     def differentiate(self, logits, actions, d_log_probs, d_entropies, d_logits):
@@ -87,5 +87,5 @@ cdef class CategoricalKernel:
         cdef const float *d_logs = <const float *>address(d_log_probs)
         cdef const float *d_nats = <const float *>address(d_entropies)
         cdef float *d_x = <float *>address(d_logits)
-        cdef int64_t stride = logits.stride(0), rows = len(logits)
+        cdef int64_t stride = logits.stride(0), rows = logits.size(0)
         puffer_differentiate(&self.choice, x, stride, rows, chosen, d_logs, d_nats, d_x)

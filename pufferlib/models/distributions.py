@@ -114,6 +114,7 @@ class Categorical:
         self._sizes = [int(n) for n in np.ravel(sizes)]
         self._env_dtype = space.dtype if isinstance(space, Box) else np.dtype(np.int32)
         self.start = np.asarray(space.low if isinstance(space, Box) else space.start, self._env_dtype)
+        self._starts_elsewhere = bool(np.any(self.start))
         self.num_params = sum(self._sizes)
         self._kernel = CategoricalKernel(self._sizes)
 
@@ -172,8 +173,8 @@ class Categorical:
 
     def to_env(self, actions: Tensor) -> npt.NDArray[np.generic]:
         """Counted from the start of the space; int32, or the dtype of a Box."""
-        taken: npt.NDArray[np.generic] = actions.cpu().numpy().astype(self._env_dtype) + self.start
-        return taken
+        taken: npt.NDArray[np.generic] = actions.numpy(force=True).astype(self._env_dtype)
+        return taken + self.start if self._starts_elsewhere else taken
 
 
 class Gaussian:

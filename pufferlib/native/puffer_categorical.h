@@ -37,8 +37,7 @@ static void puffer_exponentials(const PufferCategorical *choice, const float *lo
             for (int j = 0; j < choice->sizes[k]; j++) *shifted++ = part[j] - most;
         }
     }
-    const int64_t all = rows * choice->logits;
-    for (int64_t i = 0; i < all; i++) choice->scratch[i] = puffer_exp(choice->scratch[i]);
+    puffer_exp_all(choice->scratch, rows * choice->logits);
 }
 
 /* One action for each part of each row, and the logarithm of the probability of them together.
@@ -52,25 +51,29 @@ static int puffer_draw(const PufferCategorical *choice, const float *logits, int
         const int64_t count = rows - first < block ? rows - first : block;
         puffer_exponentials(choice, logits + first * stride, stride, count);
         const float *weights = choice->scratch;
-        for (int64_t row = first; row < first + count; row++) {
-            float log_prob = 0;
+        float *chances = choice->scratch; /* of the actions; they take the place of weights that are done with */
+        for (int64_t row = 0; row < count; row++) {
             for (int k = 0; k < choice->parts; k++) {
                 const int size = choice->sizes[k];
                 float sum = 0, reached = 0;
                 for (int j = 0; j < size; j++) sum += weights[j];
                 const float target = sum * *noise++;
-                int chosen = -1;
-                for (int j = 0; j < size && chosen < 0; j++) {
+                int chosen = 0; /* counted, not searched for: a branch would be guessed wrong half of the time */
+                for (int j = 0; j < size; j++) {
                     reached += weights[j];
-                    if (reached > target) chosen = j;
+                    chosen += reached <= target;
                 }
-                finite &= chosen >= 0; /* NaN exceeds nothing */
-                chosen = chosen < 0 ? 0 : chosen;
+                finite &= sum > 0; /* NaN is not */
                 *actions++ = chosen;
-                log_prob += logf(weights[chosen] / sum);
+                *chances++ = weights[chosen] / sum;
                 weights += size;
             }
-            log_probs[row] = log_prob;
+        }
+        puffer_log_all(choice->scratch, count * choice->parts);
+        chances = choice->scratch;
+        for (int64_t row = first; row < first + count; row++) {
+            log_probs[row] = 0;
+            for (int k = 0; k < choice->parts; k++) log_probs[row] += *chances++;
         }
     }
     return finite;

@@ -48,6 +48,7 @@ class _Step(NamedTuple):
     actions: Tensor
     log_probs: Tensor
     values: Tensor
+    array: npt.NDArray[Any] | None  # the observations too, on a CPU, where copying arrays is quicker
 
 
 class Collector:
@@ -85,7 +86,8 @@ class Collector:
         self._generator, self._device = generator, generator.device
         self._resets_next = vecenv.autoreset == "next_step"
         fields = rollout.observations, rollout.actions, rollout.log_probs, rollout.values[:-1]
-        self._steps = [_Step(*rows) for rows in zip(*(field.unbind() for field in fields), strict=True)]
+        arrays = rollout.observations.numpy() if self._device.type == "cpu" else [None] * rollout.horizon
+        self._steps = [_Step(*rows) for rows in zip(*map(Tensor.unbind, fields), arrays, strict=True)]
         self._absent = np.zeros(rollout.num_agents, bool)  # at each agent's latest observation
         self._ended = np.zeros(rollout.num_agents, bool)  # by each agent's latest action
         self._state: State  # of all agents
@@ -120,7 +122,10 @@ class Collector:
             rollout.initial_state[name].copy_(memory)
         noises = distribution.noise((rollout.horizon, rollout.num_agents), self._generator).unbind()
         for t, (step, noise) in enumerate(zip(self._steps, noises, strict=True)):
-            step.observations.copy_(torch.from_numpy(self._batch.observations))
+            if step.array is None:
+                step.observations.copy_(torch.from_numpy(self._batch.observations))
+            else:
+                np.copyto(step.array, self._batch.observations)
             params, values = self._policy.forward_eval(step.observations, self._state)
             step.values.copy_(values)
             _check_finite(distribution.draw(params, noise, step.actions, step.log_probs))
@@ -146,7 +151,7 @@ class Collector:
         rewards = self._rewards()
         self._begins = (self._ended[agents] if self._resets_next else ended) | self._absent[agents]
         self._absent[agents], self._ended[agents] = ~batch.masks, ended
-        if self._state and self._begins.any():
+        if self._state and np.count_nonzero(self._begins):
             for memory in self._state.values():
                 memory[torch.from_numpy(batch.agent_ids[self._begins])] = 0
         return rewards
@@ -157,8 +162,8 @@ class Collector:
         rewards = batch.rewards * np.float32(self.reward_scale)
         if limit > 0:
             rewards.clip(-limit, limit, out=rewards)
-        cut = np.flatnonzero(batch.truncations & ~batch.terminals)
-        if len(cut):
+        if np.count_nonzero(batch.truncations):  # it takes a tenth of the time of any()
+            cut = np.flatnonzero(batch.truncations & ~batch.terminals)
             last = batch.observations if self._resets_next else self._vecenv.final_observations
             state = {name: memory[batch.agent_ids[cut]] for name, memory in self._state.items()}
             values = self._policy.forward_eval(torch.from_numpy(last[cut]).to(self._device), state)[1]
