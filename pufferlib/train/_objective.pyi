@@ -10,5 +10,6 @@ def objective(
     batch: Minibatch,
     config: TrainConfig,
     d_log_probs: Tensor,
+    d_entropies: Tensor,
     d_values: Tensor,
-) -> tuple[int, tuple[float, float, float, float, float, float]]: ...
+) -> tuple[float, float, float, float, float, float]: ...

@@ -145,13 +145,12 @@ class _Fused(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         """The objective, and the other figures of ``Losses``."""
         log_probs, entropies = distribution.evaluate(params, batch.actions)
-        d_log_probs, d_values = torch.empty(2, *values.shape).unbind()
-        count, figures = objective(log_probs, entropies, values.contiguous(), batch, config, d_log_probs, d_values)
-        share = -config.ent_coef / max(1, count)
-        d_entropies = torch.full_like(values, share) if batch.mask is None else batch.mask * share
-        ctx.save_for_backward(
-            distribution.differentiate(params, batch.actions, d_log_probs, d_entropies), d_values
+        d_log_probs, d_entropies, d_values = torch.empty(3, *values.shape).unbind()
+        figures = objective(
+            log_probs, entropies, values.contiguous(), batch, config, d_log_probs, d_entropies, d_values
         )
+        d_params = distribution.differentiate(params, batch.actions, d_log_probs, d_entropies)
+        ctx.save_for_backward(d_params, d_values)
         rest = torch.tensor(figures[1:])
         ctx.mark_non_differentiable(rest)
         return torch.tensor(figures[0]), rest

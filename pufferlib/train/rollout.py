@@ -30,6 +30,8 @@ class Minibatch:
         mask: True where the agent was there and its action was one; None where that holds for all.
         state: Memory before the first step, ``(rows, ...)`` each.
         episode_starts: True where an episode begins; None without memory.
+        weights: Of each step in the loss, 0 where ``mask`` is False; their sum is the number of steps that count. None
+            where all of those weigh the same.
     """
 
     observations: Tensor
@@ -41,6 +43,7 @@ class Minibatch:
     mask: Tensor | None
     state: State
     episode_starts: Tensor | None
+    weights: Tensor | None = None
 
 
 class Reports(NamedTuple):
