@@ -3,6 +3,7 @@
 Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017), equation numbers below.
 """
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import torch
@@ -49,10 +50,11 @@ class Losses(NamedTuple):
 
 
 def masked_mean(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Mean of ``x`` where ``mask`` is True; of all of it without a mask; 0 where nothing is left."""
+    """Mean of ``x`` where ``mask`` is True, or weighted by it; of all without a mask; 0 where nothing is left."""
     if mask is None:
         return x.mean()
-    return (x * mask).sum() / mask.sum().clamp(min=1)
+    total = mask.sum()
+    return (x * mask).sum() / (total + (total == 0))
 
 
 def normalize(advantages: Tensor, mask: Tensor | None) -> Tensor:
@@ -120,15 +122,32 @@ def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
         The objective, and the figures that tell how learning goes.
     """
     params, values = policy(batch.observations, batch.state, batch.episode_starts)
-    if params.device.type == "cpu" and params.dtype == torch.float32:
-        figures: tuple[Tensor, Tensor] = _Fused.apply(params, values, policy.distribution, batch, config)  # type: ignore[no-untyped-call]
-        return Losses(figures[0], *figures[1].unbind())
-    log_ratio = policy.distribution.log_prob(params, batch.actions) - batch.log_probs
+    floats = params, values, batch.log_probs, batch.values, batch.advantages, batch.returns
+    if all(field.device.type == "cpu" and field.dtype == torch.float32 for field in floats):
+        total, figures = _Fused.apply(params, values, policy.distribution, batch, config)  # type: ignore[no-untyped-call]
+        return Losses(total, *figures.unbind())
+    return objective_by_terms(policy.distribution, params, values, batch, config)
+
+
+def objective_by_terms(
+    distribution: ActionDistribution, params: Tensor, values: Tensor, batch: Minibatch, config: TrainConfig
+) -> Losses:
+    """``ppo_loss`` of a network's outputs, term by term, on any device; autograd derives it.
+
+    Args:
+        distribution: Of the actions.
+        params: ``(steps, rows, num_params)``.
+        values: ``(steps, rows)``.
+        batch: See ``ppo_loss``.
+        config: See ``ppo_loss``.
+    """
+    counted = batch.mask if batch.weights is None else batch.weights
+    log_ratio = distribution.log_prob(params, batch.actions) - batch.log_probs
     ratio = log_ratio.exp()
-    advantages = normalize(batch.advantages, batch.mask) if config.norm_adv else batch.advantages
-    pg_loss = masked_mean(policy_loss(ratio, advantages, config.clip_coef), batch.mask)
-    v_loss = masked_mean(value_loss(values, batch.values, batch.returns, config.vf_clip_coef), batch.mask)
-    entropy = masked_mean(policy.distribution.entropy(params), batch.mask)
+    advantages = normalize(batch.advantages, counted) if config.norm_adv else batch.advantages
+    pg_loss = masked_mean(policy_loss(ratio, advantages, config.clip_coef), counted)
+    v_loss = masked_mean(value_loss(values, batch.values, batch.returns, config.vf_clip_coef), counted)
+    entropy = masked_mean(distribution.entropy(params), counted)
     total = pg_loss + config.vf_coef * v_loss - config.ent_coef * entropy
     with torch.no_grad():
         approx_kl = masked_mean(ratio - 1 - log_ratio, batch.mask)
@@ -137,13 +156,16 @@ def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
 
 
 class _Fused(torch.autograd.Function):
-    """``ppo_loss`` of a network's outputs in C, with its derivative: a tenth of the calls that autograd would make."""
+    """``objective_by_terms`` and its derivative in two passes in C: a tenth of the calls that autograd would make."""
 
     @staticmethod
     def forward(
         ctx: Any, params: Tensor, values: Tensor, distribution: ActionDistribution, batch: Minibatch, config: TrainConfig
     ) -> tuple[Tensor, Tensor]:
         """The objective, and the other figures of ``Losses``."""
+        if not batch.log_probs.is_contiguous():  # part of a larger one
+            tensors = {name: field.contiguous() for name, field in vars(batch).items() if isinstance(field, Tensor)}
+            batch = dataclasses.replace(batch, **tensors)
         log_probs, entropies = distribution.evaluate(params, batch.actions)
         d_log_probs, d_entropies, d_values = torch.empty(3, *values.shape).unbind()
         figures = objective(
