@@ -173,7 +173,7 @@ class Categorical:
 
     def to_env(self, actions: Tensor) -> npt.NDArray[np.generic]:
         """Counted from the start of the space; int32, or the dtype of a Box."""
-        taken: npt.NDArray[np.generic] = actions.numpy(force=True).astype(self._env_dtype)
+        taken: npt.NDArray[Any] = actions.numpy(force=True).astype(self._env_dtype)
         return taken + self.start if self._starts_elsewhere else taken
 
 
@@ -246,7 +246,9 @@ def _sample(distribution: ActionDistribution, params: Tensor, generator: torch.G
     actions = torch.empty(*rows, *distribution.shape, dtype=distribution.dtype, device=params.device)
     flat = params.detach().flatten(0, -2)
     noise = distribution.noise((len(flat),), generator)
-    distribution.draw(flat, noise, actions.view(len(flat), *distribution.shape), torch.empty(len(flat), device=params.device))
+    distribution.draw(
+        flat, noise, actions.view(len(flat), *distribution.shape), torch.empty(len(flat), device=params.device)
+    )
     return actions
 
 

@@ -4,6 +4,7 @@ Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017), equat
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -14,11 +15,15 @@ from pufferlib.errors import PufferError
 from pufferlib.models import Policy
 from pufferlib.models.distributions import ActionDistribution
 from pufferlib.train._objective import objective
+from pufferlib.train.advantage import Estimates
 from pufferlib.train.config import TrainConfig
+from pufferlib.train.estimates import estimate_anew, minibatches
 from pufferlib.train.rollout import Minibatch, Rollout
 
 __all__ = [
+    "Loss",
     "Losses",
+    "accumulate_gradients",
     "explained_variance",
     "masked_mean",
     "normalize",
@@ -47,6 +52,10 @@ class Losses(NamedTuple):
     entropy: Tensor
     approx_kl: Tensor
     clip_fraction: Tensor
+
+
+#: Takes the policy, a minibatch and the settings, as ``ppo_loss`` does.
+Loss = Callable[[Policy, Minibatch, TrainConfig], Losses]
 
 
 def masked_mean(x: Tensor, mask: Tensor | None) -> Tensor:
@@ -114,7 +123,7 @@ def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
     Args:
         policy: Evaluated anew, with gradients.
         batch: Steps and what was estimated of them when they were taken; steps that its mask leaves out do not
-            count.
+            count, and with ``weights`` some count more than others.
         config: ``clip_coef``, ``vf_clip_coef``, ``vf_coef``, ``ent_coef``, and with ``norm_adv`` the advantages are
             normalised within the minibatch.
 
@@ -141,7 +150,7 @@ def objective_by_terms(
         batch: See ``ppo_loss``.
         config: See ``ppo_loss``.
     """
-    counted = batch.mask if batch.weights is None else batch.weights
+    counted = batch.counted
     log_ratio = distribution.log_prob(params, batch.actions) - batch.log_probs
     ratio = log_ratio.exp()
     advantages = normalize(batch.advantages, counted) if config.norm_adv else batch.advantages
@@ -160,12 +169,17 @@ class _Fused(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, params: Tensor, values: Tensor, distribution: ActionDistribution, batch: Minibatch, config: TrainConfig
+        ctx: Any,
+        params: Tensor,
+        values: Tensor,
+        distribution: ActionDistribution,
+        batch: Minibatch,
+        config: TrainConfig,
     ) -> tuple[Tensor, Tensor]:
         """The objective, and the other figures of ``Losses``."""
         if not batch.log_probs.is_contiguous():  # part of a larger one
-            tensors = {name: field.contiguous() for name, field in vars(batch).items() if isinstance(field, Tensor)}
-            batch = dataclasses.replace(batch, **tensors)
+            fields = vars(batch).items()
+            batch = Minibatch(**{name: x.contiguous() if isinstance(x, Tensor) else x for name, x in fields})
         log_probs, entropies = distribution.evaluate(params, batch.actions)
         d_log_probs, d_entropies, d_values = torch.empty(3, *values.shape).unbind()
         figures = objective(
@@ -196,6 +210,41 @@ def explained_variance(values: Tensor, returns: Tensor, mask: Tensor | None = No
     return float("nan") if variance == 0 else float(1 - (returns - values).var(correction=0) / variance)
 
 
+def accumulate_gradients(policy: Policy, batch: Minibatch, config: TrainConfig, loss: Loss = ppo_loss) -> list[Tensor]:
+    """Add the gradient of the mean loss of ``batch`` to that of the parameters.
+
+    In ``accumulate_minibatches`` parts, one after the other: each part weighs as much as it has steps that count, and
+    the advantages are normalised over all of them, so that the sum is the gradient of one large minibatch.
+
+    Returns:
+        The figures of each part, in the order of ``Losses``.
+
+    Raises:
+        PufferError: The loss is not finite.
+    """
+    count, total = config.accumulate_minibatches, batch.counted
+    if count > 1 and config.norm_adv:
+        batch = dataclasses.replace(batch, advantages=normalize(batch.advantages, total))
+        config = dataclasses.replace(config, norm_adv=False)
+    figures = []
+    for part in batch.split(count) if count > 1 else [batch]:
+        losses = loss(policy, part, config)
+        if not torch.isfinite(losses.total):
+            raise PufferError(
+                f"ppo.update: the loss must be finite, got {losses.total.item()}; lower train.learning_rate "
+                "or train.reward_scale, and look for NaN in the observations"
+            )
+        share = None if count == 1 else _share(part.counted, total, losses.total.new_tensor(1 / count))
+        torch.autograd.backward(losses.total, share)
+        figures.append(torch.stack([figure.detach() for figure in losses]))
+    return figures
+
+
+def _share(part: Tensor | None, whole: Tensor | None, even: Tensor) -> Tensor:
+    """Share of a part in the mean over a whole minibatch; ``even`` where all steps count alike."""
+    return even if part is None or whole is None else part.sum() / whole.sum().clamp(min=1)
+
+
 def update(
     policy: Policy,
     optimizer: torch.optim.Optimizer,
@@ -203,6 +252,7 @@ def update(
     advantages: Tensor,
     config: TrainConfig,
     generator: torch.Generator,
+    loss: Loss = ppo_loss,
 ) -> dict[str, float]:
     """Learn from one rollout: ``update_epochs`` passes over it in minibatches.
 
@@ -213,6 +263,7 @@ def update(
         advantages: float32 ``(horizon, num_agents)``.
         config: Coefficients.
         generator: Shuffles the minibatches.
+        loss: Takes the policy, a minibatch and the settings.
 
     Returns:
         ``losses/<name>``: means over the minibatches; ``explained_variance`` of the values used.
@@ -220,24 +271,20 @@ def update(
     Raises:
         PufferError: The loss is not finite; the policy is left as it was before that minibatch.
     """
+    estimates = Estimates(advantages, advantages + rollout.values[:-1])
+    explained = explained_variance(rollout.values[:-1], estimates.returns, rollout.masks)
     figures: list[Tensor] = []
-    for _ in range(config.update_epochs):
-        for batch in rollout.minibatches(advantages, generator):
-            losses = ppo_loss(policy, batch, config)
-            if not torch.isfinite(losses.total):
-                raise PufferError(
-                    f"ppo.update: the loss must be finite, got {losses.total.item()}; lower train.learning_rate "
-                    "or train.reward_scale, and look for NaN in the observations"
-                )
+    for epoch in range(config.update_epochs):
+        if epoch and (config.vtrace_rho_clip or config.vtrace_c_clip):
+            estimates = estimate_anew(policy, rollout, config)
+        for batch in minibatches(rollout, estimates, config, generator):
             optimizer.zero_grad()
-            torch.autograd.backward(losses.total)
+            figures += accumulate_gradients(policy, batch, config, loss)
             nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm)
             optimizer.step()
-            figures.append(torch.stack([figure.detach() for figure in losses]))
         if config.target_kl > 0 and figures[-1][Losses._fields.index("approx_kl")] > config.target_kl:
             break
     means = dict(zip(Losses._fields, torch.stack(figures).mean(0).tolist(), strict=True))
     del means["total"]
-    returns = advantages + rollout.values[:-1]
-    means["explained_variance"] = explained_variance(rollout.values[:-1], returns, rollout.masks)
+    means["explained_variance"] = explained
     return {f"losses/{name}": value for name, value in means.items()}

@@ -1,7 +1,7 @@
 """Experience: T steps of every agent, and the minibatches drawn from them."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy, State
+from pufferlib.train.draws import Draw, shuffled
 
 __all__ = ["Minibatch", "Reports", "Rollout"]
 
@@ -44,6 +45,20 @@ class Minibatch:
     state: State
     episode_starts: Tensor | None
     weights: Tensor | None = None
+
+    @property
+    def counted(self) -> Tensor | None:
+        """Weight of each step in the means of a loss: ``weights``, or else ``mask``."""
+        return self.mask if self.weights is None else self.weights
+
+    def split(self, count: int) -> "Iterator[Minibatch]":
+        """``count`` minibatches of equally many rows."""
+        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        parts = {name: value.tensor_split(count, 1) for name, value in tensors.items()}
+        states = {name: value.tensor_split(count) for name, value in self.state.items()}
+        for part in range(count):
+            state = {name: values[part] for name, values in states.items()}
+            yield replace(self, state=state, **{name: values[part].contiguous() for name, values in parts.items()})
 
 
 class Reports(NamedTuple):
@@ -111,19 +126,37 @@ class Rollout:
             for name, report in self.reports._asdict().items():
                 getattr(self, name).copy_(torch.from_numpy(report))
 
-    def minibatches(self, advantages: Tensor, generator: torch.Generator) -> Iterator[Minibatch]:
-        """All of the rollout in random order, each part once. The tensors are reused by the next minibatch.
+    @property
+    def rows(self) -> int:
+        """Parts of a minibatch: segments for a policy with memory, single steps without."""
+        return self._rows
 
-        Without memory the parts are single steps; with it, whole segments.
+    def as_parts(self, field: Tensor) -> Tensor:
+        """``(horizon, num_agents, ...)`` as ``(steps of a part, parts, ...)``: segments, or single steps."""
+        return field.reshape(self._segment, -1, *field.shape[2:])
+
+    def minibatches(
+        self,
+        advantages: Tensor,
+        generator: torch.Generator,
+        returns: Tensor | None = None,
+        draws: Iterable[Draw] | None = None,
+    ) -> Iterator[Minibatch]:
+        """All of the rollout in random order, each part once, or as ``draws`` say. The next one reuses the tensors.
+
+        Args:
+            advantages: float32 ``(horizon, num_agents)``.
+            generator: Source of the order.
+            returns: Of the same shape; the advantages plus the values if not given.
+            draws: The parts of each minibatch.
         """
-        columns = self.batch_size // self._segment
         fields = {
             "observations": self.observations,
             "actions": self.actions,
             "log_probs": self.log_probs,
             "values": self.values[:-1],
             "advantages": advantages,
-            "returns": advantages + self.values[:-1],
+            "returns": advantages + self.values[:-1] if returns is None else returns,
             "masks": self.masks,
             "episode_starts": self.episode_starts,
         }
@@ -131,13 +164,13 @@ class Rollout:
             del fields["episode_starts"]
         if bool(self.masks.all()):
             del fields["masks"]
-        segments = {name: field.reshape(self._segment, columns, *field.shape[2:]) for name, field in fields.items()}
-        order = torch.randperm(columns, generator=generator, device=generator.device)
-        for chosen in torch.split(order, self._rows):
+        segments = {name: self.as_parts(field) for name, field in fields.items()}
+        for chosen, weights in draws or shuffled(self.batch_size // self._segment, self._rows, generator):
             part = {name: self._gather(name, field, 1, chosen) for name, field in segments.items()}
             state = {name: self._gather(name, field, 0, chosen) for name, field in self.initial_state.items()}
             mask, starts = part.pop("masks", None), part.pop("episode_starts", None)
-            yield Minibatch(**part, mask=mask, state=state, episode_starts=starts)
+            weights = None if weights is None else _of_steps(weights, part["advantages"], mask)
+            yield Minibatch(**part, mask=mask, state=state, episode_starts=starts, weights=weights)
 
     def _gather(self, name: str, source: Tensor, dim: int, chosen: Tensor) -> Tensor:
         """Rows of ``source`` in an array that is kept: new memory for each would cost more than the copy."""
@@ -146,6 +179,13 @@ class Rollout:
             shape[dim] = len(chosen)
             self._out[name] = source.new_empty(shape)
         return torch.index_select(source, dim, chosen, out=self._out[name])
+
+
+def _of_steps(weights: Tensor, like: Tensor, mask: Tensor | None) -> Tensor:
+    """The weights of parts as those of their steps; their mean over the steps that count is 1."""
+    steps = weights.expand_as(like) if mask is None else weights * mask
+    count = steps.numel() if mask is None else mask.sum().clamp(min=1)
+    return steps * (count / steps.sum().clamp(min=torch.finfo(steps.dtype).tiny))
 
 
 def _rows_of_minibatch(horizon: int, num_agents: int, segment: int, minibatch_size: int) -> int:

@@ -19,7 +19,6 @@ from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
 from pufferlib.train.advantage import fit_reward_scale, generalized_advantage
 from pufferlib.train.build import (
-    build_optimizer,
     build_policy,
     build_vecenv,
     fit_to_agents,
@@ -27,12 +26,14 @@ from pufferlib.train.build import (
     pick_num_threads,
 )
 from pufferlib.train.collector import make_collector
-from pufferlib.train.config import Config
+from pufferlib.train.config import Config, TrainConfig
 from pufferlib.train.episodes import ScoreHint
 from pufferlib.train.games import load_games, save_games
 from pufferlib.train.loggers import Logger
+from pufferlib.train.optimizers import build_optimizer
 from pufferlib.train.rollout import Rollout
 from pufferlib.train.runs import Run
+from pufferlib.train.schedules import annealed
 
 __all__ = ["Trainer"]
 
@@ -83,7 +84,8 @@ class Trainer:
             self.config = dataclasses.replace(config, train=settings)
             self.num_threads = pick_num_threads(settings, self.policy)
             self.optimizer = build_optimizer(settings, self.policy)
-            self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, settings.minibatch_size, self.device)
+            size = settings.minibatch_size * settings.accumulate_minibatches
+            self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, size, self.device)
             self.generator = torch.Generator(self.device).manual_seed(settings.seed)
             self.collector = make_collector(self.vecenv, self.policy, self.rollout, settings, self.generator)
             # What has a name reports scores; where a life ends before its game does, later.
@@ -128,8 +130,7 @@ class Trainer:
         Raises:
             PufferError: Not one agent was there during the whole rollout.
         """
-        settings = self.config.train
-        learning_rate = self._anneal()
+        settings = self._anneal()
         start = time.perf_counter()
         torch.set_num_threads(settings.act_threads)
         self.collector.collect()
@@ -159,7 +160,7 @@ class Trainer:
             "total_agent_steps": settings.total_timesteps,
             "uptime_s": self.uptime_s,
             "sps": steps / (end - start),
-            "learning_rate": learning_rate,
+            "learning_rate": settings.learning_rate,
             "performance/collect_s": collected - start,
             "performance/learn_s": end - collected,
             **losses,
@@ -247,13 +248,12 @@ class Trainer:
         self.collector.reward_scale = scale
         rollout.rewards *= scale
 
-    def _anneal(self) -> float:
-        """Set and return the learning rate of the next update."""
-        settings = self.config.train
-        left = max(0.0, 1 - self.agent_steps / settings.total_timesteps) if settings.anneal_lr else 1.0
+    def _anneal(self) -> TrainConfig:
+        """The settings of the next update; sets its learning rate."""
+        settings = annealed(self.config.train, self.agent_steps / max(self.config.train.total_timesteps, 1))
         for group in self.optimizer.param_groups:
-            group["lr"] = settings.learning_rate * left
-        return settings.learning_rate * left
+            group["lr"] = settings.learning_rate
+        return settings
 
 
 @contextmanager
