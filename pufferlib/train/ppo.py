@@ -178,8 +178,8 @@ class _Fused(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         """The objective, and the other figures of ``Losses``."""
         if not batch.log_probs.is_contiguous():  # part of a larger one
-            fields = vars(batch).items()
-            batch = Minibatch(**{name: x.contiguous() if isinstance(x, Tensor) else x for name, x in fields})
+            fields: dict[str, Any] = {k: x.contiguous() for k, x in vars(batch).items() if isinstance(x, Tensor)}
+            batch = dataclasses.replace(batch, **fields)
         log_probs, entropies = distribution.evaluate(params, batch.actions)
         d_log_probs, d_entropies, d_values = torch.empty(3, *values.shape).unbind()
         figures = objective(

@@ -62,7 +62,7 @@ class Minibatch:
 
 
 class Reports(NamedTuple):
-    """What environments report of each step, ``(horizon, num_agents)`` arrays in the memory of the CPU.
+    """Reports of environments on each step: arrays ``(horizon, num_agents)`` in the memory of the CPU.
 
     A step writes them one row at a time, which would be one small copy each to the memory of a GPU.
     """

@@ -147,9 +147,7 @@ def test_outputs_that_are_no_numbers_are_told(space, dtype):
 
 def test_an_action_out_of_range_has_no_probability():
     log_probs, _ = action_distribution(Discrete(3)).evaluate(torch.zeros(3, 3), torch.tensor([2, 3, -1]))
-    assert log_probs.tolist() == [pytest.approx(-math.log(3)), pytest.approx(math.nan, nan_ok=True)] + [
-        pytest.approx(math.nan, nan_ok=True)
-    ]
+    assert log_probs.isnan().tolist() == [False, True, True]
 
 
 def test_a_distribution_can_be_copied():
