@@ -103,7 +103,7 @@ class Collector:
             rollout.initial_state[name].copy_(memory)
         for t in range(rollout.horizon):
             observations = rollout.observations[t].copy_(torch.from_numpy(self._batch.observations))
-            params, values, actions = self._act(observations, self._state)
+            params, values, actions = self._act(observations.to(self._device), self._state)
             rollout.actions[t], rollout.values[t] = actions, values
             rollout.log_probs[t] = distribution.log_prob(params, actions)
             rollout.masks[t] = torch.from_numpy(self._counts())
@@ -185,7 +185,8 @@ class PartialCollector(Collector):
             rows, t, who = _chosen(agents, steps, 0, horizon)
             rollout.values[t, who] = values[rows]
             rows, t, who = _chosen(agents, steps, 0, horizon - 1)
-            rollout.observations[t, who], rollout.actions[t, who] = observations[rows], actions[rows]
+            rollout.observations[t, who] = observations[rows].to(rollout.observations.device)
+            rollout.actions[t, who] = actions[rows]
             rollout.log_probs[t, who] = distribution.log_prob(params, actions)[rows]
             rollout.masks[t, who] = torch.from_numpy(self._counts()).to(self._device)[rows]
             rollout.episode_starts[t, who] = torch.from_numpy(self._begins).to(self._device)[rows]
