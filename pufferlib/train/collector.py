@@ -86,7 +86,7 @@ class Collector:
         self._generator, self._device = generator, generator.device
         self._resets_next = vecenv.autoreset == "next_step"
         fields = rollout.observations, rollout.actions, rollout.log_probs, rollout.values[:-1]
-        arrays = rollout.observations.numpy() if self._device.type == "cpu" else [None] * rollout.horizon
+        arrays = rollout.observations.numpy() if rollout.observations.device.type == "cpu" else [None] * rollout.horizon
         self._steps = [_Step(*rows) for rows in zip(*map(Tensor.unbind, fields), arrays, strict=True)]
         self._absent = np.zeros(rollout.num_agents, bool)  # at each agent's latest observation
         self._ended = np.zeros(rollout.num_agents, bool)  # by each agent's latest action
@@ -126,7 +126,7 @@ class Collector:
                 step.observations.copy_(torch.from_numpy(self._batch.observations))
             else:
                 np.copyto(step.array, self._batch.observations)
-            params, values = self._policy.forward_eval(step.observations, self._state)
+            params, values = self._policy.forward_eval(step.observations.to(self._device), self._state)
             step.values.copy_(values)
             _check_finite(distribution.draw(params, noise, step.actions, step.log_probs))
             reports.masks[t], reports.episode_starts[t] = self._counts(), self._begins
@@ -204,7 +204,8 @@ class PartialCollector(Collector):
             rows, t, who = _chosen(agents, taken, 0, horizon)
             rollout.values[t, who] = values[rows]
             rows, t, who = _chosen(agents, taken, 0, horizon - 1)
-            rollout.observations[t, who], rollout.actions[t, who] = observations[rows], actions[rows]
+            rollout.observations[t, who] = observations[rows].to(rollout.observations.device)
+            rollout.actions[t, who] = actions[rows]
             rollout.log_probs[t, who] = log_probs[rows]
             reports.masks[t, who], reports.episode_starts[t, who] = self._counts()[rows], self._begins[rows]
             if taken.min() == horizon:

@@ -118,6 +118,11 @@ class TrainConfig:
             half a million parameters or more, and one for smaller ones.
         act_threads: The same while acting: one, because a step's batch is small, and the other
             cores belong to the environments.
+        precision: "float32", or "bfloat16" for the products and convolutions of the network; weights, losses and
+            optimizer stay float32.
+        compile: Compile the learning pass by torch.compile, which takes up to a minute and a C++ compiler.
+        cuda_graphs: Record the GPU's work in acting and learning, and launch it in one call.
+        cpu_offload: Keep observations in the CPU's memory; each minibatch is copied to the GPU.
         total_timesteps: Agent-steps of the whole run.
         horizon: Steps of each agent between two updates; 0 is automatic: 64, and with fewer than 16 agents the power
             of 2 that brings all of them together to 1,024 or more.
@@ -166,6 +171,10 @@ class TrainConfig:
     device: str = "auto"
     num_threads: OptionalCount = None
     act_threads: Count = 1
+    precision: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False
+    cuda_graphs: bool = False
+    cpu_offload: bool = False
     total_timesteps: Natural = 10_000_000
     horizon: CountOrAuto = 0
     minibatch_size: CountOrAuto = 0

@@ -83,6 +83,7 @@ class Rollout:
         minibatch_size: Agent-steps of one minibatch; must divide ``horizon * num_agents``, and with memory be whole
             segments of ``horizon``. More than there are: all of them.
         device: Where the tensors live.
+        cpu_offload: Keep the observations in memory of the CPU, from which a GPU can copy by itself.
 
     Raises:
         APIUsageError: The minibatches do not fill the rollout evenly.
@@ -90,12 +91,18 @@ class Rollout:
     """
 
     def __init__(
-        self, vecenv: Any, policy: Policy, horizon: int, minibatch_size: int, device: torch.device | str = "cpu"
+        self,
+        vecenv: Any,
+        policy: Policy,
+        horizon: int,
+        minibatch_size: int,
+        device: torch.device | str = "cpu",
+        cpu_offload: bool = False,
     ) -> None:
         self.horizon, self.num_agents = horizon, int(vecenv.num_agents)
         self.batch_size = horizon * self.num_agents
         try:
-            self._allocate(vecenv.single_observation_space, policy, device)
+            self._allocate(vecenv.single_observation_space, policy, device, cpu_offload)
         except RuntimeError as error:
             raise PufferError(
                 f"Rollout: {horizon} steps of {self.num_agents} agents do not fit into the memory of {device}; "
@@ -106,10 +113,13 @@ class Rollout:
         self._segment = horizon if self.initial_state else 1
         self._rows = _rows_of_minibatch(horizon, self.num_agents, self._segment, minibatch_size)
 
-    def _allocate(self, space: Box, policy: Policy, device: torch.device | str) -> None:
+    def _allocate(self, space: Box, policy: Policy, device: torch.device | str, cpu_offload: bool) -> None:
         dtype = torch.from_numpy(np.zeros(0, space.dtype)).dtype
         shape = (self.horizon, self.num_agents)
-        self.observations = torch.zeros(*shape, *space.shape, dtype=dtype, device=device)
+        is_pinned = cpu_offload and torch.device(device).type == "cuda"
+        self.observations = torch.zeros(
+            *shape, *space.shape, dtype=dtype, device="cpu" if cpu_offload else device, pin_memory=is_pinned
+        )
         self.actions = torch.zeros(*shape, *policy.distribution.shape, dtype=policy.distribution.dtype, device=device)
         self.log_probs = torch.zeros(shape, device=device)
         self.values = torch.zeros(self.horizon + 1, self.num_agents, device=device)
@@ -177,8 +187,9 @@ class Rollout:
         if name not in self._out:
             shape = list(source.shape)
             shape[dim] = len(chosen)
-            self._out[name] = source.new_empty(shape)
-        return torch.index_select(source, dim, chosen, out=self._out[name])
+            self._out[name] = source.new_empty(shape, pin_memory=source.is_pinned())
+        rows = torch.index_select(source, dim, chosen.to(source.device), out=self._out[name])
+        return rows.to(self.values.device)
 
 
 def _of_steps(weights: Tensor, like: Tensor, mask: Tensor | None) -> Tensor:

@@ -27,10 +27,13 @@ from pufferlib.train.build import (
 )
 from pufferlib.train.collector import make_collector
 from pufferlib.train.config import Config, TrainConfig
+from pufferlib.train.cuda_graphs import act_by_graph
 from pufferlib.train.episodes import ScoreHint
 from pufferlib.train.games import load_games, save_games
+from pufferlib.train.learning import build_loss
 from pufferlib.train.loggers import Logger
 from pufferlib.train.optimizers import build_optimizer
+from pufferlib.train.precision import autocast, in_precision
 from pufferlib.train.rollout import Rollout
 from pufferlib.train.runs import Run
 from pufferlib.train.schedules import annealed
@@ -85,9 +88,12 @@ class Trainer:
             self.num_threads = pick_num_threads(settings, self.policy)
             self.optimizer = build_optimizer(settings, self.policy)
             size = settings.minibatch_size * settings.accumulate_minibatches
-            self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, size, self.device)
+            self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, size, self.device, settings.cpu_offload)
             self.generator = torch.Generator(self.device).manual_seed(settings.seed)
-            self.collector = make_collector(self.vecenv, self.policy, self.rollout, settings, self.generator)
+            self._network = in_precision(self.policy, settings.precision, self.device, not settings.cuda_graphs)
+            self._loss = build_loss(settings, self.device)
+            actor = act_by_graph(self._network, self.rollout.num_agents) if settings.cuda_graphs else self._network
+            self.collector = make_collector(self.vecenv, actor, self.rollout, settings, self.generator)
             # What has a name reports scores; where a life ends before its game does, later.
             self._score_hint = None if vecenv is None else ScoreHint(getattr(vecenv.driver_env, "log_interval", 1))
             self._start_episodes()
@@ -133,7 +139,8 @@ class Trainer:
         settings = self._anneal()
         start = time.perf_counter()
         torch.set_num_threads(settings.act_threads)
-        self.collector.collect()
+        with autocast(settings.precision, self.device):
+            self.collector.collect()
         torch.set_num_threads(self.num_threads)
         collected = time.perf_counter()
         rollout = self.rollout
@@ -149,7 +156,7 @@ class Trainer:
         advantages = generalized_advantage(
             rollout.rewards, rollout.values, rollout.episode_ends, settings.gamma, settings.gae_lambda
         )
-        losses = ppo.update(self.policy, self.optimizer, rollout, advantages, settings, self.generator)
+        losses = ppo.update(self._network, self.optimizer, rollout, advantages, settings, self.generator, self._loss)
         end = time.perf_counter()
         self.agent_steps += steps
         self.updates += 1
