@@ -32,7 +32,7 @@ GOALS = {"MLP": 2.5, "LSTM": 1.3}  # times as fast as PufferLib 3.0.0
 def rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:
     """Every row, and how its contestants are measured."""
     for network in GOALS:
-        overrides = {"policy.recurrent": network == "LSTM"}
+        overrides = {"policy.memory": "LSTM" if network == "LSTM" else "none"}
         calls: dict[str, Measure] = {
             OURS: functools.partial(us.ask, "ours", "breakout", overrides, seconds),
             LIMIT: functools.partial(us.ask, "products", "breakout", overrides, seconds / 4),

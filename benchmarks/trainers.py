@@ -30,7 +30,7 @@ def settings(env: str, frameskip: int, recurrent: bool) -> dict[str, Any]:
         "env.frameskip": frameskip,
         "policy.hidden_size": 128,
         "policy.num_layers": 1,
-        "policy.recurrent": recurrent,
+        "policy.memory": "LSTM" if recurrent else "none",
         "train.horizon": 64,
         "train.minibatch_size": 16_384,
         "train.update_epochs": 1,

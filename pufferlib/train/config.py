@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean.files import settings_of_file
-from pufferlib.train.suggestions import suggest
+from pufferlib.train.suggestions import RENAMED, suggest
 from pufferlib.train.toml import parse_toml, read_toml, to_toml
 
 __all__ = [
@@ -97,13 +97,13 @@ class PolicyConfig:
             "NatureCNN", "ResNet" or "MixedCNN", or one of yours: "mypkg:Net", "path/to/my_net.py:Net".
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
-        recurrent: Put an LSTM between the encoder and the decoder.
+        memory: Recurrent network between the encoder and the decoder: "LSTM", "GRU", "MinGRU" (the fastest), or "none".
     """
 
     name: str = "Default"
     hidden_size: Count = 128
     num_layers: Count = 2
-    recurrent: bool = False
+    memory: Literal["none", "LSTM", "GRU", "MinGRU"] = "none"
 
 
 @dataclass(frozen=True)
@@ -352,6 +352,8 @@ def _checked(where: str, section: str, kind: type, values: dict[str, Any]) -> di
     """The values of one section as the types that its dataclass declares."""
     hints = get_type_hints(kind)
     unknown = [key for key in values if key not in hints]
+    if unknown and (renamed := RENAMED.get(f"{section}.{unknown[0]}")):
+        raise UnknownNameError(f"{where}, [{section}]: {renamed.in_file(values[unknown[0]])}")
     if unknown:
         meant = suggest(f"{section}.{unknown[0]}", setting_names())
         close = [name.removeprefix(f"{section}.") for name in meant]
@@ -367,6 +369,10 @@ def setting_names() -> list[str]:
 
 
 def _convert(where: str, hint: Any, value: Any) -> Any:
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise APIUsageError(f"{where} must be {' or '.join(map(repr, get_args(hint)))}, got {value!r}")
+        return value
     options = get_args(hint) if get_origin(hint) in (types.UnionType, Union) else (hint,)
     if float in options and type(value) is int:
         return float(value)

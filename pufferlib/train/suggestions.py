@@ -1,10 +1,43 @@
 """Settings that may be meant by a name that is none: a slip, a part of the name, or what other libraries call it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from pufferlib.errors import nearest
 
-__all__ = ["ELSEWHERE", "MEANT", "suggest"]
+__all__ = ["ELSEWHERE", "MEANT", "RENAMED", "Renamed", "suggest"]
+
+
+class Renamed(NamedTuple):
+    """A setting of before that has another name now, and other values.
+
+    Attributes:
+        old: Its name then, ``section.name``.
+        new: Its name now, of the same section.
+        values: What its values are called now.
+    """
+
+    old: str
+    new: str
+    values: Mapping[object, str]
+
+    def in_file(self, value: Any) -> str:
+        """Tell a file of settings what to write in place of ``value``."""
+        old, new = _name(self.old), _name(self.new)
+        lines = [f'{new} = "{now}" in place of {old} = {str(then).lower()}' for then, now in self.values.items()]
+        chosen = list(self.values).index(value) if value in self.values else 0
+        return f"{old} has become {new}; write {lines[chosen]}"
+
+    def as_flag(self) -> str:
+        """Tell a command line what to type."""
+        old, new = (name.replace("_", "-") for name in (self.old, self.new))
+        typed = [f"--{new} {now} in place of --{old} {then}" for then, now in self.values.items()]
+        return f"--{old} has become --{new}; type {', or '.join(typed)}"
+
+
+RENAMED = {
+    setting.old: setting for setting in [Renamed("policy.recurrent", "policy.memory", {True: "LSTM", False: "none"})]
+}
 
 # Setting: what Stable-Baselines3, CleanRL, RLlib, PufferLib and others call it.
 ELSEWHERE = {
@@ -30,7 +63,7 @@ ELSEWHERE = {
     "num_workers": "workers n_workers n_jobs processes",
     "hidden_size": "hidden hidden_dim width net_arch",
     "num_layers": "layers n_layers depth",
-    "recurrent": "lstm rnn use_lstm use_rnn",
+    "memory": "lstm gru rnn use_lstm use_rnn",
     "episodes": "n_eval_episodes num_episodes eval_episodes n_episodes",
     "greedy": "deterministic",
 }
