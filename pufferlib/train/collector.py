@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from pufferlib.env import Infos
-from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy, State
 from pufferlib.train.config import TrainConfig
+from pufferlib.train.diagnosis import NonFiniteError
 from pufferlib.train.episodes import EpisodeMeans
 from pufferlib.train.rollout import Rollout
 
@@ -120,9 +121,12 @@ class Collector:
         """Distribution params, values and sampled actions, a row for each observation; ``state`` moves on."""
         params, values = self._policy.forward_eval(observations, state)
         if not torch.isfinite(params.sum() + values.sum()):
-            raise PufferError(
+            raise NonFiniteError(
                 "Collector: the policy's outputs must be finite, got NaN or infinity; "
-                "look at losses/* in the metrics and lower train.learning_rate, or scale observations and rewards"
+                "look at losses/* in the metrics and lower train.learning_rate, or scale observations and rewards",
+                observations,
+                state,
+                self._batch.agent_ids,
             )
         return params, values, self._policy.distribution.sample(params, self._generator)
 

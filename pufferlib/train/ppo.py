@@ -8,9 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pufferlib.errors import PufferError
 from pufferlib.models import Policy
 from pufferlib.train.config import TrainConfig
+from pufferlib.train.diagnosis import NonFiniteError
 from pufferlib.train.rollout import Minibatch, Rollout
 
 __all__ = [
@@ -170,9 +170,13 @@ def update(
         for batch in rollout.minibatches(advantages, generator):
             losses = ppo_loss(policy, batch, config)
             if not torch.isfinite(losses.total):
-                raise PufferError(
+                raise NonFiniteError(
                     f"ppo.update: the loss must be finite, got {losses.total.item()}; lower train.learning_rate "
-                    "or train.reward_scale, and look for NaN in the observations"
+                    "or train.reward_scale, and look for NaN in the observations",
+                    batch.observations,
+                    batch.state,
+                    episode_starts=batch.episode_starts,
+                    losses=losses._asdict(),
                 )
             optimizer.zero_grad()
             torch.autograd.backward(losses.total)

@@ -115,6 +115,11 @@ class Run:
         return self.folder / "evaluation.mp4"
 
     @property
+    def inspection(self) -> Path:
+        """The tensors of an update that came to NaN."""
+        return self.folder / "nan.safetensors"
+
+    @property
     def summary(self) -> Path:
         """The result."""
         return self.folder / "summary.json"
@@ -127,7 +132,8 @@ def new_run(runs: Path, env_name: str) -> Iterator[Run]:
     try:
         yield run
     except BaseException:
-        if not run.has_checkpoint and not (run.metrics.exists() and run.metrics.stat().st_size):
+        has_metrics = run.metrics.exists() and run.metrics.stat().st_size
+        if not (run.has_checkpoint or has_metrics or run.inspection.exists()):
             shutil.rmtree(run.folder, ignore_errors=True)
         raise
 

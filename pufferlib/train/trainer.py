@@ -30,6 +30,7 @@ from pufferlib.train.build import (
 )
 from pufferlib.train.collector import make_collector
 from pufferlib.train.config import Config
+from pufferlib.train.diagnosis import explained
 from pufferlib.train.episodes import ScoreHint, ScoreMean
 from pufferlib.train.games import load_games, save_games
 from pufferlib.train.loggers import Logger
@@ -151,7 +152,8 @@ class Trainer:
         learning_rate = self._anneal()
         start = time.perf_counter()
         torch.set_num_threads(settings.act_threads)
-        self.collector.collect()
+        with explained(self):
+            self.collector.collect()
         torch.set_num_threads(self.num_threads)
         collected = time.perf_counter()
         rollout = self.rollout
@@ -167,7 +169,8 @@ class Trainer:
         advantages = generalized_advantage(
             rollout.rewards, rollout.values, rollout.episode_ends, settings.gamma, settings.gae_lambda
         )
-        losses = ppo.update(self.policy, self.optimizer, rollout, advantages, settings, self.generator)
+        with explained(self):
+            losses = ppo.update(self.policy, self.optimizer, rollout, advantages, settings, self.generator)
         end = time.perf_counter()
         self.agent_steps += steps
         self.updates += 1
