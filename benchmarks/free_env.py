@@ -5,11 +5,12 @@ import sys
 from typing import Any
 
 import numpy as np
-import pufferlib
-import pufferlib.vector
 import sides
 import torch
 from gymnasium.spaces import Box, Discrete
+
+import pufferlib
+import pufferlib.vector
 
 HORIZON, SIZE, ACTIONS = 64, 4, 4
 

@@ -127,9 +127,7 @@ def products(env: str, overrides: dict[str, Any], seconds: float) -> float:
     return act + config.train.update_epochs * (3 * whole - spared)
 
 
-def _product_us(
-    shapes: list[tuple[int, int]], rows: int, threads: int, dtype: torch.dtype, seconds: float
-) -> float:
+def _product_us(shapes: list[tuple[int, int]], rows: int, threads: int, dtype: torch.dtype, seconds: float) -> float:
     """Microseconds that the products of one row with all matrices take, among ``rows``."""
     torch.set_num_threads(threads)
     pairs = [(torch.ones(rows, ins, dtype=dtype), torch.ones(ins, outs, dtype=dtype)) for outs, ins in shapes]
@@ -205,9 +203,7 @@ def _us_per_step(update: Callable[[], Any], steps: int, seconds: float) -> float
     return 1e6 * statistics.median(times) / steps
 
 
-CASES = (
-    ours, ours_cartpole, sb3_cartpole, puffer, products, ours_loop, puffer_loop, ours_atari, sb3_atari
-)
+CASES = (ours, ours_cartpole, sb3_cartpole, puffer, products, ours_loop, puffer_loop, ours_atari, sb3_atari)
 
 if __name__ == "__main__":
     sides.serve({case.__name__: case for case in CASES})

@@ -123,7 +123,7 @@ def test_what_is_not_understood_gets_a_sentence(
             marks=pytest.mark.all,  # makes the layer before first, which takes 20 seconds
         ),
         (["eval", "squared"], "puffer eval: no run of squared in runs; train one: puffer train squared"),
-        (["eval", "."], "has no checkpoint.pt; expected the folder of a run"),
+        (["eval", "."], "has no checkpoints; expected the folder of a run"),
     ],
 )
 def test_what_cannot_be_done_gets_a_sentence(

@@ -64,7 +64,7 @@ def test_trains_to_the_end_logs_saves_and_closes(make_trainer, tmp_path):
     trainer.train()
     assert trainer.agent_steps == 2048
     assert trainer.updates == len(recorder.lines) == 16
-    assert trainer.checkpoint_path.is_file()
+    assert trainer.checkpoint_path == tmp_path / "checkpoints" / "000016"
     assert trainer.vecenv.closed == recorder.closed == 1
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [line["agent_steps"] for line in lines] == list(range(128, 2049, 128))
@@ -80,7 +80,9 @@ def test_a_folder_that_is_missing_is_told_before_training(make_trainer, tmp_path
     config = load_config("squared")
     with pytest.raises(APIUsageError, match=r"run_dir must be a folder that exists, got .*absent; make it first"):
         Trainer(config, tmp_path / "absent")
-    assert make_trainer(run_dir=str(tmp_path)).checkpoint_path == tmp_path / "checkpoint.pt"
+    trainer = make_trainer(run_dir=str(tmp_path))
+    with pytest.raises(APIUsageError, match=r"has no checkpoint yet; expected one in .*checkpoints"):
+        trainer.checkpoint_path  # noqa: B018
 
 
 def test_the_learning_rate_falls_to_zero(make_trainer):
@@ -172,7 +174,7 @@ def test_games_of_another_version_begin_new_episodes_with_a_warning(tmp_path, mo
     trainer.save()
     monkeypatch.setattr("pufferlib.ocean.state.source_hash", "another")
     with pytest.warns(
-        UserWarning, match=r"checkpoint\.pt: new episodes begin, since its games cannot go on: .* code must be"
+        UserWarning, match=r"checkpoints/000001: new episodes begin, since its games cannot go on: .* code must be"
     ):
         trainer.restore(trainer.checkpoint_path)
     trainer.step()
@@ -225,8 +227,10 @@ class TestRewardsOfAnySize:
 def test_a_run_goes_on_with_another_kind_of_device(make_trainer):
     trainer = make_trainer({"train.total_timesteps": 1024})
     trainer.train()
-    contents = checkpoint.load(trainer.checkpoint_path)
-    checkpoint.save(trainer.checkpoint_path, {**contents, "generator": torch.zeros(16, dtype=torch.uint8)})  # of CUDA
+    path = trainer.checkpoint_path
+    state = {**checkpoint.read_state(path), "generator": torch.zeros(16, dtype=torch.uint8)}  # of CUDA
+    checkpoint.save(path.parent, checkpoint.read_policy(path), state, checkpoint.read_about(path))
+    assert trainer.checkpoint_path != path
     again = [make_trainer() for _ in range(2)]
     for other in again:
         other.restore(trainer.checkpoint_path)

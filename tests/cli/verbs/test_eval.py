@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,14 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
     run = only_run(here)
     score = json.loads((run / "summary.json").read_text())["score"]
     capsys.readouterr()
-    for target in (str(run), str(run / "checkpoint.pt"), "squared"):
+    (latest, *_) = sorted((run / "checkpoints").iterdir())
+    shutil.copy(latest / "policy.safetensors", "agent.safetensors")  # as it is handed on
+    for target in (str(run), str(latest), str(latest / "policy.safetensors"), "agent.safetensors", "squared"):
         assert main(["eval", target, "--video", "film.mp4"]) == 0
         output = capsys.readouterr().out
         assert f"score {short(score)} ±" in output
         assert "video: film.mp4" in output
-        assert re.search(rf"\nWatch it: puffer play --watch \S*{run.name}\n", output)
+        assert re.search(rf"\nWatch it: puffer play --watch \S*({run.name}\S*|agent.safetensors)\n", output)
         assert Path("film.mp4").stat().st_size > 1000
     for count, words in (("1", "over 1 episode, "), ("2", "over 2 episodes, ")):
         assert main(["eval", str(run), "--eval.episodes", count]) == 0
@@ -33,9 +36,9 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
     assert re.search(r"at \d+ pictures a second; cut, for it lasts 0:\d\d: --eval.video-seconds 0 films all", output)
     assert main(["eval", str(run), "--policy.hidden-size", "8"]) == 1
     assert "checkpoint does not fit" in capsys.readouterr().err
-    (run / "checkpoint.pt").write_bytes(b"no checkpoint")
-    assert main(["eval", str(run)]) == 1
-    assert "damaged" in capsys.readouterr().err
+    (latest / "policy.safetensors").write_bytes(b"no checkpoint")
+    assert main(["eval", str(latest)]) == 1
+    assert "policy.safetensors: is no safetensors file: its head cannot be read" in capsys.readouterr().err
 
 
 def test_evaluation_starts_no_workers(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

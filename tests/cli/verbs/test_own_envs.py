@@ -80,7 +80,7 @@ def test_a_run_of_ones_own_is_a_whole_run(
     assert main(["train", "my_env.py:Forage", "--config", "my.toml", "--env.length", "4"]) == 0
     run = only_run(own)
     assert run.name.endswith("-my_env-Forage")
-    names = {"config.toml", "metrics.jsonl", "learning_curve.png", "checkpoint.pt", "evaluation.mp4", "summary.json"}
+    names = {"config.toml", "metrics.jsonl", "learning_curve.png", "checkpoints", "evaluation.mp4", "summary.json"}
     assert {path.name for path in run.iterdir()} == names
     config = Config.load(run / "config.toml")
     assert (config.env_name, config.policy.name) == (f"{own}/my_env.py:Forage", f"{own}/my_net.py:Net")
