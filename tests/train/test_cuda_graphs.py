@@ -48,7 +48,7 @@ def test_acting_by_graph_is_acting(target_env, memory):
     actor = act_by_graph(policy, rows=4, record=record)
     states = policy.initial_state(4), policy.initial_state(4)
     for _ in range(3):
-        policy.decoder.weight.mul_(1.5) if not recurrent else policy.cell.weight_ih.mul_(1.5)
+        policy.decoder.weight.mul_(1.5) if memory == "none" else policy.cell.weight_ih.mul_(1.5)
         observations = torch.rand(4, 3)
         expected = policy.forward_eval(observations, states[0])
         got = actor.forward_eval(observations, states[1])
