@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from gymnasium.spaces import Box
 from torch import Tensor
@@ -13,7 +14,7 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy, State
 from pufferlib.train.draws import Draw, shuffled
 
-__all__ = ["Minibatch", "Rollout"]
+__all__ = ["Minibatch", "Reports", "Rollout"]
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,25 @@ class Minibatch:
         return self.mask if self.weights is None else self.weights
 
     def split(self, count: int) -> "Iterator[Minibatch]":
-        """``count`` minibatches of equally many rows."""
+        """``count`` minibatches of equally many rows, which share the memory of this one."""
         tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
         parts = {name: value.tensor_split(count, 1) for name, value in tensors.items()}
         states = {name: value.tensor_split(count) for name, value in self.state.items()}
         for part in range(count):
             state = {name: values[part] for name, values in states.items()}
-            yield replace(self, state=state, **{name: values[part].contiguous() for name, values in parts.items()})
+            yield replace(self, state=state, **{name: values[part] for name, values in parts.items()})
+
+
+class Reports(NamedTuple):
+    """Reports of environments on each step: arrays ``(horizon, num_agents)`` in the memory of the CPU.
+
+    A step writes them one row at a time, which would be one small copy each to the memory of a GPU.
+    """
+
+    rewards: npt.NDArray[np.float32]
+    masks: npt.NDArray[np.bool_]
+    episode_starts: npt.NDArray[np.bool_]
+    episode_ends: npt.NDArray[np.bool_]
 
 
 class Rollout:
@@ -86,7 +99,7 @@ class Rollout:
         device: torch.device | str = "cpu",
         cpu_offload: bool = False,
     ) -> None:
-        self.horizon, self.num_agents = horizon, int(vecenv.num_agents)
+        self.horizon, self.num_agents, self._is_offloaded = horizon, int(vecenv.num_agents), cpu_offload
         self.batch_size = horizon * self.num_agents
         try:
             self._allocate(vecenv.single_observation_space, policy, device, cpu_offload)
@@ -109,11 +122,19 @@ class Rollout:
         )
         self.actions = torch.zeros(*shape, *policy.distribution.shape, dtype=policy.distribution.dtype, device=device)
         self.log_probs = torch.zeros(shape, device=device)
-        self.rewards = torch.zeros(shape, device=device)
         self.values = torch.zeros(self.horizon + 1, self.num_agents, device=device)
+        self.rewards = torch.zeros(shape, device=device)
         self.episode_starts = torch.zeros(shape, dtype=torch.bool, device=device)
         self.episode_ends = torch.zeros(shape, dtype=torch.bool, device=device)
         self.masks = torch.ones(shape, dtype=torch.bool, device=device)
+        reports = (self.rewards, self.masks, self.episode_starts, self.episode_ends)
+        self.reports = Reports(*(report.cpu().numpy() for report in reports))  # on a CPU the same memory
+
+    def take_reports(self) -> None:
+        """Bring what was written into ``reports`` to the device; nothing is to be done on a CPU."""
+        if self.rewards.device.type != "cpu":
+            for name, report in self.reports._asdict().items():
+                getattr(self, name).copy_(torch.from_numpy(report))
 
     @property
     def rows(self) -> int:
@@ -154,7 +175,8 @@ class Rollout:
         if bool(self.masks.all()):
             del fields["masks"]
         segments = {name: self.as_parts(field) for name, field in fields.items()}
-        for chosen, weights in draws or shuffled(self.batch_size // self._segment, self._rows, generator):
+        for parts, weights in draws or shuffled(self.batch_size // self._segment, self._rows, generator):
+            chosen = parts.to(self.values.device)
             part = {name: self._gather(name, field, 1, chosen) for name, field in segments.items()}
             state = {name: self._gather(name, field, 0, chosen) for name, field in self.initial_state.items()}
             mask, starts = part.pop("masks", None), part.pop("episode_starts", None)
@@ -167,8 +189,9 @@ class Rollout:
             shape = list(source.shape)
             shape[dim] = len(chosen)
             self._out[name] = source.new_empty(shape, pin_memory=source.is_pinned())
-        rows = torch.index_select(source, dim, chosen.to(source.device), out=self._out[name])
-        return rows.to(self.values.device)
+        if self._is_offloaded and name == "observations":
+            return torch.index_select(source, dim, chosen.cpu(), out=self._out[name]).to(chosen.device)
+        return torch.index_select(source, dim, chosen, out=self._out[name])
 
 
 def _of_steps(weights: Tensor, like: Tensor, mask: Tensor | None) -> Tensor:

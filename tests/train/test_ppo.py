@@ -3,9 +3,11 @@ import math
 
 import pytest
 import torch
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib.errors import PufferError
 from pufferlib.models import Default, make_policy
+from pufferlib.models.distributions import action_distribution
 from pufferlib.train import ppo
 from pufferlib.train.advantage import Estimates, vtrace
 from pufferlib.train.config import TrainConfig
@@ -116,6 +118,57 @@ def test_masked_rows_change_nothing(policy):
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in policy.parameters()]))
     assert torch.allclose(gradients[0], gradients[1], atol=1e-6)
     assert torch.allclose(gradients[1], gradients[2], atol=1e-6)
+
+
+def objective_of_outputs(distribution, params, values, batch, config):
+    """``ppo_loss`` of a network that returns ``params`` and ``values``."""
+
+    class Constant:
+        def __call__(self, *inputs):
+            return params, values
+
+    policy = Constant()
+    policy.distribution = distribution
+    return ppo.ppo_loss(policy, batch, config)
+
+
+@pytest.mark.parametrize("changes", [{}, {"vf_clip_coef": 0.1}, {"norm_adv": False}], ids=str)
+@pytest.mark.parametrize("counted", ["all", "mask", "weights", "nothing"])
+@pytest.mark.parametrize("space", [Discrete(4), MultiDiscrete([2, 5, 3]), Box(-1, 1, (2, 2))], ids=str)
+def test_the_objective_in_c_is_that_of_its_terms(space, counted, changes):
+    distribution, shape = action_distribution(space), (3, 50)
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*more):
+        return torch.randn(*shape, *more, generator=generator)
+
+    outputs = normal(distribution.num_params + 1)
+    if distribution.dtype == torch.int64:
+        outputs[:10, 0] = -1e9  # a choice that a mask forbids
+    params = outputs[..., :-1]  # beside the values, as a network returns them
+    actions = distribution.sample(params, generator)
+    mask = torch.rand(shape, generator=generator) < (0 if counted == "nothing" else 0.7)
+    batch = Minibatch(
+        observations=params,
+        actions=actions,
+        log_probs=distribution.log_prob(params, actions) + 0.3 * normal(),
+        values=normal(),
+        advantages=3 + normal(),
+        returns=normal(),
+        mask=None if counted == "all" else mask,
+        state={},
+        episode_starts=None,
+        weights=torch.rand(shape, generator=generator) * mask if counted == "weights" else None,
+    )
+    config = TrainConfig(ent_coef=0.1, **changes)
+    found = []
+    for compute in (ppo.objective_by_terms, objective_of_outputs):
+        leaf = outputs.clone().requires_grad_()
+        losses = compute(distribution, leaf[..., :-1], leaf[..., -1], batch, config)
+        losses.total.backward()
+        found.append((torch.stack([figure.detach() for figure in losses]), leaf.grad))
+    for by_terms, fused in zip(*found, strict=True):
+        assert torch.allclose(by_terms, fused, rtol=1e-4, atol=1e-6)
 
 
 def gradients(policy, batch, config):
