@@ -12,7 +12,7 @@ from pufferlib.train.cuda_graphs import GraphedLoss, check_cuda_graphs
 from pufferlib.train.ppo import Loss, Losses, objective_by_terms, ppo_loss
 from pufferlib.train.rollout import Minibatch
 
-__all__ = ["build_loss"]
+__all__ = ["build_loss", "check_compiler"]
 
 COMPILERS = ("c++", "g++", "clang++")
 
@@ -25,7 +25,7 @@ def build_loss(config: TrainConfig, device: torch.device) -> Loss:
     """
     loss: Loss = ppo_loss
     if config.compile:
-        _check_compiler()
+        check_compiler()
         loss = torch.compile(_loss_by_terms, dynamic=False)
     if config.cuda_graphs:
         check_cuda_graphs(config, device)
@@ -39,8 +39,8 @@ def _loss_by_terms(policy: Policy, batch: Minibatch, config: TrainConfig) -> Los
     return objective_by_terms(policy.distribution, params, values, batch, config)
 
 
-def _check_compiler() -> None:
-    """Torch writes C++ for a CPU, and for a GPU what launches its kernels."""
+def check_compiler() -> None:
+    """Raise APIUsageError if there is no C++ compiler: torch writes C++ for a CPU, and to launch kernels of a GPU."""
     named = os.environ.get("CXX")
     if not any(shutil.which(name) for name in ([named] if named else COMPILERS)):
         raise APIUsageError(
