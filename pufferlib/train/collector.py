@@ -43,7 +43,7 @@ class _Received(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """The rows of a rollout that a step of all agents fills, on the rollout's device."""
+    """The rows of a rollout that a step of all agents fills, where the rollout keeps them."""
 
     observations: Tensor
     actions: Tensor
@@ -87,7 +87,8 @@ class Collector:
         self._generator, self._device = generator, generator.device
         self._resets_next = vecenv.autoreset == "next_step"
         fields = rollout.observations, rollout.actions, rollout.log_probs, rollout.values[:-1]
-        arrays = rollout.observations.numpy() if rollout.observations.device.type == "cpu" else [None] * rollout.horizon
+        is_array = rollout.observations.device.type == "cpu"
+        arrays = rollout.observations.numpy() if is_array else [None] * rollout.horizon
         self._steps = [_Step(*rows) for rows in zip(*map(Tensor.unbind, fields), arrays, strict=True)]
         self._absent = np.zeros(rollout.num_agents, bool)  # at each agent's latest observation
         self._ended = np.zeros(rollout.num_agents, bool)  # by each agent's latest action

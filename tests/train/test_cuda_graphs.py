@@ -12,7 +12,7 @@ from pufferlib.train.rollout import Minibatch
 
 
 def record(function):
-    """What a GPU does: a replay runs on the same memory, and overwrites the outputs."""
+    """Stand in for a GPU: a replay runs on the same memory, and overwrites the outputs."""
     outputs = function()
 
     def replay():

@@ -86,7 +86,7 @@ def trained(make_env, folder, overrides):
 
 @pytest.fixture(autouse=True)
 def able(monkeypatch):
-    monkeypatch.setattr(precision, "_multiplies_bfloat16", lambda: True)
+    monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
 
 
 @pytest.mark.filterwarnings("ignore:.*EpisodeStats")

@@ -12,7 +12,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(autouse=True)
 def able(monkeypatch):
-    monkeypatch.setattr(precision, "_multiplies_bfloat16", lambda: True)
+    monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
 
 
 @pytest.mark.parametrize("memory", ["none", "LSTM"])
@@ -49,17 +49,8 @@ def test_the_weights_stay_those_of_the_policy(target_env):
 
 def test_a_cpu_that_would_be_slower_is_told(target_env, monkeypatch):
     policy = make_policy(target_env(4), hidden_size=16)
-    monkeypatch.setattr(precision, "_multiplies_bfloat16", lambda: False)
+    monkeypatch.setattr(precision, "has_bfloat16", lambda: False)
     with pytest.warns(UserWarning, match="no instructions for bfloat16 .* use float32"):
         in_precision(policy, "bfloat16", CPU)
     with warnings.catch_warnings():
         in_precision(policy, "float32", CPU)
-
-
-@pytest.mark.parametrize(
-    ("flags", "able"), [("fpu avx512f avx512_bf16 sse", True), ("fpu amx_bf16", True), ("fpu avx512f avx2", False)]
-)
-def test_a_cpu_says_what_it_can(tmp_path, monkeypatch, flags, able):
-    monkeypatch.undo()
-    (tmp_path / "cpuinfo").write_text(f"flags : {flags}\n")
-    assert precision._multiplies_bfloat16(tmp_path / "cpuinfo") is able
