@@ -12,7 +12,14 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from pufferlib.models.recurrent import _kernels
-from pufferlib.models.recurrent.segments import add_product, kernel_dtype, starts_of_steps, without_memory
+from pufferlib.models.recurrent.segments import (
+    add_product,
+    kernel_dtype,
+    parts,
+    product,
+    starts_of_steps,
+    without_memory,
+)
 
 __all__ = ["gru", "gru_by_torch"]
 
@@ -42,9 +49,9 @@ def gru_by_torch(cell: nn.GRUCell, inputs: Tensor, h: Tensor, starts: Tensor | N
     """``gru`` in torch's own operations, for other devices and number formats."""
     outputs = []
     products = functional.linear(inputs, cell.weight_ih, cell.bias_ih)  # of all steps at once
-    for product, begins in zip(products.unbind(0), starts_of_steps(starts, len(inputs)), strict=False):
+    for given, begins in zip(products.unbind(0), starts_of_steps(starts, len(inputs)), strict=False):
         h = without_memory(h, begins)
-        r, z, n = product.to(h.dtype).chunk(3, 1)
+        r, z, n = given.to(h.dtype).chunk(3, 1)
         r_of_h, z_of_h, n_of_h = functional.linear(h, cell.weight_hh, cell.bias_hh).to(h.dtype).chunk(3, 1)
         n = (n + (r + r_of_h).sigmoid() * n_of_h).tanh()
         h = torch.lerp(n, h, (z + z_of_h).sigmoid())
@@ -74,43 +81,41 @@ class _GRU(torch.autograd.Function):
     ) -> Tensor:
         """See ``gru``; products have the number format of the inputs, and the order of the gates is r, z, n."""
         weight_ih, weight_hh = weight_ih.to(inputs.dtype), weight_hh.to(inputs.dtype)
-        outputs = h.new_empty(*inputs.shape[:2], h.shape[1])
-        begins = starts_of_steps(starts, len(inputs))
-        h = h.contiguous()
-        inner = without_memory(h, begins[0]).to(inputs.dtype)
+        inputs, shape = inputs.contiguous(), (len(inputs), *h.shape)
+        hs, inners, hidden_ns = h.new_empty(len(inputs) + 1, *h.shape), inputs.new_empty(shape), inputs.new_empty(shape)
+        begins, inner = starts_of_steps(starts, len(inputs)), [*inners.unbind(0), None]
+        inners[0], hs[0] = without_memory(h, begins[0]), h
         hidden = inputs.new_empty(len(h), len(weight_hh))
-        saved = [h, inner]
-        for step, (x, output) in enumerate(zip(inputs.contiguous().unbind(0), outputs.unbind(0), strict=True)):
-            gates = torch.mm(x, weight_ih.t())
-            torch.mm(inner, weight_hh.t(), out=hidden)
-            hidden_n, inner = torch.empty_like(inner), torch.empty_like(inner)
-            now, after = begins[step], begins[step + 1]
-            _kernels.gru_forward(gates, hidden, bias_ih, bias_hh, h, output, hidden_n, inner, now, after)
-            h = output
-            saved += [gates, hidden_n, inner]
-        ctx.save_for_backward(inputs, weight_ih, weight_hh, starts, outputs, *saved)
-        return outputs
+        saved = []
+        for part in parts(inputs):
+            gates = product(inputs[part], weight_ih)
+            for step, gate in zip(range(part.start, part.stop), gates.unbind(0), strict=True):
+                torch.mm(inners[step], weight_hh.t(), out=hidden)
+                arrays, starting = (hs[step], hs[step + 1], hidden_ns[step]), (begins[step], begins[step + 1])
+                _kernels.gru_forward(gate, hidden, bias_ih, bias_hh, *arrays, inner[step + 1], *starting)
+            saved.append(gates)
+        ctx.save_for_backward(inputs, weight_ih, weight_hh, starts, hs, inners, hidden_ns, *saved)
+        return hs[1:].clone()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         """From the last step to the first; names that begin with ``d`` are gradients of the loss."""
-        inputs, weight_ih, weight_hh, starts, outputs, h, inner, *saved = ctx.saved_tensors
-        begins = starts_of_steps(starts, len(inputs))
-        dinputs, dbias, dbias_n = torch.empty_like(inputs), h.new_zeros(len(weight_hh)), h.new_zeros(h.shape[1])
-        dweight_ih, dweight_hh = (h.new_zeros(weight.shape[::-1]) for weight in (weight_ih, weight_hh))
-        dh, dnext = torch.zeros_like(h), torch.zeros_like(inner)  # past the gates, and through them
-        dgates, dhidden = (inputs.new_empty(len(h), len(weight_hh)) for _ in range(2))
-        inners, hs = [inner, *saved[2::3]], [h, *outputs.unbind(0)]
-        grad_outputs = grad_outputs.contiguous()
-        for step in reversed(range(len(inputs))):
-            gates, hidden_n = saved[3 * step : 3 * step + 2]
-            made, starting = (dgates, dhidden, dbias, dbias_n), (begins[step], begins[step + 1])
-            _kernels.gru_backward(gates, hidden_n, hs[step], grad_outputs[step], dnext, dh, *made, *starting)
-            add_product(dweight_ih, inputs[step].t(), dgates)
-            add_product(dweight_hh, inners[step].t(), dhidden)
-            torch.mm(dgates, weight_ih, out=dinputs[step])
-            torch.mm(dhidden, weight_hh, out=dnext)
-        dh += without_memory(dnext.to(h.dtype), begins[0])
+        inputs, weight_ih, weight_hh, starts, hs, inners, hidden_ns, *saved = ctx.saved_tensors
+        begins, grad_outputs = starts_of_steps(starts, len(inputs)), grad_outputs.contiguous()
+        dinputs, dbias, dbias_n = torch.empty_like(inputs), hs.new_zeros(len(weight_hh)), hs.new_zeros(hs.shape[2])
+        dweight_ih, dweight_hh = (hs.new_zeros(weight.shape[::-1]) for weight in (weight_ih, weight_hh))
+        dh, dnext = torch.zeros_like(hs[0]), torch.zeros_like(inners[0])  # past the gates, and through them
+        for part, gates in zip(reversed(parts(inputs)), reversed(saved), strict=True):
+            dgates, dhiddens = torch.empty_like(gates), torch.empty_like(gates)
+            for step in reversed(range(part.start, part.stop)):
+                gate, dgate, dhidden = (each[step - part.start] for each in (gates, dgates, dhiddens))
+                arrays, starting = (hidden_ns[step], hs[step], grad_outputs[step]), (begins[step], begins[step + 1])
+                _kernels.gru_backward(gate, *arrays, dnext, dh, dgate, dhidden, dbias, dbias_n, *starting)
+                torch.mm(dhidden, weight_hh, out=dnext)
+            add_product(dweight_ih, inputs[part], dgates)
+            add_product(dweight_hh, inners[part], dhiddens)
+            torch.mm(dgates.flatten(0, 1), weight_ih, out=dinputs[part].flatten(0, 1))
+        dh += without_memory(dnext.to(dh.dtype), begins[0])
         dbias_hh = torch.cat([dbias[: -len(dbias_n)], dbias_n])
         return dinputs, dweight_ih.t(), dweight_hh.t(), dbias, dbias_hh, dh, None

@@ -12,7 +12,14 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from pufferlib.models.recurrent import _kernels
-from pufferlib.models.recurrent.segments import add_product, kernel_dtype, starts_of_steps, without_memory
+from pufferlib.models.recurrent.segments import (
+    add_product,
+    kernel_dtype,
+    parts,
+    product,
+    starts_of_steps,
+    without_memory,
+)
 
 __all__ = ["lstm", "lstm_by_torch"]
 
@@ -47,9 +54,9 @@ def lstm_by_torch(
     outputs = []
     products = functional.linear(inputs, cell.weight_ih, cell.bias_ih)  # of all steps at once
     # Each index would cost an array of all steps.
-    for product, begins in zip(products.unbind(0), starts_of_steps(starts, len(inputs)), strict=False):
+    for given, begins in zip(products.unbind(0), starts_of_steps(starts, len(inputs)), strict=False):
         h, c = without_memory(h, begins), without_memory(c, begins)
-        gates = product + functional.linear(h, cell.weight_hh, cell.bias_hh)
+        gates = given + functional.linear(h, cell.weight_hh, cell.bias_hh)
         i, f, g, o = gates.to(c.dtype).chunk(4, 1)
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
         h = o.sigmoid() * c.tanh()
@@ -81,37 +88,39 @@ class _LSTM(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         """See ``lstm``; products have the number format of the inputs, and the order of the gates is i, f, g, o."""
         weight_ih, weight_hh = weight_ih.to(inputs.dtype), weight_hh.to(inputs.dtype)
-        outputs = h.new_empty(*inputs.shape[:2], h.shape[1])
-        begins = starts_of_steps(starts, len(inputs))
-        inner, c = without_memory(h, begins[0]).to(inputs.dtype).contiguous(), c.contiguous()
-        saved = [inner, c]
-        for step, (x, output) in enumerate(zip(inputs.contiguous().unbind(0), outputs.unbind(0), strict=True)):
-            gates = torch.mm(x, weight_ih.t()).addmm_(inner, weight_hh.t())
-            c_next, inner = torch.empty_like(c), torch.empty_like(inner)
-            _kernels.lstm_forward(gates, bias, c, c_next, output, inner, begins[step], begins[step + 1])
-            c = c_next
-            saved += [gates, inner, c]
-        ctx.save_for_backward(inputs, weight_ih, weight_hh, starts, *saved)
-        return outputs, c.clone()
+        inputs, shape = inputs.contiguous(), (len(inputs), *h.shape)
+        outputs, cs, inners = h.new_empty(shape), c.new_empty(len(inputs) + 1, *c.shape), inputs.new_empty(shape)
+        begins, inner = starts_of_steps(starts, len(inputs)), [*inners.unbind(0), None]
+        inners[0], cs[0] = without_memory(h, begins[0]), c
+        saved = []
+        for part in parts(inputs):
+            gates = product(inputs[part], weight_ih)
+            for step, gate in zip(range(part.start, part.stop), gates.unbind(0), strict=True):
+                gate.addmm_(inners[step], weight_hh.t())
+                arrays, starting = (cs[step], cs[step + 1], outputs[step]), (begins[step], begins[step + 1])
+                _kernels.lstm_forward(gate, bias, *arrays, inner[step + 1], *starting)
+            saved.append(gates)
+        ctx.save_for_backward(inputs, weight_ih, weight_hh, starts, inners, cs, *saved)
+        return outputs, cs[-1].clone()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_outputs: Tensor, grad_c: Tensor) -> tuple[Tensor | None, ...]:
         """From the last step to the first; names that begin with ``d`` are gradients of the loss."""
-        inputs, weight_ih, weight_hh, starts, inner, c, *saved = ctx.saved_tensors
-        begins = starts_of_steps(starts, len(inputs))
-        dinputs, dbias = torch.empty_like(inputs), c.new_zeros(len(weight_hh))
-        dweight_ih, dweight_hh = (c.new_zeros(weight.shape[::-1]) for weight in (weight_ih, weight_hh))
-        dc, dnext = grad_c.clone(memory_format=torch.contiguous_format), torch.zeros_like(inner)
-        dgates = inputs.new_empty(len(c), len(weight_hh))
-        inners, cs = [inner, *saved[1::3]], [c, *saved[2::3]]
-        grad_outputs = grad_outputs.contiguous()
-        for step in reversed(range(len(inputs))):
-            given, now, after = grad_outputs[step], begins[step], begins[step + 1]
-            _kernels.lstm_backward(saved[3 * step], cs[step], cs[step + 1], given, dnext, dc, dgates, dbias, now, after)
-            add_product(dweight_ih, inputs[step].t(), dgates)
-            add_product(dweight_hh, inners[step].t(), dgates)
-            torch.mm(dgates, weight_ih, out=dinputs[step])
-            torch.mm(dgates, weight_hh, out=dnext)
-        dh = without_memory(dnext.to(c.dtype), begins[0])
+        inputs, weight_ih, weight_hh, starts, inners, cs, *saved = ctx.saved_tensors
+        begins, grad_outputs = starts_of_steps(starts, len(inputs)), grad_outputs.contiguous()
+        dinputs, dbias = torch.empty_like(inputs), cs.new_zeros(len(weight_hh))
+        dweight_ih, dweight_hh = (cs.new_zeros(weight.shape[::-1]) for weight in (weight_ih, weight_hh))
+        dc, dnext = grad_c.clone(memory_format=torch.contiguous_format), torch.zeros_like(inners[0])
+        for part, gates in zip(reversed(parts(inputs)), reversed(saved), strict=True):
+            dgates = torch.empty_like(gates)
+            for step in reversed(range(part.start, part.stop)):
+                gate, dgate = gates[step - part.start], dgates[step - part.start]
+                arrays, starting = (cs[step], cs[step + 1], grad_outputs[step]), (begins[step], begins[step + 1])
+                _kernels.lstm_backward(gate, *arrays, dnext, dc, dgate, dbias, *starting)
+                torch.mm(dgate, weight_hh, out=dnext)
+            add_product(dweight_ih, inputs[part], dgates)
+            add_product(dweight_hh, inners[part], dgates)
+            torch.mm(dgates.flatten(0, 1), weight_ih, out=dinputs[part].flatten(0, 1))
+        dh = without_memory(dnext.to(dc.dtype), begins[0])
         return dinputs, dweight_ih.t(), dweight_hh.t(), dbias, dh, dc, None

@@ -12,11 +12,9 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from pufferlib.models.recurrent import _kernels
-from pufferlib.models.recurrent.segments import add_product, kernel_dtype
+from pufferlib.models.recurrent.segments import add_product, kernel_dtype, parts, product
 
 __all__ = ["MinGRUCell", "linear_scan", "mingru", "mingru_by_torch"]
-
-ROWS_OF_A_PRODUCT = 256  # of all steps in it: what they work on stays in the cache of a core
 
 
 class MinGRUCell(nn.Module):
@@ -137,8 +135,8 @@ class _MinGRU(torch.autograd.Function):
         outputs = torch.empty_like(memory[1:])
         starts = None if starts is None else starts.contiguous()
         saved = []
-        for part in _parts(inputs):
-            gates = torch.mm(inputs[part].flatten(0, 1), weight.t())
+        for part in parts(inputs):
+            gates = product(inputs[part], weight)
             begins = None if starts is None else starts[part]
             _kernels.mingru_forward(
                 gates, bias, inputs[part], memory[:-1][part], memory[1:][part], outputs[part], begins
@@ -155,17 +153,10 @@ class _MinGRU(torch.autograd.Function):
         grad_outputs = grad_outputs.contiguous()
         dinputs, dweight = torch.empty_like(inputs), memory.new_zeros(weight.shape[::-1])
         dh, dbias = grad_h.clone(memory_format=torch.contiguous_format), memory.new_zeros(len(weight))
-        for part, gates in zip(reversed(_parts(inputs)), reversed(saved), strict=True):
+        for part, gates in zip(reversed(parts(inputs)), reversed(saved), strict=True):
             dgates, begins = torch.empty_like(gates), None if starts is None else starts[part]
             x, before, after, given = inputs[part], memory[:-1][part], memory[1:][part], grad_outputs[part]
             _kernels.mingru_backward(gates, x, before, after, given, dh, dgates, dinputs[part], dbias, begins)
-            add_product(dweight, x.flatten(0, 1).t(), dgates)
-            dinputs[part].flatten(0, 1).addmm_(dgates, weight)
+            add_product(dweight, x, dgates)
+            dinputs[part].flatten(0, 1).addmm_(dgates.flatten(0, 1), weight)
         return dinputs, dweight.t(), dbias, dh, None
-
-
-def _parts(inputs: Tensor) -> list[slice]:
-    """Steps that a product takes together: few rows make long ones."""
-    steps, rows = inputs.shape[:2]
-    size = max(ROWS_OF_A_PRODUCT // max(rows, 1), 1)
-    return [slice(start, min(start + size, steps)) for start in range(0, steps, size)]

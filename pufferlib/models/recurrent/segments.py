@@ -3,7 +3,10 @@
 import torch
 from torch import Tensor
 
-__all__ = ["add_product", "kernel_dtype", "starts_of_steps", "without_memory"]
+__all__ = ["add_product", "kernel_dtype", "parts", "product", "starts_of_steps", "without_memory"]
+
+# Least rows of a product, of one step or of several: fewer cost more each, and what more work on leaves the cache.
+ROWS = {torch.float32: 256, torch.bfloat16: 2048}
 
 
 def kernel_dtype(inputs: Tensor, *others: Tensor) -> torch.dtype | None:
@@ -33,8 +36,24 @@ def without_memory(memory: Tensor, starts: Tensor | None) -> Tensor:
     return memory if starts is None else memory.masked_fill(starts.unsqueeze(1), 0)
 
 
+def parts(inputs: Tensor) -> list[slice]:
+    """Steps whose inputs ``(steps, rows, size)`` are multiplied together."""
+    steps, rows = inputs.shape[:2]
+    size = max(ROWS[inputs.dtype] // max(rows, 1), 1)
+    return [slice(start, min(start + size, steps)) for start in range(0, steps, size)]
+
+
+def product(inputs: Tensor, weight: Tensor) -> Tensor:
+    """``inputs`` ``(steps, rows, size)`` times the transposed ``weight``, ``(steps, rows, len(weight))``."""
+    return torch.mm(inputs.flatten(0, 1), weight.t()).view(*inputs.shape[:2], -1)
+
+
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add to ``total`` the product of ``left`` and ``right``, which may be in a shorter number format."""
+    """Add to ``total`` what ``left`` and ``right``, ``(steps, rows, ...)``, are as a product over all rows.
+
+    They may be in a shorter number format than ``total``.
+    """
+    left, right = left.flatten(0, 1).t(), right.flatten(0, 1)
     if left.dtype == total.dtype:
         total.addmm_(left, right)
     else:
