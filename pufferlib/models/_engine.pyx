@@ -18,7 +18,7 @@ cdef extern from "puffer_network.h":
         PUFFER_SCALED, PUFFER_LOGARITHMS, PUFFER_LABELS
 
     ctypedef enum PufferMemory:
-        PUFFER_NO_MEMORY, PUFFER_LSTM
+        PUFFER_NO_MEMORY, PUFFER_LSTM, PUFFER_GRU, PUFFER_MINGRU
 
     ctypedef struct PufferMatrix:
         int inputs, outputs
@@ -62,7 +62,7 @@ KERNELS = tuple(name for name in ("avx512", "avx2", "any") if puffer_kernels(nam
 
 cdef object ndarray = np.ndarray
 cdef dict ENCODINGS = {"scaled": PUFFER_SCALED, "logarithms": PUFFER_LOGARITHMS, "labels": PUFFER_LABELS}
-cdef dict MEMORIES = {"lstm": PUFFER_LSTM}
+cdef dict MEMORIES = {"lstm": PUFFER_LSTM, "gru": PUFFER_GRU, "mingru": PUFFER_MINGRU}
 
 
 cdef class PackedMatrix:
@@ -177,7 +177,8 @@ cdef class Engine:
         if spec.memory is not None:
             self.net.memory = MEMORIES[spec.memory.kind]
             self.add(&self.net.gates, spec.memory.gates)
-            self.add(&self.net.recurrent, spec.memory.recurrent)
+            if spec.memory.recurrent is not None:
+                self.add(&self.net.recurrent, spec.memory.recurrent)
         if self.log_std is not None:
             self.net.log_std = <float *>puffer_zeros(self.log_std.numel(), sizeof(float))
             if self.net.log_std == NULL:

@@ -116,15 +116,15 @@ class MemorySpec(NamedTuple):
     """A recurrent layer.
 
     Attributes:
-        kind: "lstm".
+        kind: "lstm", "gru" or "mingru".
         gates: What it takes from its input.
-        recurrent: What it takes from its memory.
+        recurrent: What it takes from its memory; nothing for a minimal GRU.
         names: Of its arrays in the state, each ``(rows, hidden_size)``.
     """
 
     kind: str
     gates: MatrixSpec
-    recurrent: MatrixSpec
+    recurrent: MatrixSpec | None
     names: tuple[str, ...]
 
 

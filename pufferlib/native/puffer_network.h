@@ -27,10 +27,10 @@
 #endif
 
 enum {
-    PUFFER_LANES = 16,        /* outputs of a panel, in which weights are packed */
-    PUFFER_BLOCK = 32,        /* rows of a call that go through the network together */
-    PUFFER_MAX_LAYERS = 16,   /* linear layers, and convolutions */
-    PUFFER_MAX_MEMORIES = 16, /* arrays that remember */
+    PUFFER_LANES = 16,       /* outputs of a panel, in which weights are packed */
+    PUFFER_BLOCK = 32,       /* rows of a call that go through the network together */
+    PUFFER_MAX_LAYERS = 16,  /* linear layers, and convolutions */
+    PUFFER_MAX_MEMORIES = 2, /* arrays that remember */
 };
 
 /* ---- Parts ------------------------------------------------------------------------------------------ */
@@ -71,7 +71,7 @@ typedef struct {
                        v */
 } PufferInput;
 
-typedef enum { PUFFER_NO_MEMORY, PUFFER_LSTM } PufferMemory;
+typedef enum { PUFFER_NO_MEMORY, PUFFER_LSTM, PUFFER_GRU, PUFFER_MINGRU } PufferMemory;
 
 /* What differs from processor to processor. */
 typedef struct {
@@ -79,7 +79,7 @@ typedef struct {
                     bool relu);
     void (*lookup)(const PufferMatrix *, const int32_t *chosen, int count, float *y, bool relu);
     void (*to_floats)(float *to, const uint8_t *from, const PufferInput *input);
-    void (*lstm)(const float *gates, float *h, float *c, int size);
+    void (*remember)(PufferMemory, const float *gates, float *more, float *h, float *c, int size);
 } PufferKernels;
 
 typedef struct {
@@ -214,7 +214,7 @@ PUFFER_INLINE float puffer_tanh(float x) {
     return 2 * puffer_sigmoid(2 * x) - 1;
 }
 
-/* One row; gates: i, f, g, o after one another. */
+/* One row of an LSTM; gates: i, f, g, o after one another. */
 PUFFER_INLINE void puffer_lstm_row(const float *restrict gates, float *restrict h, float *restrict c,
                                    int size) {
     for (int j = 0; j < size; j++) {
@@ -222,6 +222,26 @@ PUFFER_INLINE void puffer_lstm_row(const float *restrict gates, float *restrict 
         float g = puffer_tanh(gates[2 * size + j]), o = puffer_sigmoid(gates[3 * size + j]);
         c[j] = f * c[j] + i * g;
         h[j] = o * puffer_tanh(c[j]);
+    }
+}
+
+/* One row of a GRU; gates: r, z, n from its input, and the same from its memory. */
+PUFFER_INLINE void puffer_gru_row(const float *restrict gates, const float *restrict own, float *restrict h,
+                                  int size) {
+    for (int j = 0; j < size; j++) {
+        float r = puffer_sigmoid(gates[j] + own[j]), z = puffer_sigmoid(gates[size + j] + own[size + j]);
+        float n = puffer_tanh(gates[2 * size + j] + r * own[2 * size + j]);
+        h[j] = n + z * (h[j] - n);
+    }
+}
+
+/* One row of a minimal GRU; gates: z, n, r. Its output takes the place of its input x. */
+PUFFER_INLINE void puffer_mingru_row(const float *restrict gates, float *restrict x, float *restrict h,
+                                     int size) {
+    for (int j = 0; j < size; j++) {
+        float z = puffer_sigmoid(gates[j]), n = gates[size + j], r = puffer_sigmoid(gates[2 * size + j]);
+        h[j] = h[j] + z * (n - h[j]);
+        x[j] = x[j] + r * (h[j] - x[j]);
     }
 }
 
@@ -312,11 +332,14 @@ PUFFER_INLINE void puffer_input_to_floats(float *restrict to, const uint8_t *res
     TARGET static void puffer_to_floats_##name(float *to, const uint8_t *from, const PufferInput *input) {   \
         puffer_input_to_floats(to, from, input);                                                             \
     }                                                                                                        \
-    TARGET static void puffer_lstm_##name(const float *gates, float *h, float *c, int size) {                \
-        puffer_lstm_row(gates, h, c, size);                                                                  \
+    TARGET static void puffer_remember_##name(PufferMemory memory, const float *gates, float *more,          \
+                                              float *h, float *c, int size) {                                \
+        if (memory == PUFFER_LSTM) puffer_lstm_row(gates, h, c, size);                                       \
+        if (memory == PUFFER_GRU) puffer_gru_row(gates, more, h, size);                                      \
+        if (memory == PUFFER_MINGRU) puffer_mingru_row(gates, more, h, size);                                \
     }                                                                                                        \
     static const PufferKernels puffer_kernels_##name = {puffer_product_##name, puffer_lookup_##name,         \
-                                                        puffer_to_floats_##name, puffer_lstm_##name};
+                                                        puffer_to_floats_##name, puffer_remember_##name};
 
 PUFFER_TILE(4)
 PUFFER_LOOKUP(4)
@@ -507,10 +530,50 @@ static inline void puffer_forbid(const PufferInput *mask, const uint8_t *from, f
     }
 }
 
+/* Rows of floats between two parts. */
+typedef struct {
+    float *first;
+    long stride;
+} PufferHidden;
+
+/* One step of the memory: from `hidden`, whose place it may use, and the rest of the buffers, to what it
+ * shows. */
+static inline PufferHidden puffer_remember(PufferNetwork *net, float *hidden, float *gates,
+                                           float *const *memory, int rows) {
+    const int size = net->decoder.inputs;
+    const long width = net->width;
+    puffer_linear(net, &net->gates, hidden, width, gates, false, false, rows);
+    if (net->memory == PUFFER_LSTM)
+        puffer_linear(net, &net->recurrent, memory[0], size, gates, true, false, rows);
+    if (net->memory == PUFFER_GRU)
+        puffer_linear(net, &net->recurrent, memory[0], size, hidden, false, false, rows);
+    for (int row = 0; row < rows; row++) {
+        float *c = net->memory == PUFFER_LSTM ? memory[1] + (long)row * size : NULL;
+        net->kernels->remember(net->memory, gates + row * width, hidden + row * width,
+                               memory[0] + (long)row * size, c, size);
+    }
+    if (net->memory == PUFFER_MINGRU) return (PufferHidden){hidden, width};
+    return (PufferHidden){memory[0], size};
+}
+
+/* Parameters and values of rows from the outputs of the decoder, without what the observations forbid. */
+static inline void puffer_heads(const PufferNetwork *net, const uint8_t *observations, int rows,
+                                const float *decoded, float *params, float *values) {
+    const int outputs = net->decoder.outputs - 1, num_params = net->log_std ? 2 * outputs : outputs;
+    for (int row = 0; row < rows; row++) {
+        memcpy(params, decoded, outputs * sizeof(float));
+        if (net->log_std) memcpy(params + outputs, net->log_std, outputs * sizeof(float));
+        if (net->mask.count) puffer_forbid(&net->mask, observations, params);
+        values[row] = decoded[outputs];
+        observations += net->row_bytes;
+        decoded += net->width;
+        params += num_params;
+    }
+}
+
 /* Up to a block of rows; see puffer_network_forward. */
 static inline void puffer_block(PufferNetwork *net, const uint8_t *observations, int rows,
                                 float *const *memory, float *params, float *values) {
-    const long width = net->width;
     if (net->num_convolutions) {
         const int flat = net->image_layer.inputs;
         for (int row = 0; row < rows; row++)
@@ -519,33 +582,20 @@ static inline void puffer_block(PufferNetwork *net, const uint8_t *observations,
     }
     puffer_read(net, observations, rows, net->image_layer.outputs);
     float *hidden = puffer_layers(net, rows), *other = hidden == net->x ? net->y : net->x;
-    long stride = width;
-    if (net->memory == PUFFER_LSTM) {
-        const int size = net->decoder.inputs;
-        puffer_linear(net, &net->gates, hidden, width, other, false, false, rows);
-        puffer_linear(net, &net->recurrent, memory[0], size, other, true, false, rows);
-        for (int row = 0; row < rows; row++)
-            net->kernels->lstm(other + row * width, memory[0] + (long)row * size,
-                               memory[1] + (long)row * size, size);
-        other = hidden;
-        hidden = memory[0];
-        stride = size;
+    PufferHidden shown = {hidden, net->width};
+    if (net->memory) {
+        shown = puffer_remember(net, hidden, other, memory, rows);
+        if (shown.first != hidden) other = hidden;
     }
-    puffer_linear(net, &net->decoder, hidden, stride, other, false, false, rows);
-    const int outputs = net->decoder.outputs - 1, num_params = net->log_std ? 2 * outputs : outputs;
-    for (int row = 0; row < rows; row++, params += num_params, observations += net->row_bytes) {
-        const float *decoded = other + row * width;
-        memcpy(params, decoded, outputs * sizeof(float));
-        if (net->log_std) memcpy(params + outputs, net->log_std, outputs * sizeof(float));
-        if (net->mask.count) puffer_forbid(&net->mask, observations, params);
-        values[row] = decoded[outputs];
-    }
+    puffer_linear(net, &net->decoder, shown.first, shown.stride, other, false, false, rows);
+    puffer_heads(net, observations, rows, other, params, values);
 }
 
 /* One step of all rows.
  *
- * observations: rows of row_bytes. memory: arrays (rows, size) of the memory, for an LSTM h and c; updated.
- * params: (rows, num_params): logits, or means and logarithms of standard deviations. values: (rows).
+ * observations: rows of row_bytes. memory: arrays (rows, size) of the memory, for an LSTM h and c, else h;
+ * updated. params: (rows, num_params): logits, or means and logarithms of standard deviations. values:
+ * (rows).
  */
 static inline void puffer_network_forward(PufferNetwork *net, const uint8_t *observations, long rows,
                                           float *const *memory, int num_memories, float *params,
