@@ -100,10 +100,14 @@ typedef struct {
     PufferMatrix decoder;          /* its last output is the value */
     float *log_std;                /* of continuous actions, else NULL */
     PufferInput mask;              /* of the actions that are allowed; count 0 without */
-    int width;                     /* floats of a row in these: */
-    float *x, *y, *flat, *pixels[2];
-    int32_t *chosen;
+    int width;                     /* floats of a row between the layers */
 } PufferNetwork;
+
+/* Where one thread keeps what is between the layers. */
+typedef struct {
+    float *x, *y, *flat, *pixels[2];
+    int32_t *chosen; /* labels */
+} PufferScratch;
 
 /* Rows padded to whole panels. */
 PUFFER_INLINE int puffer_padded(int floats) {
@@ -368,6 +372,8 @@ static inline const PufferKernels *puffer_kernels(const char *name) {
 
 /* ---- Making a network --------------------------------------------------------------------------------- */
 
+PUFFER_INLINE int puffer_larger(int a, int b) { return a > b ? a : b; }
+
 /* Zeros, aligned to a line of the cache; NULL if there is no memory. */
 static inline void *puffer_zeros(size_t count, size_t size) {
     size_t bytes = (count * size + 63) / 64 * 64 + 64;
@@ -394,26 +400,41 @@ static inline void puffer_matrix_pack(PufferMatrix *matrix, const float *weights
     }
 }
 
-/* Allocates what a call works in, once all parts are there; false if there is no memory. */
+/* Chooses the kernels, by name or the best for NULL, once all parts are there; false if this processor has
+ * not those. */
 static inline bool puffer_network_init(PufferNetwork *net, const char *kernels) {
-    net->kernels = puffer_kernels(kernels);
-    int width = net->image_layer.outputs, labels = 0, pixels = net->image.count,
-        flat = net->image_layer.inputs;
+    int width = net->image_layer.outputs;
     for (int i = 0; i < net->num_inputs; i++)
-        *(net->inputs[i].encoding == PUFFER_LABELS ? &labels : &width) += net->inputs[i].count;
-    for (int i = 0; i < net->num_layers; i++) width = fmax(width, net->layers[i].outputs);
-    width = fmax(fmax(width, net->mask.count), fmax(net->gates.outputs, net->decoder.outputs));
+        if (net->inputs[i].encoding != PUFFER_LABELS) width += net->inputs[i].count;
+    for (int i = 0; i < net->num_layers; i++) width = puffer_larger(width, net->layers[i].outputs);
+    net->width = puffer_padded(puffer_larger(width, puffer_larger(net->gates.outputs, net->decoder.outputs)));
+    net->kernels = puffer_kernels(kernels);
+    return net->kernels != NULL;
+}
+
+/* False if there is no memory. */
+static inline bool puffer_scratch_init(PufferScratch *scratch, const PufferNetwork *net) {
+    int labels = 1,
+        pixels = net->image.count; /* one label more, since it is written before it is known to count */
+    for (int i = 0; i < net->num_inputs; i++)
+        if (net->inputs[i].encoding == PUFFER_LABELS) labels += net->inputs[i].count;
     for (int i = 0; i < net->num_convolutions; i++) {
         const PufferConvolution *conv = &net->convolutions[i];
-        pixels = fmax(pixels, conv->out_height * conv->out_width * puffer_padded(conv->matrix.outputs));
+        pixels = puffer_larger(pixels, conv->out_height * conv->out_width * conv->matrix.outputs);
     }
-    net->width = puffer_padded(width);
-    net->x = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
-    net->y = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
-    net->flat = puffer_zeros((size_t)PUFFER_BLOCK * puffer_padded(flat), sizeof(float));
-    for (int i = 0; i < 2; i++) net->pixels[i] = puffer_zeros(pixels, sizeof(float));
-    net->chosen = puffer_zeros(labels + 1, sizeof(int32_t));
-    return net->kernels && net->x && net->y && net->flat && net->pixels[0] && net->pixels[1] && net->chosen;
+    scratch->x = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
+    scratch->y = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
+    scratch->flat = puffer_zeros((size_t)PUFFER_BLOCK * net->image_layer.inputs, sizeof(float));
+    for (int i = 0; i < 2; i++) scratch->pixels[i] = puffer_zeros(pixels, sizeof(float));
+    scratch->chosen = puffer_zeros(labels, sizeof(int32_t));
+    return scratch->x && scratch->y && scratch->flat && scratch->pixels[0] && scratch->pixels[1] &&
+           scratch->chosen;
+}
+
+static inline void puffer_scratch_free(PufferScratch *scratch) {
+    void *arrays[] = {scratch->x,         scratch->y,         scratch->flat,
+                      scratch->pixels[0], scratch->pixels[1], scratch->chosen};
+    for (int i = 0; i < 6; i++) free(arrays[i]);
 }
 
 static inline void puffer_matrix_free(PufferMatrix *matrix) {
@@ -429,9 +450,8 @@ static inline void puffer_network_free(PufferNetwork *net) {
     }
     PufferMatrix *matrices[] = {&net->image_layer, &net->labels, &net->gates, &net->recurrent, &net->decoder};
     for (int i = 0; i < 5; i++) puffer_matrix_free(matrices[i]);
-    void *arrays[] = {net->inputs, net->log_std,   net->x,         net->y,
-                      net->flat,   net->pixels[0], net->pixels[1], net->chosen};
-    for (int i = 0; i < 8; i++) free(arrays[i]);
+    free(net->inputs);
+    free(net->log_std);
     memset(net, 0, sizeof(*net));
 }
 
@@ -446,8 +466,9 @@ static inline void puffer_linear(const PufferNetwork *net, const PufferMatrix *m
 }
 
 /* The image of one observation, through all convolutions, to a row of floats. */
-static inline void puffer_convolve(const PufferNetwork *net, const uint8_t *observation, float *flat) {
-    float *from = net->pixels[0], *to = net->pixels[1];
+static inline void puffer_convolve(const PufferNetwork *net, const PufferScratch *scratch,
+                                   const uint8_t *observation, float *flat) {
+    float *from = scratch->pixels[0], *to = scratch->pixels[1];
     net->kernels->to_floats(from, observation, &net->image);
     for (int i = 0; i < net->num_convolutions; i++) {
         const PufferConvolution *conv = &net->convolutions[i];
@@ -481,14 +502,15 @@ static inline int puffer_choose(const PufferInput *input, const uint8_t *from, i
 
 /* The first layer, or its inputs if there is none: the numbers of the observations into x from `column` on.
  */
-static inline void puffer_read(const PufferNetwork *net, const uint8_t *observations, int rows, int column) {
+static inline void puffer_read(const PufferNetwork *net, const PufferScratch *scratch,
+                               const uint8_t *observations, int rows, int column) {
     for (int row = 0; row < rows; row++, observations += net->row_bytes) {
-        float *to = net->x + (long)row * net->width + column;
+        float *to = scratch->x + (long)row * net->width + column;
         int chosen = 0, base = 0;
         for (int i = 0; i < net->num_inputs; i++) {
             const PufferInput *input = &net->inputs[i];
             if (input->encoding == PUFFER_LABELS) {
-                chosen = puffer_choose(input, observations, base, net->chosen, chosen);
+                chosen = puffer_choose(input, observations, base, scratch->chosen, chosen);
                 base += input->values * input->count;
             } else {
                 net->kernels->to_floats(to, observations, input);
@@ -496,15 +518,15 @@ static inline void puffer_read(const PufferNetwork *net, const uint8_t *observat
             }
         }
         if (net->labels.outputs)
-            net->kernels->lookup(&net->labels, net->chosen, chosen, net->y + (long)row * net->width,
+            net->kernels->lookup(&net->labels, scratch->chosen, chosen, scratch->y + (long)row * net->width,
                                  net->layers[0].inputs == 0);
     }
 }
 
 /* From the numbers in x, or the outputs of the image, through all linear layers; returns the last one's
  * outputs. */
-static inline float *puffer_layers(PufferNetwork *net, int rows) {
-    float *x = net->x, *y = net->y;
+static inline float *puffer_layers(const PufferNetwork *net, const PufferScratch *scratch, int rows) {
+    float *x = scratch->x, *y = scratch->y;
     for (int i = 0; i < net->num_layers; i++) {
         bool adds = i == 0 && net->labels.outputs > 0;
         if (net->layers[i].inputs) puffer_linear(net, &net->layers[i], x, net->width, y, adds, true, rows);
@@ -538,7 +560,7 @@ typedef struct {
 
 /* One step of the memory: from `hidden`, whose place it may use, and the rest of the buffers, to what it
  * shows. */
-static inline PufferHidden puffer_remember(PufferNetwork *net, float *hidden, float *gates,
+static inline PufferHidden puffer_remember(const PufferNetwork *net, float *hidden, float *gates,
                                            float *const *memory, int rows) {
     const int size = net->decoder.inputs;
     const long width = net->width;
@@ -572,16 +594,19 @@ static inline void puffer_heads(const PufferNetwork *net, const uint8_t *observa
 }
 
 /* Up to a block of rows; see puffer_network_forward. */
-static inline void puffer_block(PufferNetwork *net, const uint8_t *observations, int rows,
-                                float *const *memory, float *params, float *values) {
+static inline void puffer_block(const PufferNetwork *net, const PufferScratch *scratch,
+                                const uint8_t *observations, int rows, float *const *memory, float *params,
+                                float *values) {
     if (net->num_convolutions) {
         const int flat = net->image_layer.inputs;
         for (int row = 0; row < rows; row++)
-            puffer_convolve(net, observations + (long)row * net->row_bytes, net->flat + (long)row * flat);
-        puffer_linear(net, &net->image_layer, net->flat, flat, net->x, false, true, rows);
+            puffer_convolve(net, scratch, observations + (long)row * net->row_bytes,
+                            scratch->flat + (long)row * flat);
+        puffer_linear(net, &net->image_layer, scratch->flat, flat, scratch->x, false, true, rows);
     }
-    puffer_read(net, observations, rows, net->image_layer.outputs);
-    float *hidden = puffer_layers(net, rows), *other = hidden == net->x ? net->y : net->x;
+    puffer_read(net, scratch, observations, rows, net->image_layer.outputs);
+    float *hidden = puffer_layers(net, scratch, rows),
+          *other = hidden == scratch->x ? scratch->y : scratch->x;
     PufferHidden shown = {hidden, net->width};
     if (net->memory) {
         shown = puffer_remember(net, hidden, other, memory, rows);
@@ -597,14 +622,14 @@ static inline void puffer_block(PufferNetwork *net, const uint8_t *observations,
  * updated. params: (rows, num_params): logits, or means and logarithms of standard deviations. values:
  * (rows).
  */
-static inline void puffer_network_forward(PufferNetwork *net, const uint8_t *observations, long rows,
-                                          float *const *memory, int num_memories, float *params,
-                                          float *values) {
+static inline void puffer_network_forward(const PufferNetwork *net, const PufferScratch *scratch,
+                                          const uint8_t *observations, long rows, float *const *memory,
+                                          int num_memories, float *params, float *values) {
     const int outputs = net->decoder.outputs - 1, num_params = net->log_std ? 2 * outputs : outputs;
     float *now[PUFFER_MAX_MEMORIES];
     for (long row = 0; row < rows; row += PUFFER_BLOCK) {
         for (int i = 0; i < num_memories; i++) now[i] = memory[i] + row * net->decoder.inputs;
-        puffer_block(net, observations + row * net->row_bytes,
+        puffer_block(net, scratch, observations + row * net->row_bytes,
                      rows - row < PUFFER_BLOCK ? (int)(rows - row) : PUFFER_BLOCK, now,
                      params + row * num_params, values + row);
     }

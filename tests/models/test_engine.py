@@ -109,7 +109,7 @@ def test_a_structure_with_a_mask_gives_the_numbers_of_torch(name, recurrent, ker
     env = emulated(NESTED, Discrete(5))
     policy = policy_for(env, name, recurrent=recurrent)
     rows = observations_of(env, 66)
-    check_equal(policy, [rows[:33], rows[33:]], Engine(describe(policy), kernels))
+    check_equal(policy, [rows[:33], rows[33:]], Engine(describe(policy), kernels=kernels))
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
@@ -117,7 +117,7 @@ def test_a_structure_with_a_mask_gives_the_numbers_of_torch(name, recurrent, ker
 def test_images_give_the_numbers_of_torch(recurrent, kernels):
     env = EnvDescription(PICTURE, Discrete(5))
     policy = policy_for(env, "NatureCNN", recurrent=recurrent)
-    check_equal(policy, [observations_of(env, 3)], Engine(describe(policy), kernels))
+    check_equal(policy, [observations_of(env, 3)], Engine(describe(policy), kernels=kernels))
 
 
 def test_a_memory_is_that_of_torch_after_a_thousand_steps():
@@ -131,7 +131,7 @@ def test_a_memory_is_that_of_torch_after_a_thousand_steps():
 def test_any_width_gives_the_numbers_of_torch(hidden_size, kernels):
     env = EnvDescription(Box(-9, 9, (hidden_size % 7 + 1,), np.float32), Discrete(hidden_size))
     policy = policy_for(env, hidden_size=hidden_size, num_layers=3, recurrent=True)
-    check_equal(policy, [observations_of(env, 5)], Engine(describe(policy), kernels))
+    check_equal(policy, [observations_of(env, 5)], Engine(describe(policy), kernels=kernels))
 
 
 def test_elements_of_the_observation_may_forbid_actions():
@@ -149,13 +149,24 @@ def test_elements_of_the_observation_may_forbid_actions():
 def test_a_row_gives_the_same_bytes_whichever_are_beside_it(space, recurrent, kernels):
     env = EnvDescription(space, Discrete(5))
     policy = policy_for(env, recurrent=recurrent)
-    engine = Engine(describe(policy), kernels)
+    engine = Engine(describe(policy), kernels=kernels)
     observations = observations_of(env, 1024)
     all_params, all_values = Outputs(engine, policy, 1024).step(observations)
     for rows in (0, 1, 2, 7, 8, 9, 33):
         params, values = Outputs(engine, policy, rows).step(observations[:rows])
         assert params.tobytes() == all_params[:rows].tobytes()
         assert values.tobytes() == all_values[:rows].tobytes()
+
+
+def test_threads_give_the_same_bytes():
+    env = EnvDescription(NUMBERS, Discrete(5))
+    policy, observations = policy_for(env, hidden_size=128, recurrent=True), observations_of(env, 1500)
+    alone, shared = (Outputs(compile_policy(policy, threads), policy, 1500) for threads in (1, 3))
+    for _ in range(5):
+        alone.step(observations)
+        shared.step(observations)
+    assert alone.params.tobytes() == shared.params.tobytes()
+    assert torch.equal(alone.state["lstm_c"], shared.state["lstm_c"])
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
@@ -281,7 +292,9 @@ def test_weights_that_moved_are_not_read():
         engine.refresh()
 
 
-def test_kernels_that_the_processor_has_not_are_refused():
+def test_kernels_and_threads_that_do_not_exist_are_refused():
     spec = describe(policy_for(EnvDescription(NUMBERS, Discrete(5))))
     with pytest.raises(APIUsageError, match=r"kernels must be one of .*any, got 'neon'"):
-        Engine(spec, "neon")
+        Engine(spec, kernels="neon")
+    with pytest.raises(APIUsageError, match="threads must be from 1 to 256, got 0"):
+        Engine(spec, threads=0)

@@ -47,6 +47,7 @@ static float product(const float *weights, const float *x, int inputs, int outpu
  */
 typedef struct {
     PufferNetwork net;
+    PufferScratch scratch;
     int floats, cells, values, size, actions;
     float *dense, *chosen, *gates, *recurrent, *decoder;
 } Perceptron;
@@ -77,11 +78,12 @@ static void make_perceptron(Perceptron *p, const char *kernels) {
         p->recurrent = random_matrix(&net->recurrent, p->size, gates);
     if (net->memory == PUFFER_LSTM) memset(net->recurrent.bias, 0, sizeof(float) * gates);
     p->decoder = random_matrix(&net->decoder, p->size, p->actions + 1);
-    check(puffer_network_init(net, kernels), "no memory");
+    check(puffer_network_init(net, kernels) && puffer_scratch_init(&p->scratch, net), "no memory");
 }
 
 static void free_perceptron(Perceptron *p) {
     puffer_network_free(&p->net);
+    puffer_scratch_free(&p->scratch);
     float *arrays[] = {p->dense, p->chosen, p->gates, p->recurrent, p->decoder};
     for (int i = 0; i < 5; i++) free(arrays[i]);
 }
@@ -163,7 +165,7 @@ static void fuzz_perceptron(const char *kernels) {
     float *h = array(all), *c = array(all);
     for (int i = 0; i < all; i++) h[i] = memory[0][i] = number(), c[i] = memory[1][i] = number();
     for (int row = 0; row < rows; row++) draw_observation(&p, observations + row * p.net.row_bytes);
-    puffer_network_forward(&p.net, observations, rows, memory, 2, params, values);
+    puffer_network_forward(&p.net, &p.scratch, observations, rows, memory, 2, params, values);
     for (int row = 0; row < rows; row++)
         check_row(&p, observations + row * p.net.row_bytes, params + row * p.actions, values[row],
                   h + row * p.size, c + row * p.size);
