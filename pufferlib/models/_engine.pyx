@@ -1,13 +1,17 @@
 """The engine: runs a policy in C on the arrays that the trainer has."""
 
+from libc.errno cimport ENOMEM
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from pufferlib.native._arrays cimport ALIGNED_AND_CONTIGUOUS, ArrayHead, head_of, is_native
+from pufferlib.native._arrays cimport ALIGNED_AND_CONTIGUOUS, ArrayHead, head_of
+from pufferlib.native.puffer_pool cimport PUFFER_MAX_THREADS, PufferTask, puffer_pool_run
+
+import os
 
 import numpy as np
 
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, PufferError
 
 cdef extern from "puffer_network.h":
     enum:
@@ -18,7 +22,7 @@ cdef extern from "puffer_network.h":
         PUFFER_SCALED, PUFFER_LOGARITHMS, PUFFER_LABELS
 
     ctypedef enum PufferMemory:
-        PUFFER_NO_MEMORY, PUFFER_LSTM
+        PUFFER_NO_MEMORY, PUFFER_LSTM, PUFFER_GRU, PUFFER_MINGRU
 
     ctypedef struct PufferMatrix:
         int inputs, outputs
@@ -52,17 +56,25 @@ cdef extern from "puffer_network.h":
     void puffer_matrix_pack(PufferMatrix *matrix, const float *weights, long stride, const int32_t *places) noexcept
     bint puffer_network_init(PufferNetwork *net, const char *kernels)
     void puffer_network_free(PufferNetwork *net) noexcept
-    void puffer_network_forward(
-        PufferNetwork *net, const uint8_t *observations, long rows, float **memory, int num_memories, float *params,
+
+cdef extern from "puffer_network_task.h":
+    ctypedef struct PufferNetworkTask:
+        PufferTask task
+        const uint8_t *observations
+        float **memory
+        float *params
         float *values
-    ) noexcept nogil
+        int num_memories, num_params
+
+    int puffer_network_task_init(PufferNetworkTask *own, const PufferNetwork *net, int threads)
+    void puffer_network_task_free(PufferNetworkTask *own) noexcept
 
 MAX_LAYERS = PUFFER_MAX_LAYERS
 KERNELS = tuple(name for name in ("avx512", "avx2", "any") if puffer_kernels(name.encode()) != NULL)
 
 cdef object ndarray = np.ndarray
 cdef dict ENCODINGS = {"scaled": PUFFER_SCALED, "logarithms": PUFFER_LOGARITHMS, "labels": PUFFER_LABELS}
-cdef dict MEMORIES = {"lstm": PUFFER_LSTM}
+cdef dict MEMORIES = {"lstm": PUFFER_LSTM, "gru": PUFFER_GRU, "mingru": PUFFER_MINGRU}
 
 
 cdef class PackedMatrix:
@@ -100,28 +112,35 @@ cdef class Engine:
 
     Args:
         spec: The parts of the network, ``pufferlib.models.engine.NetworkSpec``.
+        threads: That may work on the rows of one call, the caller included; few rows are left to it.
         kernels: One of ``KERNELS``: what the processor can do, best first. None: the best.
 
+    Attributes:
+        num_params: Parameters of the action distribution, in a row of outputs.
+
     Raises:
-        APIUsageError: This processor has no such kernels.
+        APIUsageError: This processor has no such kernels, or the threads are too few or too many.
+        PufferError: A thread could not be started.
     """
 
     cdef PufferNetwork net
+    cdef PufferNetworkTask work
     cdef list packed
     cdef object log_std, dtype
     cdef tuple shape, names
     cdef readonly int num_params
-    cdef readonly long num_products
-    cdef readonly int num_calls
     cdef bint is_busy
 
     def __cinit__(self):
         memset(&self.net, 0, sizeof(self.net))
+        memset(&self.work, 0, sizeof(self.work))
 
-    def __init__(self, spec, kernels=None):
+    def __init__(self, spec, int threads=1, kernels=None):
+        if not 1 <= threads <= PUFFER_MAX_THREADS:
+            raise APIUsageError(f"Engine: threads must be from 1 to {PUFFER_MAX_THREADS}, got {threads}")
         if kernels is not None and kernels not in KERNELS:
             raise APIUsageError(f"Engine: kernels must be one of {', '.join(KERNELS)}, got {kernels!r}")
-        puffer_network_free(&self.net)
+        self.free()
         self.packed, self.log_std = [], spec.log_std
         self.shape, self.dtype, self.num_params = spec.observation_shape, spec.observation_dtype, spec.num_params
         self.names = () if spec.memory is None else spec.memory.names
@@ -132,10 +151,27 @@ cdef class Engine:
         name = None if kernels is None else kernels.encode()
         if not puffer_network_init(&self.net, NULL if name is None else <const char *>name):
             raise MemoryError
+        error = puffer_network_task_init(&self.work, &self.net, threads)
+        if error == ENOMEM:
+            raise MemoryError
+        self.check_helpers(error)
+        self.work.num_memories, self.work.num_params = len(self.names), self.num_params
         self.refresh()
 
     def __dealloc__(self):
+        self.free()
+
+    cdef void free(self) noexcept:
+        puffer_network_task_free(&self.work)
         puffer_network_free(&self.net)
+
+    cdef int check_helpers(self, int error) except -1:
+        if error:
+            raise PufferError(
+                f"Engine: threads={self.work.task.threads} need {self.work.task.threads - 1} helpers, and one could not "
+                f"be started ({os.strerror(error)}); choose fewer, or raise the limits of this process on threads"
+            )
+        return 0
 
     cdef add_inputs(self, spec):
         self.net.inputs = <PufferInput *>puffer_zeros(len(spec.inputs), sizeof(PufferInput))
@@ -162,7 +198,6 @@ cdef class Engine:
             memcpy(to.offsets, &offsets[0], len(offsets) * sizeof(int32_t))
             to.runs, to.length, to.step, to.line_step = len(offsets), each.length, each.step, each.line_step
             to.out_height, to.out_width = each.out_height, each.out_width
-            self.num_products += each.matrix.weight.numel() * (to.out_height * to.out_width - 1)
         self.net.num_convolutions = len(spec.convolutions)
 
     cdef add_matrices(self, spec):
@@ -177,7 +212,8 @@ cdef class Engine:
         if spec.memory is not None:
             self.net.memory = MEMORIES[spec.memory.kind]
             self.add(&self.net.gates, spec.memory.gates)
-            self.add(&self.net.recurrent, spec.memory.recurrent)
+            if spec.memory.recurrent is not None:
+                self.add(&self.net.recurrent, spec.memory.recurrent)
         if self.log_std is not None:
             self.net.log_std = <float *>puffer_zeros(self.log_std.numel(), sizeof(float))
             if self.net.log_std == NULL:
@@ -188,8 +224,6 @@ cdef class Engine:
         packed.matrix, packed.weight, packed.biases = matrix, spec.weight, spec.biases
         packed.strides, packed.places = spec.weight.stride(), np.ascontiguousarray(spec.places)
         self.packed.append(packed)
-        self.num_products += len(spec.weight) * len(spec.places)
-        self.num_calls += 1
         if not puffer_matrix_init(matrix, len(spec.places), len(spec.weight)):
             raise MemoryError
 
@@ -224,29 +258,29 @@ cdef class Engine:
         Raises:
             APIUsageError: An array of another shape, dtype or layout.
         """
-        cdef float *memory[PUFFER_MAX_MEMORIES]
-        cdef int i
+        cdef int i, error
         cdef list held = []  # arrays of tensors, until the end
-        read = as_array(observations)
-        check(read, self.dtype, self.shape, -1, "observations")
-        cdef ArrayHead *source = head_of(read)
-        cdef Py_ssize_t rows = source.shape[0]
-        params, values = as_array(params), as_array(values)
-        check(params, float32, (self.num_params,), rows, "params")
-        check(values, float32, (), rows, "values")
-        for i, name in enumerate(self.names):
-            array = as_array(state[name])
-            check(array, float32, (self.net.decoder.inputs,), rows, name)
-            held.append(array)
-            memory[i] = <float *>head_of(array).data
-        cdef uint8_t *data = <uint8_t *>source.data
-        cdef float *params_out = <float *>head_of(params).data
-        cdef float *values_out = <float *>head_of(values).data
-        cdef int memories = len(held)
         self.claim("forward")
-        with nogil:
-            puffer_network_forward(&self.net, data, rows, memory, memories, params_out, values_out)
-        self.is_busy = False
+        try:
+            read = as_array(observations)
+            check(read, self.dtype, self.shape, -1, "observations")
+            rows = head_of(read).shape[0]
+            params, values = as_array(params), as_array(values)
+            check(params, float32, (self.num_params,), rows, "params")
+            check(values, float32, (), rows, "values")
+            for i, name in enumerate(self.names):
+                array = as_array(state[name])
+                check(array, float32, (self.net.decoder.inputs,), rows, name)
+                held.append(array)
+                self.work.memory[i] = <float *>head_of(array).data
+            self.work.task.num_items = rows
+            self.work.observations = <const uint8_t *>head_of(read).data
+            self.work.params, self.work.values = <float *>head_of(params).data, <float *>head_of(values).data
+            with nogil:
+                error = puffer_pool_run(&self.work.task)
+            self.check_helpers(error)
+        finally:
+            self.is_busy = False
 
     cdef claim(self, where):
         """The buffers in which a call works are one set: a second call would mix its numbers into the first's."""

@@ -117,15 +117,15 @@ class MemorySpec(NamedTuple):
     """A recurrent layer.
 
     Attributes:
-        kind: "lstm".
+        kind: "lstm", "gru" or "mingru".
         gates: What it takes from its input.
-        recurrent: What it takes from its memory.
+        recurrent: What it takes from its memory; nothing for a minimal GRU.
         names: Of its arrays in the state, each ``(rows, hidden_size)``.
     """
 
     kind: str
     gates: MatrixSpec
-    recurrent: MatrixSpec
+    recurrent: MatrixSpec | None
     names: tuple[str, ...]
 
 
@@ -179,14 +179,18 @@ class _NotStandardError(Exception):
     """The policy is none that the engine knows."""
 
 
-def compile_policy(policy: Policy) -> Engine | None:
+def compile_policy(policy: Policy, threads: int = 1) -> Engine | None:
     """Make an engine that computes ``policy.forward_eval``, or None where only torch can.
 
     It knows ``Default``, ``NatureCNN`` and ``MixedCNN``, alone or in ``LSTMWrapper``, in float32 on the CPU. A policy
     of a subclass, with a layer exchanged, with hooks or with parameters of its own is left to torch.
+
+    Args:
+        policy: The policy, whose weights ``Engine.refresh`` reads.
+        threads: That may share the rows of a call; the numbers are the same with any number of them.
     """
     spec = describe(policy)
-    return None if spec is None else Engine(spec)
+    return None if spec is None else Engine(spec, threads)
 
 
 def describe(policy: Policy) -> NetworkSpec | None:

@@ -27,10 +27,10 @@
 #endif
 
 enum {
-    PUFFER_LANES = 16,        /* outputs of a panel, in which weights are packed */
-    PUFFER_BLOCK = 32,        /* rows of a call that go through the network together */
-    PUFFER_MAX_LAYERS = 16,   /* linear layers, and convolutions */
-    PUFFER_MAX_MEMORIES = 16, /* arrays that remember */
+    PUFFER_LANES = 16,       /* outputs of a panel, in which weights are packed */
+    PUFFER_BLOCK = 32,       /* rows of a call that go through the network together */
+    PUFFER_MAX_LAYERS = 16,  /* linear layers, and convolutions */
+    PUFFER_MAX_MEMORIES = 2, /* arrays that remember */
 };
 
 /* ---- Parts ------------------------------------------------------------------------------------------ */
@@ -71,7 +71,7 @@ typedef struct {
                        v */
 } PufferInput;
 
-typedef enum { PUFFER_NO_MEMORY, PUFFER_LSTM } PufferMemory;
+typedef enum { PUFFER_NO_MEMORY, PUFFER_LSTM, PUFFER_GRU, PUFFER_MINGRU } PufferMemory;
 
 /* What differs from processor to processor. */
 typedef struct {
@@ -79,7 +79,7 @@ typedef struct {
                     bool relu);
     void (*lookup)(const PufferMatrix *, const int32_t *chosen, int count, float *y, bool relu);
     void (*to_floats)(float *to, const uint8_t *from, const PufferInput *input);
-    void (*lstm)(const float *gates, float *h, float *c, int size);
+    void (*remember)(PufferMemory, const float *gates, float *more, float *h, float *c, int size);
 } PufferKernels;
 
 typedef struct {
@@ -100,10 +100,14 @@ typedef struct {
     PufferMatrix decoder;          /* its last output is the value */
     float *log_std;                /* of continuous actions, else NULL */
     PufferInput mask;              /* of the actions that are allowed; count 0 without */
-    int width;                     /* floats of a row in these: */
-    float *x, *y, *flat, *pixels[2];
-    int32_t *chosen;
+    int width;                     /* floats of a row between the layers */
 } PufferNetwork;
+
+/* Where one thread keeps what is between the layers. */
+typedef struct {
+    float *x, *y, *flat, *pixels[2];
+    int32_t *chosen; /* labels */
+} PufferScratch;
 
 /* Rows padded to whole panels. */
 PUFFER_INLINE int puffer_padded(int floats) {
@@ -214,7 +218,7 @@ PUFFER_INLINE float puffer_tanh(float x) {
     return 2 * puffer_sigmoid(2 * x) - 1;
 }
 
-/* One row; gates: i, f, g, o after one another. */
+/* One row of an LSTM; gates: i, f, g, o after one another. */
 PUFFER_INLINE void puffer_lstm_row(const float *restrict gates, float *restrict h, float *restrict c,
                                    int size) {
     for (int j = 0; j < size; j++) {
@@ -222,6 +226,26 @@ PUFFER_INLINE void puffer_lstm_row(const float *restrict gates, float *restrict 
         float g = puffer_tanh(gates[2 * size + j]), o = puffer_sigmoid(gates[3 * size + j]);
         c[j] = f * c[j] + i * g;
         h[j] = o * puffer_tanh(c[j]);
+    }
+}
+
+/* One row of a GRU; gates: r, z, n from its input, and the same from its memory. */
+PUFFER_INLINE void puffer_gru_row(const float *restrict gates, const float *restrict own, float *restrict h,
+                                  int size) {
+    for (int j = 0; j < size; j++) {
+        float r = puffer_sigmoid(gates[j] + own[j]), z = puffer_sigmoid(gates[size + j] + own[size + j]);
+        float n = puffer_tanh(gates[2 * size + j] + r * own[2 * size + j]);
+        h[j] = n + z * (h[j] - n);
+    }
+}
+
+/* One row of a minimal GRU; gates: z, n, r. Its output takes the place of its input x. */
+PUFFER_INLINE void puffer_mingru_row(const float *restrict gates, float *restrict x, float *restrict h,
+                                     int size) {
+    for (int j = 0; j < size; j++) {
+        float z = puffer_sigmoid(gates[j]), n = gates[size + j], r = puffer_sigmoid(gates[2 * size + j]);
+        h[j] = h[j] + z * (n - h[j]);
+        x[j] = x[j] + r * (h[j] - x[j]);
     }
 }
 
@@ -312,11 +336,14 @@ PUFFER_INLINE void puffer_input_to_floats(float *restrict to, const uint8_t *res
     TARGET static void puffer_to_floats_##name(float *to, const uint8_t *from, const PufferInput *input) {   \
         puffer_input_to_floats(to, from, input);                                                             \
     }                                                                                                        \
-    TARGET static void puffer_lstm_##name(const float *gates, float *h, float *c, int size) {                \
-        puffer_lstm_row(gates, h, c, size);                                                                  \
+    TARGET static void puffer_remember_##name(PufferMemory memory, const float *gates, float *more,          \
+                                              float *h, float *c, int size) {                                \
+        if (memory == PUFFER_LSTM) puffer_lstm_row(gates, h, c, size);                                       \
+        if (memory == PUFFER_GRU) puffer_gru_row(gates, more, h, size);                                      \
+        if (memory == PUFFER_MINGRU) puffer_mingru_row(gates, more, h, size);                                \
     }                                                                                                        \
     static const PufferKernels puffer_kernels_##name = {puffer_product_##name, puffer_lookup_##name,         \
-                                                        puffer_to_floats_##name, puffer_lstm_##name};
+                                                        puffer_to_floats_##name, puffer_remember_##name};
 
 PUFFER_TILE(4)
 PUFFER_LOOKUP(4)
@@ -345,6 +372,8 @@ static inline const PufferKernels *puffer_kernels(const char *name) {
 
 /* ---- Making a network --------------------------------------------------------------------------------- */
 
+PUFFER_INLINE int puffer_larger(int a, int b) { return a > b ? a : b; }
+
 /* Zeros, aligned to a line of the cache; NULL if there is no memory. */
 static inline void *puffer_zeros(size_t count, size_t size) {
     size_t bytes = (count * size + 63) / 64 * 64 + 64;
@@ -371,26 +400,41 @@ static inline void puffer_matrix_pack(PufferMatrix *matrix, const float *weights
     }
 }
 
-/* Allocates what a call works in, once all parts are there; false if there is no memory. */
+/* Chooses the kernels, by name or the best for NULL, once all parts are there; false if this processor has
+ * not those. */
 static inline bool puffer_network_init(PufferNetwork *net, const char *kernels) {
-    net->kernels = puffer_kernels(kernels);
-    int width = net->image_layer.outputs, labels = 0, pixels = net->image.count,
-        flat = net->image_layer.inputs;
+    int width = net->image_layer.outputs;
     for (int i = 0; i < net->num_inputs; i++)
-        *(net->inputs[i].encoding == PUFFER_LABELS ? &labels : &width) += net->inputs[i].count;
-    for (int i = 0; i < net->num_layers; i++) width = fmax(width, net->layers[i].outputs);
-    width = fmax(fmax(width, net->mask.count), fmax(net->gates.outputs, net->decoder.outputs));
+        if (net->inputs[i].encoding != PUFFER_LABELS) width += net->inputs[i].count;
+    for (int i = 0; i < net->num_layers; i++) width = puffer_larger(width, net->layers[i].outputs);
+    net->width = puffer_padded(puffer_larger(width, puffer_larger(net->gates.outputs, net->decoder.outputs)));
+    net->kernels = puffer_kernels(kernels);
+    return net->kernels != NULL;
+}
+
+/* False if there is no memory. */
+static inline bool puffer_scratch_init(PufferScratch *scratch, const PufferNetwork *net) {
+    int labels = 1,
+        pixels = net->image.count; /* one label more, since it is written before it is known to count */
+    for (int i = 0; i < net->num_inputs; i++)
+        if (net->inputs[i].encoding == PUFFER_LABELS) labels += net->inputs[i].count;
     for (int i = 0; i < net->num_convolutions; i++) {
         const PufferConvolution *conv = &net->convolutions[i];
-        pixels = fmax(pixels, conv->out_height * conv->out_width * puffer_padded(conv->matrix.outputs));
+        pixels = puffer_larger(pixels, conv->out_height * conv->out_width * conv->matrix.outputs);
     }
-    net->width = puffer_padded(width);
-    net->x = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
-    net->y = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
-    net->flat = puffer_zeros((size_t)PUFFER_BLOCK * puffer_padded(flat), sizeof(float));
-    for (int i = 0; i < 2; i++) net->pixels[i] = puffer_zeros(pixels, sizeof(float));
-    net->chosen = puffer_zeros(labels + 1, sizeof(int32_t));
-    return net->kernels && net->x && net->y && net->flat && net->pixels[0] && net->pixels[1] && net->chosen;
+    scratch->x = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
+    scratch->y = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
+    scratch->flat = puffer_zeros((size_t)PUFFER_BLOCK * net->image_layer.inputs, sizeof(float));
+    for (int i = 0; i < 2; i++) scratch->pixels[i] = puffer_zeros(pixels, sizeof(float));
+    scratch->chosen = puffer_zeros(labels, sizeof(int32_t));
+    return scratch->x && scratch->y && scratch->flat && scratch->pixels[0] && scratch->pixels[1] &&
+           scratch->chosen;
+}
+
+static inline void puffer_scratch_free(PufferScratch *scratch) {
+    void *arrays[] = {scratch->x,         scratch->y,         scratch->flat,
+                      scratch->pixels[0], scratch->pixels[1], scratch->chosen};
+    for (int i = 0; i < 6; i++) free(arrays[i]);
 }
 
 static inline void puffer_matrix_free(PufferMatrix *matrix) {
@@ -406,9 +450,8 @@ static inline void puffer_network_free(PufferNetwork *net) {
     }
     PufferMatrix *matrices[] = {&net->image_layer, &net->labels, &net->gates, &net->recurrent, &net->decoder};
     for (int i = 0; i < 5; i++) puffer_matrix_free(matrices[i]);
-    void *arrays[] = {net->inputs, net->log_std,   net->x,         net->y,
-                      net->flat,   net->pixels[0], net->pixels[1], net->chosen};
-    for (int i = 0; i < 8; i++) free(arrays[i]);
+    free(net->inputs);
+    free(net->log_std);
     memset(net, 0, sizeof(*net));
 }
 
@@ -423,8 +466,9 @@ static inline void puffer_linear(const PufferNetwork *net, const PufferMatrix *m
 }
 
 /* The image of one observation, through all convolutions, to a row of floats. */
-static inline void puffer_convolve(const PufferNetwork *net, const uint8_t *observation, float *flat) {
-    float *from = net->pixels[0], *to = net->pixels[1];
+static inline void puffer_convolve(const PufferNetwork *net, const PufferScratch *scratch,
+                                   const uint8_t *observation, float *flat) {
+    float *from = scratch->pixels[0], *to = scratch->pixels[1];
     net->kernels->to_floats(from, observation, &net->image);
     for (int i = 0; i < net->num_convolutions; i++) {
         const PufferConvolution *conv = &net->convolutions[i];
@@ -458,14 +502,15 @@ static inline int puffer_choose(const PufferInput *input, const uint8_t *from, i
 
 /* The first layer, or its inputs if there is none: the numbers of the observations into x from `column` on.
  */
-static inline void puffer_read(const PufferNetwork *net, const uint8_t *observations, int rows, int column) {
+static inline void puffer_read(const PufferNetwork *net, const PufferScratch *scratch,
+                               const uint8_t *observations, int rows, int column) {
     for (int row = 0; row < rows; row++, observations += net->row_bytes) {
-        float *to = net->x + (long)row * net->width + column;
+        float *to = scratch->x + (long)row * net->width + column;
         int chosen = 0, base = 0;
         for (int i = 0; i < net->num_inputs; i++) {
             const PufferInput *input = &net->inputs[i];
             if (input->encoding == PUFFER_LABELS) {
-                chosen = puffer_choose(input, observations, base, net->chosen, chosen);
+                chosen = puffer_choose(input, observations, base, scratch->chosen, chosen);
                 base += input->values * input->count;
             } else {
                 net->kernels->to_floats(to, observations, input);
@@ -473,15 +518,15 @@ static inline void puffer_read(const PufferNetwork *net, const uint8_t *observat
             }
         }
         if (net->labels.outputs)
-            net->kernels->lookup(&net->labels, net->chosen, chosen, net->y + (long)row * net->width,
+            net->kernels->lookup(&net->labels, scratch->chosen, chosen, scratch->y + (long)row * net->width,
                                  net->layers[0].inputs == 0);
     }
 }
 
 /* From the numbers in x, or the outputs of the image, through all linear layers; returns the last one's
  * outputs. */
-static inline float *puffer_layers(PufferNetwork *net, int rows) {
-    float *x = net->x, *y = net->y;
+static inline float *puffer_layers(const PufferNetwork *net, const PufferScratch *scratch, int rows) {
+    float *x = scratch->x, *y = scratch->y;
     for (int i = 0; i < net->num_layers; i++) {
         bool adds = i == 0 && net->labels.outputs > 0;
         if (net->layers[i].inputs) puffer_linear(net, &net->layers[i], x, net->width, y, adds, true, rows);
@@ -507,54 +552,84 @@ static inline void puffer_forbid(const PufferInput *mask, const uint8_t *from, f
     }
 }
 
-/* Up to a block of rows; see puffer_network_forward. */
-static inline void puffer_block(PufferNetwork *net, const uint8_t *observations, int rows,
-                                float *const *memory, float *params, float *values) {
+/* Rows of floats between two parts. */
+typedef struct {
+    float *first;
+    long stride;
+} PufferHidden;
+
+/* One step of the memory: from `hidden`, whose place it may use, and the rest of the buffers, to what it
+ * shows. */
+static inline PufferHidden puffer_remember(const PufferNetwork *net, float *hidden, float *gates,
+                                           float *const *memory, int rows) {
+    const int size = net->decoder.inputs;
     const long width = net->width;
-    if (net->num_convolutions) {
-        const int flat = net->image_layer.inputs;
-        for (int row = 0; row < rows; row++)
-            puffer_convolve(net, observations + (long)row * net->row_bytes, net->flat + (long)row * flat);
-        puffer_linear(net, &net->image_layer, net->flat, flat, net->x, false, true, rows);
+    puffer_linear(net, &net->gates, hidden, width, gates, false, false, rows);
+    if (net->memory == PUFFER_LSTM)
+        puffer_linear(net, &net->recurrent, memory[0], size, gates, true, false, rows);
+    if (net->memory == PUFFER_GRU)
+        puffer_linear(net, &net->recurrent, memory[0], size, hidden, false, false, rows);
+    for (int row = 0; row < rows; row++) {
+        float *c = net->memory == PUFFER_LSTM ? memory[1] + (long)row * size : NULL;
+        net->kernels->remember(net->memory, gates + row * width, hidden + row * width,
+                               memory[0] + (long)row * size, c, size);
     }
-    puffer_read(net, observations, rows, net->image_layer.outputs);
-    float *hidden = puffer_layers(net, rows), *other = hidden == net->x ? net->y : net->x;
-    long stride = width;
-    if (net->memory == PUFFER_LSTM) {
-        const int size = net->decoder.inputs;
-        puffer_linear(net, &net->gates, hidden, width, other, false, false, rows);
-        puffer_linear(net, &net->recurrent, memory[0], size, other, true, false, rows);
-        for (int row = 0; row < rows; row++)
-            net->kernels->lstm(other + row * width, memory[0] + (long)row * size,
-                               memory[1] + (long)row * size, size);
-        other = hidden;
-        hidden = memory[0];
-        stride = size;
-    }
-    puffer_linear(net, &net->decoder, hidden, stride, other, false, false, rows);
+    if (net->memory == PUFFER_MINGRU) return (PufferHidden){hidden, width};
+    return (PufferHidden){memory[0], size};
+}
+
+/* Parameters and values of rows from the outputs of the decoder, without what the observations forbid. */
+static inline void puffer_heads(const PufferNetwork *net, const uint8_t *observations, int rows,
+                                const float *decoded, float *params, float *values) {
     const int outputs = net->decoder.outputs - 1, num_params = net->log_std ? 2 * outputs : outputs;
-    for (int row = 0; row < rows; row++, params += num_params, observations += net->row_bytes) {
-        const float *decoded = other + row * width;
+    for (int row = 0; row < rows; row++) {
         memcpy(params, decoded, outputs * sizeof(float));
         if (net->log_std) memcpy(params + outputs, net->log_std, outputs * sizeof(float));
         if (net->mask.count) puffer_forbid(&net->mask, observations, params);
         values[row] = decoded[outputs];
+        observations += net->row_bytes;
+        decoded += net->width;
+        params += num_params;
     }
+}
+
+/* Up to a block of rows; see puffer_network_forward. */
+static inline void puffer_block(const PufferNetwork *net, const PufferScratch *scratch,
+                                const uint8_t *observations, int rows, float *const *memory, float *params,
+                                float *values) {
+    if (net->num_convolutions) {
+        const int flat = net->image_layer.inputs;
+        for (int row = 0; row < rows; row++)
+            puffer_convolve(net, scratch, observations + (long)row * net->row_bytes,
+                            scratch->flat + (long)row * flat);
+        puffer_linear(net, &net->image_layer, scratch->flat, flat, scratch->x, false, true, rows);
+    }
+    puffer_read(net, scratch, observations, rows, net->image_layer.outputs);
+    float *hidden = puffer_layers(net, scratch, rows),
+          *other = hidden == scratch->x ? scratch->y : scratch->x;
+    PufferHidden shown = {hidden, net->width};
+    if (net->memory) {
+        shown = puffer_remember(net, hidden, other, memory, rows);
+        if (shown.first != hidden) other = hidden;
+    }
+    puffer_linear(net, &net->decoder, shown.first, shown.stride, other, false, false, rows);
+    puffer_heads(net, observations, rows, other, params, values);
 }
 
 /* One step of all rows.
  *
- * observations: rows of row_bytes. memory: arrays (rows, size) of the memory, for an LSTM h and c; updated.
- * params: (rows, num_params): logits, or means and logarithms of standard deviations. values: (rows).
+ * observations: rows of row_bytes. memory: arrays (rows, size) of the memory, for an LSTM h and c, else h;
+ * updated. params: (rows, num_params): logits, or means and logarithms of standard deviations. values:
+ * (rows).
  */
-static inline void puffer_network_forward(PufferNetwork *net, const uint8_t *observations, long rows,
-                                          float *const *memory, int num_memories, float *params,
-                                          float *values) {
+static inline void puffer_network_forward(const PufferNetwork *net, const PufferScratch *scratch,
+                                          const uint8_t *observations, long rows, float *const *memory,
+                                          int num_memories, float *params, float *values) {
     const int outputs = net->decoder.outputs - 1, num_params = net->log_std ? 2 * outputs : outputs;
     float *now[PUFFER_MAX_MEMORIES];
     for (long row = 0; row < rows; row += PUFFER_BLOCK) {
         for (int i = 0; i < num_memories; i++) now[i] = memory[i] + row * net->decoder.inputs;
-        puffer_block(net, observations + row * net->row_bytes,
+        puffer_block(net, scratch, observations + row * net->row_bytes,
                      rows - row < PUFFER_BLOCK ? (int)(rows - row) : PUFFER_BLOCK, now,
                      params + row * num_params, values + row);
     }

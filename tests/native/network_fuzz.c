@@ -47,6 +47,7 @@ static float product(const float *weights, const float *x, int inputs, int outpu
  */
 typedef struct {
     PufferNetwork net;
+    PufferScratch scratch;
     int floats, cells, values, size, actions;
     float *dense, *chosen, *gates, *recurrent, *decoder;
 } Perceptron;
@@ -70,17 +71,19 @@ static void make_perceptron(Perceptron *p, const char *kernels) {
         p->chosen = random_matrix(&net->labels, p->values * p->cells, p->size);
         memcpy(net->layers[0].bias, net->labels.bias, p->size * sizeof(float));
     }
-    if (draw(2)) {
-        net->memory = PUFFER_LSTM;
-        p->gates = random_matrix(&net->gates, p->size, 4 * p->size);
-        p->recurrent = random_matrix(&net->recurrent, p->size, 4 * p->size);
-    }
+    net->memory = (PufferMemory)draw(4);
+    const int gates = net->memory == PUFFER_LSTM ? 4 * p->size : 3 * p->size;
+    if (net->memory) p->gates = random_matrix(&net->gates, p->size, gates);
+    if (net->memory == PUFFER_LSTM || net->memory == PUFFER_GRU)
+        p->recurrent = random_matrix(&net->recurrent, p->size, gates);
+    if (net->memory == PUFFER_LSTM) memset(net->recurrent.bias, 0, sizeof(float) * gates);
     p->decoder = random_matrix(&net->decoder, p->size, p->actions + 1);
-    check(puffer_network_init(net, kernels), "no memory");
+    check(puffer_network_init(net, kernels) && puffer_scratch_init(&p->scratch, net), "no memory");
 }
 
 static void free_perceptron(Perceptron *p) {
     puffer_network_free(&p->net);
+    puffer_scratch_free(&p->scratch);
     float *arrays[] = {p->dense, p->chosen, p->gates, p->recurrent, p->decoder};
     for (int i = 0; i < 5; i++) free(arrays[i]);
 }
@@ -106,17 +109,33 @@ static void first_layer(const Perceptron *p, const uint8_t *observation, float *
     }
 }
 
-/* The LSTM's equations; h and c are updated, and the output is in hidden, too. */
+static float sigmoid(float x) {
+    return 1 / (1 + expf(-x));
+}
+
+/* The equations of the memory; h and c are updated, and the output takes the place of what comes in. */
 static void remember(const Perceptron *p, float *hidden, float *h, float *c) {
-    const int size = p->size;
-    float gate[4 * MOST];
-    for (int j = 0; j < 4 * size; j++)
-        gate[j] =
-            p->net.gates.bias[j] + product(p->gates, hidden, size, j) + product(p->recurrent, h, size, j);
+    const int size = p->size, gates = p->net.gates.outputs;
+    const PufferMemory memory = p->net.memory;
+    float x[4 * MOST], own[4 * MOST];
+    for (int j = 0; j < gates; j++) {
+        x[j] = p->net.gates.bias[j] + product(p->gates, hidden, size, j);
+        own[j] = p->recurrent ? p->net.recurrent.bias[j] + product(p->recurrent, h, size, j) : 0;
+    }
     for (int j = 0; j < size; j++) {
-        float i = 1 / (1 + expf(-gate[j])), f = 1 / (1 + expf(-gate[size + j]));
-        c[j] = f * c[j] + i * tanhf(gate[2 * size + j]);
-        h[j] = hidden[j] = tanhf(c[j]) / (1 + expf(-gate[3 * size + j]));
+        float first = sigmoid(x[j] + own[j]);
+        if (memory == PUFFER_LSTM) {
+            c[j] = sigmoid(x[size + j] + own[size + j]) * c[j] +
+                   first * tanhf(x[2 * size + j] + own[2 * size + j]);
+            h[j] = hidden[j] = tanhf(c[j]) * sigmoid(x[3 * size + j] + own[3 * size + j]);
+        } else if (memory == PUFFER_GRU) {
+            float z = sigmoid(x[size + j] + own[size + j]);
+            h[j] = hidden[j] = (1 - z) * tanhf(x[2 * size + j] + first * own[2 * size + j]) + z * h[j];
+        } else {
+            float r = sigmoid(x[2 * size + j]);
+            h[j] = (1 - first) * h[j] + first * x[size + j];
+            hidden[j] = r * h[j] + (1 - r) * hidden[j];
+        }
     }
 }
 
@@ -146,13 +165,13 @@ static void fuzz_perceptron(const char *kernels) {
     float *h = array(all), *c = array(all);
     for (int i = 0; i < all; i++) h[i] = memory[0][i] = number(), c[i] = memory[1][i] = number();
     for (int row = 0; row < rows; row++) draw_observation(&p, observations + row * p.net.row_bytes);
-    puffer_network_forward(&p.net, observations, rows, memory, 2, params, values);
+    puffer_network_forward(&p.net, &p.scratch, observations, rows, memory, 2, params, values);
     for (int row = 0; row < rows; row++)
         check_row(&p, observations + row * p.net.row_bytes, params + row * p.actions, values[row],
                   h + row * p.size, c + row * p.size);
     for (int i = 0; i < all; i++)
         check(fabsf(h[i] - memory[0][i]) < 1e-5f && fabsf(c[i] - memory[1][i]) < 1e-5f,
-              "the memory is the LSTM's");
+              "the memory is that of the equations");
     free_perceptron(&p);
     float *arrays[] = {params, values, memory[0], memory[1], h, c};
     for (int i = 0; i < 6; i++) free(arrays[i]);
