@@ -103,7 +103,7 @@ def _train(config: Config, run: Run, checkpoint: Path | None) -> int:
         except KeyboardInterrupt:
             _stopped(run)
             return 130
-        except SystemExit:  # SIGTERM, or the window of an environment was closed
+        except (SystemExit, OSError):  # SIGTERM, or the window of an environment was closed; or a full disk
             _stopped(run)
             raise
     try:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import pufferlib
 from pufferlib.cli import main
+from pufferlib.train import checkpoint
 from pufferlib.train.text import short
 from pufferlib.vector import factory
 from tests.runs import TINY, only_run
@@ -39,6 +41,28 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
     (latest / "policy.safetensors").write_bytes(b"no checkpoint")
     assert main(["eval", str(latest)]) == 1
     assert "policy.safetensors: is no safetensors file: its head cannot be read" in capsys.readouterr().err
+
+
+def test_the_best_checkpoint_is_played_where_it_is_asked_for(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    often = ["--train.checkpoint-interval", "2", "--train.keep-checkpoints", "1", "--env.size", "5"]
+    assert main(["train", "squared", *TINY, *often]) == 0
+    folder = only_run(here) / "checkpoints"
+    best = checkpoint.best(folder)
+    assert best
+    capsys.readouterr()
+    assert main(["eval", "squared", "--best"]) == 0
+    assert f"{best.relative_to(here)}\n" in capsys.readouterr().out
+    assert main(["eval", str(best), "--best"]) == 1
+    assert "--best needs a run one of whose checkpoints has a score" in capsys.readouterr().err
+    assert main(["play", "squared", "--best"]) == 2
+    assert "--best chooses a checkpoint of a run; name one" in capsys.readouterr().err
+
+
+def test_other_versions_are_told_in_a_sentence(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["train", "squared", *TINY]) == 0
+    monkeypatch.setattr(pufferlib, "__version__", "99")
+    with pytest.warns(UserWarning, match=r"/000008: other versions than when it was saved: pufferlib 99 \(was"):
+        assert main(["eval", "squared", "--eval.episodes", "1"]) == 0
 
 
 def test_evaluation_starts_no_workers(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

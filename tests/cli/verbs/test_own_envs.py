@@ -124,6 +124,7 @@ def test_two_files_of_one_name_are_two_environments(own: Path, capsys: pytest.Ca
         (["play", "absent:Forage", "--terminal"], 2, "there is no module absent"),
         (["train", "my_env.py", "--length", "3"], 2, "unknown flag '--length'; did you mean '--env.length'?"),
         (["train", "my_env.py", "--env.lenght", "3"], 2, "unknown keyword 'lenght'; did you mean 'length'?"),
+        (["train", "my_env.py", "--env.length", "abc"], 1, "length must be int, got 'abc'; its default is"),
         (["train", "my_env.py", "--policy.name", "my_net.py:Nett"], 2, "policy.name: "),
         (["train", "my_env.py", "--config", "no.toml"], 1, "no.toml: cannot be read: No such file or directory"),
         (["train", "my_env.py", "--vec", "fast"], 2, "argument --vec: invalid choice: 'fast' (choose from 'auto')"),
