@@ -104,33 +104,33 @@ def test_any_array_gives_the_numbers_of_torch(space, actions):
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("name", ["Default", "MixedCNN"])
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_a_structure_with_a_mask_gives_the_numbers_of_torch(name, recurrent, kernels):
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_a_structure_with_a_mask_gives_the_numbers_of_torch(name, memory, kernels):
     env = emulated(NESTED, Discrete(5))
-    policy = policy_for(env, name, recurrent=recurrent)
+    policy = policy_for(env, name, memory=memory)
     rows = observations_of(env, 66)
     check_equal(policy, [rows[:33], rows[33:]], Engine(describe(policy), kernels=kernels))
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_images_give_the_numbers_of_torch(recurrent, kernels):
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_images_give_the_numbers_of_torch(memory, kernels):
     env = EnvDescription(PICTURE, Discrete(5))
-    policy = policy_for(env, "NatureCNN", recurrent=recurrent)
+    policy = policy_for(env, "NatureCNN", memory=memory)
     check_equal(policy, [observations_of(env, 3)], Engine(describe(policy), kernels=kernels))
 
 
 def test_a_memory_is_that_of_torch_after_a_thousand_steps():
     env = EnvDescription(NUMBERS, Discrete(5))
     steps = np.random.default_rng(1).normal(size=(1000, 2, 5)).astype(np.float32)
-    check_equal(policy_for(env, recurrent=True), list(steps))
+    check_equal(policy_for(env, memory="LSTM"), list(steps))
 
 
 @pytest.mark.parametrize("hidden_size", [1, 16, 17, 48, 100, 300])
 @pytest.mark.parametrize("kernels", KERNELS)
 def test_any_width_gives_the_numbers_of_torch(hidden_size, kernels):
     env = EnvDescription(Box(-9, 9, (hidden_size % 7 + 1,), np.float32), Discrete(hidden_size))
-    policy = policy_for(env, hidden_size=hidden_size, num_layers=3, recurrent=True)
+    policy = policy_for(env, hidden_size=hidden_size, num_layers=3, memory="LSTM")
     check_equal(policy, [observations_of(env, 5)], Engine(describe(policy), kernels=kernels))
 
 
@@ -144,11 +144,11 @@ def test_elements_of_the_observation_may_forbid_actions():
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-@pytest.mark.parametrize("recurrent", [False, True])
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
 @pytest.mark.parametrize("space", [NUMBERS, Box(0, 3, (30,), np.int8)], ids=["numbers", "labels"])
-def test_a_row_gives_the_same_bytes_whichever_are_beside_it(space, recurrent, kernels):
+def test_a_row_gives_the_same_bytes_whichever_are_beside_it(space, memory, kernels):
     env = EnvDescription(space, Discrete(5))
-    policy = policy_for(env, recurrent=recurrent)
+    policy = policy_for(env, memory=memory)
     engine = Engine(describe(policy), kernels=kernels)
     observations = observations_of(env, 1024)
     all_params, all_values = Outputs(engine, policy, 1024).step(observations)
@@ -160,7 +160,7 @@ def test_a_row_gives_the_same_bytes_whichever_are_beside_it(space, recurrent, ke
 
 def test_threads_give_the_same_bytes():
     env = EnvDescription(NUMBERS, Discrete(5))
-    policy, observations = policy_for(env, hidden_size=128, recurrent=True), observations_of(env, 1500)
+    policy, observations = policy_for(env, hidden_size=128, memory="LSTM"), observations_of(env, 1500)
     alone, shared = (Outputs(compile_policy(policy, threads), policy, 1500) for threads in (1, 3))
     for _ in range(5):
         alone.step(observations)
@@ -170,10 +170,10 @@ def test_threads_give_the_same_bytes():
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_what_is_no_number_shows_in_the_row_that_had_it_and_no_other(recurrent, number):
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_what_is_no_number_shows_in_the_row_that_had_it_and_no_other(memory, number):
     env = EnvDescription(NUMBERS, Discrete(5))
-    policy = policy_for(env, recurrent=recurrent)
+    policy = policy_for(env, memory=memory)
     observations = observations_of(env, 9)
     observations[4, 2] = number
     with torch.inference_mode():
@@ -186,7 +186,7 @@ def test_what_is_no_number_shows_in_the_row_that_had_it_and_no_other(recurrent, 
 
 def test_an_update_shows_after_a_refresh():
     env = EnvDescription(NUMBERS, Box(-1, 1, (2,), np.float32))
-    policy = policy_for(env, recurrent=True)
+    policy = policy_for(env, memory="LSTM")
     engine, observations = compile_policy(policy), observations_of(env, 3)
     before = Outputs(engine, policy, 3).step(observations)[0]
     with torch.no_grad():
@@ -199,7 +199,7 @@ def test_an_update_shows_after_a_refresh():
 
 def test_tensors_are_filled_like_arrays():
     env = EnvDescription(NUMBERS, Discrete(5))
-    policy = policy_for(env, recurrent=True)
+    policy = policy_for(env, memory="LSTM")
     observations = observations_of(env, 3)
     expected, _ = Outputs(compile_policy(policy), policy, 3).step(observations)
     params, values = torch.empty(3, 5), torch.empty(2, 3)
@@ -256,7 +256,7 @@ def test_a_policy_that_was_changed_is_left_to_torch(change):
 def test_networks_of_your_own_are_left_to_torch():
     env = EnvDescription(NUMBERS, Discrete(5))
     assert compile_policy(Louder(env, 20)) is None
-    assert compile_policy(make_policy(env, Louder, 20, recurrent=True)) is None
+    assert compile_policy(make_policy(env, Louder, 20, memory="LSTM")) is None
     assert compile_policy(policy_for(EnvDescription(PICTURE, Discrete(5)), "ResNet")) is None
     assert compile_policy(policy_for(EnvDescription(Box(-1, 1, (20,)), Discrete(5)), num_layers=0)) is None
 
@@ -273,7 +273,7 @@ def test_networks_of_your_own_are_left_to_torch():
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(arguments, message):
-    policy = policy_for(EnvDescription(NUMBERS, Discrete(5)), recurrent=True)
+    policy = policy_for(EnvDescription(NUMBERS, Discrete(5)), memory="LSTM")
     fitting = {
         "observations": np.zeros((3, 5), np.float32),
         "state": policy.initial_state(3),
