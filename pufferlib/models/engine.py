@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from pufferlib.models._engine import MAX_LAYERS, Engine
 from pufferlib.models.encoders import Features, Labels, Logarithms, Scaled
+from pufferlib.models.linear import Linear
 from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy
 from pufferlib.models.recurrent import LSTMWrapper
 from pufferlib.pytorch import NativeLeaf
@@ -293,8 +294,8 @@ def _linear_layers(encoder: nn.Sequential) -> list[MatrixSpec]:
     return [_linear(layer) for layer in layers]
 
 
-def _linear(layer: nn.Module) -> MatrixSpec:
-    if type(layer) is not nn.Linear:
+def _linear(layer: Any) -> MatrixSpec:
+    if type(layer) not in (nn.Linear, Linear):
         raise _NotStandardError
     return MatrixSpec(layer.weight, () if layer.bias is None else (layer.bias,), _places(layer.weight))
 
