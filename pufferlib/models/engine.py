@@ -294,7 +294,7 @@ def _linear_layers(encoder: nn.Sequential) -> list[MatrixSpec]:
     return [_linear(layer) for layer in layers]
 
 
-def _linear(layer: nn.Module) -> MatrixSpec:
+def _linear(layer: Any) -> MatrixSpec:
     if type(layer) not in (nn.Linear, Linear):
         raise _NotStandardError
     return MatrixSpec(layer.weight, () if layer.bias is None else (layer.bias,), _places(layer.weight))

@@ -40,6 +40,15 @@ SPACES = {
 ACTIONS = {"discrete": Discrete(5), "several": MultiDiscrete([2, 3]), "continuous": Box(-1, 1, (2, 2), np.float32)}
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads of torch that meet other tests on few cores take milliseconds for each of these small products."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def emulated(space, actions):
     return GymnasiumPufferEnv(FunctionEnv(space, actions))
 
@@ -81,13 +90,12 @@ class Outputs:
 def check_equal(policy, batches, engine=None):
     """Outputs and memory are those of torch after each of ``batches``."""
     outputs = Outputs(engine or compile_policy(policy), policy, len(batches[0]))
-    state = policy.initial_state(len(batches[0]))
-    for observations in batches:
-        with torch.inference_mode():
-            params, values = policy.forward_eval(torch.from_numpy(observations), state)
-        outputs.step(observations)
-        np.testing.assert_allclose(outputs.params, params, rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(outputs.values, values, rtol=1e-5, atol=1e-5)
+    state, expected, got = policy.initial_state(len(batches[0])), [], []
+    with torch.inference_mode():
+        for observations in batches:
+            expected.append(torch.column_stack(policy.forward_eval(torch.from_numpy(observations), state)).numpy())
+            got.append(np.column_stack(outputs.step(observations)))
+    np.testing.assert_allclose(np.stack(got), np.stack(expected), rtol=1e-5, atol=1e-5)
     for name, memory in state.items():
         np.testing.assert_allclose(outputs.state[name], memory, rtol=1e-5, atol=1e-5)
 

@@ -48,7 +48,7 @@ def test_the_compiled_loss_has_the_gradients_of_the_plain_one(target_env, monkey
         **fields,
         mask=mask,
         state=policy.initial_state(4),
-        episode_starts=starts if recurrent else None,
+        episode_starts=None if memory == "none" else starts,
     )
     results = []
     for loss in (build_loss(TrainConfig(compile=True), CPU), ppo.ppo_loss):
