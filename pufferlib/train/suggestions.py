@@ -36,13 +36,30 @@ class Renamed(NamedTuple):
 
 
 RENAMED = {
-    setting.old: setting for setting in [Renamed("policy.recurrent", "policy.memory", {True: "LSTM", False: "none"})]
+    setting.old: setting
+    for setting in [
+        Renamed("policy.recurrent", "policy.memory", {True: "LSTM", False: "none"}),
+        Renamed("train.anneal_lr", "train.lr_schedule", {True: "linear", False: "constant"}),
+    ]
 }
 
 # Setting: what Stable-Baselines3, CleanRL, RLlib, PufferLib and others call it.
 ELSEWHERE = {
     "learning_rate": "lr alpha step_size",
-    "anneal_lr": "lr_schedule lr_decay",
+    "lr_schedule": "lr_decay lr_scheduler learning_rate_schedule",
+    "min_lr_ratio": "lr_end final_lr min_lr lr_min",
+    "ent_schedule": "anneal_ent entropy_coeff_schedule anneal_entropy",
+    "clip_schedule": "anneal_clip clip_range_schedule",
+    "accumulate_minibatches": "gradient_accumulation_steps grad_accumulation max_minibatch_size accumulation_steps",
+    "vtrace_rho_clip": "vtrace_clip_rho_threshold rho_clip clip_rho rho_bar",
+    "vtrace_c_clip": "c_clip vtrace_clip_c_threshold c_bar",
+    "priority_alpha": "prio_alpha alpha_priority prioritized_replay_alpha",
+    "priority_beta": "prio_beta0 prio_beta prioritized_replay_beta",
+    "precision": "dtype mixed_precision amp use_amp bf16 autocast",
+    "compile": "torch_compile use_compile jit",
+    "cuda_graphs": "cudagraphs cuda_graph",
+    "cpu_offload": "offload pin_memory storage_device",
+    "optimizer": "optim optimizer_class",
     "horizon": "n_steps num_steps nsteps rollout_length rollout_steps bptt_horizon unroll_length",
     "total_timesteps": "total_steps num_timesteps max_timesteps timesteps max_frames total_agent_steps",
     "minibatch_size": "batch_size mini_batch_size num_minibatches nminibatches sgd_minibatch_size",
