@@ -30,7 +30,7 @@ class Loop:
         if isinstance(self.cell, MinGRUCell):
             z, n, r = torch.nn.functional.linear(x, self.cell.weight, self.cell.bias).chunk(3, 1)
             (h,) = memory
-            h = (1 - z.sigmoid()) * h + z.sigmoid() * n
+            h = (1 - z.sigmoid()) * h + z.sigmoid() * n.tanh()
             return r.sigmoid() * h + (1 - r.sigmoid()) * x, [h]
         memory = self.cell(x, tuple(memory) if self.size == 2 else memory[0])
         memory = list(memory) if self.size == 2 else [memory]
@@ -60,9 +60,10 @@ def whole(cell, inputs, memory, starts, by_torch=False):
 def make_cell(name, dtype=torch.float32):
     torch.manual_seed(0)
     policy = make_policy(VECTOR, hidden_size=WIDTH, memory=name)
-    for parameter in policy.cell.parameters():
+    cell = policy.cells[0] if name == "MinGRU" else policy.cell
+    for parameter in cell.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
-    return policy.cell.to(dtype)
+    return cell.to(dtype)
 
 
 def make_arguments(cell, steps, rows, share_of_starts, dtype=torch.float32):
