@@ -74,6 +74,7 @@ ELSEWHERE = {
     "norm_adv": "normalize_advantage normalize_advantages norm_advantage advantage_norm",
     "target_kl": "kl kl_target max_kl",
     "checkpoint_interval": "save_interval save_freq checkpoint_freq",
+    "keep_checkpoints": "num_to_keep max_to_keep save_top_k keep_checkpoints_num",
     "device": "cuda gpu accelerator",
     "num_threads": "threads n_threads torch_num_threads",
     "num_envs": "n_envs envs n_environments num_environments",

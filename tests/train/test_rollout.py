@@ -54,7 +54,7 @@ def test_returns_are_advantages_plus_values(make_rollout):
 
 
 def test_weights_of_parts_are_spread_over_the_steps_that_count(make_rollout):
-    rollout = make_rollout(4, 6, 12, recurrent=True)
+    rollout = make_rollout(4, 6, 12, memory="LSTM")
     rollout.masks[:3, 1] = False
     draws = [Draw(torch.tensor([1, 1]), torch.tensor([2.0, 2.0])), Draw(torch.tensor([1, 3]), torch.tensor([2.0, 1.0]))]
     same, other = (
@@ -66,7 +66,7 @@ def test_weights_of_parts_are_spread_over_the_steps_that_count(make_rollout):
 
 
 def test_a_minibatch_splits_into_parts_of_its_rows(make_rollout):
-    rollout = make_rollout(4, 6, 24, recurrent=True)
+    rollout = make_rollout(4, 6, 24, memory="LSTM")
     rollout.rewards[:] = torch.arange(24.0).view(6, 4)
     rollout.masks[0, 0] = False
     (batch,) = rollout.minibatches(rollout.rewards, torch.Generator().manual_seed(0))
