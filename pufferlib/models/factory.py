@@ -19,7 +19,7 @@ def make_policy(
     hidden_size: int = 128,
     num_layers: int = 2,
     memory: str = "none",
-    memory_layers: int = 2,
+    memory_layers: int = 1,
     more: ModuleType | None = None,
 ) -> Policy:
     """Make the policy called ``name`` for the spaces of ``env``, with a ``memory`` or without.

@@ -256,7 +256,7 @@ PUFFER_INLINE void puffer_gru_backward_rows(const PufferStep *step, int is_half)
     }
 }
 
-/* The gates are z, n (tanh) and r: h' = (1 - z) * h + z * n, output = r * h' + (1 - r) * input. Several steps may follow one
+/* The gates are z, n and r: h' = (1 - z) * h + z * n, output = r * h' + (1 - r) * input. Several steps may follow one
  * another, `batch` rows each: then memory_next is where the next step has its memory. */
 PUFFER_INLINE void puffer_mingru_forward_rows(const PufferStep *step, int is_half) {
     ptrdiff_t size = step->size;
@@ -270,7 +270,7 @@ PUFFER_INLINE void puffer_mingru_forward_rows(const PufferStep *step, int is_hal
         PUFFER_APART
         for (ptrdiff_t j = 0; j < size; j++) {
             float z = puffer_sigmoid(puffer_load(is_half, gates, j) + bias[j]);
-            float n = puffer_tanh(puffer_load(is_half, gates, j + size) + bias[j + size]);
+            float n = puffer_load(is_half, gates, j + size) + bias[j + size];
             float r = puffer_sigmoid(puffer_load(is_half, gates, j + 2 * size) + bias[j + 2 * size]);
             float passed = puffer_load(is_half, input, j), before = memory[j] * kept;
             float after = before + z * (n - before);
@@ -301,7 +301,7 @@ PUFFER_INLINE void puffer_mingru_backward_rows(const PufferStep *step, int is_ha
             float r = puffer_load(is_half, gates, j + 2 * size);
             float dafter = dmemory[j] + doutput[j] * r;
             float dr = doutput[j] * (memory_next[j] - puffer_load(is_half, input, j)) * r * (1 - r);
-            float dz = dafter * (n - memory[j] * kept) * z * (1 - z), dn = dafter * z * (1 - n * n);
+            float dz = dafter * (n - memory[j] * kept) * z * (1 - z), dn = dafter * z;
             dmemory[j] = dafter * (1 - z) * kept;
             puffer_store(is_half, dgates, j, dz);
             puffer_store(is_half, dgates, j + size, dn);

@@ -64,7 +64,7 @@ def mingru_by_torch(cell: MinGRUCell, inputs: Tensor, h: Tensor, starts: Tensor 
     z, n, r = functional.linear(inputs, cell.weight, cell.bias).to(h.dtype).chunk(3, -1)
     z = z.sigmoid()
     kept = 1 - z if starts is None else (1 - z).masked_fill(starts.unsqueeze(-1), 0)
-    memory = linear_scan(kept, z * n.tanh(), h)
+    memory = linear_scan(kept, z * n, h)
     return torch.lerp(inputs.to(h.dtype), memory, r.sigmoid()), memory[-1]
 
 
@@ -124,7 +124,7 @@ class _MinGRU(torch.autograd.Function):
     r"""The equations and their derivatives, on a CPU.
 
     .. math::
-        z, r &= \sigma(W_{z,r} x + b_{z,r}), \quad n = \tanh(W_n x + b_n) \\
+        z, r &= \sigma(W_{z,r} x + b_{z,r}), \quad n = W_n x + b_n \\
         h' &= (1 - z) h + z n, \quad y = r h' + (1 - r) x
     """
 

@@ -123,7 +123,7 @@ class GRUWrapper(MemoryWrapper):
 
 
 class MinGRUWrapper(MemoryWrapper):
-    """A policy with layers of minimal GRUs; its memory is ``mingru_h0``, ``mingru_h1`` and so on.
+    """A policy with one minimal GRU or several; its memory is ``mingru_h``, of further ones ``mingru_h1`` and so on.
 
     What a layer remembers depends on its inputs only, not on its memory; so counting, for one, takes two.
 
@@ -136,16 +136,17 @@ class MinGRUWrapper(MemoryWrapper):
     """
 
     def __init__(
-        self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128, num_layers: int = 2
+        self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128, num_layers: int = 1
     ) -> None:
         super().__init__(env, policy, input_size, hidden_size)
-        self.cells = nn.ModuleList(MinGRUCell(hidden_size) for _ in range(num_layers))
-        self.state_names = tuple(f"mingru_h{layer}" for layer in range(num_layers))
+        self.cell = MinGRUCell(hidden_size)
+        self.upper = nn.ModuleList(MinGRUCell(hidden_size) for _ in range(1, num_layers))
+        self.state_names = ("mingru_h", *(f"mingru_h{layer}" for layer in range(1, num_layers)))
 
     def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
         """See ``MemoryWrapper``."""
         after = {}
-        for name, cell in zip(self.state_names, self.cells, strict=True):
+        for name, cell in zip(self.state_names, (self.cell, *self.upper), strict=True):
             hidden, after[name] = cell(hidden, state[name], episode_starts)
         return hidden, after
 
