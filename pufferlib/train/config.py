@@ -99,12 +99,14 @@ class PolicyConfig:
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         memory: Recurrent network between the encoder and the decoder: "LSTM", "GRU", "MinGRU" (the fastest), or "none".
+        memory_layers: Layers of "MinGRU"; to count, or to recite in order, it takes two.
     """
 
     name: str = "Default"
     hidden_size: Count = 128
     num_layers: Count = 2
     memory: Literal["none", "LSTM", "GRU", "MinGRU"] = "none"
+    memory_layers: Count = 1
 
 
 @dataclass(frozen=True)
