@@ -92,7 +92,7 @@ class Trainer:
             self.generator = torch.Generator(self.device).manual_seed(settings.seed)
             self._network = in_precision(self.policy, settings.precision, self.device, not settings.cuda_graphs)
             self._loss = build_loss(settings, self.device)
-            actor = act_by_graph(self._network, self.rollout.num_agents) if settings.cuda_graphs else self._network
+            actor = act_by_graph(self._network, self.vecenv.agents_per_batch) if settings.cuda_graphs else self._network
             self.collector = make_collector(self.vecenv, actor, self.rollout, settings, self.generator)
             # What has a name reports scores; where a life ends before its game does, later.
             self._score_hint = None if vecenv is None else ScoreHint(getattr(vecenv.driver_env, "log_interval", 1))
