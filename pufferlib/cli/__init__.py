@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 import pufferlib
-from pufferlib.cli.console import complain, note, say, style
+from pufferlib.cli.console import complain, note, plain_warnings, say, style
 from pufferlib.errors import PufferError, UnknownNameError, UsageError, WorkerError
 from pufferlib.machine.commands import as_typed, way_to_install
 
@@ -62,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # in a locale without ✓ or ±, a ? is better than no answer
     try:
-        code = _dispatch(arguments)
+        with plain_warnings():
+            code = _dispatch(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader, for example `head`, has seen enough. What is still buffered must go nowhere.

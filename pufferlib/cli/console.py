@@ -2,8 +2,12 @@
 
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["complain", "highlight", "note", "progress", "say", "style"]
+__all__ = ["complain", "highlight", "note", "plain_warnings", "progress", "say", "style"]
 
 _STYLES = {"bold": "1", "muted": "90", "accent": "96", "good": "32", "warning": "33", "bad": "31"}
 
@@ -16,6 +20,22 @@ def say(text: str = "") -> None:
 def complain(text: str) -> None:
     """Print what went wrong."""
     note(f"{style('error:', 'bad', sys.stderr.isatty())} {text}")
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """While this holds, warnings of ours are shown as sentences, without the line of code that they come from."""
+    before = warnings.formatwarning
+
+    def shown(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> str:
+        text = f"{style('warning:', 'warning', sys.stderr.isatty())} {message}\n"
+        return text if category is UserWarning else before(message, category, *place, **line)
+
+    warnings.formatwarning = shown
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 def note(text: str) -> None:

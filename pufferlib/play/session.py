@@ -268,7 +268,7 @@ def _trained(run: Run, config: Config, num_agents: int, seed: int, greedy: bool)
 
 
 def _config_of(run: Run, name: str) -> Config:
-    config = Config.load(run.config)
+    config = run.settings()
     if config.env_name != name:
         raise APIUsageError(f"puffer play: {run.folder} is a run of {config.env_name}, not of {name}")
     return config

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
@@ -109,6 +109,7 @@ def _create(name: str, maker: Creator, buf: Mapping[str, Array] | None = None, s
     known, takes_any = keywords_of(maker)
     for keyword in keywords.keys() - known - {"render_mode"} if not takes_any else ():
         raise UnknownNameError.of(name, "keyword", keyword, known - {"buf", "seed"})
+    _check_numbers(name, maker, keywords)
     own = {key: value for key, value in {"buf": buf, "seed": seed}.items() if key in known}
     env = _make(name, maker, {**own, **keywords})
     try:
@@ -123,6 +124,21 @@ def _create(name: str, maker: Creator, buf: Mapping[str, Array] | None = None, s
         if callable(close := getattr(env, "close", None)):
             close()
         raise
+
+
+def _check_numbers(name: str, maker: Creator, keywords: Mapping[str, Any]) -> None:
+    """Raise where a text or a list was given for what is a number, by its annotation or else by its default."""
+    try:
+        parameters = inspect.signature(maker, eval_str=True).parameters
+    except (TypeError, ValueError, NameError):  # written in C, or annotated with what cannot be imported
+        return
+    for key in keywords.keys() & parameters.keys():
+        hint, default, value = parameters[key].annotation, parameters[key].default, keywords[key]
+        kinds = {type(default)} - {type(None)} if hint is inspect.Parameter.empty else {*(get_args(hint) or [hint])}
+        if kinds <= {int, float, bool, type(None)} and kinds and isinstance(value, str | list | dict):
+            kind = " or ".join(sorted(each.__name__ for each in kinds - {type(None)}))
+            now = "" if default is inspect.Parameter.empty else f"; its default is {default!r}"
+            raise APIUsageError(f"{name}: {key} must be {kind}, got {value!r}{now}")
 
 
 def _make(name: str, maker: Creator, keywords: dict[str, Any]) -> Any:

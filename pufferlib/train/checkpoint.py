@@ -1,113 +1,229 @@
-"""Checkpoints: everything a run needs to go on, in one file that is whole or not there at all."""
+"""Checkpoints: folders that are whole or not there at all, of which the latest and the best are kept.
 
-import io
+    runs/<run>/checkpoints/000200/
+        policy.safetensors   the weights by their names; in its metadata settings, score and versions: what to hand on
+        state.safetensors    optimizer, random numbers, counters, games: all else that a run needs to go on
+
+Loading executes nothing.
+"""
+
+import dataclasses
+import json
 import os
-import pickle
+import shutil
+import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from pufferlib.errors import APIUsageError
+from pufferlib.train import tensor_file
 
-__all__ = ["load", "load_policy_weights", "save"]
+__all__ = [
+    "About",
+    "best",
+    "check_room",
+    "is_checkpoint",
+    "latest",
+    "load_optimizer",
+    "load_weights",
+    "read_about",
+    "read_policy",
+    "read_state",
+    "rotate",
+    "save",
+]
 
-FORMAT = 1
-# What a checkpoint holds, and as what.
+FORMAT = 2  # 1 was a file of torch.save
+POLICY, STATE = "policy.safetensors", "state.safetensors"
+PARTIAL = ".partial"  # ends the names of folders that are being written, or removed
+KEY = "pufferlib"  # of our part of a file's metadata
+# What the state of a run has to hold, and as what.
 CONTENTS: dict[str, tuple[type, ...]] = {
-    "policy": (Mapping,),
     "optimizer": (Mapping,),
-    "generator": (torch.Tensor,),
+    "generator": (Tensor,),
     "agent_steps": (int,),
     "updates": (int,),
     "uptime_s": (int, float),
 }
 
 
-def save(path: Path, contents: dict[str, Any]) -> None:
-    """Write ``contents`` (tensors, numbers, strings, dicts and lists) to ``path``.
+@dataclass(frozen=True)
+class About:
+    """Facts of a checkpoint, in the metadata of its policy.
 
-    It appears under its name only when complete, so that a crash or a full disk leaves the
-    previous checkpoint whole.
+    Attributes:
+        env_name: The environment that it plays.
+        updates: Of the run, until then.
+        agent_steps: The same.
+        score: Mean score of the episodes in training since the checkpoint before; None where no episode ended.
+        config: All settings, as TOML; empty where they could not be written down.
+        versions: Of everything that it depends on, by name.
+        number: Of the checkpoint among those of its folder, in the order in which they were saved.
+    """
+
+    env_name: str
+    updates: int
+    agent_steps: int
+    score: float | None = None
+    config: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    number: int = 0
+
+
+def save(folder: Path, policy: Mapping[str, Tensor], state: Mapping[str, Any], about: About) -> Path:
+    """Write a checkpoint into ``folder``, which is made if it is not there.
+
+    It appears under its name only when it is on the disk as a whole, so that a kill or a full disk leaves those before
+    it as they are, and nothing under another name that the next call does not remove.
+
+    Args:
+        folder: Of all checkpoints of a run.
+        policy: Its ``state_dict()``.
+        state: Nested dicts and lists of tensors, arrays, numbers and strings; at least those of CONTENTS.
+        about: Facts; the number is chosen here.
+
+    Returns:
+        The folder of the checkpoint, ``folder/<updates>``.
 
     Raises:
         OSError: It cannot be written.
     """
-    # Through memory, since torch hides the OSError of a file it writes itself behind one of its own.
-    data = io.BytesIO()
-    torch.save({"format": FORMAT, **contents}, data)
-    partial = path.with_name(f"{path.name}.partial")
+    folder.mkdir(exist_ok=True)
+    for litter in folder.glob(f".*{PARTIAL}"):
+        shutil.rmtree(litter)
+    number = max((about.number for about in _all(folder).values()), default=0) + 1
+    facts = {"format": FORMAT, **dataclasses.asdict(dataclasses.replace(about, number=number))}
+    metadata = {"format": "pt", KEY: json.dumps(facts)}  # of tensors for PyTorch, as other programs say it
+    path = _free_name(folder, about.updates)
+    partial = folder / f".{path.name}{PARTIAL}"
     try:
-        with partial.open("wb") as file:
-            file.write(data.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+        partial.mkdir()
+        tensor_file.write_tensors(partial / POLICY, policy, metadata)
+        tensor_file.write_tree(partial / STATE, state, metadata)
+        _sync(partial)
+        partial.rename(path)
+        _sync(folder)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return path
 
 
-def load(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
-    """Read what ``save`` wrote; nothing in the file is executed.
-
-    Args:
-        path: Of a run's ``checkpoint.pt``.
-        device: Where its tensors are put, whatever device they were saved from.
-
-    Returns:
-        The contents that ``save`` was given, and ``format``.
+def rotate(folder: Path, keep: int) -> None:
+    """Remove all but the ``keep`` latest checkpoints and the best one; 0 removes none.
 
     Raises:
-        APIUsageError: The file is missing, damaged, of another format, or lacks something of CONTENTS.
+        OSError: They cannot be removed.
     """
+    if not keep:
+        return
+    ordered = sorted(_all(folder).items(), key=lambda item: item[1].number)
+    kept = {path for path, _ in ordered[-keep:]} | {best(folder)}
+    for path, _ in ordered:
+        if path not in kept:
+            gone = path.rename(folder / f".{path.name}{PARTIAL}")  # never half a checkpoint under its name
+            shutil.rmtree(gone)
+
+
+def latest(folder: Path) -> Path | None:
+    """The checkpoint that was saved last; None where ``folder`` has none. A warning names those that are damaged."""
+    found = _all(folder, warn=True)
+    return max(found, key=lambda path: found[path].number, default=None)
+
+
+def best(folder: Path) -> Path | None:
+    """The checkpoint of the best score, of equal ones the latest; None where none has a score."""
+    scored = {path: (about.score, about.number) for path, about in _all(folder).items() if about.score is not None}
+    return max(scored, key=lambda path: scored[path], default=None)
+
+
+def is_checkpoint(path: Path) -> bool:
+    """True for the folder of a checkpoint, damaged or not."""
+    return (path / POLICY).is_file()
+
+
+def read_about(path: Path) -> About:
+    """The facts of a checkpoint, or of a policy of one; takes as long for large files as for small.
+
+    Raises:
+        APIUsageError: It is missing, damaged, or of another program or format.
+    """
+    file = path / POLICY if path.is_dir() else path
+    if file.suffix == ".pt":
+        raise APIUsageError(
+            f"{file}: is a file of torch.save, which may hold code and is not read; expected a folder of "
+            "runs/.../checkpoints, or its policy.safetensors; agents of earlier versions must be trained again"
+        )
     try:
-        contents = torch.load(path, map_location=device, weights_only=True)
-    except OSError as error:
+        facts = json.loads(tensor_file.read_metadata(file)[KEY])
+        if facts.pop("format") != FORMAT:
+            raise APIUsageError(f"{file}: is of a later version of pufferlib; update it, or train again with this one")
+        return About(**{key: value for key, value in facts.items() if key in About.__dataclass_fields__})
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        if isinstance(error, APIUsageError):
+            raise
         raise APIUsageError(
-            f"checkpoint.load: cannot read {path}: {error.strerror}; give the path of a run's checkpoint.pt"
+            f"{file}: holds tensors, but was not saved by pufferlib; give the path of a checkpoint, as in "
+            "runs/.../checkpoints"
         ) from error
-    except pickle.UnpicklingError:  # torch's own words tell how to execute what is in there
+
+
+def read_policy(path: Path, device: torch.device | str = "cpu") -> dict[str, Tensor]:
+    """Read the weights of a checkpoint, or of a policy of one, onto ``device``.
+
+    Raises:
+        APIUsageError: It is missing, damaged, or of another program.
+    """
+    read_about(path)
+    return tensor_file.read_tensors(path / POLICY if path.is_dir() else path, device)
+
+
+def read_state(path: Path, device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Read what ``save`` was given as ``state``, its tensors onto ``device``.
+
+    Raises:
+        APIUsageError: It is missing, damaged, or lacks something of CONTENTS.
+    """
+    if not path.is_dir():
         raise APIUsageError(
-            f"checkpoint.load: {path} is not a checkpoint, or is damaged, or holds code, which is never executed; "
-            "give the path of a run's checkpoint.pt"
-        ) from None
-    except (RuntimeError, EOFError, LookupError, ValueError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise APIUsageError(
-            f"checkpoint.load: {path} is not a checkpoint, or is damaged ({reason}); "
-            "give the path of a run's checkpoint.pt"
-        ) from error
-    if not isinstance(contents, dict) or contents.get("format") != FORMAT:
-        found = contents.get("format") if isinstance(contents, dict) else type(contents).__name__
-        raise APIUsageError(f"checkpoint.load: {path} must have format {FORMAT}, got {found}; train again to renew it")
+            f"{path}: is a policy alone, which can be played and evaluated; a run goes on from a folder of its "
+            f"checkpoints, with {STATE} in it"
+        )
+    state: dict[str, Any] = tensor_file.read_tree(path / STATE, device)
     for key, kinds in CONTENTS.items():
-        if not isinstance(contents.get(key), kinds):
+        if not isinstance(state.get(key), kinds):
             raise APIUsageError(
-                f"checkpoint.load: {path} must have {key!r} ({kinds[-1].__name__}), got "
-                f"{type(contents[key]).__name__ if key in contents else 'none'}; it was not written by a Trainer"
+                f"{path / STATE}: must have {key!r} ({kinds[-1].__name__}), got "
+                f"{type(state[key]).__name__ if key in state else 'none'}; it was not written by a Trainer"
             )
-    return contents
+    return state
 
 
-def load_policy_weights(policy: torch.nn.Module, contents: dict[str, Any], where: object) -> None:
+def load_weights(policy: nn.Module, weights: Mapping[str, Tensor], where: object, env_name: str = "") -> None:
     """Give ``policy`` the weights of a checkpoint.
 
     Args:
         policy: Of the same class, sizes and spaces as the one that was saved.
-        contents: What ``load`` returned.
-        where: Whose error it is, for the message: a path, or a command.
+        weights: What ``read_policy`` returned.
+        where: Begins the message of an error: a path, or a command.
+        env_name: The environment that they were learned in, for the message.
 
     Raises:
         APIUsageError: They belong to another network or other spaces, or are NaN or infinite.
     """
     try:
-        policy.load_state_dict(contents["policy"])
+        policy.load_state_dict(weights)
     except RuntimeError as error:
         first = str(error).splitlines()[-1].strip()
+        learned = f"it learned in {env_name}; " if env_name else ""
         raise APIUsageError(
             f"{where}: the checkpoint does not fit this policy: {first}; "
-            "use the config.toml beside the checkpoint, or train a new one"
+            f"{learned}use the config.toml of its run, or train a new one"
         ) from error
     broken = [name for name, weights in policy.state_dict().items() if not torch.isfinite(weights).all()]
     if broken:
@@ -115,3 +231,69 @@ def load_policy_weights(policy: torch.nn.Module, contents: dict[str, Any], where
             f"{where}: the weights must be finite, got NaN or infinity in {broken[0]}; nothing can be done with them, "
             "so train again, with a lower train.learning_rate or smaller observations and rewards"
         )
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any], where: object) -> None:
+    """Give ``optimizer`` the state of a checkpoint.
+
+    Raises:
+        APIUsageError: It is of another kind of optimizer, or for other parameters.
+    """
+    try:
+        optimizer.load_state_dict(state)
+    except (ValueError, LookupError, TypeError) as error:
+        raise APIUsageError(
+            f"{where}: the state does not fit this optimizer: {error}; use the config.toml of its run"
+        ) from error
+    # Files are row-major, parameters need not be, and a fused step takes both as they lie in memory.
+    for parameter, moments in optimizer.state.items():
+        for name, value in moments.items():
+            if isinstance(value, Tensor) and value.shape == parameter.shape:
+                moments[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value).detach()
+
+
+def check_room(folder: Path, policy: nn.Module) -> None:
+    """Write as much into ``folder`` as a checkpoint will need, and remove it again.
+
+    Raises:
+        OSError: Nothing can be written there, or not as much.
+    """
+    needed = sum(weights.nbytes for weights in policy.state_dict().values())
+    needed += 2 * sum(parameter.nbytes for parameter in policy.parameters())  # of Adam
+    file = folder / f".room{PARTIAL}"
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
+        os.posix_fallocate(descriptor, 0, max(needed, 1))
+    finally:
+        os.close(descriptor)
+        file.unlink()
+
+
+def _all(folder: Path, warn: bool = False) -> dict[Path, About]:
+    """All whole checkpoints."""
+    found = {}
+    for path in sorted(folder.glob("[!.]*")):
+        if is_checkpoint(path):
+            try:
+                found[path] = read_about(path)
+                tensor_file.read_metadata(path / STATE)
+            except APIUsageError as error:
+                found.pop(path, None)
+                if warn:
+                    warnings.warn(f"{error}; left out", stacklevel=3)
+    return found
+
+
+def _free_name(folder: Path, updates: int) -> Path:
+    """Path for a checkpoint; with a further number where another training in the same folder took the first."""
+    names = [f"{updates:06}", *(f"{updates:06}-{i}" for i in range(2, 1000))]
+    return next(folder / name for name in names if not (folder / name).exists())
+
+
+def _sync(folder: Path) -> None:
+    """Put the entries of a folder on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from pufferlib.env import Infos
-from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy, State
 from pufferlib.train.config import TrainConfig
+from pufferlib.train.diagnosis import NonFiniteError
 from pufferlib.train.episodes import EpisodeMeans
 from pufferlib.train.rollout import Rollout
 
@@ -85,7 +86,6 @@ class Collector:
         self._vecenv, self._policy, self._rollout, self._config = vecenv, policy, rollout, config
         self._generator, self._device = generator, generator.device
         self._resets_next = vecenv.autoreset == "next_step"
-        self._is_offloaded = rollout.observations.device.type != self._device.type
         fields = rollout.observations, rollout.actions, rollout.log_probs, rollout.values[:-1]
         is_array = rollout.observations.device.type == "cpu"
         arrays = rollout.observations.numpy() if is_array else [None] * rollout.horizon
@@ -128,10 +128,10 @@ class Collector:
                 step.observations.copy_(torch.from_numpy(self._batch.observations))
             else:
                 np.copyto(step.array, self._batch.observations)
-            observations = step.observations.to(self._device) if self._is_offloaded else step.observations
+            observations = step.observations.to(self._device)
             params, values = self._policy.forward_eval(observations, self._state)
             step.values.copy_(values)
-            _check_finite(distribution.draw(params, noise, step.actions, step.log_probs))
+            self._check(distribution.draw(params, noise, step.actions, step.log_probs), observations, self._state)
             reports.masks[t], reports.episode_starts[t] = self._counts(), self._begins
             self._vecenv.send(distribution.to_env(step.actions))
             reports.rewards[t] = self._receive()
@@ -140,8 +140,19 @@ class Collector:
         last = torch.from_numpy(self._batch.observations).to(self._device)
         state = {name: memory.clone() for name, memory in self._state.items()}  # the next rollout acts on it again
         rollout.values[-1] = self._policy.forward_eval(last, state)[1]
-        _check_finite(bool(torch.isfinite(rollout.values.sum())))
         rollout.take_reports()
+        self._check(bool(torch.isfinite(rollout.values.sum())), last, state)
+
+    def _check(self, finite: bool, observations: Tensor, state: State) -> None:
+        """Raise NonFiniteError unless the policy's outputs were numbers."""
+        if not finite:
+            raise NonFiniteError(
+                "Collector: the policy's outputs must be finite, got NaN or infinity; "
+                "look at losses/* in the metrics and lower train.learning_rate, or scale observations and rewards",
+                observations,
+                state,
+                self._batch.agent_ids,
+            )
 
     def _receive(self) -> npt.NDArray[np.float32]:
         """Wait for the next batch, and restart the memory of agents that begin an episode; returns the rewards.
@@ -203,7 +214,8 @@ class PartialCollector(Collector):
             for name, memory in state.items():
                 rollout.initial_state[name][who] = memory[rows]
             params, values = self._policy.forward_eval(observations, state)
-            actions, log_probs = self._drawn(params)
+            actions, log_probs, finite = self._drawn(params)
+            self._check(finite, observations, state)
             rows, t, who = _chosen(agents, taken, 0, horizon)
             rollout.values[t, who] = values[rows]
             rows, t, who = _chosen(agents, taken, 0, horizon - 1)
@@ -220,25 +232,16 @@ class PartialCollector(Collector):
             rows, t, who = _chosen(agents, taken, 0, horizon - 1)
             reports.rewards[t, who], reports.episode_ends[t, who] = rewards[rows], self._ended[agents[rows]]
             self.episodes.add(self._batch.infos)
-        _check_finite(bool(torch.isfinite(rollout.values.sum())))
         rollout.take_reports()
+        self._check(bool(torch.isfinite(rollout.values.sum())), observations, state)
 
-    def _drawn(self, params: Tensor) -> tuple[Tensor, Tensor]:
-        """An action and the logarithm of its probability for each row."""
+    def _drawn(self, params: Tensor) -> tuple[Tensor, Tensor, bool]:
+        """An action and the logarithm of its probability for each row, and whether ``params`` are numbers."""
         distribution, rows = self._policy.distribution, len(params)
         actions = torch.empty(rows, *distribution.shape, dtype=distribution.dtype, device=self._device)
         log_probs = torch.empty(rows, device=self._device)
         noise = distribution.noise((rows,), self._generator)
-        _check_finite(distribution.draw(params, noise, actions, log_probs))
-        return actions, log_probs
-
-
-def _check_finite(finite: bool) -> None:
-    if not finite:
-        raise PufferError(
-            "Collector: the policy's outputs must be finite, got NaN or infinity; "
-            "look at losses/* in the metrics and lower train.learning_rate, or scale observations and rewards"
-        )
+        return actions, log_probs, distribution.draw(params, noise, actions, log_probs)
 
 
 def _chosen(

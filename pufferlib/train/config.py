@@ -98,13 +98,13 @@ class PolicyConfig:
             "NatureCNN", "ResNet" or "MixedCNN", or one of yours: "mypkg:Net", "path/to/my_net.py:Net".
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
-        recurrent: Put an LSTM between the encoder and the decoder.
+        memory: Recurrent network between the encoder and the decoder: "LSTM", "GRU", "MinGRU" (the fastest), or "none".
     """
 
     name: str = "Default"
     hidden_size: Count = 128
     num_layers: Count = 2
-    recurrent: bool = False
+    memory: Literal["none", "LSTM", "GRU", "MinGRU"] = "none"
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,7 @@ class TrainConfig:
             then); with reward_clip always 1.
         reward_clip: Then limited to plus or minus this; 0 is off.
         checkpoint_interval: Updates between checkpoints; 0 keeps only the one at the end.
+        keep_checkpoints: The latest so many are kept, and the one of the best score; 0 keeps all.
         exact_resume: Start new episodes at every checkpoint, so that a run resumed from one of every
             checkpoint_interval updates repeats the uninterrupted one byte for byte.
     """
@@ -207,6 +208,7 @@ class TrainConfig:
     reward_scale: Number = 0.0
     reward_clip: NotNegative = 0.0
     checkpoint_interval: Natural = 100
+    keep_checkpoints: Natural = 3
     exact_resume: bool = False
 
 
@@ -271,7 +273,11 @@ class Config:
         Raises:
             APIUsageError: A keyword of the environment is something that TOML cannot write down.
         """
-        path.write_text("\n".join(to_toml(dataclasses.asdict(self))) + "\n", encoding="utf-8")
+        path.write_text(self.to_toml(), encoding="utf-8")
+
+    def to_toml(self) -> str:
+        """The text that ``save`` writes."""
+        return "\n".join(to_toml(dataclasses.asdict(self))) + "\n"
 
     @classmethod
     def load(cls, path: Path, overrides: Mapping[str, Any] | None = None) -> "Config":
@@ -281,11 +287,19 @@ class Config:
             APIUsageError: The file is missing, is no TOML, or a value has the wrong type.
             UnknownNameError: A key that does not exist.
         """
-        data = read_toml(path)
+        return cls._of(str(path), read_toml(path), overrides)
+
+    @classmethod
+    def parse(cls, where: str, text: str, overrides: Mapping[str, Any] | None = None) -> "Config":
+        """``load`` of the text of a file; ``where`` begins the message of an error."""
+        return cls._of(where, parse_toml(where, text), overrides)
+
+    @classmethod
+    def _of(cls, where: str, data: dict[str, Any], overrides: Mapping[str, Any] | None) -> "Config":
         name = data.pop("env_name", None)
         if not isinstance(name, str):
-            raise APIUsageError(f"{path}: env_name must be a string, got {name!r}; is this a run's config.toml?")
-        return _build(name, [(str(path), data), ("overrides", _nest(overrides or {}))])
+            raise APIUsageError(f"{where}: env_name must be a string, got {name!r}; is this a run's config.toml?")
+        return _build(name, [(where, data), ("overrides", _nest(overrides or {}))])
 
 
 def _limits(section: type) -> dict[str, Range]:

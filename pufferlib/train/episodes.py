@@ -1,5 +1,6 @@
 """Reports of finished episodes, and their means."""
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 
 from pufferlib.errors import APIUsageError
 
-__all__ = ["EpisodeMeans", "ScoreHint", "numeric_infos"]
+__all__ = ["EpisodeMeans", "ScoreHint", "ScoreMean", "numeric_infos"]
 
 SCORE = "environment/score"
 
@@ -52,11 +53,34 @@ class EpisodeMeans:
         """The mean of the first of ``keys`` that was reported; None when none was."""
         return next((self._sums[key] / self._counts[key] for key in keys if key in self._sums), None)
 
+    def total(self, key: str) -> tuple[float, float]:
+        """Sum of ``key`` over the episodes since the last ``pop``, and their number."""
+        return self._sums.get(key, 0.0), self._counts.get(key, 0.0)
+
     def pop(self) -> dict[str, float]:
         """The means since the last call, as ``environment/<key>``; empty when no episode ended."""
         means = {f"environment/{key}": total / self._counts[key] for key, total in self._sums.items()}
         self._sums, self._counts = {}, {}
         return means
+
+
+class ScoreMean:
+    """Mean score of the episodes of several updates, each episode counted once."""
+
+    def __init__(self) -> None:
+        self._sum = self._count = 0.0
+
+    def add(self, episodes: EpisodeMeans) -> None:
+        """Take the episodes since the last ``pop``."""
+        total, count = episodes.total("score")
+        self._sum += total
+        self._count += count
+
+    @property
+    def mean(self) -> float | None:
+        """Their mean; None where no episode reported a score, or one that is no number."""
+        mean = self._sum / self._count if self._count else math.nan
+        return mean if math.isfinite(mean) else None
 
 
 class ScoreHint:

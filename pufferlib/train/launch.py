@@ -91,9 +91,9 @@ def train(
 
 
 def _resume(run: Run, settings: Mapping[str, Any] | None, loggers: Sequence[Logger]) -> TrainedRun:
-    before, now = Config.load(run.config), Config.load(run.config, settings)
+    before, now = run.settings(), run.settings(settings)
     check_changes(WHERE, before, now)
-    if not is_finished(now, run):
+    if now.eval != before.eval or not is_finished(now, run):
         return _train(now, run, run.checkpoint, loggers)
     policy = load_policy(now, run)
     return TrainedRun(run, now, policy, compare(now, policy))

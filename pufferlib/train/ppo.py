@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from pufferlib.errors import PufferError
 from pufferlib.models import Policy
 from pufferlib.models.distributions import ActionDistribution
 from pufferlib.train._objective import objective
 from pufferlib.train.advantage import Estimates
 from pufferlib.train.config import TrainConfig
+from pufferlib.train.diagnosis import NonFiniteError
 from pufferlib.train.estimates import estimate_anew, minibatches
 from pufferlib.train.rollout import Minibatch, Rollout
 
@@ -220,7 +220,7 @@ def accumulate_gradients(policy: Policy, batch: Minibatch, config: TrainConfig, 
         The figures of each part, in the order of ``Losses``.
 
     Raises:
-        PufferError: The loss is not finite.
+        NonFiniteError: The loss is not finite.
     """
     count, total = config.accumulate_minibatches, batch.counted
     if count > 1 and config.norm_adv:
@@ -230,9 +230,13 @@ def accumulate_gradients(policy: Policy, batch: Minibatch, config: TrainConfig, 
     for part in batch.split(count) if count > 1 else [batch]:
         losses = loss(policy, part, config)
         if not torch.isfinite(losses.total):
-            raise PufferError(
+            raise NonFiniteError(
                 f"ppo.update: the loss must be finite, got {losses.total.item()}; lower train.learning_rate "
-                "or train.reward_scale, and look for NaN in the observations"
+                "or train.reward_scale, and look for NaN in the observations",
+                part.observations,
+                part.state,
+                episode_starts=part.episode_starts,
+                losses=losses._asdict(),
             )
         share = None if count == 1 else _share(part.counted, total, losses.total.new_tensor(1 / count))
         torch.autograd.backward(losses.total, share)
@@ -269,7 +273,7 @@ def update(
         ``losses/<name>``: means over the minibatches; ``explained_variance`` of the values used.
 
     Raises:
-        PufferError: The loss is not finite; the policy is left as it was before that minibatch.
+        NonFiniteError: The loss is not finite; the policy is left as it was before that minibatch.
     """
     estimates = Estimates(advantages, advantages + rollout.values[:-1])
     explained = explained_variance(rollout.values[:-1], estimates.returns, rollout.masks)

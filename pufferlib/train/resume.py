@@ -16,6 +16,7 @@ __all__ = ["check_changes", "is_finished"]
 FREE = {
     "train.device", "train.num_threads", "train.act_threads", "train.checkpoint_interval",
     "train.compile", "train.cuda_graphs", "train.cpu_offload",
+    "train.keep_checkpoints",
     "vec.num_workers", "vec.overwork", "vec.timeout_s", "vec.on_crash", "vec.record",
     "env.num_threads", "env.render_mode",
 }  # fmt: skip
@@ -52,9 +53,7 @@ def check_changes(where: str, before: Config, now: Config) -> None:
 
 def is_finished(config: Config, run: Run) -> bool:
     """True if all steps are done, and their result is in the run."""
-    from pufferlib.train import checkpoint
-
-    steps = checkpoint.load(run.checkpoint)["agent_steps"]
+    steps = run.about().agent_steps
     try:
         reported = json.loads(run.summary.read_text("utf-8"))["agent_steps"]
     except (OSError, ValueError, LookupError):

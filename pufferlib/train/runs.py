@@ -1,15 +1,16 @@
 """The folders that runs are kept in: ``runs/<YYYYmmdd-HHMMSS>-<environment>/``."""
 
 import dataclasses
+import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError, nearest
@@ -18,12 +19,14 @@ from pufferlib.train.config import Config, VecConfig, env_name_in
 
 if TYPE_CHECKING:
     from pufferlib import models
+    from pufferlib.train.checkpoint import About
 
 __all__ = ["RUNS", "Run", "find_run", "load_policy", "new_run"]
 
 #: Default folder of all runs.
 RUNS: Path = Path("runs")
-CHECKPOINT = "checkpoint.pt"
+CHECKPOINTS = "checkpoints"
+POLICY = "policy.safetensors"  # in each of them
 STAMP = "%Y%m%d-%H%M%S"
 STAMP_WIDTH = len("20260101-000000-")
 
@@ -34,21 +37,62 @@ class Run:
 
     Attributes:
         folder: All files of the run are in it.
-        checkpoint: The file that training goes on from.
+        chosen: One of its checkpoints, or the file of a policy that somebody handed on; None is the latest checkpoint.
     """
 
     folder: Path
-    checkpoint: Path
+    chosen: Path | None = None
 
     @classmethod
     def at(cls, folder: Path) -> "Run":
         """The run in ``folder``."""
-        return cls(folder, folder / CHECKPOINT)
+        return cls(folder)
 
     @property
     def argument(self) -> str:
-        """The folder as a shell takes it, in quotes where it has a space."""
-        return shlex.quote(str(self.folder))
+        """The folder, or the checkpoint that was chosen, as a shell takes it: in quotes where it has a space."""
+        return shlex.quote(str(self.chosen or self.folder))
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of its checkpoints."""
+        return self.folder / CHECKPOINTS
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """True where there is one, damaged or not."""
+        return any(self.checkpoints.glob(f"[!.]*/{POLICY}"))
+
+    @property
+    def checkpoint(self) -> Path:
+        """The checkpoint that was chosen, or else the latest.
+
+        Raises:
+            APIUsageError: There is none, or none that is whole.
+        """
+        from pufferlib.train import checkpoint
+
+        found = self.chosen or checkpoint.latest(self.checkpoints)
+        if found is None:
+            raise APIUsageError(f"{self.folder}: has no checkpoint yet; expected one in {self.checkpoints}")
+        return found
+
+    def about(self) -> "About":
+        """The facts of its checkpoint."""
+        from pufferlib.train import checkpoint
+
+        return checkpoint.read_about(self.checkpoint)
+
+    def settings(self, overrides: Mapping[str, Any] | None = None) -> Config:
+        """Its settings, with dotted keys laid over them: of ``config.toml``, or of a policy that has none beside it.
+
+        Raises:
+            APIUsageError: There are none, or a value has the wrong type.
+            UnknownNameError: A key that does not exist.
+        """
+        if self.config.is_file() or self.chosen is None:
+            return Config.load(self.config, overrides)
+        return Config.parse(str(self.chosen), self.about().config, overrides)
 
     @property
     def config(self) -> Path:
@@ -71,6 +115,11 @@ class Run:
         return self.folder / "evaluation.mp4"
 
     @property
+    def inspection(self) -> Path:
+        """The tensors of an update that came to NaN."""
+        return self.folder / "nan.safetensors"
+
+    @property
     def summary(self) -> Path:
         """The result."""
         return self.folder / "summary.json"
@@ -83,26 +132,64 @@ def new_run(runs: Path, env_name: str) -> Iterator[Run]:
     try:
         yield run
     except BaseException:
-        if not run.checkpoint.exists() and not (run.metrics.exists() and run.metrics.stat().st_size):
+        has_metrics = run.metrics.exists() and run.metrics.stat().st_size
+        if not (run.has_checkpoint or has_metrics or run.inspection.exists()):
             shutil.rmtree(run.folder, ignore_errors=True)
         raise
 
 
-def find_run(where: str, target: str, runs: Path) -> Run:
-    """The run that ``target`` means: a run's folder, a checkpoint, or an environment's latest run.
+def find_run(where: str, target: str, runs: Path, best: bool = False) -> Run:
+    """The run that ``target`` means: its folder, one of its checkpoints, or an environment's latest run.
+
+    Args:
+        where: Begins the message of an error.
+        target: Also the file of a policy that somebody handed on.
+        runs: Folder of all runs.
+        best: Choose the checkpoint of the best score, not the latest.
 
     Raises:
         UsageError: ``target`` is none of these.
-        APIUsageError: It has no checkpoint.
+        APIUsageError: It has no checkpoint, or none with a score where the best is asked for.
     """
-    path = Path(target)
+    run = _run_at(where, Path(target), runs) or _latest_run(where, target, runs)
+    return _with_best(where, run) if best else run
+
+
+def _run_at(where: str, path: Path, runs: Path) -> Run | None:
+    """The run, checkpoint or policy at ``path``; None where there is none."""
     if path.is_file() and path.suffix not in (".py", ".c"):  # those are environments
-        return Run(path.parent, path)
-    if path.is_dir():
-        run = Run.at(path)
-        if not run.checkpoint.is_file():
-            raise APIUsageError(f"{where}: {path} has no {CHECKPOINT}; expected the folder of a run, as in {runs}/")
+        if path.name != POLICY:
+            return Run(path.parent, path)
+        path = path.parent
+    if not path.is_dir():
+        return None
+    if (path / POLICY).is_file():
+        in_run = path.absolute().parent.name == CHECKPOINTS
+        return Run(Path(os.path.normpath(path / ".." / "..")) if in_run else path, path)
+    run = Run.at(path)
+    if run.has_checkpoint:
         return run
+    if (path / "checkpoint.pt").is_file():
+        raise APIUsageError(
+            f"{where}: {path} is a run of an earlier version, whose checkpoint.pt may hold code and is not read; "
+            "train again"
+        )
+    raise APIUsageError(f"{where}: {path} has no {CHECKPOINTS}; expected the folder of a run, as in {runs}/")
+
+
+def _with_best(where: str, run: Run) -> Run:
+    from pufferlib.train import checkpoint
+
+    found = checkpoint.best(run.checkpoints) if run.chosen is None else None
+    if found is None:
+        raise APIUsageError(
+            f"{where}: --best needs a run one of whose checkpoints has a score, got {run.chosen or run.folder}; "
+            "leave out --best"
+        )
+    return dataclasses.replace(run, chosen=found)
+
+
+def _latest_run(where: str, target: str, runs: Path) -> Run:
     env_name = registry.full_name(target.removeprefix("puffer_"))
     of_env = [run for run in _all_runs(runs) if _is_of(run, env_name)]
     known = registry.list_envs()
@@ -116,15 +203,18 @@ def find_run(where: str, target: str, runs: Path) -> Run:
         raise UsageError(f"{where}: {target!r} is no run, no checkpoint and no environment; {hint}")
     if not of_env:
         raise APIUsageError(f"{where}: no run of {env_name} in {runs}; train one: {as_typed('puffer train', env_name)}")
-    return max(of_env, key=lambda run: run.checkpoint.stat().st_mtime)
+    return max(of_env, key=lambda run: run.checkpoints.stat().st_mtime)
 
 
 def load_policy(config: Config, run: Run) -> "models.Policy":
-    """The trained network of a run."""
+    """The trained network of a run; a warning names versions that are not those that it was trained with."""
     from pufferlib.train import checkpoint
     from pufferlib.train.build import build_policy, build_vecenv, pick_device
+    from pufferlib.train.versions import versions_of, warn_of_differences
 
-    contents = checkpoint.load(run.checkpoint, pick_device(config.train.device))
+    path = run.checkpoint
+    about, weights = checkpoint.read_about(path), checkpoint.read_policy(path, pick_device(config.train.device))
+    warn_of_differences(path, about.versions, versions_of(config.env_name))
     if config.vec.backend not in ("native", "PufferEnv"):  # one environment tells as much as many workers
         config = dataclasses.replace(config, vec=VecConfig(backend="Serial"))
     vecenv = build_vecenv(config)
@@ -132,7 +222,7 @@ def load_policy(config: Config, run: Run) -> "models.Policy":
         policy = build_policy(config, vecenv)
     finally:
         vecenv.close()
-    checkpoint.load_policy_weights(policy, contents, run.checkpoint)
+    checkpoint.load_weights(policy, weights, path, about.env_name)
     return policy
 
 
@@ -157,7 +247,7 @@ def _new_folder(runs: Path, env_name: str) -> Path:
 
 
 def _all_runs(runs: Path) -> list[Run]:
-    return [Run.at(path.parent) for path in runs.glob(f"*/{CHECKPOINT}")]
+    return [run for path in runs.glob(f"*/{CHECKPOINTS}") if (run := Run.at(path.parent)).has_checkpoint]
 
 
 def _is_of(run: Run, env_name: str) -> bool:

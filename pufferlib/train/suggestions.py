@@ -37,7 +37,10 @@ class Renamed(NamedTuple):
 
 RENAMED = {
     setting.old: setting
-    for setting in [Renamed("train.anneal_lr", "train.lr_schedule", {True: "linear", False: "constant"})]
+    for setting in [
+        Renamed("train.anneal_lr", "train.lr_schedule", {True: "linear", False: "constant"}),
+        Renamed("policy.recurrent", "policy.memory", {True: "LSTM", False: "none"}),
+    ]
 }
 
 # Setting: what Stable-Baselines3, CleanRL, RLlib, PufferLib and others call it.
@@ -71,13 +74,14 @@ ELSEWHERE = {
     "norm_adv": "normalize_advantage normalize_advantages norm_advantage advantage_norm",
     "target_kl": "kl kl_target max_kl",
     "checkpoint_interval": "save_interval save_freq checkpoint_freq",
+    "keep_checkpoints": "num_to_keep max_to_keep save_top_k keep_checkpoints_num",
     "device": "cuda gpu accelerator",
     "num_threads": "threads n_threads torch_num_threads",
     "num_envs": "n_envs envs n_environments num_environments",
     "num_workers": "workers n_workers n_jobs processes",
     "hidden_size": "hidden hidden_dim width net_arch",
     "num_layers": "layers n_layers depth",
-    "recurrent": "lstm rnn use_lstm use_rnn",
+    "memory": "lstm gru rnn use_lstm use_rnn",
     "episodes": "n_eval_episodes num_episodes eval_episodes n_episodes",
     "greedy": "deterministic",
 }

@@ -1,22 +1,25 @@
 """The collect-update loop."""
 
+import contextlib
 import dataclasses
+import functools
 import signal
 import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 
+from pufferlib import registry
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
+from pufferlib.train.actors import build_actor
 from pufferlib.train.advantage import fit_reward_scale, generalized_advantage
 from pufferlib.train.build import (
     build_policy,
@@ -27,8 +30,8 @@ from pufferlib.train.build import (
 )
 from pufferlib.train.collector import make_collector
 from pufferlib.train.config import Config, TrainConfig
-from pufferlib.train.cuda_graphs import act_by_graph
-from pufferlib.train.episodes import ScoreHint
+from pufferlib.train.diagnosis import explained
+from pufferlib.train.episodes import ScoreHint, ScoreMean
 from pufferlib.train.games import load_games, save_games
 from pufferlib.train.learning import build_loss
 from pufferlib.train.loggers import Logger
@@ -37,6 +40,7 @@ from pufferlib.train.precision import autocast, in_precision
 from pufferlib.train.rollout import Rollout
 from pufferlib.train.runs import Run
 from pufferlib.train.schedules import annealed
+from pufferlib.train.versions import versions_of, warn_of_differences
 
 __all__ = ["Trainer"]
 
@@ -56,13 +60,14 @@ class Trainer:
 
     Args:
         config: The settings.
-        run_dir: A folder that exists; ``checkpoint.pt`` is written there.
+        run_dir: A folder that exists; its folder ``checkpoints`` is written.
         loggers: Take the metrics; closed at the end.
         vecenv: Environments of your own instead of those that ``config`` names.
         policy: A network of your own instead of the one that ``config`` describes.
 
     Raises:
         APIUsageError: There is no folder ``run_dir``, or something does not fit ``config``.
+        OSError: ``run_dir`` cannot be written to, or has no room for a checkpoint.
     """
 
     def __init__(
@@ -75,6 +80,8 @@ class Trainer:
         policy: Policy | None = None,
     ) -> None:
         self.run_dir, self.loggers = Path(run_dir), loggers
+        self._saved_updates: int | None = None  # of the run's latest checkpoint
+        self._scores = ScoreMean()  # since then
         if not self.run_dir.is_dir():  # said now, not after hours of training
             raise APIUsageError(f"Trainer: run_dir must be a folder that exists, got {run_dir}; make it first")
         self.device = pick_device(config.train.device)
@@ -87,12 +94,13 @@ class Trainer:
             self.config = dataclasses.replace(config, train=settings)
             self.num_threads = pick_num_threads(settings, self.policy)
             self.optimizer = build_optimizer(settings, self.policy)
+            checkpoint.check_room(self.run_dir, self.policy)
             size = settings.minibatch_size * settings.accumulate_minibatches
             self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, size, self.device, settings.cpu_offload)
             self.generator = torch.Generator(self.device).manual_seed(settings.seed)
             self._network = in_precision(self.policy, settings.precision, self.device, not settings.cuda_graphs)
             self._loss = build_loss(settings, self.device)
-            actor = act_by_graph(self._network, self.vecenv.agents_per_batch) if settings.cuda_graphs else self._network
+            actor, self._refresh = build_actor(self.policy, settings, self.device, self.vecenv.agents_per_batch)
             self.collector = make_collector(self.vecenv, actor, self.rollout, settings, self.generator)
             # What has a name reports scores; where a life ends before its game does, later.
             self._score_hint = None if vecenv is None else ScoreHint(getattr(vecenv.driver_env, "log_interval", 1))
@@ -103,26 +111,38 @@ class Trainer:
 
     @property
     def checkpoint_path(self) -> Path:
-        """Path of the checkpoint of this run."""
+        """Path of the latest checkpoint of this run, a folder.
+
+        Raises:
+            APIUsageError: There is none yet.
+        """
         return Run.at(self.run_dir).checkpoint
 
     def train(self) -> None:
         """Update until ``total_timesteps``, then save a checkpoint and close everything.
 
+        A checkpoint that cannot be written, on a full disk for example, is tried again after the next update, with a
+        warning; those before it stay.
+
         Ctrl-C, and the SIGTERM with which batch systems and containers end a job, finish the update in
         progress, save a checkpoint, and then raise KeyboardInterrupt, or SystemExit(143). The second one of a kind
         stops at once.
+
+        Raises:
+            OSError: The last checkpoint could not be written.
+            PufferError: Numbers became NaN or infinite; ``nan.safetensors`` has them for inspection.
         """
-        every = self.config.train.checkpoint_interval
+        every, is_due = self.config.train.checkpoint_interval, False
         try:
             with _deferred(signal.SIGINT) as interrupted, _deferred(signal.SIGTERM) as ended:
                 while self.agent_steps < self.config.train.total_timesteps:
                     self.step()
-                    if every and self.updates % every == 0:
-                        self.save()
+                    if is_due or (every and self.updates % every == 0):
+                        is_due = not self._tries_to_save(is_quiet=is_due)
                     if interrupted.is_set() or ended.is_set():
                         break
-                self.save()
+                if self._saved_updates != self.updates:
+                    self.save()
             if ended.is_set():
                 raise SystemExit(128 + signal.SIGTERM)
             if interrupted.is_set():
@@ -139,7 +159,8 @@ class Trainer:
         settings = self._anneal()
         start = time.perf_counter()
         torch.set_num_threads(settings.act_threads)
-        with autocast(settings.precision, self.device):
+        self._refresh()
+        with explained(self), autocast(settings.precision, self.device):
             self.collector.collect()
         torch.set_num_threads(self.num_threads)
         collected = time.perf_counter()
@@ -156,7 +177,10 @@ class Trainer:
         advantages = generalized_advantage(
             rollout.rewards, rollout.values, rollout.episode_ends, settings.gamma, settings.gae_lambda
         )
-        losses = ppo.update(self._network, self.optimizer, rollout, advantages, settings, self.generator, self._loss)
+        with explained(self):
+            losses = ppo.update(
+                self._network, self.optimizer, rollout, advantages, settings, self.generator, self._loss
+            )
         end = time.perf_counter()
         self.agent_steps += steps
         self.updates += 1
@@ -171,7 +195,7 @@ class Trainer:
             "performance/collect_s": collected - start,
             "performance/learn_s": end - collected,
             **losses,
-            **self.collector.episodes.pop(),
+            **self._pop_episodes(),
         }
         if self._score_hint is not None:
             self._score_hint.update(metrics, bool(rollout.episode_ends.any()), rollout.horizon)
@@ -180,10 +204,12 @@ class Trainer:
         return metrics
 
     def save(self) -> None:
-        """Write the checkpoint, in one piece."""
-        contents = {
-            "env_name": self.config.env_name,
-            "policy": self.policy.state_dict(),
+        """Write a checkpoint, in one piece, and remove old ones as ``train.keep_checkpoints`` says.
+
+        Raises:
+            OSError: It cannot be written; those before it stay.
+        """
+        state = {
             "optimizer": self.optimizer.state_dict(),
             "generator": self.generator.get_state(),
             "agent_steps": self.agent_steps,
@@ -194,10 +220,45 @@ class Trainer:
         begins_anew = self.config.train.exact_resume
         games = None if begins_anew else save_games(self.vecenv)
         if games is not None:
-            contents |= {"games": games, "collector": self.collector.state_dict()}
-        checkpoint.save(self.checkpoint_path, contents)
+            state |= {"games": games, "collector": self.collector.state_dict()}
+        folder = Run.at(self.run_dir).checkpoints
+        checkpoint.save(folder, self.policy.state_dict(), state, self._about())
+        self._saved_updates, self._scores = self.updates, ScoreMean()
+        checkpoint.rotate(folder, self.config.train.keep_checkpoints)
         if begins_anew:
             self._start_episodes()
+
+    def _tries_to_save(self, is_quiet: bool) -> bool:
+        """True if a checkpoint could be written, else there is a warning."""
+        try:
+            self.save()
+        except OSError as error:
+            if not is_quiet:
+                warnings.warn(
+                    f"{self.run_dir}: a checkpoint could not be written ({error.strerror}); training goes on, and "
+                    "tries again after each update; make room there",
+                    stacklevel=3,
+                )
+            return False
+        return True
+
+    def _about(self) -> checkpoint.About:
+        try:
+            settings = self.config.to_toml()
+        except APIUsageError:  # keywords of the environment that TOML cannot write down, such as objects
+            settings = ""
+        return checkpoint.About(
+            self.config.env_name, self.updates, self.agent_steps, self._scores.mean, settings, self.versions
+        )
+
+    @functools.cached_property
+    def versions(self) -> dict[str, str]:
+        """Versions of all that the run depends on."""
+        return versions_of(self.config.env_name)
+
+    def _pop_episodes(self) -> dict[str, float]:
+        self._scores.add(self.collector.episodes)
+        return self.collector.episodes.pop()
 
     def restore(self, path: Path) -> None:
         """Go on from a checkpoint: weights, optimizer, random numbers, counters, and the games of C environments.
@@ -206,17 +267,26 @@ class Trainer:
         start new episodes, from seeds that follow from ``train.seed`` and the number of updates, so that the
         same checkpoint always goes on in the same way; with ``exact_resume``, one of every
         ``checkpoint_interval`` updates also as the uninterrupted run did. A warning tells of games that were saved by
-        another version, which start new episodes too.
+        another version, which start new episodes too; another one names versions that are not those of the run.
+
+        Args:
+            path: A checkpoint: a folder of a run's ``checkpoints``.
 
         Raises:
-            APIUsageError: The file is missing, damaged, or belongs to another policy.
+            APIUsageError: It is missing, damaged, or belongs to another environment or policy.
         """
-        contents = checkpoint.load(path, self.device)
-        checkpoint.load_policy_weights(self.policy, contents, path)
-        self.optimizer.load_state_dict(contents["optimizer"])
+        about, contents = checkpoint.read_about(path), checkpoint.read_state(path, self.device)
+        ours, theirs = (registry.short_name(name) for name in (self.config.env_name, about.env_name))
+        if ours != theirs:
+            raise APIUsageError(f"{path}: is of a run of {theirs}, got {ours}; begin a new run of {ours}")
+        checkpoint.load_weights(self.policy, checkpoint.read_policy(path, self.device), path, about.env_name)
+        checkpoint.load_optimizer(self.optimizer, contents["optimizer"], path)
+        warn_of_differences(path, about.versions, self.versions)
         self._restore_generator(contents["generator"].cpu())
         self.agent_steps, self.updates = contents["agent_steps"], contents["updates"]
         self.uptime_s = contents["uptime_s"]
+        if path.absolute().parent == Run.at(self.run_dir).checkpoints.absolute():
+            self._saved_updates = self.updates
         if not self.config.train.reward_scale:
             self.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
         self._start_episodes()
@@ -263,7 +333,7 @@ class Trainer:
         return settings
 
 
-@contextmanager
+@contextlib.contextmanager
 def _deferred(number: signal.Signals) -> Iterator[threading.Event]:
     """While this holds, the first signal of that number only sets the event; the second does what it always does."""
     came = threading.Event()

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import pufferlib
 from pufferlib import ocean
 from pufferlib.cli import main
+from pufferlib.cli.console import plain_warnings
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,6 +68,12 @@ def test_help_is_for_people(env: str, capsys: pytest.CaptureFixture[str]) -> Non
         (["train", "--train.seed", "1"], "puffer train: name an environment first"),
         (["train", "squard"], "puffer train: unknown environment 'squard'; did you mean 'squared'?"),
         (["train", "atari"], "atari has 104 of them, for example atari/breakout; puffer list atari shows all"),
+        (
+            ["train", "squared", "--policy.recurrent", "True"],
+            "puffer train: --policy.recurrent has become --policy.memory; type --policy.memory LSTM in place of "
+            "--policy.recurrent True, or --policy.memory none in place of --policy.recurrent False",
+        ),
+        (["train", "squared", "--policy.memory", "lstm"], "expected none or LSTM or GRU or MinGRU, got 'lstm'"),
         (["train", "squared", "--train.sead", "1"], "unknown flag '--train.sead'; did you mean '--train.seed'"),
         (["train", "squared", "--learning-rate=1"], "did you mean '--train.learning-rate'"),
         (["train", "squared", "--train.lr", "1"], "flag '--train.lr'; did you mean '--train.learning-rate'?"),
@@ -117,7 +125,7 @@ def test_what_is_not_understood_gets_a_sentence(
             marks=pytest.mark.all,  # makes the layer before first, which takes 20 seconds
         ),
         (["eval", "squared"], "puffer eval: no run of squared in runs; train one: puffer train squared"),
-        (["eval", "."], "has no checkpoint.pt; expected the folder of a run"),
+        (["eval", "."], "has no checkpoints; expected the folder of a run"),
     ],
 )
 def test_what_cannot_be_done_gets_a_sentence(
@@ -202,3 +210,11 @@ def test_commands_that_are_shown_work_where_they_were_run(
     captured = capsys.readouterr()
     text = " ".join((captured.out + captured.err).split())
     assert command.replace("{}", "./scripts/tank") in text
+
+
+def test_warnings_of_ours_are_sentences() -> None:
+    before = warnings.formatwarning
+    with plain_warnings():
+        assert warnings.formatwarning("make room", UserWarning, "file.py", 1) == "warning: make room\n"
+        assert "file.py:1: DeprecationWarning" in warnings.formatwarning("old", DeprecationWarning, "file.py", 1)
+    assert warnings.formatwarning is before

@@ -33,13 +33,13 @@ def test_a_gpu_is_asked_for():
 @pytest.mark.all
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("default")  # torch warns of itself while it compiles
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_the_compiled_loss_has_the_gradients_of_the_plain_one(target_env, monkeypatch, recurrent):
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_the_compiled_loss_has_the_gradients_of_the_plain_one(target_env, monkeypatch, memory):
     """By torch's own interpreter of what it captured: the compilers behind it take a minute."""
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     monkeypatch.setattr(learning, "check_compiler", lambda: None)
     torch.manual_seed(0)
-    policy = make_policy(target_env(4), hidden_size=8, recurrent=recurrent)
+    policy = make_policy(target_env(4), hidden_size=8, memory=memory)
     fields = {name: torch.rand(3, 4) for name in ("log_probs", "values", "advantages", "returns")}
     starts, mask = torch.rand(2, 3, 4) < 0.5
     batch = Minibatch(
@@ -48,7 +48,7 @@ def test_the_compiled_loss_has_the_gradients_of_the_plain_one(target_env, monkey
         **fields,
         mask=mask,
         state=policy.initial_state(4),
-        episode_starts=starts if recurrent else None,
+        episode_starts=None if memory == "none" else starts,
     )
     results = []
     for loss in (build_loss(TrainConfig(compile=True), CPU), ppo.ppo_loss):

@@ -15,13 +15,13 @@ def able(monkeypatch):
     monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
 
 
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_products_are_in_bfloat16_and_all_else_in_float32(target_env, recurrent):
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_products_are_in_bfloat16_and_all_else_in_float32(target_env, memory):
     torch.manual_seed(0)
-    policy = make_policy(target_env(4), hidden_size=16, recurrent=recurrent)
+    policy = make_policy(target_env(4), hidden_size=16, memory=memory)
     mixed = in_precision(policy, "bfloat16", CPU)
     seen = []
-    policy.get_submodule("policy.encoder.0" if recurrent else "encoder.0").register_forward_hook(
+    policy.get_submodule("encoder.0" if memory == "none" else "policy.encoder.0").register_forward_hook(
         lambda module, inputs, output: seen.append(output.dtype)
     )
     observations = torch.rand(3, 4, 3)

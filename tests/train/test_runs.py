@@ -17,8 +17,8 @@ def test_two_runs_in_one_second_get_a_folder_each(tmp_path: Path) -> None:
 
 def test_an_environment_finds_its_own_latest_run(tmp_path: Path) -> None:
     for i, name in enumerate(["20260101-000000-pong", "20260101-000001-pong", "20260101-000002-atari-pong"]):
-        (tmp_path / "runs" / name).mkdir(parents=True)
-        checkpoint = tmp_path / "runs" / name / "checkpoint.pt"
-        checkpoint.touch()
-        os.utime(checkpoint, (i, i))
+        checkpoints = tmp_path / "runs" / name / "checkpoints"
+        (checkpoints / "000001").mkdir(parents=True)
+        (checkpoints / "000001" / "policy.safetensors").touch()
+        os.utime(checkpoints, (i, i))
     assert find_run("here", "pong", tmp_path / "runs").folder.name == "20260101-000001-pong"

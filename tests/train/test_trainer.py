@@ -2,6 +2,7 @@ import dataclasses
 import functools
 import json
 import os
+import resource
 import signal
 import warnings
 
@@ -64,7 +65,7 @@ def test_trains_to_the_end_logs_saves_and_closes(make_trainer, tmp_path):
     trainer.train()
     assert trainer.agent_steps == 2048
     assert trainer.updates == len(recorder.lines) == 16
-    assert trainer.checkpoint_path.is_file()
+    assert trainer.checkpoint_path == tmp_path / "checkpoints" / "000016"
     assert trainer.vecenv.closed == recorder.closed == 1
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [line["agent_steps"] for line in lines] == list(range(128, 2049, 128))
@@ -80,7 +81,9 @@ def test_a_folder_that_is_missing_is_told_before_training(make_trainer, tmp_path
     config = load_config("squared")
     with pytest.raises(APIUsageError, match=r"run_dir must be a folder that exists, got .*absent; make it first"):
         Trainer(config, tmp_path / "absent")
-    assert make_trainer(run_dir=str(tmp_path)).checkpoint_path == tmp_path / "checkpoint.pt"
+    trainer = make_trainer(run_dir=str(tmp_path))
+    with pytest.raises(APIUsageError, match=r"has no checkpoint yet; expected one in .*checkpoints"):
+        trainer.checkpoint_path  # noqa: B018
 
 
 def test_the_learning_rate_falls_to_zero(make_trainer):
@@ -91,9 +94,9 @@ def test_the_learning_rate_falls_to_zero(make_trainer):
     )
 
 
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_the_same_seed_gives_the_same_bytes(make_trainer, recurrent):
-    runs = [make_trainer({"train.seed": seed, "policy.recurrent": recurrent}) for seed in (1, 1, 2)]
+@pytest.mark.parametrize("memory", ["none", "LSTM", "GRU", "MinGRU"])
+def test_the_same_seed_gives_the_same_bytes(make_trainer, memory):
+    runs = [make_trainer({"train.seed": seed, "policy.memory": memory}) for seed in (1, 1, 2)]
     for run in runs:
         run.train()
     assert torch.equal(weights(runs[0]), weights(runs[1]))
@@ -121,7 +124,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one(make_trainer, tmp_path):
 
 RESUMED = {
     "native": ("breakout", {"env.num_envs": 8}),
-    "with a memory and threads": ("memory", {"env.num_envs": 8, "env.num_threads": 2, "policy.recurrent": True}),
+    "with a memory and threads": ("memory", {"env.num_envs": 8, "env.num_threads": 2, "policy.memory": "LSTM"}),
     "serial": ("pong", {"env.num_envs": 4, "vec.backend": "Serial", "vec.num_envs": 2, "env.autoreset": "next_step"}),
     "agents that end": (
         "snake",
@@ -172,7 +175,7 @@ def test_games_of_another_version_begin_new_episodes_with_a_warning(tmp_path, mo
     trainer.save()
     monkeypatch.setattr("pufferlib.ocean.state.source_hash", "another")
     with pytest.warns(
-        UserWarning, match=r"checkpoint\.pt: new episodes begin, since its games cannot go on: .* code must be"
+        UserWarning, match=r"checkpoints/000001: new episodes begin, since its games cannot go on: .* code must be"
     ):
         trainer.restore(trainer.checkpoint_path)
     trainer.step()
@@ -225,8 +228,10 @@ class TestRewardsOfAnySize:
 def test_a_run_goes_on_with_another_kind_of_device(make_trainer):
     trainer = make_trainer({"train.total_timesteps": 1024})
     trainer.train()
-    contents = checkpoint.load(trainer.checkpoint_path)
-    checkpoint.save(trainer.checkpoint_path, {**contents, "generator": torch.zeros(16, dtype=torch.uint8)})  # of CUDA
+    path = trainer.checkpoint_path
+    state = {**checkpoint.read_state(path), "generator": torch.zeros(16, dtype=torch.uint8)}  # of CUDA
+    checkpoint.save(path.parent, checkpoint.read_policy(path), state, checkpoint.read_about(path))
+    assert trainer.checkpoint_path != path
     again = [make_trainer() for _ in range(2)]
     for other in again:
         other.restore(trainer.checkpoint_path)
@@ -248,6 +253,89 @@ def test_saving_does_not_disturb_the_run(make_trainer):
     often.train()
     never.train()
     assert torch.equal(weights(often), weights(never))
+
+
+class SmallDisk(Recorder):
+    """Lets no file grow over 100 bytes from one update to another."""
+
+    def __init__(self, first, last):
+        super().__init__()
+        self.first, self.last, self.before = first, last, resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def log(self, metrics):
+        if metrics["update"] == self.first:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, self.before[1]))
+        if metrics["update"] == self.last:
+            self.close()
+
+    def close(self):
+        resource.setrlimit(resource.RLIMIT_FSIZE, self.before)
+
+
+def test_a_disk_that_is_full_for_a_while_loses_nothing(make_trainer, tmp_path):
+    loggers = [JsonlLogger(tmp_path / "metrics.jsonl"), SmallDisk(first=3, last=9)]
+    trainer = make_trainer({"train.checkpoint_interval": 2, "train.keep_checkpoints": 0}, loggers)
+    with pytest.warns(UserWarning, match="File too large") as warned:
+        trainer.train()
+    assert [str(warning.message).partition(": ")[2].partition(";")[0] for warning in warned] == [
+        "metrics could not be written (File too large)",
+        "a checkpoint could not be written (File too large)",
+    ]
+    saved = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert saved == [f"{updates:06}" for updates in (2, 9, 10, 12, 14, 16)]
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 16
+
+
+def test_a_last_checkpoint_that_cannot_be_written_is_an_error_and_the_one_before_stays(make_trainer):
+    trainer = make_trainer({"train.checkpoint_interval": 4}, [SmallDisk(first=5, last=99)])
+    with (
+        pytest.warns(UserWarning, match="a checkpoint could not be written"),
+        pytest.raises(OSError, match="too large"),
+    ):
+        trainer.train()
+    assert trainer.checkpoint_path.name == "000004"
+
+
+def test_a_folder_without_room_is_told_before_training(make_trainer, target_env):
+    disk, env = SmallDisk(first=0, last=99), target_env(8)
+    disk.log({"update": 0})
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            make_trainer(env=env)
+    finally:
+        disk.close()
+    assert env.closed == 1
+
+
+def test_the_latest_checkpoints_and_the_best_one_are_kept(make_trainer, tmp_path):
+    recorder = Recorder()
+    trainer = make_trainer({"train.checkpoint_interval": 2, "train.keep_checkpoints": 2}, [recorder])
+    trainer.train()
+    scores = [line["environment/score"] for line in recorder.lines]  # of equally many episodes each
+    means = {updates: sum(scores[updates - 2 : updates]) / 2 for updates in range(2, 17, 2)}
+    best = max(means, key=lambda updates: (means[updates], updates))
+    kept = {int(path.name): checkpoint.read_about(path) for path in (tmp_path / "checkpoints").iterdir()}
+    assert kept.keys() == {14, 16, best}
+    assert [about.score for about in kept.values()] == pytest.approx([means[updates] for updates in kept])
+
+
+def test_a_checkpoint_of_another_environment_is_refused(make_trainer, tmp_path):
+    make_trainer().save()
+    other = Trainer(load_config("squared", {**SMALL, "env.num_envs": 8}), tmp_path)
+    with pytest.raises(
+        APIUsageError, match=r"000000: is of a run of breakout, got squared; begin a new run of squared"
+    ):
+        other.restore(tmp_path / "checkpoints" / "000000")
+    other.close()
+
+
+def test_other_versions_are_told_where_a_run_goes_on(make_trainer, monkeypatch):
+    make_trainer().train()
+    trainer = make_trainer()
+    monkeypatch.setitem(trainer.versions, "torch", "99")
+    with pytest.warns(UserWarning, match=r"000016: other versions than when it was saved: torch 99 \(was "):
+        trainer.restore(trainer.checkpoint_path)
+    trainer.close()
 
 
 def test_ctrl_c_finishes_the_update_saves_and_closes(make_trainer):
@@ -334,7 +422,7 @@ BACKENDS = {
     "Multiprocessing": {"vec.backend": "Multiprocessing", "vec.num_envs": 2, "vec.num_workers": 1},
     "pool": {
         **{"vec.backend": "Multiprocessing", "vec.num_envs": 4, "vec.num_workers": 2, "vec.overwork": True},
-        **{"vec.batch_size": 2, "vec.zero_copy": False, "policy.recurrent": True},
+        **{"vec.batch_size": 2, "vec.zero_copy": False, "policy.memory": "LSTM"},
     },
 }
 
@@ -399,7 +487,7 @@ def test_learns_what_pays(make_trainer, target_env, hide):
         "train.minibatch_size": 256,
         "train.learning_rate": 0.01,
         "train.gamma": 0.9,
-        "policy.recurrent": hide,
+        "policy.memory": "LSTM" if hide else "none",
         "policy.num_layers": 1,
     }
     make_trainer(overrides, [recorder], target_env(32, hide=hide)).train()

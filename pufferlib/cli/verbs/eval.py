@@ -7,7 +7,7 @@ from pufferlib.cli.console import highlight, say, style
 from pufferlib.cli.options import Parser, parse_config
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.train.config import Config, load_config
+from pufferlib.train.config import load_config
 from pufferlib.train.runs import RUNS, find_run, load_policy
 from pufferlib.train.text import plural
 
@@ -17,6 +17,7 @@ PROG = "puffer eval"
 ABOUT = """Evaluate a trained agent against random play: puffer eval RUN, puffer eval CHECKPOINT,
 or puffer eval ENVIRONMENT for the latest run of it.
 
+  --best           the checkpoint of the best score in training, not the latest
   --video PATH     film the first episode as an mp4
   --runs FOLDER    where to look for the latest run (default: runs)"""
 
@@ -25,6 +26,7 @@ def run(argv: list[str]) -> int:
     """Evaluate what ``argv`` names."""
     target, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
     parser = Parser(PROG, add_help=False)
+    parser.add_argument("--best", action="store_true")
     parser.add_argument("--video", type=Path)
     parser.add_argument("--runs", type=Path, default=RUNS)
     options, flags = parser.parse_known_args(argv)
@@ -35,8 +37,8 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: name a run, a checkpoint or an environment, for example: {example}")
     if options.video and (options.video.is_dir() or not options.video.parent.is_dir()):
         raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
-    found = find_run(PROG, target, options.runs)
-    config = parse_config(PROG, Config.load(found.config), flags, ABOUT, parser.flags)
+    found = find_run(PROG, target, options.runs, options.best)
+    config = parse_config(PROG, found.settings(), flags, ABOUT, parser.flags)
     episodes = plural(config.eval.episodes, "episode")
     say(f"{style(registry.short_name(config.env_name), 'bold')}: playing {episodes} with {found.checkpoint}")
     from pufferlib.train.result import compare  # brings torch, for which nobody should wait to be told of a slip

@@ -8,7 +8,6 @@ from pufferlib.cli.options import Parser, split_env
 from pufferlib.errors import UsageError
 from pufferlib.play.session import Session, play
 from pufferlib.play.viewer import choose_viewer
-from pufferlib.train.config import Config
 from pufferlib.train.runs import RUNS, find_run
 
 __all__ = ["run"]
@@ -30,6 +29,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the environment and of the others (default: 0)")
     parser.add_argument("--agent", type=int, default=0, help="which agent of the game is yours (default: 0)")
     parser.add_argument("--checkpoint", metavar="RUN", help="a run or checkpoint that plays the other agents")
+    parser.add_argument("--best", action="store_true", help="its best checkpoint, not the latest")
     parser.add_argument("--runs", type=Path, default=RUNS, help="where to look for it (default: runs)")
     options = parser.parse(argv)
     if options.fps is not None and not 0.1 <= options.fps <= 1000:
@@ -38,10 +38,12 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: --watch lets one run play all agents; leave out --checkpoint")
     if not options.env and not options.watch:
         raise UsageError(f"{PROG}: name an environment first, for example: puffer play breakout; puffer list shows all")
+    if options.best and not (options.watch or options.checkpoint):
+        raise UsageError(f"{PROG}: --best chooses a checkpoint of a run; name one by --watch or --checkpoint")
     open_viewer = choose_viewer(PROG, options.terminal, "run it in a terminal")
     target = options.watch or options.checkpoint
-    files = find_run(PROG, target, options.runs) if target else None
-    name = _name_of(options.env) if options.env or not files else Config.load(files.config).env_name
+    files = find_run(PROG, target, options.runs, options.best) if target else None
+    name = _name_of(options.env) if options.env or not files else files.settings().env_name
     session = Session(name, keywords, options.seed, options.agent, files, watched=bool(options.watch))
     try:
         viewer = open_viewer(f"{PROG} {registry.short_name(name)}")

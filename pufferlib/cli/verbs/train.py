@@ -50,8 +50,9 @@ def run(argv: list[str]) -> int:
     if options.vec:
         config = with_tuned_vec(config)
     if resumed:
-        check_changes(PROG, Config.load(resumed.config), config)
-        if is_finished(config, resumed):
+        before = resumed.settings()
+        check_changes(PROG, before, config)
+        if config.eval == before.eval and is_finished(config, resumed):
             return _report_finished(config, resumed)
         return _train(config, resumed, resumed.checkpoint)
     with new_run(options.runs, config.env_name) as started:
@@ -61,7 +62,7 @@ def run(argv: list[str]) -> int:
 def _base(name: str, resumed: Run | None, wants_help: bool, file: Path | None) -> Config:
     """The settings that the flags change: of the run that goes on, or of the environment and the file."""
     if resumed:
-        base = Config.load(resumed.config)
+        base = resumed.settings()
         if file:
             raise UsageError(f"{PROG}: a run goes on with the settings that it was begun with; leave out --config")
         if name and registry.full_name(name) != base.env_name:
@@ -102,7 +103,7 @@ def _train(config: Config, run: Run, checkpoint: Path | None) -> int:
         except KeyboardInterrupt:
             _stopped(run)
             return 130
-        except SystemExit:  # SIGTERM, or the window of an environment was closed
+        except (SystemExit, OSError):  # SIGTERM, or the window of an environment was closed; or a full disk
             _stopped(run)
             raise
     try:
@@ -128,7 +129,7 @@ def _report_finished(config: Config, run: Run) -> int:
 
 
 def _stopped(run: Run) -> None:
-    if run.checkpoint.exists():
+    if run.has_checkpoint:
         go_on = as_typed(f"puffer train --resume {run.argument}")
         note(f"stopped; the checkpoint is {run.checkpoint}; to go on: {go_on}")
     else:
@@ -159,7 +160,7 @@ def _contents(run: Run, film: str) -> list[tuple[Path, str]]:
         (run.config, "all settings of this run"),
         (run.metrics, "the figures of each update, one JSON object per line"),
         (run.curve, "the learning curve"),
-        (run.checkpoint, "the agent; --resume goes on from here"),
+        (run.checkpoints, "the agents: the latest, from which --resume goes on, and the best one"),
         (run.video, film),
         (run.summary, "the result"),
     ]

@@ -2,11 +2,14 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+import pufferlib
 from pufferlib.cli import main
+from pufferlib.train import checkpoint
 from pufferlib.train.text import short
 from pufferlib.vector import factory
 from tests.runs import TINY, only_run
@@ -17,12 +20,14 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
     run = only_run(here)
     score = json.loads((run / "summary.json").read_text())["score"]
     capsys.readouterr()
-    for target in (str(run), str(run / "checkpoint.pt"), "squared"):
+    (latest, *_) = sorted((run / "checkpoints").iterdir())
+    shutil.copy(latest / "policy.safetensors", "agent.safetensors")  # as it is handed on
+    for target in (str(run), str(latest), str(latest / "policy.safetensors"), "agent.safetensors", "squared"):
         assert main(["eval", target, "--video", "film.mp4"]) == 0
         output = capsys.readouterr().out
         assert f"score {short(score)} ±" in output
         assert "video: film.mp4" in output
-        assert re.search(rf"\nWatch it: puffer play --watch \S*{run.name}\n", output)
+        assert re.search(rf"\nWatch it: puffer play --watch \S*({run.name}\S*|agent.safetensors)\n", output)
         assert Path("film.mp4").stat().st_size > 1000
     for count, words in (("1", "over 1 episode, "), ("2", "over 2 episodes, ")):
         assert main(["eval", str(run), "--eval.episodes", count]) == 0
@@ -33,9 +38,31 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
     assert re.search(r"at \d+ pictures a second; cut, for it lasts 0:\d\d: --eval.video-seconds 0 films all", output)
     assert main(["eval", str(run), "--policy.hidden-size", "8"]) == 1
     assert "checkpoint does not fit" in capsys.readouterr().err
-    (run / "checkpoint.pt").write_bytes(b"no checkpoint")
-    assert main(["eval", str(run)]) == 1
-    assert "damaged" in capsys.readouterr().err
+    (latest / "policy.safetensors").write_bytes(b"no checkpoint")
+    assert main(["eval", str(latest)]) == 1
+    assert "policy.safetensors: is no safetensors file: its head cannot be read" in capsys.readouterr().err
+
+
+def test_the_best_checkpoint_is_played_where_it_is_asked_for(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    often = ["--train.checkpoint-interval", "2", "--train.keep-checkpoints", "1", "--env.size", "5"]
+    assert main(["train", "squared", *TINY, *often]) == 0
+    folder = only_run(here) / "checkpoints"
+    best = checkpoint.best(folder)
+    assert best
+    capsys.readouterr()
+    assert main(["eval", "squared", "--best"]) == 0
+    assert f"{best.relative_to(here)}\n" in capsys.readouterr().out
+    assert main(["eval", str(best), "--best"]) == 1
+    assert "--best needs a run one of whose checkpoints has a score" in capsys.readouterr().err
+    assert main(["play", "squared", "--best"]) == 2
+    assert "--best chooses a checkpoint of a run; name one" in capsys.readouterr().err
+
+
+def test_other_versions_are_told_in_a_sentence(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["train", "squared", *TINY]) == 0
+    monkeypatch.setattr(pufferlib, "__version__", "99")
+    with pytest.warns(UserWarning, match=r"/000008: other versions than when it was saved: pufferlib 99 \(was"):
+        assert main(["eval", "squared", "--eval.episodes", "1"]) == 0
 
 
 def test_evaluation_starts_no_workers(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def test_a_run_of_ones_own_is_a_whole_run(
     assert main(["train", "my_env.py:Forage", "--config", "my.toml", "--env.length", "4"]) == 0
     run = only_run(own)
     assert run.name.endswith("-my_env-Forage")
-    names = {"config.toml", "metrics.jsonl", "learning_curve.png", "checkpoint.pt", "evaluation.mp4", "summary.json"}
+    names = {"config.toml", "metrics.jsonl", "learning_curve.png", "checkpoints", "evaluation.mp4", "summary.json"}
     assert {path.name for path in run.iterdir()} == names
     config = Config.load(run / "config.toml")
     assert (config.env_name, config.policy.name) == (f"{own}/my_env.py:Forage", f"{own}/my_net.py:Net")
@@ -124,6 +124,7 @@ def test_two_files_of_one_name_are_two_environments(own: Path, capsys: pytest.Ca
         (["play", "absent:Forage", "--terminal"], 2, "there is no module absent"),
         (["train", "my_env.py", "--length", "3"], 2, "unknown flag '--length'; did you mean '--env.length'?"),
         (["train", "my_env.py", "--env.lenght", "3"], 2, "unknown keyword 'lenght'; did you mean 'length'?"),
+        (["train", "my_env.py", "--env.length", "abc"], 1, "length must be int, got 'abc'; its default is"),
         (["train", "my_env.py", "--policy.name", "my_net.py:Nett"], 2, "policy.name: "),
         (["train", "my_env.py", "--config", "no.toml"], 1, "no.toml: cannot be read: No such file or directory"),
         (["train", "my_env.py", "--vec", "fast"], 2, "argument --vec: invalid choice: 'fast' (choose from 'auto')"),

@@ -20,7 +20,7 @@ from pufferlib.train.config import Config, load_config
 from pufferlib.train.resume import check_changes
 from tests.runs import TINY, only_run
 
-FILES = {"config.toml", "metrics.jsonl", "learning_curve.png", "checkpoint.pt", "evaluation.mp4", "summary.json"}
+FILES = {"config.toml", "metrics.jsonl", "learning_curve.png", "checkpoints", "evaluation.mp4", "summary.json"}
 
 
 def rows(run: Path) -> list[dict[str, Any]]:
@@ -96,17 +96,32 @@ def test_a_run_that_is_finished_stays_as_it_is(
     assert re.fullmatch(r"squared, seed \d+; evaluated greedily: -?[\d.]+ \(random play -?[\d.]+\)", titles[0])
     assert re.search(r"\nwhile it trained, with sampled actions, the score came to -?[\d.]+\n", capsys.readouterr().out)
     run = only_run(here)
-    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in run.iterdir()}
-    assert main(["train", "--resume", "squared", "--eval.episodes", "2"]) == 0
+
+    def files() -> dict[Path, tuple[bytes, int]]:
+        found = (path for path in run.rglob("*") if path.is_file())
+        return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
+
+    before = files()
+    assert main(["train", "--resume", "squared"]) == 0
     assert capsys.readouterr().out == (
         f"runs/{run.name}: nothing is left to train, its 4096 steps are done; to train on: "
         f"puffer train --resume runs/{run.name} --train.total-timesteps 8192; to evaluate it again: "
         f"puffer eval runs/{run.name}\n"
     )
-    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in run.iterdir()} == before
+    assert files() == before
     (run / "summary.json").unlink()  # as when the evaluation was stopped
-    assert main(["train", "--resume", str(run), "--eval.episodes", "2"]) == 0
+    assert main(["train", "--resume", str(run)]) == 0
+    assert json.loads((run / "summary.json").read_text())["episodes"] == 4
+
+
+def test_a_run_that_is_finished_can_be_judged_otherwise(here: Path) -> None:
+    assert main(["train", "squared", *TINY]) == 0
+    run = only_run(here)
+    (checkpoint,) = (run / "checkpoints").iterdir()
+    assert main(["train", "--resume", "squared", "--eval.episodes", "2"]) == 0
     assert json.loads((run / "summary.json").read_text())["episodes"] == 2
+    assert Config.load(run / "config.toml").eval.episodes == 2
+    assert [*(run / "checkpoints").iterdir()] == [checkpoint], "nothing was trained"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +138,8 @@ def test_what_would_make_another_run_of_it_is_refused(
 ) -> None:
     run = here / "runs" / "20260101-000000-squared"
     run.mkdir(parents=True)
-    (run / "checkpoint.pt").touch()
+    (run / "checkpoints" / "000001").mkdir(parents=True)
+    (run / "checkpoints" / "000001" / "policy.safetensors").touch()
     settings = load_config("squared", {"train.total_timesteps": 4096})
     settings.save(run / "config.toml")
     assert main(["train", "--resume", "squared", *flags.split()]) == 2
@@ -210,7 +226,7 @@ def test_ctrl_c_and_batch_systems_keep_a_checkpoint(
     _, error = long_run.communicate(timeout=60)
     run = only_run(here)
     assert long_run.returncode == code
-    assert f"the checkpoint is runs/{run.name}/checkpoint.pt" in error
+    assert f"the checkpoint is runs/{run.name}/checkpoints/0" in error
     assert f"./scripts/tank train --resume runs/{run.name}" in error
     assert "Traceback" not in error
     assert main(["eval", str(run), "--eval.episodes", "1"]) == 0

@@ -1,0 +1,91 @@
+"""Versions of all that a trained agent depends on, and a report of those that differ where it is loaded."""
+
+import platform
+import subprocess
+import warnings
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+import pufferlib
+from pufferlib import ocean, registry
+from pufferlib.ocean.files import compile_file
+from pufferlib.ocean.state import code_of
+
+__all__ = ["versions_of", "warn_of_differences"]
+
+COMMIT = "git commit"
+CODE = "C code"
+ALWAYS = ("torch", "numpy", "gymnasium")
+
+
+def versions_of(env_name: str) -> dict[str, str]:
+    """Versions by name: Python, pufferlib, torch, numpy, gymnasium, and those of the environment.
+
+    These are its packages, a hash of its C code, and the git commit of the folder that its source is in. What is not
+    there, as the packages of an environment that runs in a Python of its own, is left out.
+    """
+    versions = {"Python": platform.python_version(), "pufferlib": pufferlib.__version__}
+    for name in (*ALWAYS, *_packages(env_name)):
+        try:
+            versions[name] = metadata.version(name).partition("+")[0]  # torch of the CPU is no other torch
+        except metadata.PackageNotFoundError:
+            continue
+    if code := _code(env_name):
+        versions[CODE] = code
+    if commit := _commit(_folder(env_name)):
+        versions[COMMIT] = commit
+    return versions
+
+
+def warn_of_differences(where: object, saved: Mapping[str, str], here: Mapping[str, str]) -> None:
+    """Name, in one warning, the versions that are not those of a checkpoint, and what that may mean."""
+    differing = {name: (saved[name], here[name]) for name in saved if name in here and saved[name] != here[name]}
+    if not differing:
+        return
+    changes = ", ".join(f"{name} {now} (was {before})" for name, (before, now) in differing.items())
+    numbers = differing.keys() <= {"Python", *ALWAYS} - {"gymnasium"}
+    meaning = "the last digits of numbers may be others" if numbers else "the environment may play by other rules"
+    warnings.warn(
+        f"{where}: other versions than when it was saved: {changes}; {meaning}, so scores may differ, and a resumed "
+        "run will not repeat the uninterrupted one",
+        stacklevel=3,
+    )
+
+
+def _packages(env_name: str) -> list[str]:
+    """Distributions behind an environment."""
+    facts = registry.binding_facts().get(env_name.partition("/")[0])
+    if registry.is_inside(env_name):
+        return [Requirement(text).name for text in facts.requires] if facts else []
+    module = env_name.partition(":")[0]
+    return [module.partition(".")[0]] if module.replace(".", "").isidentifier() else []
+
+
+def _code(env_name: str) -> str:
+    """Short hash of the C code of an environment; empty for those in Python."""
+    if source := registry.c_file(env_name):
+        return code_of(compile_file(source))
+    return code_of(env_name)[:12] if env_name in ocean.names() else ""
+
+
+def _folder(env_name: str) -> Path:
+    """The folder of its source file, or ours."""
+    file = Path(env_name.partition(":")[0])
+    return file.parent if file.suffix in (".py", ".c") and file.is_file() else Path(pufferlib.__file__).parent
+
+
+def _commit(folder: Path) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", folder, "rev-parse", "--short=12", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
