@@ -133,7 +133,7 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "", othe
             prog=as_typed(f"{prog} {base.env_name}"),
             description=_help(base, about),
             args=rest,
-            config=(tyro.conf.FlagConversionOff,),  # a switch takes a value too: --train.anneal-lr False
+            config=(tyro.conf.FlagConversionOff,),  # a switch takes a value too: --train.norm-adv False
             registry=_as_written(),
         )
     values = {field.name: getattr(chosen, field.name) for field in SECTIONS}

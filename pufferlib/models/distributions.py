@@ -1,6 +1,7 @@
 """Action distributions: how a row of network outputs becomes an action, its probability and its entropy."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +11,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from torch import Tensor
 
 from pufferlib.errors import APIUsageError
+from pufferlib.models._categorical import CategoricalKernel
 from pufferlib.spaces import Space
 
 __all__ = ["ActionDistribution", "Categorical", "Gaussian", "action_distribution"]
@@ -33,6 +35,22 @@ class ActionDistribution(Protocol):
     def start(self) -> npt.NDArray[np.generic]:
         """Actions of the environment that are 0 here, broadcastable to ``shape``."""
 
+    def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
+        """Random numbers of which ``draw`` makes actions, ``(*rows, n)``, on the generator's device."""
+
+    def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool:
+        """Write an action and the logarithm of its probability for each row.
+
+        Args:
+            params: ``(rows, num_params)``.
+            noise: ``(rows, n)``, from ``noise``.
+            actions: ``(rows, *shape)``, contiguous, is written.
+            log_probs: float32 ``(rows,)``, contiguous, is written.
+
+        Returns:
+            True if ``params`` are numbers; otherwise what is written means nothing.
+        """
+
     def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
         """One action per row."""
 
@@ -44,6 +62,12 @@ class ActionDistribution(Protocol):
 
     def entropy(self, params: Tensor) -> Tensor:
         """Entropy of each row, in nats, ``(...)``."""
+
+    def evaluate(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """``log_prob`` and ``entropy`` in one go, without gradients."""
+
+    def differentiate(self, params: Tensor, actions: Tensor, d_log_probs: Tensor, d_entropies: Tensor) -> Tensor:
+        """Derivative by ``params``, like them, of what has those derivatives by the results of ``evaluate``."""
 
     def to_env(self, actions: Tensor) -> npt.NDArray[np.generic]:
         """The actions as the environment takes them: the dtype, start and bounds of its space."""
@@ -90,15 +114,29 @@ class Categorical:
         self._sizes = [int(n) for n in np.ravel(sizes)]
         self._env_dtype = space.dtype if isinstance(space, Box) else np.dtype(np.int32)
         self.start = np.asarray(space.low if isinstance(space, Box) else space.start, self._env_dtype)
+        self._starts_elsewhere = bool(np.any(self.start))
         self.num_params = sum(self._sizes)
+        self._kernel = CategoricalKernel(self._sizes)
+
+    def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
+        """Uniform in [0, 1), one number for each component."""
+        return torch.rand(*rows, len(self._sizes), generator=generator, device=generator.device)
+
+    def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool:
+        """The first value whose cumulated probability exceeds the noise, so that the impossible is never drawn."""
+        if _is_plain(params):
+            return self._kernel.draw(params, noise, actions, log_probs)
+        chosen = []
+        for logits, uniform in zip(torch.split(params.float(), self._sizes, -1), noise.unbind(-1), strict=True):
+            reached = logits.softmax(-1).cumsum(-1)
+            chosen.append((reached <= uniform.unsqueeze(-1) * reached[..., -1:]).sum(-1))
+        actions.copy_(torch.stack(chosen, -1).view(actions.shape))
+        log_probs.copy_(self.log_prob(params, actions))
+        return bool(torch.isfinite(log_probs.sum()))
 
     def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
-        """Gumbel-max: argmax(logits + g) with g = -log(e), e ~ Exp(1), follows softmax(logits).
-
-        Source: Maddison, Tarlow, Minka, "A* Sampling" (2014), section 2.
-        """
-        exponential = torch.empty_like(params).exponential_(generator=generator)
-        return self.mode(params - exponential.log_())
+        """One value for each component."""
+        return _sample(self, params, generator)
 
     def mode(self, params: Tensor) -> Tensor:
         """The likeliest value of each component."""
@@ -119,10 +157,24 @@ class Categorical:
         logs = [logits.log_softmax(-1) for logits in torch.split(params, self._sizes, -1)]
         return torch.stack([-(log.exp() * log).sum(-1) for log in logs]).sum(0)
 
+    def evaluate(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """See ``ActionDistribution``."""
+        if not _is_plain(params):
+            return self.log_prob(params, actions), self.entropy(params)
+        log_probs, entropies = params.new_empty(2, *params.shape[:-1]).unbind()
+        self._kernel.evaluate(params.flatten(0, -2), actions.contiguous(), log_probs, entropies)
+        return log_probs, entropies
+
+    def differentiate(self, params: Tensor, actions: Tensor, d_log_probs: Tensor, d_entropies: Tensor) -> Tensor:
+        """See ``ActionDistribution``."""
+        d_params = torch.empty(params.shape, device=params.device)
+        self._kernel.differentiate(params.flatten(0, -2), actions.contiguous(), d_log_probs, d_entropies, d_params)
+        return d_params
+
     def to_env(self, actions: Tensor) -> npt.NDArray[np.generic]:
         """Counted from the start of the space; int32, or the dtype of a Box."""
-        taken: npt.NDArray[np.generic] = actions.cpu().numpy().astype(self._env_dtype) + self.start
-        return taken
+        taken: npt.NDArray[Any] = actions.numpy(force=True).astype(self._env_dtype)
+        return taken + self.start if self._starts_elsewhere else taken
 
 
 class Gaussian:
@@ -141,11 +193,20 @@ class Gaussian:
         self._size = int(np.prod(space.shape))
         self.num_params = 2 * self._size
 
-    def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
+    def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
+        """Normal, one number for each component."""
+        return torch.randn(*rows, self._size, generator=generator, device=generator.device)
+
+    def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool:
         """The mean plus std * n with n ~ N(0, 1)."""
         mean, log_std = params.chunk(2, -1)
-        noise = torch.empty_like(mean).normal_(generator=generator)
-        return (mean + log_std.exp() * noise).view(*params.shape[:-1], *self.shape)
+        torch.addcmul(mean, log_std.exp(), noise, out=actions.view(noise.shape))
+        log_probs.copy_(self.log_prob(params, actions))
+        return bool(torch.isfinite(params.sum()))
+
+    def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
+        """One number for each component."""
+        return _sample(self, params, generator)
 
     def mode(self, params: Tensor) -> Tensor:
         """The mean."""
@@ -162,7 +223,35 @@ class Gaussian:
         log_std = params[..., self._size :]
         return (log_std + 0.5 * math.log(2 * math.pi * math.e)).sum(-1)
 
+    def evaluate(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """See ``ActionDistribution``."""
+        return self.log_prob(params, actions), self.entropy(params)
+
+    def differentiate(self, params: Tensor, actions: Tensor, d_log_probs: Tensor, d_entropies: Tensor) -> Tensor:
+        """With z = (x - mean) / std: z / std by the mean, and z^2 - 1 by log std, by which the entropy has 1."""
+        mean, log_std = params.chunk(2, -1)
+        inverse, d_log_prob = (-log_std).exp(), d_log_probs.unsqueeze(-1)
+        scaled = (actions.reshape(mean.shape) - mean) * inverse
+        d_log_std = (scaled.square() - 1) * d_log_prob + d_entropies.unsqueeze(-1)
+        return torch.cat([scaled * inverse * d_log_prob, d_log_std], -1)
+
     def to_env(self, actions: Tensor) -> npt.NDArray[np.generic]:
         """Clipped to the bounds of the space, in its dtype."""
         taken: npt.NDArray[np.generic] = np.clip(actions.cpu().numpy(), self._low, self._high).astype(self._env_dtype)
         return taken
+
+
+def _sample(distribution: ActionDistribution, params: Tensor, generator: torch.Generator) -> Tensor:
+    rows = params.shape[:-1]
+    actions = torch.empty(*rows, *distribution.shape, dtype=distribution.dtype, device=params.device)
+    flat = params.detach().flatten(0, -2)
+    noise = distribution.noise((len(flat),), generator)
+    distribution.draw(
+        flat, noise, actions.view(len(flat), *distribution.shape), torch.empty(len(flat), device=params.device)
+    )
+    return actions
+
+
+def _is_plain(params: Tensor) -> bool:
+    """True where the loops in C take over: rows of float32 in the memory of the CPU."""
+    return params.device.type == "cpu" and params.dtype == torch.float32 and params.stride(-1) == 1

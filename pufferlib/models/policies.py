@@ -12,6 +12,7 @@ from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.models.distributions import Gaussian, action_distribution
 from pufferlib.models.encoders import Features
+from pufferlib.models.linear import Linear
 from pufferlib.pytorch import TORCH_DTYPES, NativeDtype, flattened_tensor_size, nativize_dtype, nativize_tensor
 
 __all__ = ["Default", "MixedCNN", "NatureCNN", "Policy", "ResNet", "State", "layer_init"]
@@ -45,7 +46,7 @@ class Policy(nn.Module):
         self._mask_elements: slice | None = None if env.emulated else env.action_mask
         outputs = self.distribution.num_params // (2 if self.is_continuous else 1)
         # One matrix for both heads: the network is small, and every call has a price.
-        self.decoder = layer_init(nn.Linear(hidden_size, outputs + 1), std=1.0)
+        self.decoder = layer_init(Linear(hidden_size, outputs + 1), std=1.0)
         with torch.no_grad():
             self.decoder.weight[:-1] *= 0.01  # the first policy is close to uniform
         if self.is_continuous:
@@ -134,7 +135,7 @@ class Default(Policy):
         sizes = [self.features.size, *[hidden_size] * num_layers]
         layers: list[nn.Module] = []
         for inputs, outputs in itertools.pairwise(sizes):
-            layers += [layer_init(nn.Linear(inputs, outputs)), nn.ReLU(inplace=True)]
+            layers += [layer_init(Linear(inputs, outputs)), nn.ReLU(inplace=True)]
         self.encoder = nn.Sequential(*layers)
 
     def encode_observations(self, observations: Tensor) -> Tensor:
@@ -154,7 +155,7 @@ class NatureCNN(Policy):
     def __init__(self, env: PufferEnv, hidden_size: int = 512) -> None:
         super().__init__(env, hidden_size)
         self.convolutions, flat = _nature_convolutions(_image_shape("NatureCNN", env))
-        self.encoder = nn.Sequential(layer_init(nn.Linear(flat, hidden_size)), nn.ReLU(inplace=True))
+        self.encoder = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
         """See ``Policy``."""
@@ -181,7 +182,7 @@ class ResNet(Policy):
         self.convolutions = nn.Sequential(*stages, nn.ReLU(inplace=True), nn.Flatten())
         self.convolutions.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # as in NatureCNN
         flat = self.convolutions(torch.zeros(1, *shape)).shape[1]
-        self.encoder = nn.Sequential(layer_init(nn.Linear(flat, hidden_size)), nn.ReLU(inplace=True))
+        self.encoder = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
         """See ``Policy``."""
@@ -241,10 +242,10 @@ class MixedCNN(Policy):
         self._structure = structure
         ((self._image, shape),) = images.items()
         self.convolutions, flat = _nature_convolutions(shape)
-        self.picture = nn.Sequential(layer_init(nn.Linear(flat, hidden_size)), nn.ReLU(inplace=True))
+        self.picture = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
         self.others = Features(env, leave_out=self._image) if len(fields) > 1 else None
         width = hidden_size + (self.others.size if self.others else 0)
-        self.encoder = nn.Sequential(layer_init(nn.Linear(width, hidden_size)), nn.ReLU(inplace=True))
+        self.encoder = nn.Sequential(layer_init(Linear(width, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
         """See ``Policy``."""

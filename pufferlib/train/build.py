@@ -1,4 +1,4 @@
-"""From settings to what they describe: environments, policy, optimizer, device."""
+"""From settings to what they describe: environments, policy, device."""
 
 import dataclasses
 import math
@@ -16,7 +16,6 @@ from pufferlib.train.config import Config, TrainConfig
 from pufferlib.train.text import plural
 
 __all__ = [
-    "build_optimizer",
     "build_policy",
     "build_vecenv",
     "describe_device",
@@ -72,12 +71,26 @@ def fit_to_agents(config: TrainConfig, num_agents: int, recurrent: bool) -> Trai
     else:
         size = _divisor(batch_size, min(max(batch_size // 16, 64), 8192))
     epochs = 1 if config.minibatch_size else min(max(16_384 // batch_size, 1), 10)
+    size = min(config.minibatch_size or size, batch_size)
+    _check_accumulation(config.accumulate_minibatches, batch_size, size)
     return dataclasses.replace(
         config,
         horizon=horizon,
         minibatch_size=config.minibatch_size or size,
         update_epochs=config.update_epochs or epochs,
     )
+
+
+def _check_accumulation(wanted: int, batch_size: int, minibatch_size: int) -> None:
+    count = batch_size // minibatch_size
+    if batch_size % minibatch_size == 0 and count % wanted:
+        fits = [number for number in range(1, count + 1) if count % number == 0]
+        near = [number for number in fits if number < wanted][-1:] + [number for number in fits if number > wanted][:1]
+        raise APIUsageError(
+            f"train.accumulate_minibatches must divide the number of minibatches, horizon * agents / "
+            f"train.minibatch_size = {batch_size} / {minibatch_size} = {count}, got {wanted}; "
+            f"try {' or '.join(map(str, near))}"
+        )
 
 
 def _divisor(number: int, wanted: int) -> int:
@@ -127,12 +140,6 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def build_optimizer(config: TrainConfig, policy: Policy) -> torch.optim.Optimizer:
-    """Adam, with all parameters in one fused step."""
-    betas = (config.adam_beta1, config.adam_beta2)
-    return torch.optim.Adam(policy.parameters(), config.learning_rate, betas, config.adam_eps, fused=True)
 
 
 def pick_device(name: str) -> torch.device:

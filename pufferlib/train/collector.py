@@ -27,6 +27,9 @@ def make_collector(
     return (Collector if is_whole else PartialCollector)(vecenv, policy, rollout, config, generator)
 
 
+EVERYONE = slice(None)  # an index that copies nothing
+
+
 class _Received(NamedTuple):
     """The values that ``recv`` returns."""
 
@@ -37,6 +40,16 @@ class _Received(NamedTuple):
     infos: Infos
     agent_ids: npt.NDArray[np.int64]
     masks: npt.NDArray[np.bool_]
+
+
+class _Step(NamedTuple):
+    """The rows of a rollout that a step of all agents fills, on the rollout's device."""
+
+    observations: Tensor
+    actions: Tensor
+    log_probs: Tensor
+    values: Tensor
+    array: npt.NDArray[Any] | None  # the observations too, on a CPU, where copying arrays is quicker
 
 
 class Collector:
@@ -62,6 +75,8 @@ class Collector:
         APIUsageError: The environments reset in another mode, or in one that does not fit them.
     """
 
+    _is_partial = False
+
     def __init__(
         self, vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
     ) -> None:
@@ -71,10 +86,14 @@ class Collector:
         self._vecenv, self._policy, self._rollout, self._config = vecenv, policy, rollout, config
         self._generator, self._device = generator, generator.device
         self._resets_next = vecenv.autoreset == "next_step"
+        fields = rollout.observations, rollout.actions, rollout.log_probs, rollout.values[:-1]
+        arrays = rollout.observations.numpy() if rollout.observations.device.type == "cpu" else [None] * rollout.horizon
+        self._steps = [_Step(*rows) for rows in zip(*map(Tensor.unbind, fields), arrays, strict=True)]
         self._absent = np.zeros(rollout.num_agents, bool)  # at each agent's latest observation
         self._ended = np.zeros(rollout.num_agents, bool)  # by each agent's latest action
         self._state: State  # of all agents
         self._batch: _Received
+        self._agents: npt.NDArray[np.int64] | slice  # of the batch
         self._begins: npt.NDArray[np.bool_]  # rows of the batch that are the first an agent sees of an episode
 
     def reset(self, seed: int) -> None:
@@ -83,6 +102,13 @@ class Collector:
         self._absent[:] = self._ended[:] = False
         self._state = self._policy.initial_state(self._rollout.num_agents, self._device)
         self._receive()
+
+    @property
+    def latest(self) -> tuple[Tensor, State, npt.NDArray[np.int64]]:
+        """The observations that came last, the memory of their agents, and who these are."""
+        agents = self._batch.agent_ids
+        observations = torch.from_numpy(self._batch.observations).to(self._device)
+        return observations, {name: memory[agents] for name, memory in self._state.items()}, agents
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors that, with the states of the environments, say where the agents are in their episodes."""
@@ -99,70 +125,63 @@ class Collector:
     @torch.inference_mode()
     def collect(self) -> None:
         """Fill the rollout: ``horizon`` steps of every agent, and the value of the observation after the last."""
-        rollout, distribution = self._rollout, self._policy.distribution
+        rollout, reports, distribution = self._rollout, self._rollout.reports, self._policy.distribution
         for name, memory in self._state.items():
             rollout.initial_state[name].copy_(memory)
-        for t in range(rollout.horizon):
-            observations = rollout.observations[t].copy_(torch.from_numpy(self._batch.observations))
-            params, values, actions = self._act(observations, self._state)
-            rollout.actions[t], rollout.values[t] = actions, values
-            rollout.log_probs[t] = distribution.log_prob(params, actions)
-            rollout.masks[t] = torch.from_numpy(self._counts())
-            rollout.episode_starts[t] = torch.from_numpy(self._begins)
-            self._vecenv.send(distribution.to_env(actions))
-            rollout.rewards[t] = self._receive()
-            rollout.episode_ends[t] = torch.from_numpy(self._ended)
+        noises = distribution.noise((rollout.horizon, rollout.num_agents), self._generator).unbind()
+        for t, (step, noise) in enumerate(zip(self._steps, noises, strict=True)):
+            if step.array is None:
+                step.observations.copy_(torch.from_numpy(self._batch.observations))
+            else:
+                np.copyto(step.array, self._batch.observations)
+            params, values = self._policy.forward_eval(step.observations.to(self._device), self._state)
+            step.values.copy_(values)
+            _check_finite(distribution.draw(params, noise, step.actions, step.log_probs))
+            reports.masks[t], reports.episode_starts[t] = self._counts(), self._begins
+            self._vecenv.send(distribution.to_env(step.actions))
+            reports.rewards[t] = self._receive()
+            reports.episode_ends[t] = self._ended
             self.episodes.add(self._batch.infos)
         last = torch.from_numpy(self._batch.observations).to(self._device)
         state = {name: memory.clone() for name, memory in self._state.items()}  # the next rollout acts on it again
-        rollout.values[-1] = self._act(last, state)[1]
+        rollout.values[-1] = self._policy.forward_eval(last, state)[1]
+        _check_finite(bool(torch.isfinite(rollout.values.sum())))
+        rollout.take_reports()
 
-    def _act(self, observations: Tensor, state: State) -> tuple[Tensor, Tensor, Tensor]:
-        """Distribution params, values and sampled actions, a row for each observation; ``state`` moves on."""
-        params, values = self._policy.forward_eval(observations, state)
-        if not torch.isfinite(params.sum() + values.sum()):
-            raise NonFiniteError(
-                "Collector: the policy's outputs must be finite, got NaN or infinity; "
-                "look at losses/* in the metrics and lower train.learning_rate, or scale observations and rewards",
-                observations,
-                state,
-                self._batch.agent_ids,
-            )
-        return params, values, self._policy.distribution.sample(params, self._generator)
-
-    def _receive(self) -> Tensor:
+    def _receive(self) -> npt.NDArray[np.float32]:
         """Wait for the next batch, and restart the memory of agents that begin an episode; returns the rewards.
 
         An agent that was absent begins anew when it comes back.
         """
         self._batch = batch = _Received(*self._vecenv.recv())
-        agents, ended = batch.agent_ids, batch.terminals | batch.truncations
+        agents = self._agents = batch.agent_ids if self._is_partial else EVERYONE
+        ended = batch.terminals | batch.truncations
         rewards = self._rewards()
         self._begins = (self._ended[agents] if self._resets_next else ended) | self._absent[agents]
         self._absent[agents], self._ended[agents] = ~batch.masks, ended
-        if self._state and self._begins.any():
+        if self._state and np.count_nonzero(self._begins):
             for memory in self._state.values():
-                memory[agents[self._begins]] = 0
+                memory[torch.from_numpy(batch.agent_ids[self._begins])] = 0
         return rewards
 
-    def _rewards(self) -> Tensor:
+    def _rewards(self) -> npt.NDArray[np.float32]:
         """Rewards of the batch: scaled, clipped, and with the value of what an episode cut off would have brought."""
         batch, limit = self._batch, self._config.reward_clip
-        rewards = torch.from_numpy(batch.rewards).to(self._device) * self.reward_scale
+        rewards = batch.rewards * np.float32(self.reward_scale)
         if limit > 0:
-            rewards.clamp_(-limit, limit)
-        cut = np.flatnonzero(batch.truncations & ~batch.terminals)
-        if len(cut):
+            rewards.clip(-limit, limit, out=rewards)
+        if np.count_nonzero(batch.truncations):  # it takes a tenth of the time of any()
+            cut = np.flatnonzero(batch.truncations & ~batch.terminals)
             last = batch.observations if self._resets_next else self._vecenv.final_observations
             state = {name: memory[batch.agent_ids[cut]] for name, memory in self._state.items()}
             values = self._policy.forward_eval(torch.from_numpy(last[cut]).to(self._device), state)[1]
-            rewards[cut] += self._config.gamma * values
+            rewards[cut] += self._config.gamma * values.cpu().numpy()
         return rewards
 
     def _counts(self) -> npt.NDArray[np.bool_]:
         """Rows of the batch whose next action is one: the agent is there, and the step does not only reset."""
         batch = self._batch
-        return batch.masks & ~self._ended[batch.agent_ids] if self._resets_next else batch.masks
+        return batch.masks & ~self._ended[self._agents] if self._resets_next else batch.masks
 
 
 class PartialCollector(Collector):
@@ -172,45 +191,67 @@ class PartialCollector(Collector):
     until the slowest is done.
     """
 
+    _is_partial = True
+
     @torch.inference_mode()
     def collect(self) -> None:
         """See ``Collector``."""
-        rollout, distribution, horizon = self._rollout, self._policy.distribution, self._rollout.horizon
-        steps = np.full(rollout.num_agents, -1)  # of the rollout, at each agent's latest observation
+        rollout, reports, horizon = self._rollout, self._rollout.reports, self._rollout.horizon
+        distribution = self._policy.distribution
+        taken = np.full(rollout.num_agents, -1)  # steps of the rollout, at each agent's latest observation
         while True:
             agents = self._batch.agent_ids
-            steps[agents] += 1
+            taken[agents] += 1
             observations = torch.from_numpy(self._batch.observations).to(self._device)
             state = {name: memory[agents] for name, memory in self._state.items()}
-            rows, _, who = _chosen(agents, steps, 0, 0)
+            rows, _, who = _chosen(agents, taken, 0, 0)
             for name, memory in state.items():
                 rollout.initial_state[name][who] = memory[rows]
-            params, values, actions = self._act(observations, state)
-            rows, t, who = _chosen(agents, steps, 0, horizon)
+            params, values = self._policy.forward_eval(observations, state)
+            actions, log_probs = self._drawn(params)
+            rows, t, who = _chosen(agents, taken, 0, horizon)
             rollout.values[t, who] = values[rows]
-            rows, t, who = _chosen(agents, steps, 0, horizon - 1)
-            rollout.observations[t, who], rollout.actions[t, who] = observations[rows], actions[rows]
-            rollout.log_probs[t, who] = distribution.log_prob(params, actions)[rows]
-            rollout.masks[t, who] = torch.from_numpy(self._counts()).to(self._device)[rows]
-            rollout.episode_starts[t, who] = torch.from_numpy(self._begins).to(self._device)[rows]
-            if steps.min() == horizon:
-                return
+            rows, t, who = _chosen(agents, taken, 0, horizon - 1)
+            rollout.observations[t, who] = observations[rows].to(rollout.observations.device)
+            rollout.actions[t, who] = actions[rows]
+            rollout.log_probs[t, who] = log_probs[rows]
+            reports.masks[t, who], reports.episode_starts[t, who] = self._counts()[rows], self._begins[rows]
+            if taken.min() == horizon:
+                break
             for name, memory in state.items():
                 self._state[name][agents] = memory
             self._vecenv.send(distribution.to_env(actions))
             rewards, agents = self._receive(), self._batch.agent_ids
-            rows, t, who = _chosen(agents, steps, 0, horizon - 1)
-            rollout.rewards[t, who] = rewards[rows]
-            rollout.episode_ends[t, who] = torch.from_numpy(self._ended[agents]).to(self._device)[rows]
+            rows, t, who = _chosen(agents, taken, 0, horizon - 1)
+            reports.rewards[t, who], reports.episode_ends[t, who] = rewards[rows], self._ended[agents[rows]]
             self.episodes.add(self._batch.infos)
+        _check_finite(bool(torch.isfinite(rollout.values.sum())))
+        rollout.take_reports()
+
+    def _drawn(self, params: Tensor) -> tuple[Tensor, Tensor]:
+        """An action and the logarithm of its probability for each row."""
+        distribution, rows = self._policy.distribution, len(params)
+        actions = torch.empty(rows, *distribution.shape, dtype=distribution.dtype, device=self._device)
+        log_probs = torch.empty(rows, device=self._device)
+        noise = distribution.noise((rows,), self._generator)
+        _check_finite(distribution.draw(params, noise, actions, log_probs))
+        return actions, log_probs
+
+
+def _check_finite(finite: bool) -> None:
+    if not finite:
+        raise NonFiniteError(
+            "Collector: the policy's outputs must be finite, got NaN or infinity; "
+            "look at losses/* in the metrics and lower train.learning_rate, or scale observations and rewards"
+        )
 
 
 def _chosen(
     agents: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], first: int, last: int
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Rows of the batch, steps and agents where ``first <= steps[agent] <= last``."""
     rows = np.flatnonzero((first <= steps[agents]) & (steps[agents] <= last))
-    return torch.from_numpy(rows), torch.from_numpy(steps[agents[rows]]), torch.from_numpy(agents[rows])
+    return rows, steps[agents[rows]], agents[rows]
 
 
 def _check_autoreset(vecenv: Any) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean.files import settings_of_file
-from pufferlib.train.suggestions import suggest
+from pufferlib.train.suggestions import RENAMED, suggest
 from pufferlib.train.toml import parse_toml, read_toml, to_toml
 
 __all__ = [
@@ -56,6 +56,7 @@ NotNegative = Annotated[float, Range(0, math.inf)]
 Share = Annotated[float, Range(0, 1)]
 Decay = Annotated[float, Range(0, 0.999999)]
 Number = Annotated[float, Range(-math.inf, math.inf)]
+Schedule = Literal["constant", "linear", "cosine"]
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,11 @@ class TrainConfig:
             half a million parameters or more, and one for smaller ones.
         act_threads: The same while acting: one, because a step's batch is small, and the other
             cores belong to the environments.
+        precision: "float32", or "bfloat16" for the products and convolutions of the network; weights, losses and
+            optimizer stay float32.
+        compile: Compile the learning pass by torch.compile, which takes up to a minute and a C++ compiler.
+        cuda_graphs: Record the GPU's work in acting and learning, and launch it in one call.
+        cpu_offload: Keep observations in the CPU's memory; each minibatch is copied to the GPU.
         total_timesteps: Agent-steps of the whole run.
         horizon: Steps of each agent between two updates; 0 is automatic: 64, and with fewer than 16 agents the power
             of 2 that brings all of them together to 1,024 or more.
@@ -124,17 +130,31 @@ class TrainConfig:
             more, which means all of them. 0 is automatic: a sixteenth of an update, from 64 to 8,192.
         update_epochs: Passes over each rollout; 0 is automatic: the fewer steps an update has, the more, 10 for
             1,024 and 1 from 16,384 on; 1 also where minibatch_size is given.
-        learning_rate: Step size of Adam at the start.
-        anneal_lr: Let the learning rate fall linearly to zero over the run.
-        adam_beta1: Decay of Adam's mean of gradients.
+        accumulate_minibatches: Minibatches whose gradients are summed for one gradient step, as if they were one;
+            divides their number.
+        optimizer: "adam", or "muon" for the hidden matrices, with Adam for the rest.
+        learning_rate: Step size of the optimizer at the start.
+        lr_schedule: "constant", or the learning rate falls over the run, "linear" or by half a "cosine".
+        min_lr_ratio: Share of the learning rate that is left at the end.
+        adam_beta1: Decay of Adam's mean of gradients, and of Muon's.
         adam_beta2: Decay of Adam's mean of squared gradients.
         adam_eps: Adam's epsilon.
         gamma: Discount per step.
         gae_lambda: Lambda of the generalised advantage estimate.
+        vtrace_rho_clip: V-trace: from the second pass on, advantages are estimated anew, and errors of the values are
+            weighted by how likely the action has become, up to this; inf is no limit, 0 is off.
+        vtrace_c_clip: The same for what later steps tell about earlier ones.
+        priority_alpha: Draw what is learned from with a probability that grows with the size of its advantage to this
+            power; 0 is off: everything once in each pass.
+        priority_beta: Power of the importance weights that make up for it at the start; 1 at the end of the run.
         clip_coef: How far the probability ratio may move before its gradient stops.
+        clip_schedule: As lr_schedule.
+        min_clip_ratio: As min_lr_ratio.
         vf_coef: Weight of the value loss.
         vf_clip_coef: Clip range of the value update; 0 is off.
         ent_coef: Weight of the entropy bonus.
+        ent_schedule: As lr_schedule.
+        min_ent_ratio: As min_lr_ratio.
         max_grad_norm: Longest gradient that is applied unshortened.
         norm_adv: Give the advantages of each minibatch mean 0 and standard deviation 1.
         target_kl: Skip what is left of an update once the policy has moved this far; 0 is off.
@@ -152,21 +172,36 @@ class TrainConfig:
     device: str = "auto"
     num_threads: OptionalCount = None
     act_threads: Count = 1
+    precision: Literal["float32", "bfloat16"] = "float32"
+    compile: bool = False
+    cuda_graphs: bool = False
+    cpu_offload: bool = False
     total_timesteps: Natural = 10_000_000
     horizon: CountOrAuto = 0
     minibatch_size: CountOrAuto = 0
     update_epochs: CountOrAuto = 0
+    accumulate_minibatches: Count = 1
+    optimizer: Literal["adam", "muon"] = "adam"
     learning_rate: NotNegative = 1e-3
-    anneal_lr: bool = True
+    lr_schedule: Schedule = "linear"
+    min_lr_ratio: Share = 0.0
     adam_beta1: Decay = 0.9
     adam_beta2: Decay = 0.999
     adam_eps: NotNegative = 1e-5
     gamma: Share = 0.99
     gae_lambda: Share = 0.95
+    vtrace_rho_clip: NotNegative = 0.0
+    vtrace_c_clip: NotNegative = 0.0
+    priority_alpha: NotNegative = 0.0
+    priority_beta: Share = 0.4
     clip_coef: NotNegative = 0.2
+    clip_schedule: Schedule = "constant"
+    min_clip_ratio: Share = 0.0
     vf_coef: NotNegative = 0.5
     vf_clip_coef: NotNegative = 0.0
     ent_coef: Number = 0.01
+    ent_schedule: Schedule = "constant"
+    min_ent_ratio: Share = 0.0
     max_grad_norm: NotNegative = 0.5
     norm_adv: bool = True
     target_kl: NotNegative = 0.0
@@ -366,6 +401,8 @@ def _checked(where: str, section: str, kind: type, values: dict[str, Any]) -> di
     """The values of one section as the types that its dataclass declares."""
     hints = get_type_hints(kind)
     unknown = [key for key in values if key not in hints]
+    if unknown and (renamed := RENAMED.get(f"{section}.{unknown[0]}")):
+        raise UnknownNameError(f"{where}, [{section}]: {renamed.in_file(values[unknown[0]])}")
     if unknown:
         meant = suggest(f"{section}.{unknown[0]}", setting_names())
         close = [name.removeprefix(f"{section}.") for name in meant]
@@ -381,6 +418,10 @@ def setting_names() -> list[str]:
 
 
 def _convert(where: str, hint: Any, value: Any) -> Any:
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise APIUsageError(f"{where} must be {' or '.join(map(repr, get_args(hint)))}, got {value!r}")
+        return value
     options = get_args(hint) if get_origin(hint) in (types.UnionType, Union) else (hint,)
     if float in options and type(value) is int:
         return float(value)

@@ -3,18 +3,27 @@
 Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017), equation numbers below.
 """
 
-from typing import NamedTuple
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from pufferlib.models import Policy
+from pufferlib.models.distributions import ActionDistribution
+from pufferlib.train._objective import objective
+from pufferlib.train.advantage import Estimates
 from pufferlib.train.config import TrainConfig
 from pufferlib.train.diagnosis import NonFiniteError
+from pufferlib.train.estimates import estimate_anew, minibatches
 from pufferlib.train.rollout import Minibatch, Rollout
 
 __all__ = [
+    "Loss",
     "Losses",
+    "accumulate_gradients",
     "explained_variance",
     "masked_mean",
     "normalize",
@@ -45,11 +54,16 @@ class Losses(NamedTuple):
     clip_fraction: Tensor
 
 
+#: Takes the policy, a minibatch and the settings, as ``ppo_loss`` does.
+Loss = Callable[[Policy, Minibatch, TrainConfig], Losses]
+
+
 def masked_mean(x: Tensor, mask: Tensor | None) -> Tensor:
-    """Mean of ``x`` where ``mask`` is True; of all of it without a mask; 0 where nothing is left."""
+    """Mean of ``x`` where ``mask`` is True, or weighted by it; of all without a mask; 0 where nothing is left."""
     if mask is None:
         return x.mean()
-    return (x * mask).sum() / mask.sum().clamp(min=1)
+    total = mask.sum()
+    return (x * mask).sum() / (total + (total == 0))
 
 
 def normalize(advantages: Tensor, mask: Tensor | None) -> Tensor:
@@ -109,7 +123,7 @@ def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
     Args:
         policy: Evaluated anew, with gradients.
         batch: Steps and what was estimated of them when they were taken; steps that its mask leaves out do not
-            count.
+            count, and with ``weights`` some count more than others.
         config: ``clip_coef``, ``vf_clip_coef``, ``vf_coef``, ``ent_coef``, and with ``norm_adv`` the advantages are
             normalised within the minibatch.
 
@@ -117,17 +131,72 @@ def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
         The objective, and the figures that tell how learning goes.
     """
     params, values = policy(batch.observations, batch.state, batch.episode_starts)
-    log_ratio = policy.distribution.log_prob(params, batch.actions) - batch.log_probs
+    floats = params, values, batch.log_probs, batch.values, batch.advantages, batch.returns
+    if all(field.device.type == "cpu" and field.dtype == torch.float32 for field in floats):
+        total, figures = _Fused.apply(params, values, policy.distribution, batch, config)  # type: ignore[no-untyped-call]
+        return Losses(total, *figures.unbind())
+    return objective_by_terms(policy.distribution, params, values, batch, config)
+
+
+def objective_by_terms(
+    distribution: ActionDistribution, params: Tensor, values: Tensor, batch: Minibatch, config: TrainConfig
+) -> Losses:
+    """``ppo_loss`` of a network's outputs, term by term, on any device; autograd derives it.
+
+    Args:
+        distribution: Of the actions.
+        params: ``(steps, rows, num_params)``.
+        values: ``(steps, rows)``.
+        batch: See ``ppo_loss``.
+        config: See ``ppo_loss``.
+    """
+    counted = batch.counted
+    log_ratio = distribution.log_prob(params, batch.actions) - batch.log_probs
     ratio = log_ratio.exp()
-    advantages = normalize(batch.advantages, batch.mask) if config.norm_adv else batch.advantages
-    pg_loss = masked_mean(policy_loss(ratio, advantages, config.clip_coef), batch.mask)
-    v_loss = masked_mean(value_loss(values, batch.values, batch.returns, config.vf_clip_coef), batch.mask)
-    entropy = masked_mean(policy.distribution.entropy(params), batch.mask)
+    advantages = normalize(batch.advantages, counted) if config.norm_adv else batch.advantages
+    pg_loss = masked_mean(policy_loss(ratio, advantages, config.clip_coef), counted)
+    v_loss = masked_mean(value_loss(values, batch.values, batch.returns, config.vf_clip_coef), counted)
+    entropy = masked_mean(distribution.entropy(params), counted)
     total = pg_loss + config.vf_coef * v_loss - config.ent_coef * entropy
     with torch.no_grad():
         approx_kl = masked_mean(ratio - 1 - log_ratio, batch.mask)
         clip_fraction = masked_mean(((ratio - 1).abs() > config.clip_coef).float(), batch.mask)
     return Losses(total, pg_loss.detach(), v_loss.detach(), entropy.detach(), approx_kl, clip_fraction)
+
+
+class _Fused(torch.autograd.Function):
+    """``objective_by_terms`` and its derivative in two passes in C: a tenth of the calls that autograd would make."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        params: Tensor,
+        values: Tensor,
+        distribution: ActionDistribution,
+        batch: Minibatch,
+        config: TrainConfig,
+    ) -> tuple[Tensor, Tensor]:
+        """The objective, and the other figures of ``Losses``."""
+        if not batch.log_probs.is_contiguous():  # part of a larger one
+            fields: dict[str, Any] = {k: x.contiguous() for k, x in vars(batch).items() if isinstance(x, Tensor)}
+            batch = dataclasses.replace(batch, **fields)
+        log_probs, entropies = distribution.evaluate(params, batch.actions)
+        d_log_probs, d_entropies, d_values = torch.empty(3, *values.shape).unbind()
+        figures = objective(
+            log_probs, entropies, values.contiguous(), batch, config, d_log_probs, d_entropies, d_values
+        )
+        d_params = distribution.differentiate(params, batch.actions, d_log_probs, d_entropies)
+        ctx.save_for_backward(d_params, d_values)
+        rest = torch.tensor(figures[1:])
+        ctx.mark_non_differentiable(rest)
+        return torch.tensor(figures[0]), rest
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_total: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        """The derivatives by ``params`` and ``values``."""
+        d_params, d_values = ctx.saved_tensors
+        return d_params * d_total, d_values * d_total, None, None, None
 
 
 def explained_variance(values: Tensor, returns: Tensor, mask: Tensor | None = None) -> float:
@@ -141,6 +210,43 @@ def explained_variance(values: Tensor, returns: Tensor, mask: Tensor | None = No
     return float("nan") if variance == 0 else float(1 - (returns - values).var(correction=0) / variance)
 
 
+def accumulate_gradients(policy: Policy, batch: Minibatch, config: TrainConfig, loss: Loss = ppo_loss) -> list[Tensor]:
+    """Add the gradient of the mean loss of ``batch`` to that of the parameters.
+
+    In ``accumulate_minibatches`` parts, one after the other: each part weighs as much as it has steps that count, and
+    the advantages are normalised over all of them, so that the sum is the gradient of one large minibatch.
+
+    Returns:
+        The figures of each part, in the order of ``Losses``.
+
+    Raises:
+        PufferError: The loss is not finite.
+    """
+    count, total = config.accumulate_minibatches, batch.counted
+    if count > 1 and config.norm_adv:
+        batch = dataclasses.replace(batch, advantages=normalize(batch.advantages, total))
+        config = dataclasses.replace(config, norm_adv=False)
+    figures = []
+    for part in batch.split(count) if count > 1 else [batch]:
+        losses = loss(policy, part, config)
+        if not torch.isfinite(losses.total):
+            raise NonFiniteError(
+                f"ppo.update: the loss must be finite, got {losses.total.item()}; lower train.learning_rate "
+                "or train.reward_scale, and look for NaN in the observations",
+                part,
+                losses._asdict(),
+            )
+        share = None if count == 1 else _share(part.counted, total, losses.total.new_tensor(1 / count))
+        torch.autograd.backward(losses.total, share)
+        figures.append(torch.stack([figure.detach() for figure in losses]))
+    return figures
+
+
+def _share(part: Tensor | None, whole: Tensor | None, even: Tensor) -> Tensor:
+    """Share of a part in the mean over a whole minibatch; ``even`` where all steps count alike."""
+    return even if part is None or whole is None else part.sum() / whole.sum().clamp(min=1)
+
+
 def update(
     policy: Policy,
     optimizer: torch.optim.Optimizer,
@@ -148,6 +254,7 @@ def update(
     advantages: Tensor,
     config: TrainConfig,
     generator: torch.Generator,
+    loss: Loss = ppo_loss,
 ) -> dict[str, float]:
     """Learn from one rollout: ``update_epochs`` passes over it in minibatches.
 
@@ -158,6 +265,7 @@ def update(
         advantages: float32 ``(horizon, num_agents)``.
         config: Coefficients.
         generator: Shuffles the minibatches.
+        loss: Takes the policy, a minibatch and the settings.
 
     Returns:
         ``losses/<name>``: means over the minibatches; ``explained_variance`` of the values used.
@@ -165,28 +273,20 @@ def update(
     Raises:
         PufferError: The loss is not finite; the policy is left as it was before that minibatch.
     """
+    estimates = Estimates(advantages, advantages + rollout.values[:-1])
+    explained = explained_variance(rollout.values[:-1], estimates.returns, rollout.masks)
     figures: list[Tensor] = []
-    for _ in range(config.update_epochs):
-        for batch in rollout.minibatches(advantages, generator):
-            losses = ppo_loss(policy, batch, config)
-            if not torch.isfinite(losses.total):
-                raise NonFiniteError(
-                    f"ppo.update: the loss must be finite, got {losses.total.item()}; lower train.learning_rate "
-                    "or train.reward_scale, and look for NaN in the observations",
-                    batch.observations,
-                    batch.state,
-                    episode_starts=batch.episode_starts,
-                    losses=losses._asdict(),
-                )
+    for epoch in range(config.update_epochs):
+        if epoch and (config.vtrace_rho_clip or config.vtrace_c_clip):
+            estimates = estimate_anew(policy, rollout, config)
+        for batch in minibatches(rollout, estimates, config, generator):
             optimizer.zero_grad()
-            torch.autograd.backward(losses.total)
+            figures += accumulate_gradients(policy, batch, config, loss)
             nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm)
             optimizer.step()
-            figures.append(torch.stack([figure.detach() for figure in losses]))
         if config.target_kl > 0 and figures[-1][Losses._fields.index("approx_kl")] > config.target_kl:
             break
     means = dict(zip(Losses._fields, torch.stack(figures).mean(0).tolist(), strict=True))
     del means["total"]
-    returns = advantages + rollout.values[:-1]
-    means["explained_variance"] = explained_variance(rollout.values[:-1], returns, rollout.masks)
+    means["explained_variance"] = explained
     return {f"losses/{name}": value for name, value in means.items()}

@@ -1,18 +1,20 @@
 """Experience: T steps of every agent, and the minibatches drawn from them."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from gymnasium.spaces import Box
 from torch import Tensor
 
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy, State
+from pufferlib.train.draws import Draw, shuffled
 
-__all__ = ["Minibatch", "Rollout"]
+__all__ = ["Minibatch", "Reports", "Rollout"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Minibatch:
         mask: True where the agent was there and its action was one; None where that holds for all.
         state: Memory before the first step, ``(rows, ...)`` each.
         episode_starts: True where an episode begins; None without memory.
+        weights: Of each step in the loss, 0 where ``mask`` is False; their sum is the number of steps that count. None
+            where all of those weigh the same.
     """
 
     observations: Tensor
@@ -40,6 +44,33 @@ class Minibatch:
     mask: Tensor | None
     state: State
     episode_starts: Tensor | None
+    weights: Tensor | None = None
+
+    @property
+    def counted(self) -> Tensor | None:
+        """Weight of each step in the means of a loss: ``weights``, or else ``mask``."""
+        return self.mask if self.weights is None else self.weights
+
+    def split(self, count: int) -> "Iterator[Minibatch]":
+        """``count`` minibatches of equally many rows."""
+        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        parts = {name: value.tensor_split(count, 1) for name, value in tensors.items()}
+        states = {name: value.tensor_split(count) for name, value in self.state.items()}
+        for part in range(count):
+            state = {name: values[part] for name, values in states.items()}
+            yield replace(self, state=state, **{name: values[part].contiguous() for name, values in parts.items()})
+
+
+class Reports(NamedTuple):
+    """Reports of environments on each step: arrays ``(horizon, num_agents)`` in the memory of the CPU.
+
+    A step writes them one row at a time, which would be one small copy each to the memory of a GPU.
+    """
+
+    rewards: npt.NDArray[np.float32]
+    masks: npt.NDArray[np.bool_]
+    episode_starts: npt.NDArray[np.bool_]
+    episode_ends: npt.NDArray[np.bool_]
 
 
 class Rollout:
@@ -52,6 +83,7 @@ class Rollout:
         minibatch_size: Agent-steps of one minibatch; must divide ``horizon * num_agents``, and with memory be whole
             segments of ``horizon``. More than there are: all of them.
         device: Where the tensors live.
+        cpu_offload: Keep the observations in memory of the CPU, from which a GPU can copy by itself.
 
     Raises:
         APIUsageError: The minibatches do not fill the rollout evenly.
@@ -59,12 +91,18 @@ class Rollout:
     """
 
     def __init__(
-        self, vecenv: Any, policy: Policy, horizon: int, minibatch_size: int, device: torch.device | str = "cpu"
+        self,
+        vecenv: Any,
+        policy: Policy,
+        horizon: int,
+        minibatch_size: int,
+        device: torch.device | str = "cpu",
+        cpu_offload: bool = False,
     ) -> None:
         self.horizon, self.num_agents = horizon, int(vecenv.num_agents)
         self.batch_size = horizon * self.num_agents
         try:
-            self._allocate(vecenv.single_observation_space, policy, device)
+            self._allocate(vecenv.single_observation_space, policy, device, cpu_offload)
         except RuntimeError as error:
             raise PufferError(
                 f"Rollout: {horizon} steps of {self.num_agents} agents do not fit into the memory of {device}; "
@@ -75,31 +113,60 @@ class Rollout:
         self._segment = horizon if self.initial_state else 1
         self._rows = _rows_of_minibatch(horizon, self.num_agents, self._segment, minibatch_size)
 
-    def _allocate(self, space: Box, policy: Policy, device: torch.device | str) -> None:
+    def _allocate(self, space: Box, policy: Policy, device: torch.device | str, cpu_offload: bool) -> None:
         dtype = torch.from_numpy(np.zeros(0, space.dtype)).dtype
         shape = (self.horizon, self.num_agents)
-        self.observations = torch.zeros(*shape, *space.shape, dtype=dtype, device=device)
+        is_pinned = cpu_offload and torch.device(device).type == "cuda"
+        self.observations = torch.zeros(
+            *shape, *space.shape, dtype=dtype, device="cpu" if cpu_offload else device, pin_memory=is_pinned
+        )
         self.actions = torch.zeros(*shape, *policy.distribution.shape, dtype=policy.distribution.dtype, device=device)
         self.log_probs = torch.zeros(shape, device=device)
-        self.rewards = torch.zeros(shape, device=device)
         self.values = torch.zeros(self.horizon + 1, self.num_agents, device=device)
+        self.rewards = torch.zeros(shape, device=device)
         self.episode_starts = torch.zeros(shape, dtype=torch.bool, device=device)
         self.episode_ends = torch.zeros(shape, dtype=torch.bool, device=device)
         self.masks = torch.ones(shape, dtype=torch.bool, device=device)
+        reports = (self.rewards, self.masks, self.episode_starts, self.episode_ends)
+        self.reports = Reports(*(report.cpu().numpy() for report in reports))  # on a CPU the same memory
 
-    def minibatches(self, advantages: Tensor, generator: torch.Generator) -> Iterator[Minibatch]:
-        """All of the rollout in random order, each part once. The tensors are reused by the next minibatch.
+    def take_reports(self) -> None:
+        """Bring what was written into ``reports`` to the device; nothing is to be done on a CPU."""
+        if self.rewards.device.type != "cpu":
+            for name, report in self.reports._asdict().items():
+                getattr(self, name).copy_(torch.from_numpy(report))
 
-        Without memory the parts are single steps; with it, whole segments.
+    @property
+    def rows(self) -> int:
+        """Parts of a minibatch: segments for a policy with memory, single steps without."""
+        return self._rows
+
+    def as_parts(self, field: Tensor) -> Tensor:
+        """``(horizon, num_agents, ...)`` as ``(steps of a part, parts, ...)``: segments, or single steps."""
+        return field.reshape(self._segment, -1, *field.shape[2:])
+
+    def minibatches(
+        self,
+        advantages: Tensor,
+        generator: torch.Generator,
+        returns: Tensor | None = None,
+        draws: Iterable[Draw] | None = None,
+    ) -> Iterator[Minibatch]:
+        """All of the rollout in random order, each part once, or as ``draws`` say. The next one reuses the tensors.
+
+        Args:
+            advantages: float32 ``(horizon, num_agents)``.
+            generator: Source of the order.
+            returns: Of the same shape; the advantages plus the values if not given.
+            draws: The parts of each minibatch.
         """
-        columns = self.batch_size // self._segment
         fields = {
             "observations": self.observations,
             "actions": self.actions,
             "log_probs": self.log_probs,
             "values": self.values[:-1],
             "advantages": advantages,
-            "returns": advantages + self.values[:-1],
+            "returns": advantages + self.values[:-1] if returns is None else returns,
             "masks": self.masks,
             "episode_starts": self.episode_starts,
         }
@@ -107,21 +174,29 @@ class Rollout:
             del fields["episode_starts"]
         if bool(self.masks.all()):
             del fields["masks"]
-        segments = {name: field.reshape(self._segment, columns, *field.shape[2:]) for name, field in fields.items()}
-        order = torch.randperm(columns, generator=generator, device=generator.device)
-        for chosen in torch.split(order, self._rows):
+        segments = {name: self.as_parts(field) for name, field in fields.items()}
+        for chosen, weights in draws or shuffled(self.batch_size // self._segment, self._rows, generator):
             part = {name: self._gather(name, field, 1, chosen) for name, field in segments.items()}
             state = {name: self._gather(name, field, 0, chosen) for name, field in self.initial_state.items()}
             mask, starts = part.pop("masks", None), part.pop("episode_starts", None)
-            yield Minibatch(**part, mask=mask, state=state, episode_starts=starts)
+            weights = None if weights is None else _of_steps(weights, part["advantages"], mask)
+            yield Minibatch(**part, mask=mask, state=state, episode_starts=starts, weights=weights)
 
     def _gather(self, name: str, source: Tensor, dim: int, chosen: Tensor) -> Tensor:
         """Rows of ``source`` in an array that is kept: new memory for each would cost more than the copy."""
         if name not in self._out:
             shape = list(source.shape)
             shape[dim] = len(chosen)
-            self._out[name] = source.new_empty(shape)
-        return torch.index_select(source, dim, chosen, out=self._out[name])
+            self._out[name] = source.new_empty(shape, pin_memory=source.is_pinned())
+        rows = torch.index_select(source, dim, chosen.to(source.device), out=self._out[name])
+        return rows.to(self.values.device)
+
+
+def _of_steps(weights: Tensor, like: Tensor, mask: Tensor | None) -> Tensor:
+    """The weights of parts as those of their steps; their mean over the steps that count is 1."""
+    steps = weights.expand_as(like) if mask is None else weights * mask
+    count = steps.numel() if mask is None else mask.sum().clamp(min=1)
+    return steps * (count / steps.sum().clamp(min=torch.finfo(steps.dtype).tiny))
 
 
 def _rows_of_minibatch(horizon: int, num_agents: int, segment: int, minibatch_size: int) -> int:

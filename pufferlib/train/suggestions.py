@@ -1,15 +1,62 @@
 """Settings that may be meant by a name that is none: a slip, a part of the name, or what other libraries call it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from pufferlib.errors import nearest
 
-__all__ = ["ELSEWHERE", "MEANT", "suggest"]
+__all__ = ["ELSEWHERE", "MEANT", "RENAMED", "Renamed", "suggest"]
+
+
+class Renamed(NamedTuple):
+    """A setting of before that has another name now, and other values.
+
+    Attributes:
+        old: Its name then, ``section.name``.
+        new: Its name now, of the same section.
+        values: What its values are called now.
+    """
+
+    old: str
+    new: str
+    values: Mapping[object, str]
+
+    def in_file(self, value: Any) -> str:
+        """Tell a file of settings what to write in place of ``value``."""
+        old, new = _name(self.old), _name(self.new)
+        lines = [f'{new} = "{now}" in place of {old} = {str(then).lower()}' for then, now in self.values.items()]
+        chosen = list(self.values).index(value) if value in self.values else 0
+        return f"{old} has become {new}; write {lines[chosen]}"
+
+    def as_flag(self) -> str:
+        """Tell a command line what to type."""
+        old, new = (name.replace("_", "-") for name in (self.old, self.new))
+        typed = [f"--{new} {now} in place of --{old} {then}" for then, now in self.values.items()]
+        return f"--{old} has become --{new}; type {', or '.join(typed)}"
+
+
+RENAMED = {
+    setting.old: setting
+    for setting in [Renamed("train.anneal_lr", "train.lr_schedule", {True: "linear", False: "constant"})]
+}
 
 # Setting: what Stable-Baselines3, CleanRL, RLlib, PufferLib and others call it.
 ELSEWHERE = {
     "learning_rate": "lr alpha step_size",
-    "anneal_lr": "lr_schedule lr_decay",
+    "lr_schedule": "lr_decay lr_scheduler learning_rate_schedule",
+    "min_lr_ratio": "lr_end final_lr min_lr lr_min",
+    "ent_schedule": "anneal_ent entropy_coeff_schedule anneal_entropy",
+    "clip_schedule": "anneal_clip clip_range_schedule",
+    "accumulate_minibatches": "gradient_accumulation_steps grad_accumulation max_minibatch_size accumulation_steps",
+    "vtrace_rho_clip": "vtrace_clip_rho_threshold rho_clip clip_rho rho_bar",
+    "vtrace_c_clip": "c_clip vtrace_clip_c_threshold c_bar",
+    "priority_alpha": "prio_alpha alpha_priority prioritized_replay_alpha",
+    "priority_beta": "prio_beta0 prio_beta prioritized_replay_beta",
+    "precision": "dtype mixed_precision amp use_amp bf16 autocast",
+    "compile": "torch_compile use_compile jit",
+    "cuda_graphs": "cudagraphs cuda_graph",
+    "cpu_offload": "offload pin_memory storage_device",
+    "optimizer": "optim optimizer_class",
     "horizon": "n_steps num_steps nsteps rollout_length rollout_steps bptt_horizon unroll_length",
     "total_timesteps": "total_steps num_timesteps max_timesteps timesteps max_frames total_agent_steps",
     "minibatch_size": "batch_size mini_batch_size num_minibatches nminibatches sgd_minibatch_size",

@@ -21,7 +21,6 @@ from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
 from pufferlib.train.advantage import fit_reward_scale, generalized_advantage
 from pufferlib.train.build import (
-    build_optimizer,
     build_policy,
     build_vecenv,
     fit_to_agents,
@@ -29,13 +28,18 @@ from pufferlib.train.build import (
     pick_num_threads,
 )
 from pufferlib.train.collector import make_collector
-from pufferlib.train.config import Config
+from pufferlib.train.config import Config, TrainConfig
+from pufferlib.train.cuda_graphs import act_by_graph
 from pufferlib.train.diagnosis import explained
 from pufferlib.train.episodes import ScoreHint, ScoreMean
 from pufferlib.train.games import load_games, save_games
+from pufferlib.train.learning import build_loss
 from pufferlib.train.loggers import Logger
+from pufferlib.train.optimizers import build_optimizer
+from pufferlib.train.precision import autocast, in_precision
 from pufferlib.train.rollout import Rollout
 from pufferlib.train.runs import Run
+from pufferlib.train.schedules import annealed
 from pufferlib.train.versions import versions_of, warn_of_differences
 
 __all__ = ["Trainer"]
@@ -91,9 +95,13 @@ class Trainer:
             self.num_threads = pick_num_threads(settings, self.policy)
             self.optimizer = build_optimizer(settings, self.policy)
             checkpoint.check_room(self.run_dir, self.policy)
-            self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, settings.minibatch_size, self.device)
+            size = settings.minibatch_size * settings.accumulate_minibatches
+            self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, size, self.device, settings.cpu_offload)
             self.generator = torch.Generator(self.device).manual_seed(settings.seed)
-            self.collector = make_collector(self.vecenv, self.policy, self.rollout, settings, self.generator)
+            self._network = in_precision(self.policy, settings.precision, self.device, not settings.cuda_graphs)
+            self._loss = build_loss(settings, self.device)
+            actor = act_by_graph(self._network, self.rollout.num_agents) if settings.cuda_graphs else self._network
+            self.collector = make_collector(self.vecenv, actor, self.rollout, settings, self.generator)
             # What has a name reports scores; where a life ends before its game does, later.
             self._score_hint = None if vecenv is None else ScoreHint(getattr(vecenv.driver_env, "log_interval", 1))
             self._start_episodes()
@@ -148,11 +156,10 @@ class Trainer:
         Raises:
             PufferError: Not one agent was there during the whole rollout.
         """
-        settings = self.config.train
-        learning_rate = self._anneal()
+        settings = self._anneal()
         start = time.perf_counter()
         torch.set_num_threads(settings.act_threads)
-        with explained(self):
+        with explained(self), autocast(settings.precision, self.device):
             self.collector.collect()
         torch.set_num_threads(self.num_threads)
         collected = time.perf_counter()
@@ -170,7 +177,9 @@ class Trainer:
             rollout.rewards, rollout.values, rollout.episode_ends, settings.gamma, settings.gae_lambda
         )
         with explained(self):
-            losses = ppo.update(self.policy, self.optimizer, rollout, advantages, settings, self.generator)
+            losses = ppo.update(
+                self._network, self.optimizer, rollout, advantages, settings, self.generator, self._loss
+            )
         end = time.perf_counter()
         self.agent_steps += steps
         self.updates += 1
@@ -181,7 +190,7 @@ class Trainer:
             "total_agent_steps": settings.total_timesteps,
             "uptime_s": self.uptime_s,
             "sps": steps / (end - start),
-            "learning_rate": learning_rate,
+            "learning_rate": settings.learning_rate,
             "performance/collect_s": collected - start,
             "performance/learn_s": end - collected,
             **losses,
@@ -315,13 +324,12 @@ class Trainer:
         self.collector.reward_scale = scale
         rollout.rewards *= scale
 
-    def _anneal(self) -> float:
-        """Set and return the learning rate of the next update."""
-        settings = self.config.train
-        left = max(0.0, 1 - self.agent_steps / settings.total_timesteps) if settings.anneal_lr else 1.0
+    def _anneal(self) -> TrainConfig:
+        """The settings of the next update; sets its learning rate."""
+        settings = annealed(self.config.train, self.agent_steps / max(self.config.train.total_timesteps, 1))
         for group in self.optimizer.param_groups:
-            group["lr"] = settings.learning_rate * left
-        return settings.learning_rate * left
+            group["lr"] = settings.learning_rate
+        return settings
 
 
 @contextlib.contextmanager

@@ -1,3 +1,4 @@
+import copy
 import math
 
 import numpy as np
@@ -102,3 +103,53 @@ def test_the_same_generator_gives_the_same_actions():
 def test_other_spaces_are_refused(space, todo):
     with pytest.raises(APIUsageError, match=f"action_distribution: .*{todo}"):
         action_distribution(space)
+
+
+def drawn(distribution, params, noise):
+    actions = torch.empty(len(params), *distribution.shape, dtype=distribution.dtype)
+    log_probs = torch.empty(len(params))
+    return distribution.draw(params, noise, actions, log_probs), actions, log_probs
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_actions_drawn_in_c_and_in_torch_are_the_same(space):
+    distribution = action_distribution(space)
+    rows = 1500 if distribution.num_params < 1000 else 3
+    params = torch.randn(rows, distribution.num_params, generator=generator())
+    noise = distribution.noise((rows,), generator())
+    finite, actions, log_probs = drawn(distribution, params, noise)
+    assert finite
+    assert torch.allclose(log_probs, distribution.log_prob(params, actions), atol=1e-4)
+    _, slow, _ = drawn(distribution, params.double(), noise)  # rows of doubles go through torch
+    assert torch.isclose(actions, slow).float().mean() > 0.999
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_impossible_is_never_drawn(dtype):
+    logits = torch.tensor([-1e9, 0.0, -1e9, 1.0, -1e9], dtype=dtype).repeat(4, 1)
+    noise = torch.tensor([[0.0], [0.2], [0.999], [1 - 2**-24]])
+    finite, actions, _ = drawn(action_distribution(Discrete(5)), logits, noise)
+    assert finite
+    assert actions.tolist() == [1, 1, 3, 3]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("space", [Discrete(3), Box(-1, 1, (2,))], ids=str)
+def test_outputs_that_are_no_numbers_are_told(space, dtype):
+    distribution = action_distribution(space)
+    params = torch.zeros(70, distribution.num_params, dtype=dtype)
+    noise = distribution.noise((70,), generator())
+    assert drawn(distribution, params, noise)[0]
+    for wrong in (math.nan, math.inf):
+        params[67, 1] = wrong
+        assert not drawn(distribution, params, noise)[0]
+
+
+def test_an_action_out_of_range_has_no_probability():
+    log_probs, _ = action_distribution(Discrete(3)).evaluate(torch.zeros(3, 3), torch.tensor([2, 3, -1]))
+    assert log_probs.isnan().tolist() == [False, True, True]
+
+
+def test_a_distribution_can_be_copied():
+    distribution = copy.deepcopy(action_distribution(MultiDiscrete([2, 5])))
+    assert distribution.sample(torch.zeros(3, 7), generator()).shape == (3, 2)

@@ -1,7 +1,9 @@
+import math
+
 import pytest
 import torch
 
-from pufferlib.train.advantage import fit_reward_scale, generalized_advantage
+from pufferlib.train.advantage import fit_reward_scale, generalized_advantage, vtrace
 
 
 def test_by_hand():
@@ -55,6 +57,57 @@ def test_inputs_are_left_alone():
     generalized_advantage(rewards, values, torch.zeros(2, 1, dtype=torch.bool), 0.9, 0.9)
     assert rewards.eq(1).all()
     assert values.eq(1).all()
+
+
+@pytest.fixture
+def segments():
+    generator = torch.Generator().manual_seed(5)
+    shape = horizon, agents = 9, 4
+    return {
+        "rewards": torch.randn(shape, generator=generator),
+        "values": torch.randn(horizon + 1, agents, generator=generator),
+        "episode_ends": torch.rand(shape, generator=generator) < 0.3,
+        "gamma": 0.9,
+        "gae_lambda": 0.8,
+    }
+
+
+@pytest.mark.parametrize(("rho_clip", "c_clip"), [(1.0, 1.0), (0.7, 1.3), (math.inf, 0.5), (0.0, 1.0), (1.0, 0.0)])
+def test_vtrace_is_equation_1_with_lambda(segments, rho_clip, c_clip):
+    ratios = torch.rand(9, 4, generator=torch.Generator().manual_seed(6)) * 2
+    advantages, returns = vtrace(**segments, ratios=ratios, rho_clip=rho_clip, c_clip=c_clip)
+    rewards, values, ends, gamma, lam = segments.values()
+
+    def limited(ratio, clip):
+        return min(float(ratio), clip) if clip else 1.0
+
+    def target(t, agent):
+        """v_t = V_t + sum_k gamma^k lambda^k (c_t ... c_{t+k-1}) rho_{t+k} delta_{t+k}, to the end of the episode."""
+        total, weight = float(values[t, agent]), 1.0
+        for k in range(t, 9):
+            alive = 1 - float(ends[k, agent])
+            delta = float(rewards[k, agent] + gamma * alive * values[k + 1, agent] - values[k, agent])
+            total += weight * limited(ratios[k, agent], rho_clip) * delta
+            weight *= gamma * lam * alive * limited(ratios[k, agent], c_clip)
+        return total
+
+    for t in range(9):
+        for agent in range(4):
+            assert returns[t, agent].item() == pytest.approx(target(t, agent), abs=1e-5)
+            after = float(values[t + 1, agent])
+            if t < 8:
+                after += lam * (target(t + 1, agent) - after)
+            expected = float(rewards[t, agent]) + gamma * (1 - float(ends[t, agent])) * after - float(values[t, agent])
+            assert advantages[t, agent].item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_vtrace_of_the_policy_that_acted_is_the_generalised_advantage(segments):
+    fresh = vtrace(**segments)
+    assert torch.equal(fresh.advantages, generalized_advantage(**segments))
+    assert torch.equal(fresh.returns, fresh.advantages + segments["values"][:-1])
+    same = vtrace(**segments, ratios=torch.ones(9, 4), rho_clip=1.0, c_clip=1.0)
+    assert torch.allclose(same.advantages, fresh.advantages, atol=1e-6)
+    assert torch.allclose(same.returns, fresh.returns, atol=1e-6)
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(1.0, 1.0), (-16.0, 1 / 16)])

@@ -103,6 +103,17 @@ def test_an_int_will_do_for_a_float_and_none_unsets():
         ({"train.seed": 1.5}, APIUsageError, r"train\.seed must be int, got 1\.5 \(float\)"),
         ({"train.seed": True}, APIUsageError, r"train\.seed must be int, got True \(bool\)"),
         ({"vec.num_workers": "two"}, APIUsageError, "must be int or unset, got 'two'"),
+        (
+            {"train.lr_schedule": "step"},
+            APIUsageError,
+            "lr_schedule must be 'constant' or 'linear' or 'cosine', got 'step'",
+        ),
+        ({"train.optimizer": True}, APIUsageError, "optimizer must be 'adam' or 'muon', got True"),
+        (
+            {"train.anneal_lr": False},
+            UnknownNameError,
+            'anneal_lr has become lr_schedule; write lr_schedule = "constant"',
+        ),
         ({"seed": 1}, APIUsageError, "a key must be section.name, got 'seed'"),
     ],
 )
@@ -123,6 +134,13 @@ def test_wrong_keys_and_types_are_refused(overrides, error, message):
 def test_wrong_files_are_refused(tmp_path, text, message):
     (tmp_path / "config.toml").write_text(text, "latin-1")
     with pytest.raises(APIUsageError, match=message):
+        Config.load(tmp_path / "config.toml")
+
+
+def test_a_run_of_before_is_told_the_new_name_of_a_setting(tmp_path):
+    (tmp_path / "config.toml").write_text('env_name = "breakout"\n[train]\nanneal_lr = true\n')
+    expected = 'config.toml, [train]: anneal_lr has become lr_schedule; write lr_schedule = "linear" in place of'
+    with pytest.raises(UnknownNameError, match=re.escape(expected)):
         Config.load(tmp_path / "config.toml")
 
 

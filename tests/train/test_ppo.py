@@ -3,12 +3,16 @@ import math
 
 import pytest
 import torch
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 from pufferlib.errors import PufferError
-from pufferlib.models import Default
+from pufferlib.models import Default, make_policy
+from pufferlib.models.distributions import action_distribution
 from pufferlib.train import ppo
-from pufferlib.train.build import build_optimizer
+from pufferlib.train.advantage import Estimates, vtrace
 from pufferlib.train.config import TrainConfig
+from pufferlib.train.estimates import estimate_anew, minibatches
+from pufferlib.train.optimizers import build_optimizer
 from pufferlib.train.rollout import Minibatch, Rollout
 
 
@@ -116,6 +120,88 @@ def test_masked_rows_change_nothing(policy):
     assert torch.allclose(gradients[1], gradients[2], atol=1e-6)
 
 
+def objective_of_outputs(distribution, params, values, batch, config):
+    """``ppo_loss`` of a network that returns ``params`` and ``values``."""
+
+    class Constant:
+        def __call__(self, *inputs):
+            return params, values
+
+    policy = Constant()
+    policy.distribution = distribution
+    return ppo.ppo_loss(policy, batch, config)
+
+
+@pytest.mark.parametrize("changes", [{}, {"vf_clip_coef": 0.1}, {"norm_adv": False}], ids=str)
+@pytest.mark.parametrize("counted", ["all", "mask", "weights", "nothing"])
+@pytest.mark.parametrize("space", [Discrete(4), MultiDiscrete([2, 5, 3]), Box(-1, 1, (2, 2))], ids=str)
+def test_the_objective_in_c_is_that_of_its_terms(space, counted, changes):
+    distribution, shape = action_distribution(space), (3, 50)
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*more):
+        return torch.randn(*shape, *more, generator=generator)
+
+    outputs = normal(distribution.num_params + 1)
+    if distribution.dtype == torch.int64:
+        outputs[:10, 0] = -1e9  # a choice that a mask forbids
+    params = outputs[..., :-1]  # beside the values, as a network returns them
+    actions = distribution.sample(params, generator)
+    mask = torch.rand(shape, generator=generator) < (0 if counted == "nothing" else 0.7)
+    batch = Minibatch(
+        observations=params,
+        actions=actions,
+        log_probs=distribution.log_prob(params, actions) + 0.3 * normal(),
+        values=normal(),
+        advantages=3 + normal(),
+        returns=normal(),
+        mask=None if counted == "all" else mask,
+        state={},
+        episode_starts=None,
+        weights=torch.rand(shape, generator=generator) * mask if counted == "weights" else None,
+    )
+    config = TrainConfig(ent_coef=0.1, **changes)
+    found = []
+    for compute in (ppo.objective_by_terms, objective_of_outputs):
+        leaf = outputs.clone().requires_grad_()
+        losses = compute(distribution, leaf[..., :-1], leaf[..., -1], batch, config)
+        losses.total.backward()
+        found.append((torch.stack([figure.detach() for figure in losses]), leaf.grad))
+    for by_terms, fused in zip(*found, strict=True):
+        assert torch.allclose(by_terms, fused, rtol=1e-4, atol=1e-6)
+
+
+def gradients(policy, batch, config):
+    policy.zero_grad()
+    ppo.accumulate_gradients(policy, batch, config)
+    return torch.cat([parameter.grad.flatten() for parameter in policy.parameters()])
+
+
+WEIGHTS = torch.tensor([[0.5, 1.0, 0.0, 2.0, 0.5, 1.0]])
+
+
+@pytest.mark.parametrize("norm_adv", [True, False])
+@pytest.mark.parametrize(
+    "steps", [{}, {"mask": WEIGHTS > 0.5}, {"mask": WEIGHTS > 0, "weights": WEIGHTS}], ids=["all", "masked", "weighted"]
+)
+def test_accumulated_gradients_are_those_of_one_large_minibatch(policy, norm_adv, steps):
+    batch = minibatch(policy, **steps)
+    whole = gradients(policy, batch, TrainConfig(norm_adv=norm_adv))
+    for count in (2, 3, 6):
+        summed = gradients(policy, batch, TrainConfig(norm_adv=norm_adv, accumulate_minibatches=count))
+        assert torch.allclose(summed, whole, atol=1e-6)
+
+
+def test_weights_count_a_step_more_than_once(policy):
+    config = TrainConfig()
+    twice = minibatch(policy, rows=4)
+    rows = torch.tensor([0, 0, 1, 2, 3, 3])
+    names = ("observations", "actions", "log_probs", "values", "advantages", "returns")
+    repeated = dataclasses.replace(twice, **{name: getattr(twice, name)[:, rows] for name in names})
+    weighted = dataclasses.replace(twice, weights=torch.tensor([[2.0, 1.0, 1.0, 2.0]]))
+    assert torch.allclose(gradients(policy, weighted, config), gradients(policy, repeated, config), atol=1e-6)
+
+
 class Vecenv:
     num_agents = 4
 
@@ -176,3 +262,60 @@ def test_a_loss_that_is_not_finite_is_an_error(policy, rollout):
     with pytest.raises(PufferError, match="the loss must be finite, got nan; lower"):
         ppo.update(policy, build_optimizer(config, policy), rollout, advantages, config, torch.Generator())
     assert all(torch.equal(old, new) for old, new in zip(before, policy.parameters(), strict=True))
+
+
+@torch.no_grad()
+def test_vtrace_estimates_anew_by_the_policy_of_each_pass(policy, rollout):
+    config = TrainConfig(vtrace_rho_clip=1.0, vtrace_c_clip=0.9, gamma=0.9)
+    generator = torch.Generator().manual_seed(3)
+    rollout.actions[:] = torch.randint(3, (2, 4), generator=generator)
+    rollout.log_probs[:] = torch.log(torch.rand(2, 4, generator=generator))
+    rollout.rewards[:], rollout.values[:] = torch.randn(2, 4, generator=generator), 0.5
+    advantages, returns = estimate_anew(policy, rollout, config)
+    params, values = policy(rollout.observations)
+    ratios = (policy.distribution.log_prob(params, rollout.actions) - rollout.log_probs).exp()
+    values = torch.cat([values, rollout.values[-1:]])
+    expected = vtrace(rollout.rewards, values, rollout.episode_ends, 0.9, 0.95, ratios, 1.0, 0.9)
+    assert torch.allclose(advantages, expected.advantages, atol=1e-6)
+    assert torch.allclose(returns, expected.returns, atol=1e-6)
+
+
+def test_segments_are_estimated_anew_with_their_memory(target_env):
+    policy = make_policy(target_env(4), hidden_size=4, recurrent=True)
+    rollout = Rollout(Vecenv(target_env(4)), policy, horizon=6, minibatch_size=12)
+    generator = torch.Generator().manual_seed(0)
+    rollout.observations[:] = torch.rand(6, 4, 3, generator=generator)
+    rollout.initial_state["lstm_h"][:] = torch.rand(4, 4, generator=generator)
+    rollout.episode_starts[3, 1] = True
+    with torch.no_grad():
+        params, values = policy(rollout.observations, rollout.initial_state, rollout.episode_starts)
+        rollout.log_probs[:] = policy.distribution.log_prob(params, rollout.actions)
+    rollout.values[:-1] = values
+    rollout.rewards[:] = torch.rand(6, 4, generator=generator)
+    config = TrainConfig(vtrace_rho_clip=1.0, vtrace_c_clip=1.0)
+    fresh = vtrace(rollout.rewards, rollout.values, rollout.episode_ends, config.gamma, config.gae_lambda)
+    for mine, expected in zip(estimate_anew(policy, rollout, config), fresh, strict=True):
+        assert torch.allclose(mine, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("vtrace_on", "calls"), [(False, 0), (True, 2)])
+def test_only_later_passes_are_estimated_anew(policy, rollout, monkeypatch, vtrace_on, calls):
+    seen = []
+    monkeypatch.setattr(ppo, "estimate_anew", lambda *given: (seen.append(1), estimate_anew(*given))[1])
+    config = TrainConfig(update_epochs=3, vtrace_rho_clip=float(vtrace_on))
+    generator = torch.Generator().manual_seed(0)
+    ppo.update(policy, build_optimizer(config, policy), rollout, torch.ones(2, 4), config, generator)
+    assert len(seen) == calls
+
+
+def test_priorities_choose_what_is_learned_from(policy, rollout):
+    config = TrainConfig(learning_rate=0.01, update_epochs=20, norm_adv=False, ent_coef=0.0, priority_alpha=1.0)
+    rollout.actions[:] = 1
+    rollout.actions[1, 3] = 2
+    advantages = torch.zeros(2, 4)
+    advantages[1, 3] = 1.0  # all but a millionth of the draws
+    generator = torch.Generator().manual_seed(0)
+    batches = minibatches(rollout, Estimates(advantages, advantages), config, generator)
+    assert all(batch.actions.eq(2).all() and batch.weights.eq(1).all() for batch in batches)
+    figures = ppo.update(policy, build_optimizer(config, policy), rollout, advantages, config, generator)
+    assert figures["losses/policy"] == pytest.approx(-1, abs=0.2)

@@ -8,6 +8,7 @@ from gymnasium.spaces import Box
 
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import make_policy
+from pufferlib.train.draws import Draw
 from pufferlib.train.rollout import Rollout
 
 
@@ -50,6 +51,30 @@ def test_returns_are_advantages_plus_values(make_rollout):
     rollout.values[:] = torch.arange(8.0).view(4, 2)
     (batch,) = rollout.minibatches(torch.ones(3, 2), torch.Generator())
     assert torch.equal(batch.returns, batch.values + 1)
+
+
+def test_weights_of_parts_are_spread_over_the_steps_that_count(make_rollout):
+    rollout = make_rollout(4, 6, 12, recurrent=True)
+    rollout.masks[:3, 1] = False
+    draws = [Draw(torch.tensor([1, 1]), torch.tensor([2.0, 2.0])), Draw(torch.tensor([1, 3]), torch.tensor([2.0, 1.0]))]
+    same, other = (
+        batch.weights.clone() for batch in rollout.minibatches(rollout.rewards, torch.Generator(), draws=draws)
+    )
+    assert torch.equal(same, rollout.masks[:, [1, 1]].float())
+    expected = torch.tensor([[0.0, 0.75]] * 3 + [[1.5, 0.75]] * 3)  # their sum is the number of steps that count
+    assert torch.allclose(other, expected)
+
+
+def test_a_minibatch_splits_into_parts_of_its_rows(make_rollout):
+    rollout = make_rollout(4, 6, 24, recurrent=True)
+    rollout.rewards[:] = torch.arange(24.0).view(6, 4)
+    rollout.masks[0, 0] = False
+    (batch,) = rollout.minibatches(rollout.rewards, torch.Generator().manual_seed(0))
+    parts = list(batch.split(2))
+    assert [part.observations.shape for part in parts] == [(6, 2, 3)] * 2
+    assert torch.equal(torch.cat([part.advantages for part in parts], 1), batch.advantages)
+    assert torch.equal(torch.cat([part.state["lstm_h"] for part in parts]), batch.state["lstm_h"])
+    assert all(part.mask.shape == part.episode_starts.shape == (6, 2) and part.weights is None for part in parts)
 
 
 @pytest.mark.parametrize(

@@ -571,6 +571,14 @@ def test_sizes_without_a_fitting_divisor_are_learned_from_at_once(horizon, agent
     assert fit_to_agents(TrainConfig(horizon=horizon), agents, recurrent).minibatch_size == size
 
 
+@pytest.mark.parametrize(("wanted", "hint"), [(3, "2 or 4"), (5, "4 or 8"), (9, "8")])
+def test_accumulated_minibatches_must_fill_a_pass(wanted, hint):
+    given = TrainConfig(horizon=16, minibatch_size=16, accumulate_minibatches=wanted)
+    message = rf"horizon \* agents / train\.minibatch_size = 128 / 16 = 8, got {wanted}; try {hint}$"
+    with pytest.raises(APIUsageError, match=message):
+        fit_to_agents(given, 8, recurrent=False)
+
+
 def test_settings_that_are_given_stay():
     given = TrainConfig(horizon=10, minibatch_size=20)
     assert fit_to_agents(given, 8, recurrent=False) == dataclasses.replace(given, update_epochs=1)

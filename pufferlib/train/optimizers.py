@@ -1,0 +1,103 @@
+"""Optimizers: Adam, and Muon for the hidden matrices of a network beside Adam for the rest of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pufferlib.errors import APIUsageError
+from pufferlib.models import Policy
+from pufferlib.train.config import TrainConfig
+
+__all__ = ["MuonAndAdam", "build_optimizer", "hidden_matrices"]
+
+
+def build_optimizer(config: TrainConfig, policy: Policy) -> torch.optim.Optimizer:
+    """The optimizer that ``train.optimizer`` names; Adam takes all parameters in one fused step.
+
+    Raises:
+        APIUsageError: Muon has no matrix to work on.
+    """
+    if config.optimizer == "muon":
+        return MuonAndAdam(config, policy)
+    return _adam(config, list(policy.parameters()))
+
+
+def _adam(config: TrainConfig, parameters: list[nn.Parameter]) -> torch.optim.Adam:
+    betas = (config.adam_beta1, config.adam_beta2)
+    return torch.optim.Adam(parameters, config.learning_rate, betas, config.adam_eps, fused=True)
+
+
+def hidden_matrices(policy: nn.Module) -> list[nn.Parameter]:
+    """Weights between hidden layers: the matrices but for those of heads (``decoder``) and embeddings."""
+    others: set[Tensor] = set()
+    for module in policy.modules():
+        if isinstance(module, nn.Embedding | nn.EmbeddingBag):
+            others.update(module.parameters())
+        if isinstance(module, Policy) and isinstance(getattr(module, "decoder", None), nn.Module):
+            others.update(module.decoder.parameters())
+    return [weights for weights in policy.parameters() if weights.ndim == 2 and weights not in others]
+
+
+class MuonAndAdam(torch.optim.Optimizer):
+    """Muon for the hidden matrices, Adam for everything else: vectors, convolutions, heads and embeddings.
+
+    Muon steps along the orthogonalised momentum. Its steps are scaled to the size of Adam's, so that one learning
+    rate serves both.
+
+    Sources: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024); for the scale, Liu et al.,
+    "Muon is Scalable for LLM Training" (2025).
+
+    Args:
+        config: ``learning_rate``, and the decays and epsilon of Adam; ``adam_beta1`` is Muon's momentum too.
+        policy: The network.
+
+    Raises:
+        APIUsageError: The network has no hidden matrix.
+    """
+
+    def __init__(self, config: TrainConfig, policy: Policy) -> None:
+        matrices = hidden_matrices(policy)
+        if not matrices:
+            raise APIUsageError(
+                f"train.optimizer: muon needs a hidden layer of type Linear, got {type(policy).__name__} without one; "
+                "use adam"
+            )
+        chosen = set(matrices)
+        rest = [parameter for parameter in policy.parameters() if parameter not in chosen]
+        muon = torch.optim.Muon(
+            matrices,
+            config.learning_rate,
+            weight_decay=0.0,
+            momentum=config.adam_beta1,
+            adjust_lr_fn="match_rms_adamw",
+        )
+        self._optimizers: dict[str, torch.optim.Optimizer] = {"muon": muon, "adam": _adam(config, rest)}
+        super().__init__([*matrices, *rest], {})
+        self._share_groups()
+
+    def _share_groups(self) -> None:
+        """Show the groups of both, so that whoever sets ``lr`` in ``param_groups`` sets it for both."""
+        self.param_groups = [group for part in self._optimizers.values() for group in part.param_groups]
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """Let each take its step; ``closure`` computes the loss anew, as in every optimizer of torch."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for optimizer in self._optimizers.values():
+            optimizer.step()
+        return loss
+
+    def state_dict(self) -> dict[str, Any]:
+        """The states of both, by name."""
+        return {name: optimizer.state_dict() for name, optimizer in self._optimizers.items()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what ``state_dict`` returned."""
+        for name, optimizer in self._optimizers.items():
+            optimizer.load_state_dict(state_dict[name])
+        self._share_groups()
