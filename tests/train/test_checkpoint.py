@@ -86,7 +86,7 @@ def test_damaged_and_foreign_ones_are_named_and_left_alone(tmp_path):
     save_file({"w": torch.zeros(1)}, tmp_path / "000300" / "policy.safetensors")
     whole, cut = save(tmp_path, 100), save(tmp_path, 200)
     os.truncate(cut / "state.safetensors", 100)
-    with pytest.warns(UserWarning, match="; left out$") as warned:
+    with pytest.warns(UserWarning, match="; this checkpoint is left out$") as warned:
         assert checkpoint.latest(tmp_path) == whole
     assert [str(warning.message).partition(";")[0].partition(": ")[2] for warning in warned] == [
         "is no safetensors file: its head cannot be read",

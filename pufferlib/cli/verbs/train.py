@@ -54,7 +54,7 @@ def run(argv: list[str]) -> int:
         check_changes(PROG, before, config)
         if config.eval == before.eval and is_finished(config, resumed):
             return _report_finished(config, resumed)
-        return _train(config, resumed, resumed.checkpoint)
+        return _train(config, Run.at(resumed.folder), resumed.checkpoint)
     with new_run(options.runs, config.env_name) as started:
         return _train(config, started, None)
 
