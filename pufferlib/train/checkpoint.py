@@ -250,7 +250,7 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any], wher
     for parameter, moments in optimizer.state.items():
         for name, value in moments.items():
             if isinstance(value, Tensor) and value.shape == parameter.shape:
-                moments[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value).detach()
+                moments[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
 
 def check_room(folder: Path, policy: nn.Module) -> None:
