@@ -57,6 +57,7 @@ class Row:
         limit: What ``LIMIT`` among the figures is.
         figures: For each contestant, the figure of every round; of one round with one another.
         skipped: Why there are no figures.
+        share_of_limit: Share of the limit that is enough where the limit itself does not reach the goals; 0 is never.
     """
 
     what: str
@@ -66,6 +67,7 @@ class Row:
     limit: str = ""
     figures: dict[str, list[float]] = field(default_factory=dict)
     skipped: str = ""
+    share_of_limit: float = 0.0
 
     def median(self, name: str) -> float:
         """The median of a contestant."""
@@ -80,8 +82,20 @@ class Row:
         """Check that all goals are reached; goals about absent contestants do not count."""
         if OURS not in self.figures:
             return False
-        near = self.most is None or self.median(OURS) <= self.most
-        return near and all(self.ratio(name) >= least for name, least in self.ratios.items() if name in self.figures)
+        if self._meets(OURS):
+            return True
+        is_forbidden = bool(self.share_of_limit) and LIMIT in self.figures and not self._meets(LIMIT)
+        return is_forbidden and self.ratio(LIMIT) >= self.share_of_limit
+
+    def _meets(self, name: str) -> bool:
+        """Check all goals for the figures of a contestant."""
+        near = self.most is None or self.median(name) <= self.most
+        peers = ((peer, least) for peer, least in self.ratios.items() if peer in self.figures)
+        return near and all(self.ratio(peer) / self.ratio_of(name) >= least for peer, least in peers)
+
+    def ratio_of(self, name: str) -> float:
+        """Cost of a contestant relative to ours; 1 for ours."""
+        return 1.0 if name == OURS else self.ratio(name)
 
     def goal(self) -> str:
         """The goals in words."""

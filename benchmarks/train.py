@@ -6,7 +6,7 @@
     python benchmarks/train.py --quick               # to see that it works
 
 Network, agents, horizon, minibatch and epochs are the same for all contestants of a row. All have one thread of the
-CPU, and they take turns, as in engine.py. Also writes benchmarks/results/train.json.
+CPU, in the rows of Atari two, and they take turns, as in engine.py. Also writes benchmarks/results/train.json.
 """
 
 import argparse
@@ -26,37 +26,63 @@ from trainers import settings
 SCRIPT = str(Path(__file__).with_name("trainers.py"))
 SB3 = "Stable-Baselines3"
 PRODUCTS = "its matrix products alone"
-GOALS = {"MLP": 2.5, "LSTM": 1.3}  # times as fast as PufferLib 3.0.0
+ENOUGH = 0.8  # of the limit, where a goal is beyond it
+# Memory and precision of ours, and how many times as fast as PufferLib 3.0.0, with an LSTM where ours has memory.
+NETWORKS = {
+    ("none", "float32"): 2.5,
+    ("LSTM", "float32"): 1.3,
+    ("LSTM", "bfloat16"): 2.2,
+    ("MinGRU", "float32"): 2.5,
+    ("MinGRU", "bfloat16"): 2.5,
+}
+LOOPS = {64: 12, 1024: 45, 4096: 160}  # microseconds of a step of so many agents
 
 
 def rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:
     """Every row, and how its contestants are measured."""
-    for network in GOALS:
-        overrides = {"policy.recurrent": network == "LSTM"}
+    for memory in ("none", "LSTM"):
+        overrides = {"policy.memory": memory}
         calls: dict[str, Measure] = {
             OURS: functools.partial(us.ask, "ours", "breakout", overrides, seconds),
             LIMIT: functools.partial(us.ask, "products", "breakout", overrides, seconds / 4),
         }
-        yield Row(f"breakout with its own settings, {network}", "us", limit=PRODUCTS), calls
+        yield Row(f"breakout with its own settings, memory: {memory}", "us", limit=PRODUCTS), calls
     for env, frameskip in (("breakout", 4), ("pong", 8)):
-        for network, least in GOALS.items():
-            same = settings(env, frameskip, network == "LSTM")
+        for (memory, precision), least in NETWORKS.items():
+            same = settings(env, frameskip, memory, precision)
             calls = {OURS: functools.partial(us.ask, "ours", env, same, seconds)}
             if peer:
-                calls[PUFFER] = functools.partial(peer.ask, "puffer", env, frameskip, network == "LSTM", seconds)
+                calls[PUFFER] = functools.partial(peer.ask, "puffer", env, frameskip, memory != "none", seconds)
             calls[LIMIT] = functools.partial(us.ask, "products", env, same, seconds / 4)
-            yield Row(f"{env}, 1024 agents, {network}", "us", ratios={PUFFER: least}, limit=PRODUCTS), calls
-    calls = {OURS: functools.partial(us.ask, "ours_cartpole", seconds)}
+            what = f"{env}, 1024 agents, memory: {memory}, {precision}"
+            yield Row(what, "us", ratios={PUFFER: least}, limit=PRODUCTS, share_of_limit=ENOUGH), calls
+    yield from sb3_rows(us, peer, seconds)
+    for agents, most in LOOPS.items():
+        calls = {OURS: functools.partial(us.ask, "ours_loop", agents, seconds)}
+        if peer:
+            calls[PUFFER] = functools.partial(peer.ask, "puffer_loop", agents, seconds)
+        yield Row(f"rollout loop, a step of {agents} free agents", "us", most, {PUFFER: 8}), calls
+
+
+def sb3_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """Eight environments of Gymnasium, as Stable-Baselines3 trains them."""
+    calls: dict[str, Measure] = {OURS: functools.partial(us.ask, "ours_cartpole", seconds)}
     if peer:
         calls[SB3] = functools.partial(peer.ask, "sb3_cartpole", seconds)
     yield Row("CartPole-v1, 8 environments, one process", "us", ratios={SB3: 3}), calls
+    for precision, least in (("float32", None), ("bfloat16", 2.2)):
+        calls = {OURS: functools.partial(us.ask, "ours_atari", precision, seconds)}
+        if peer:
+            calls[SB3] = functools.partial(peer.ask, "sb3_atari", seconds)
+        goals = {SB3: least} if least else {}
+        yield Row(f"Atari Pong, 8 games, 2 workers, {precision}", "us", ratios=goals), calls
 
 
 def main() -> None:
     """Parse the command line, measure, print the table and write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer-python", help="interpreter of an environment that has PufferLib 3.0.0")
-    parser.add_argument("--minutes", type=float, default=4, help="for all rows together, about")
+    parser.add_argument("--minutes", type=float, default=12, help="for all rows together, about")
     parser.add_argument("--rounds", type=int, default=7, help="of a row, at most")
     parser.add_argument("--seconds", type=float, default=2.0, help="of one measurement")
     parser.add_argument("--json", type=Path, default=RESULTS / "train.json", help="file to write the figures to")

@@ -23,14 +23,15 @@ import sides
 THREADS = 1  # several wait for one another: a busy machine would be measured instead
 
 
-def settings(env: str, frameskip: int, recurrent: bool) -> dict[str, Any]:
+def settings(env: str, frameskip: int, memory: str = "none", precision: str = "float32") -> dict[str, Any]:
     """Ours, where they are to be those of the peer."""
     return {
         "env.num_envs": 1024,
         "env.frameskip": frameskip,
         "policy.hidden_size": 128,
         "policy.num_layers": 1,
-        "policy.recurrent": recurrent,
+        "policy.memory": memory,
+        "train.precision": precision,
         "train.horizon": 64,
         "train.minibatch_size": 16_384,
         "train.update_epochs": 1,
@@ -107,29 +108,79 @@ def puffer(env: str, frameskip: int, recurrent: bool, seconds: float) -> float:
 
 
 def products(env: str, overrides: dict[str, Any], seconds: float) -> float:
-    """The matrix products alone of what ``ours`` does: one to act, three to learn from each step in each epoch."""
+    """The matrix products alone of what ``ours`` does, in its precision.
+
+    That is one with each matrix to act, and in each epoch three to learn, but two with the first: nobody asks for the
+    derivative of an observation.
+    """
     from pufferlib.train.config import load_config
 
     config = load_config(env, {"train.device": "cpu", **overrides})
     with _trainer(config) as trainer:
-        shapes = [tuple(weight.shape) for weight in trainer.policy.parameters() if weight.ndim == 2]
+        shapes = {name: tuple(weight.shape) for name, weight in trainer.policy.named_parameters() if weight.ndim == 2}
         agents, threads = trainer.rollout.num_agents, trainer.num_threads
-    act = _product_us(shapes, agents, config.train.act_threads, seconds / 2)
-    learn = _product_us(shapes, config.train.minibatch_size, threads, seconds / 2)
-    return act + 3 * config.train.update_epochs * learn
+    first = [shape for name, shape in shapes.items() if name.endswith("encoder.0.weight")]
+    dtype = getattr(torch, config.train.precision)
+    time_of = functools.partial(_product_us, dtype=dtype, seconds=seconds / 3)
+    act = time_of(list(shapes.values()), agents, config.train.act_threads)
+    whole, spared = (time_of(some, config.train.minibatch_size, threads) for some in (list(shapes.values()), first))
+    return act + config.train.update_epochs * (3 * whole - spared)
 
 
-def _product_us(shapes: list[tuple[int, int]], rows: int, threads: int, seconds: float) -> float:
+def _product_us(shapes: list[tuple[int, int]], rows: int, threads: int, dtype: torch.dtype, seconds: float) -> float:
     """Microseconds that the products of one row with all matrices take, among ``rows``."""
     torch.set_num_threads(threads)
-    pairs = [(torch.ones(rows, inputs), torch.ones(inputs, outputs)) for outputs, inputs in shapes]
-    results = [torch.empty(rows, outputs) for outputs, _ in shapes]
+    pairs = [(torch.ones(rows, ins, dtype=dtype), torch.ones(ins, outs, dtype=dtype)) for outs, ins in shapes]
+    results = [torch.empty(rows, outputs, dtype=dtype) for outputs, _ in shapes]
 
     def multiply() -> None:
         for (left, right), result in zip(pairs, results, strict=True):
             torch.mm(left, right, out=result)
 
     return sides.us_per_call(multiply, seconds) / rows
+
+
+def ours_loop(agents: int, seconds: float) -> float:
+    """Our rollout loop: microseconds of a step of ``agents`` whose environment and network are free."""
+    import free_env
+
+    return free_env.ours(agents, seconds)
+
+
+def puffer_loop(agents: int, seconds: float) -> float:
+    """The same of PufferLib 3.0.0, its ``evaluate``."""
+    import free_env
+
+    return free_env.puffer(agents, seconds)
+
+
+def ours_atari(precision: str, seconds: float) -> float:
+    """Eight games of Pong in two workers, the network of Mnih et al. (2015)."""
+    from pufferlib.train.config import load_config
+
+    same = {"train.horizon": 128, "train.minibatch_size": 256, "train.update_epochs": 4, "train.precision": precision}
+    vec = {"vec.backend": "Multiprocessing", "vec.num_envs": 8, "vec.num_workers": 2, "vec.batch_size": 8}
+    policy = {"policy.name": "NatureCNN", "policy.hidden_size": 512}
+    config = load_config("atari/pong", {"train.device": "cpu", "train.num_threads": 2, **same, **vec, **policy})
+    with _trainer(config) as trainer:
+        return _us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+
+
+def sb3_atari(seconds: float) -> float:
+    """The same with Stable-Baselines3 and its SubprocVecEnv."""
+    import ale_py
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.env_util import make_atari_env
+    from stable_baselines3.common.vec_env import SubprocVecEnv, VecFrameStack
+
+    gymnasium.register_envs(ale_py)
+    torch.set_num_threads(2)
+    envs = make_atari_env("ALE/Pong-v5", 8, vec_env_cls=SubprocVecEnv, env_kwargs={"frameskip": 1})
+    envs = VecFrameStack(envs, 4)
+    model = PPO("CnnPolicy", envs, n_steps=128, batch_size=256, n_epochs=4, device="cpu")
+    update = functools.partial(model.learn, 8 * 128, reset_num_timesteps=False)
+    with closing(envs):
+        return _us_per_step(update, 8 * 128, seconds)
 
 
 @contextmanager
@@ -152,7 +203,7 @@ def _us_per_step(update: Callable[[], Any], steps: int, seconds: float) -> float
     return 1e6 * statistics.median(times) / steps
 
 
-CASES = (ours, ours_cartpole, sb3_cartpole, puffer, products)
+CASES = (ours, ours_cartpole, sb3_cartpole, puffer, products, ours_loop, puffer_loop, ours_atari, sb3_atari)
 
 if __name__ == "__main__":
     sides.serve({case.__name__: case for case in CASES})

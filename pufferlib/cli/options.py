@@ -14,7 +14,7 @@ from pufferlib.ocean.env import type_of
 from pufferlib.ocean.files import is_c_file
 from pufferlib.ocean.types import env_types
 from pufferlib.train.config import Config
-from pufferlib.train.suggestions import suggest
+from pufferlib.train.suggestions import RENAMED, suggest
 
 if TYPE_CHECKING:
     from tyro import _errors
@@ -187,10 +187,13 @@ def _refusal(
 
 def _unknown_flag(prog: str, base: Config, flag: str, others: Sequence[str]) -> UnknownNameError:
     """The error for ``flag``, with those that it may mean."""
+    setting = flag.lstrip("-").replace("-", "_")
+    if setting in RENAMED:
+        return UnknownNameError(f"{prog}: {RENAMED[setting].as_flag()}")
     known = [f"{section.name}.{field.name}" for section in SECTIONS for field in _fields(base, section)]
     known += ["env." + name for name in [*base.env, *_defaults(base.env_name)]]
     close = nearest(flag, others, count=1, cutoff=0.8) or [
-        "--" + name.replace("_", "-") for name in suggest(flag.lstrip("-").replace("-", "_"), known)
+        "--" + name.replace("_", "-") for name in suggest(setting, known)
     ]
     if not close:
         see = as_typed(f"{prog} {base.env_name} --help")

@@ -5,7 +5,9 @@ from pathlib import Path
 
 from pufferlib.machine.cgroups import ControlGroup, control_groups, words_of
 
-__all__ = ["usable_cpus"]
+__all__ = ["has_bfloat16", "usable_cpus"]
+
+BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # the last one is of ARM
 
 
 def usable_cpus(root: Path = Path("/")) -> int:
@@ -19,6 +21,15 @@ def usable_cpus(root: Path = Path("/")) -> int:
     allowed = len(os.sched_getaffinity(0))
     quotas = [quota for group in control_groups("cpu", root) if (quota := _quota(group)) is not None]
     return max(1, min(allowed, *map(int, quotas))) if quotas else allowed
+
+
+def has_bfloat16(root: Path = Path("/")) -> bool:
+    """Return True if a core multiplies bfloat16 by itself; without it, bfloat16 is slower than float32.
+
+    Args:
+        root: Where /proc is; tests pass a folder of their own.
+    """
+    return not BFLOAT16_FLAGS.isdisjoint((root / "proc/cpuinfo").read_text("utf-8").split())
 
 
 def _quota(group: ControlGroup) -> float | None:

@@ -8,9 +8,9 @@ from gymnasium.spaces import Box
 from torch import Tensor, nn
 
 from pufferlib.env import PufferEnv
-from pufferlib.pytorch import NativeDtype, nativize_dtype, nativize_tensor
+from pufferlib.pytorch import NativeDtype, NativeLeaf, nativize_dtype, nativize_tensor
 
-__all__ = ["Features"]
+__all__ = ["Features", "Labels", "Logarithms", "Scaled"]
 
 Bounds = tuple[float, float] | None  # lowest and highest value of an array; None where nobody knows them
 
@@ -37,6 +37,8 @@ class Features(nn.Module):
 
     Attributes:
         size: Floats per row.
+        encoders: A module for each array, in the order in which they are read.
+        arrays: The places of these arrays in the observation.
     """
 
     def __init__(self, env: PufferEnv, leave_out: str | None = None) -> None:
@@ -49,7 +51,11 @@ class Features(nn.Module):
             bounds = env.emulated.get("observation_bounds")
         row = torch.as_tensor(space.low[None])
         leaves = list(_leaves(self._nativize(row), bounds))
-        self._encoders = nn.ModuleList(_encoder(leaf, leaf_bounds) for leaf, leaf_bounds in leaves)
+        self.encoders = nn.ModuleList(_encoder(leaf, leaf_bounds) for leaf, leaf_bounds in leaves)
+        self.arrays: list[NativeLeaf] = [(row.dtype, tuple(space.shape), 0, row.numel())]
+        if isinstance(self._structure, dict):
+            read = {name: part for name, part in self._structure.items() if name != leave_out}
+            self.arrays = [array for array, _ in _leaves(read, None)]
         self.size: int = self(row).shape[1]
 
     def forward(self, observations: Tensor) -> Tensor:
@@ -57,7 +63,7 @@ class Features(nn.Module):
         leaves = _leaves(self._nativize(observations), None)
         rows = [
             encode(leaf.reshape(len(leaf), leaf.shape[1:].numel()))
-            for encode, (leaf, _) in zip(self._encoders, leaves, strict=True)
+            for encode, (leaf, _) in zip(self.encoders, leaves, strict=True)
         ]
         return rows[0] if len(rows) == 1 else torch.cat(rows, -1)
 
@@ -68,32 +74,45 @@ class Features(nn.Module):
         return {name: value for name, value in fields.items() if name != self._leave_out}
 
 
-class _Labels(nn.Module):
-    """One float for each value but the lowest: ``(rows, n)`` to ``(rows, values * n)``."""
+class Labels(nn.Module):
+    """One float for each value but the lowest: ``(rows, n)`` to ``(rows, values * n)``.
+
+    Attributes:
+        low: The lowest value, which has no float.
+        values: Values above it.
+    """
 
     levels: Tensor
 
     def __init__(self, low: int, high: int, dtype: torch.dtype) -> None:
         super().__init__()
+        self.low, self.values = low, high - low
         self.register_buffer("levels", torch.arange(low + 1, high + 1).to(dtype)[:, None], persistent=False)
 
     def forward(self, numbers: Tensor) -> Tensor:
+        """``(rows, n)`` integers to float32 ``(rows, values * n)``."""
         # Comparing into floats spares a conversion that takes several times as long as the comparison.
         labels = numbers.new_empty(len(numbers), len(self.levels), numbers.shape[1], dtype=torch.float32)
         return torch.eq(numbers.unsqueeze(1), self.levels, out=labels).flatten(1)
 
 
-class _Scaled(nn.Module):
+class Scaled(nn.Module):
+    """Numbers times ``scale``, as float32."""
+
     def __init__(self, scale: float) -> None:
         super().__init__()
-        self._scale = scale
+        self.scale = scale
 
     def forward(self, numbers: Tensor) -> Tensor:
-        return numbers.float() if self._scale == 1 else numbers.float() * self._scale
+        """``(rows, n)`` to float32 of that shape."""
+        return numbers.float() if self.scale == 1 else numbers.float() * self.scale
 
 
-class _Logarithms(nn.Module):
+class Logarithms(nn.Module):
+    r"""Numbers as sign(x) log(1 + \|x\|), float32."""
+
     def forward(self, numbers: Tensor) -> Tensor:
+        """``(rows, n)`` to float32 of that shape."""
         real = numbers.float()
         return real.sign() * real.abs().log1p()
 
@@ -101,15 +120,15 @@ class _Logarithms(nn.Module):
 def _encoder(leaf: Tensor, bounds: Bounds) -> nn.Module:
     """Make the module that turns arrays like ``leaf``, ``(1, *shape)``, into floats."""
     if leaf.dtype.is_floating_point or leaf.dtype == torch.bool:
-        return _Scaled(1.0)
+        return Scaled(1.0)
     if bounds is None:
-        return _Logarithms()
+        return Logarithms()
     low, high = (int(bound) for bound in bounds)
     magnitude = max(1, abs(low), abs(high))
     is_few = high - low < MAX_LABELS or leaf.numel() == 1
     if magnitude > 1 and is_few and (high - low) * leaf.numel() <= MAX_LABEL_WIDTH:
-        return _Labels(low, high, leaf.dtype)
-    return _Scaled(1 / magnitude) if magnitude <= MAX_AMOUNT else _Logarithms()
+        return Labels(low, high, leaf.dtype)
+    return Scaled(1 / magnitude) if magnitude <= MAX_AMOUNT else Logarithms()
 
 
 def _structure(env: PufferEnv) -> NativeDtype | None:
@@ -118,8 +137,8 @@ def _structure(env: PufferEnv) -> NativeDtype | None:
     return dtype if isinstance(dtype, dict) else None
 
 
-def _leaves(tree: Any, bounds: Any) -> Iterator[tuple[Tensor, Bounds]]:
-    """The tensors of a nested observation, each with its bounds."""
+def _leaves(tree: Any, bounds: Any) -> Iterator[tuple[Any, Bounds]]:
+    """The tensors of a nested observation, or their places, each with its bounds."""
     if isinstance(tree, dict):
         for field, value in tree.items():
             yield from _leaves(value, None if bounds is None else bounds[field])

@@ -8,7 +8,7 @@ from types import ModuleType
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy, ResNet
-from pufferlib.models.recurrent import LSTMWrapper
+from pufferlib.models.recurrent import MEMORIES
 
 __all__ = ["make_policy"]
 
@@ -18,10 +18,10 @@ def make_policy(
     name: str | Callable[..., Policy] = "Default",
     hidden_size: int = 128,
     num_layers: int = 2,
-    recurrent: bool = False,
+    memory: str = "none",
     more: ModuleType | None = None,
 ) -> Policy:
-    """Make the policy called ``name`` for the spaces of ``env``, with an LSTM if ``recurrent``.
+    """Make the policy called ``name`` for the spaces of ``env``, with a ``memory`` or without.
 
     Args:
         env: The environment that describes one agent's spaces.
@@ -29,18 +29,22 @@ def make_policy(
             which takes ``env``, and ``hidden_size`` and ``num_layers`` if it names them.
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
-        recurrent: Put an LSTM between the encoder and the decoder.
+        memory: Recurrent network between the encoder and the decoder: "LSTM", "GRU", "MinGRU", or "none".
         more: The policies of a binding: classes that take ``(env, hidden_size)``, listed in ``__all__``.
 
     Raises:
-        UnknownNameError: There is no such policy.
+        UnknownNameError: There is no such policy or memory.
         APIUsageError: The policy cannot read the environment's observations, or a class makes no ``Policy``.
     """
+    if memory not in ("none", *MEMORIES):
+        raise UnknownNameError.of("make_policy", "memory", memory, ["none", *MEMORIES])
     if isinstance(name, str):
         policy = _named(env, name, hidden_size, num_layers, more)
     else:
         policy = _own(env, name, {"hidden_size": hidden_size, "num_layers": num_layers})
-    return LSTMWrapper(env, policy, policy.hidden_size, policy.hidden_size) if recurrent else policy
+    if memory == "none":
+        return policy
+    return MEMORIES[memory](env, policy, policy.hidden_size, policy.hidden_size)
 
 
 def _named(env: PufferEnv, name: str, hidden_size: int, num_layers: int, more: ModuleType | None) -> Policy:

@@ -13,7 +13,14 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models.distributions import Gaussian, action_distribution
 from pufferlib.models.encoders import Features
 from pufferlib.models.linear import Linear
-from pufferlib.pytorch import TORCH_DTYPES, NativeDtype, flattened_tensor_size, nativize_dtype, nativize_tensor
+from pufferlib.pytorch import (
+    TORCH_DTYPES,
+    NativeDtype,
+    NativeLeaf,
+    flattened_tensor_size,
+    nativize_dtype,
+    nativize_tensor,
+)
 
 __all__ = ["Default", "MixedCNN", "NatureCNN", "Policy", "ResNet", "State", "layer_init"]
 
@@ -34,6 +41,9 @@ class Policy(nn.Module):
         distribution: How ``params`` become actions (``pufferlib.models.distributions``).
         is_continuous: Whether the actions are real numbers.
         observation_dtype: Of the observations that it reads.
+        observation_shape: Of one of them.
+        mask_elements: Elements of an observation that say which actions may be chosen.
+        mask_structure: The layout of observations that say so in their field ``action_mask``.
     """
 
     def __init__(self, env: PufferEnv, hidden_size: int) -> None:
@@ -42,8 +52,9 @@ class Policy(nn.Module):
         self.distribution = action_distribution(env.single_action_space)
         self.is_continuous = isinstance(self.distribution, Gaussian)
         self.observation_dtype = TORCH_DTYPES[np.dtype(env.single_observation_space.dtype)]
-        self._mask_structure = _mask_structure(env, self.distribution.num_params)
-        self._mask_elements: slice | None = None if env.emulated else env.action_mask
+        self.observation_shape = tuple(env.single_observation_space.shape)
+        self.mask_structure = _mask_structure(env, self.distribution.num_params)
+        self.mask_elements: slice | None = None if env.emulated else env.action_mask
         outputs = self.distribution.num_params // (2 if self.is_continuous else 1)
         # One matrix for both heads: the network is small, and every call has a price.
         self.decoder = layer_init(Linear(hidden_size, outputs + 1), std=1.0)
@@ -70,11 +81,11 @@ class Policy(nn.Module):
         By default what the elements ``env.action_mask`` of the observation say; in an emulated one the field
         ``action_mask``, if it has one of that size.
         """
-        if self._mask_elements is not None:
-            return observations.flatten(1)[:, self._mask_elements]
-        if self._mask_structure is None:
+        if self.mask_elements is not None:
+            return observations.flatten(1)[:, self.mask_elements]
+        if self.mask_structure is None:
             return None
-        mask: Tensor = nativize_tensor(observations, self._mask_structure)["action_mask"]
+        mask: Tensor = nativize_tensor(observations, self.mask_structure)["action_mask"]
         return mask.flatten(1)
 
     def _allowed(self, params: Tensor, observations: Tensor) -> Tensor:
@@ -227,6 +238,9 @@ class MixedCNN(Policy):
     Args:
         env: Its observations are a Dict or Tuple; exactly one field is a uint8 image ``(channels, height, width)``.
         hidden_size: Width of what the picture becomes, and of the layer that joins all.
+
+    Attributes:
+        image_place: Of the picture in the observation.
     """
 
     def __init__(self, env: PufferEnv, hidden_size: int = 512) -> None:
@@ -241,6 +255,7 @@ class MixedCNN(Policy):
             )
         self._structure = structure
         ((self._image, shape),) = images.items()
+        self.image_place: NativeLeaf = fields[self._image]
         self.convolutions, flat = _nature_convolutions(shape)
         self.picture = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
         self.others = Features(env, leave_out=self._image) if len(fields) > 1 else None

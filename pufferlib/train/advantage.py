@@ -5,6 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pufferlib.train._advantage import sum_backwards
+
 __all__ = ["Estimates", "fit_reward_scale", "generalized_advantage", "vtrace"]
 
 MOST_DEVIATION = 2.0  # of returns that are learned from as they are
@@ -46,6 +48,7 @@ def generalized_advantage(
     return vtrace(rewards, values, episode_ends, gamma, gae_lambda).advantages
 
 
+@torch.no_grad()
 def vtrace(
     rewards: Tensor,
     values: Tensor,
@@ -101,7 +104,10 @@ def vtrace(
 
 def _sum_backwards(x: Tensor, decay: Tensor) -> Tensor:
     """x_t + decay_t (x_{t+1} + decay_{t+1} (...)), in place of ``x``."""
-    rows, decays = x.unbind(0), decay.unbind(0)  # an index would cost more than the sum of a few agents
+    if all(each.device.type == "cpu" and each.dtype == torch.float32 and each.is_contiguous() for each in (x, decay)):
+        sum_backwards(x, decay)
+        return x
+    rows, decays = x.unbind(0), decay.unbind(0)
     for t in range(len(rows) - 2, -1, -1):
         rows[t].addcmul_(decays[t], rows[t + 1])
     return x

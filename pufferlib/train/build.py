@@ -125,7 +125,7 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
             registry.load_object("policy.name", name, (Policy,)) if registry.is_object_name(name) else name,
             settings.hidden_size,
             settings.num_layers,
-            settings.recurrent,
+            settings.memory,
             registry.policies(config.env_name),
         )
     return policy.to(pick_device(config.train.device))

@@ -43,7 +43,7 @@ class _Received(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """The rows of a rollout that a step of all agents fills, on the rollout's device."""
+    """The rows of a rollout that a step of all agents fills, where the rollout keeps them."""
 
     observations: Tensor
     actions: Tensor
@@ -87,7 +87,8 @@ class Collector:
         self._generator, self._device = generator, generator.device
         self._resets_next = vecenv.autoreset == "next_step"
         fields = rollout.observations, rollout.actions, rollout.log_probs, rollout.values[:-1]
-        arrays = rollout.observations.numpy() if rollout.observations.device.type == "cpu" else [None] * rollout.horizon
+        is_array = rollout.observations.device.type == "cpu"
+        arrays = rollout.observations.numpy() if is_array else [None] * rollout.horizon
         self._steps = [_Step(*rows) for rows in zip(*map(Tensor.unbind, fields), arrays, strict=True)]
         self._absent = np.zeros(rollout.num_agents, bool)  # at each agent's latest observation
         self._ended = np.zeros(rollout.num_agents, bool)  # by each agent's latest action
@@ -102,13 +103,6 @@ class Collector:
         self._absent[:] = self._ended[:] = False
         self._state = self._policy.initial_state(self._rollout.num_agents, self._device)
         self._receive()
-
-    @property
-    def latest(self) -> tuple[Tensor, State, npt.NDArray[np.int64]]:
-        """The observations that came last, the memory of their agents, and who these are."""
-        agents = self._batch.agent_ids
-        observations = torch.from_numpy(self._batch.observations).to(self._device)
-        return observations, {name: memory[agents] for name, memory in self._state.items()}, agents
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors that, with the states of the environments, say where the agents are in their episodes."""
@@ -134,9 +128,10 @@ class Collector:
                 step.observations.copy_(torch.from_numpy(self._batch.observations))
             else:
                 np.copyto(step.array, self._batch.observations)
-            params, values = self._policy.forward_eval(step.observations.to(self._device), self._state)
+            observations = step.observations.to(self._device)
+            params, values = self._policy.forward_eval(observations, self._state)
             step.values.copy_(values)
-            _check_finite(distribution.draw(params, noise, step.actions, step.log_probs))
+            self._check(distribution.draw(params, noise, step.actions, step.log_probs), observations, self._state)
             reports.masks[t], reports.episode_starts[t] = self._counts(), self._begins
             self._vecenv.send(distribution.to_env(step.actions))
             reports.rewards[t] = self._receive()
@@ -145,8 +140,19 @@ class Collector:
         last = torch.from_numpy(self._batch.observations).to(self._device)
         state = {name: memory.clone() for name, memory in self._state.items()}  # the next rollout acts on it again
         rollout.values[-1] = self._policy.forward_eval(last, state)[1]
-        _check_finite(bool(torch.isfinite(rollout.values.sum())))
         rollout.take_reports()
+        self._check(bool(torch.isfinite(rollout.values.sum())), last, state)
+
+    def _check(self, finite: bool, observations: Tensor, state: State) -> None:
+        """Raise NonFiniteError unless the policy's outputs were numbers."""
+        if not finite:
+            raise NonFiniteError(
+                "Collector: the policy's outputs must be finite, got NaN or infinity; "
+                "look at losses/* in the metrics and lower train.learning_rate, or scale observations and rewards",
+                observations,
+                state,
+                self._batch.agent_ids,
+            )
 
     def _receive(self) -> npt.NDArray[np.float32]:
         """Wait for the next batch, and restart the memory of agents that begin an episode; returns the rewards.
@@ -208,7 +214,8 @@ class PartialCollector(Collector):
             for name, memory in state.items():
                 rollout.initial_state[name][who] = memory[rows]
             params, values = self._policy.forward_eval(observations, state)
-            actions, log_probs = self._drawn(params)
+            actions, log_probs, finite = self._drawn(params)
+            self._check(finite, observations, state)
             rows, t, who = _chosen(agents, taken, 0, horizon)
             rollout.values[t, who] = values[rows]
             rows, t, who = _chosen(agents, taken, 0, horizon - 1)
@@ -225,25 +232,16 @@ class PartialCollector(Collector):
             rows, t, who = _chosen(agents, taken, 0, horizon - 1)
             reports.rewards[t, who], reports.episode_ends[t, who] = rewards[rows], self._ended[agents[rows]]
             self.episodes.add(self._batch.infos)
-        _check_finite(bool(torch.isfinite(rollout.values.sum())))
         rollout.take_reports()
+        self._check(bool(torch.isfinite(rollout.values.sum())), observations, state)
 
-    def _drawn(self, params: Tensor) -> tuple[Tensor, Tensor]:
-        """An action and the logarithm of its probability for each row."""
+    def _drawn(self, params: Tensor) -> tuple[Tensor, Tensor, bool]:
+        """An action and the logarithm of its probability for each row, and whether ``params`` are numbers."""
         distribution, rows = self._policy.distribution, len(params)
         actions = torch.empty(rows, *distribution.shape, dtype=distribution.dtype, device=self._device)
         log_probs = torch.empty(rows, device=self._device)
         noise = distribution.noise((rows,), self._generator)
-        _check_finite(distribution.draw(params, noise, actions, log_probs))
-        return actions, log_probs
-
-
-def _check_finite(finite: bool) -> None:
-    if not finite:
-        raise NonFiniteError(
-            "Collector: the policy's outputs must be finite, got NaN or infinity; "
-            "look at losses/* in the metrics and lower train.learning_rate, or scale observations and rewards"
-        )
+        return actions, log_probs, distribution.draw(params, noise, actions, log_probs)
 
 
 def _chosen(

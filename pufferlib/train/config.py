@@ -98,13 +98,13 @@ class PolicyConfig:
             "NatureCNN", "ResNet" or "MixedCNN", or one of yours: "mypkg:Net", "path/to/my_net.py:Net".
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
-        recurrent: Put an LSTM between the encoder and the decoder.
+        memory: Recurrent network between the encoder and the decoder: "LSTM", "GRU", "MinGRU" (the fastest), or "none".
     """
 
     name: str = "Default"
     hidden_size: Count = 128
     num_layers: Count = 2
-    recurrent: bool = False
+    memory: Literal["none", "LSTM", "GRU", "MinGRU"] = "none"
 
 
 @dataclass(frozen=True)

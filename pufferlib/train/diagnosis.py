@@ -4,11 +4,12 @@ Nothing here runs until the checks of acting and learning, which are there anywa
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -19,12 +20,10 @@ from pufferlib.train import tensor_file
 from pufferlib.train.runs import Run
 
 if TYPE_CHECKING:
-    from pufferlib.train.rollout import Minibatch
     from pufferlib.train.trainer import Trainer
 
 __all__ = ["NonFiniteError", "explained"]
 
-Look = Callable[[str, Any], None]
 OF_ROLLOUT = ("observations", "actions", "rewards", "values", "log_probs", "masks", "episode_starts", "episode_ends")
 
 
@@ -33,15 +32,25 @@ class NonFiniteError(PufferError):
 
     Args:
         message: What had to be finite.
-        batch: The minibatch, where the policy learned.
-        losses: Those of it, by name.
+        observations: Those that the policy got: ``(rows, ...)``, or ``(steps, rows, ...)`` where it learned.
+        state: Its memory then.
+        agents: Whose each row is, where the policy acted.
+        episode_starts: ``(steps, rows)``; None without memory, and where the policy acted.
+        losses: Each by its name, where the policy learned.
     """
 
     def __init__(
-        self, message: str, batch: "Minibatch | None" = None, losses: Mapping[str, Tensor] | None = None
+        self,
+        message: str,
+        observations: Tensor,
+        state: State,
+        agents: npt.NDArray[np.int64] | None = None,
+        episode_starts: Tensor | None = None,
+        losses: Mapping[str, Tensor] | None = None,
     ) -> None:
         super().__init__(message)
-        self.batch, self.losses = batch, losses or {}
+        self.observations, self.state, self.agents = observations, state, agents
+        self.episode_starts, self.losses = episode_starts, losses
 
 
 @contextlib.contextmanager
@@ -73,17 +82,11 @@ def _cause(error: NonFiniteError, trainer: "Trainer") -> str:
         _in_observations(error, trainer)
         or _in_rewards(trainer)
         or _in_parameters(trainer.policy)
-        or _in_layers(error, trainer)
-        or _in_memory(error, trainer)
+        or _in_layers(trainer.policy, error)
+        or _in_memory(error)
         or _in_losses(error, trainer)
         or "not to be found: computing it once more gives finite numbers"
     )
-
-
-def _inputs(error: NonFiniteError, trainer: "Trainer") -> tuple[Tensor, State]:
-    """Observations that the policy got, and its memory then."""
-    batch = error.batch
-    return (batch.observations, batch.state) if batch else trainer.collector.latest[:2]
 
 
 def _in_observations(error: NonFiniteError, trainer: "Trainer") -> str:
@@ -92,16 +95,15 @@ def _in_observations(error: NonFiniteError, trainer: "Trainer") -> str:
     batches: list[tuple[str, Tensor, Any]] = [
         (f"step {t}", rows, range(rollout.num_agents)) for t, rows in enumerate(rollout.observations)
     ]
-    if error.batch is None:
-        latest, _, agents = trainer.collector.latest
-        batches.append(("the latest step", latest, agents))
-    for when, rows, whose in batches:
+    if error.agents is not None:
+        batches.append(("the latest step", error.observations, error.agents))
+    for when, rows, agents in batches:
         fields = rows if structure is None else nativize_tensor(rows.contiguous(), structure)
         for name, field in _leaves("observation", fields):
             if (index := _first(field)) is not None:
                 row, *place = index
                 at = str(place) if place else ""
-                return f"{name}{at} = {field[index].item()} {_whose(int(whose[row]), trainer)}, in {when}"
+                return f"{name}{at} = {field[index].item()} {_whose(int(agents[row]), trainer)}, in {when}"
     return ""
 
 
@@ -122,9 +124,9 @@ def _in_parameters(policy: nn.Module) -> str:
     return next((f"in buffer {name}" for name, buffer in policy.named_buffers() if _is_broken(buffer)), "")
 
 
-def _in_layers(error: NonFiniteError, trainer: "Trainer") -> str:
-    """Compute once more, without the memory's own NaN, and look at what goes into each layer, and what comes out."""
-    policy, found = trainer.policy, list[str]()
+def _in_layers(policy: nn.Module, error: NonFiniteError) -> str:
+    """Compute once more, and look at what goes into each layer, and what comes out."""
+    found: list[str] = []
 
     def look(what: str, tensors: Any) -> None:
         if not found and any(_is_broken(tensor) for _, tensor in _leaves("", tensors)):
@@ -135,17 +137,18 @@ def _in_layers(error: NonFiniteError, trainer: "Trainer") -> str:
         title = f"layer {name} ({type(layer).__name__})"
         if name:
             handles += [
-                layer.register_forward_pre_hook(partial(_look_at_input, look, title)),
-                layer.register_forward_hook(partial(_look_at_output, look, title)),
+                layer.register_forward_pre_hook(lambda _, inputs, title=title: look(f"the input of {title}", inputs)),
+                layer.register_forward_hook(
+                    lambda _, __, outputs, title=title: look(f"the output of {title}", outputs)
+                ),
             ]
-    observations, memory = _inputs(error, trainer)
-    state = {key: each.detach().clone().nan_to_num_(0.0, 0.0, 0.0) for key, each in memory.items()}
+    state = {key: memory.detach().clone().nan_to_num_(0.0, 0.0, 0.0) for key, memory in error.state.items()}
     try:
         with torch.no_grad():
-            if error.batch is None:
-                outputs = policy.forward_eval(observations, state)
+            if error.losses is None:
+                outputs = policy.forward_eval(error.observations, state)  # type: ignore[operator]
             else:
-                outputs = policy(observations, state, error.batch.episode_starts)
+                outputs = policy(error.observations, state, error.episode_starts)
         look("the output of the policy, after its last layer", outputs)
     finally:
         for handle in handles:
@@ -153,21 +156,12 @@ def _in_layers(error: NonFiniteError, trainer: "Trainer") -> str:
     return "".join(found)
 
 
-def _look_at_input(look: Look, title: str, _layer: nn.Module, inputs: Any) -> None:
-    look(f"the input of {title}", inputs)
-
-
-def _look_at_output(look: Look, title: str, _layer: nn.Module, _inputs: Any, outputs: Any) -> None:
-    look(f"the output of {title}", outputs)
-
-
-def _in_memory(error: NonFiniteError, trainer: "Trainer") -> str:
-    _, state = _inputs(error, trainer)
-    return next((f"in memory {name!r} of the policy" for name, each in state.items() if _is_broken(each)), "")
+def _in_memory(error: NonFiniteError) -> str:
+    return next((f"in memory {name!r} of the policy" for name, each in error.state.items() if _is_broken(each)), "")
 
 
 def _in_losses(error: NonFiniteError, trainer: "Trainer") -> str:
-    broken = [name for name, loss in error.losses.items() if name != "total" and _is_broken(loss)]
+    broken = [name for name, loss in (error.losses or {}).items() if name != "total" and _is_broken(loss)]
     largest = float(trainer.rollout.rewards.abs().max())
     return f"the {broken[0]} loss, with rewards of up to {largest:g} in size" if broken else ""
 
@@ -204,15 +198,14 @@ def _whose(agent: int, trainer: "Trainer") -> str:
 def _save(path: Path, error: NonFiniteError, trainer: "Trainer", cause: str) -> None:
     """Write all that the failing step was computed from."""
     gradients = {name: weights.grad for name, weights in trainer.policy.named_parameters() if weights.grad is not None}
-    observations, memory = _inputs(error, trainer)
     tree = {
         "policy": trainer.policy.state_dict(),
         "gradients": gradients,
         "optimizer": trainer.optimizer.state_dict(),
         "rollout": {name: getattr(trainer.rollout, name) for name in OF_ROLLOUT},
         "initial_memory": trainer.rollout.initial_state,
-        "observations": observations,
-        "memory": memory,
+        "observations": error.observations,
+        "memory": error.state,
         "update": trainer.updates + 1,
         "agent_steps": trainer.agent_steps,
         "cause": cause,

@@ -65,11 +65,16 @@ class PolicyPlayer:
     """
 
     def __init__(self, policy: "models.Policy", num_agents: int, generator: "torch.Generator", greedy: bool) -> None:
+        from pufferlib.models.engine import compile_policy  # who plays against chance needs no torch
+
         self._policy, self._generator, self._greedy = policy, generator, greedy
+        self._engine = compile_policy(policy) if generator.device.type == "cpu" else None
         self._state = policy.initial_state(num_agents, generator.device)
 
     def begin(self, rows: Any = EVERYONE) -> None:
-        """See ``Player``: the memory of these agents starts anew."""
+        """See ``Player``: the memory of these agents starts anew, and the weights are those of the policy now."""
+        if self._engine is not None:
+            self._engine.refresh()
         for memory in self._state.values():
             memory[rows] = 0
 
@@ -79,12 +84,12 @@ class PolicyPlayer:
         Raises:
             PufferError: The policy's outputs are NaN.
         """
-        import torch  # who plays against chance needs none
+        import torch
 
         with torch.inference_mode():
             state = {name: memory[rows] for name, memory in self._state.items()}
             inputs = torch.from_numpy(observations[rows]).to(self._generator.device)
-            params, _ = self._policy.forward_eval(inputs, state)
+            params = self._params(inputs, state)
             if params.isnan().any():  # the likeliest of such would be the first action, whatever it sees
                 raise PufferError(
                     "PolicyPlayer: the policy's outputs must be numbers, got NaN; look for NaN in its weights and in "
@@ -95,3 +100,13 @@ class PolicyPlayer:
             distribution = self._policy.distribution
             chosen = distribution.mode(params) if self._greedy else distribution.sample(params, self._generator)
             return distribution.to_env(chosen)
+
+    def _params(self, observations: "torch.Tensor", state: "models.State") -> "torch.Tensor":
+        """Parameters of the distribution, a row for each observation; ``state`` moves on."""
+        import torch
+
+        if self._engine is None:
+            return self._policy.forward_eval(observations, state)[0]
+        params = np.empty((len(observations), self._engine.num_params), np.float32)
+        self._engine.forward(observations, state, params, np.empty(len(params), np.float32))
+        return torch.from_numpy(params)

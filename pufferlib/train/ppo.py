@@ -220,7 +220,7 @@ def accumulate_gradients(policy: Policy, batch: Minibatch, config: TrainConfig, 
         The figures of each part, in the order of ``Losses``.
 
     Raises:
-        PufferError: The loss is not finite.
+        NonFiniteError: The loss is not finite.
     """
     count, total = config.accumulate_minibatches, batch.counted
     if count > 1 and config.norm_adv:
@@ -233,8 +233,10 @@ def accumulate_gradients(policy: Policy, batch: Minibatch, config: TrainConfig, 
             raise NonFiniteError(
                 f"ppo.update: the loss must be finite, got {losses.total.item()}; lower train.learning_rate "
                 "or train.reward_scale, and look for NaN in the observations",
-                part,
-                losses._asdict(),
+                part.observations,
+                part.state,
+                episode_starts=part.episode_starts,
+                losses=losses._asdict(),
             )
         share = None if count == 1 else _share(part.counted, total, losses.total.new_tensor(1 / count))
         torch.autograd.backward(losses.total, share)
@@ -271,7 +273,7 @@ def update(
         ``losses/<name>``: means over the minibatches; ``explained_variance`` of the values used.
 
     Raises:
-        PufferError: The loss is not finite; the policy is left as it was before that minibatch.
+        NonFiniteError: The loss is not finite; the policy is left as it was before that minibatch.
     """
     estimates = Estimates(advantages, advantages + rollout.values[:-1])
     explained = explained_variance(rollout.values[:-1], estimates.returns, rollout.masks)

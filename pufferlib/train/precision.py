@@ -4,17 +4,15 @@ import copy
 import functools
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from pufferlib.machine.cpus import has_bfloat16
 from pufferlib.models import Policy, State
 
 __all__ = ["autocast", "in_precision"]
-
-CPU_FLAGS = {"avx512_bf16", "amx_bf16", "avx10_1"}  # multiply bfloat16; also said by an ARM core as "bf16"
 
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:
@@ -33,7 +31,7 @@ def in_precision(policy: Policy, precision: str, device: torch.device, cache: bo
     """
     if precision == "float32":
         return policy
-    if device.type == "cpu" and not _multiplies_bfloat16():
+    if device.type == "cpu" and not has_bfloat16():
         warnings.warn(
             "train.precision: this CPU has no instructions for bfloat16 (avx512_bf16 or amx_bf16), so that it takes "
             "two to three times as long as float32; use float32",
@@ -57,11 +55,3 @@ def _cast(
         return params.float(), values.float()
 
     return cast
-
-
-def _multiplies_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    try:
-        words = set(cpuinfo.read_text("utf-8").split())
-    except OSError:  # not Linux
-        return True
-    return bool(words & CPU_FLAGS) or "bf16" in words

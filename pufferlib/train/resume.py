@@ -15,7 +15,8 @@ __all__ = ["check_changes", "is_finished"]
 # Where and how a run is computed, and how it is judged: what may change without making another run of it.
 FREE = {
     "train.device", "train.num_threads", "train.act_threads", "train.checkpoint_interval",
-    "train.keep_checkpoints", "train.compile", "train.cuda_graphs", "train.cpu_offload",
+    "train.compile", "train.cuda_graphs", "train.cpu_offload",
+    "train.keep_checkpoints",
     "vec.num_workers", "vec.overwork", "vec.timeout_s", "vec.on_crash", "vec.record",
     "env.num_threads", "env.render_mode",
 }  # fmt: skip

@@ -52,13 +52,13 @@ class Minibatch:
         return self.mask if self.weights is None else self.weights
 
     def split(self, count: int) -> "Iterator[Minibatch]":
-        """``count`` minibatches of equally many rows."""
+        """``count`` minibatches of equally many rows, which share the memory of this one."""
         tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
         parts = {name: value.tensor_split(count, 1) for name, value in tensors.items()}
         states = {name: value.tensor_split(count) for name, value in self.state.items()}
         for part in range(count):
             state = {name: values[part] for name, values in states.items()}
-            yield replace(self, state=state, **{name: values[part].contiguous() for name, values in parts.items()})
+            yield replace(self, state=state, **{name: values[part] for name, values in parts.items()})
 
 
 class Reports(NamedTuple):
@@ -99,7 +99,7 @@ class Rollout:
         device: torch.device | str = "cpu",
         cpu_offload: bool = False,
     ) -> None:
-        self.horizon, self.num_agents = horizon, int(vecenv.num_agents)
+        self.horizon, self.num_agents, self._is_offloaded = horizon, int(vecenv.num_agents), cpu_offload
         self.batch_size = horizon * self.num_agents
         try:
             self._allocate(vecenv.single_observation_space, policy, device, cpu_offload)
@@ -175,7 +175,8 @@ class Rollout:
         if bool(self.masks.all()):
             del fields["masks"]
         segments = {name: self.as_parts(field) for name, field in fields.items()}
-        for chosen, weights in draws or shuffled(self.batch_size // self._segment, self._rows, generator):
+        for parts, weights in draws or shuffled(self.batch_size // self._segment, self._rows, generator):
+            chosen = parts.to(self.values.device)
             part = {name: self._gather(name, field, 1, chosen) for name, field in segments.items()}
             state = {name: self._gather(name, field, 0, chosen) for name, field in self.initial_state.items()}
             mask, starts = part.pop("masks", None), part.pop("episode_starts", None)
@@ -188,8 +189,9 @@ class Rollout:
             shape = list(source.shape)
             shape[dim] = len(chosen)
             self._out[name] = source.new_empty(shape, pin_memory=source.is_pinned())
-        rows = torch.index_select(source, dim, chosen.to(source.device), out=self._out[name])
-        return rows.to(self.values.device)
+        if self._is_offloaded and name == "observations":
+            return torch.index_select(source, dim, chosen.cpu(), out=self._out[name]).to(chosen.device)
+        return torch.index_select(source, dim, chosen, out=self._out[name])
 
 
 def _of_steps(weights: Tensor, like: Tensor, mask: Tensor | None) -> Tensor:

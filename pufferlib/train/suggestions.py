@@ -37,7 +37,10 @@ class Renamed(NamedTuple):
 
 RENAMED = {
     setting.old: setting
-    for setting in [Renamed("train.anneal_lr", "train.lr_schedule", {True: "linear", False: "constant"})]
+    for setting in [
+        Renamed("train.anneal_lr", "train.lr_schedule", {True: "linear", False: "constant"}),
+        Renamed("policy.recurrent", "policy.memory", {True: "LSTM", False: "none"}),
+    ]
 }
 
 # Setting: what Stable-Baselines3, CleanRL, RLlib, PufferLib and others call it.
@@ -78,7 +81,7 @@ ELSEWHERE = {
     "num_workers": "workers n_workers n_jobs processes",
     "hidden_size": "hidden hidden_dim width net_arch",
     "num_layers": "layers n_layers depth",
-    "recurrent": "lstm rnn use_lstm use_rnn",
+    "memory": "lstm gru rnn use_lstm use_rnn",
     "episodes": "n_eval_episodes num_episodes eval_episodes n_episodes",
     "greedy": "deterministic",
 }

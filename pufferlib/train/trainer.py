@@ -19,6 +19,7 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
+from pufferlib.train.actors import build_actor
 from pufferlib.train.advantage import fit_reward_scale, generalized_advantage
 from pufferlib.train.build import (
     build_policy,
@@ -29,7 +30,6 @@ from pufferlib.train.build import (
 )
 from pufferlib.train.collector import make_collector
 from pufferlib.train.config import Config, TrainConfig
-from pufferlib.train.cuda_graphs import act_by_graph
 from pufferlib.train.diagnosis import explained
 from pufferlib.train.episodes import ScoreHint, ScoreMean
 from pufferlib.train.games import load_games, save_games
@@ -100,7 +100,7 @@ class Trainer:
             self.generator = torch.Generator(self.device).manual_seed(settings.seed)
             self._network = in_precision(self.policy, settings.precision, self.device, not settings.cuda_graphs)
             self._loss = build_loss(settings, self.device)
-            actor = act_by_graph(self._network, self.rollout.num_agents) if settings.cuda_graphs else self._network
+            actor, self._refresh = build_actor(self.policy, settings, self.device, self.vecenv.agents_per_batch)
             self.collector = make_collector(self.vecenv, actor, self.rollout, settings, self.generator)
             # What has a name reports scores; where a life ends before its game does, later.
             self._score_hint = None if vecenv is None else ScoreHint(getattr(vecenv.driver_env, "log_interval", 1))
@@ -159,6 +159,7 @@ class Trainer:
         settings = self._anneal()
         start = time.perf_counter()
         torch.set_num_threads(settings.act_threads)
+        self._refresh()
         with explained(self), autocast(settings.precision, self.device):
             self.collector.collect()
         torch.set_num_threads(self.num_threads)

@@ -68,6 +68,12 @@ def test_help_is_for_people(env: str, capsys: pytest.CaptureFixture[str]) -> Non
         (["train", "--train.seed", "1"], "puffer train: name an environment first"),
         (["train", "squard"], "puffer train: unknown environment 'squard'; did you mean 'squared'?"),
         (["train", "atari"], "atari has 104 of them, for example atari/breakout; puffer list atari shows all"),
+        (
+            ["train", "squared", "--policy.recurrent", "True"],
+            "puffer train: --policy.recurrent has become --policy.memory; type --policy.memory LSTM in place of "
+            "--policy.recurrent True, or --policy.memory none in place of --policy.recurrent False",
+        ),
+        (["train", "squared", "--policy.memory", "lstm"], "expected none or LSTM or GRU or MinGRU, got 'lstm'"),
         (["train", "squared", "--train.sead", "1"], "unknown flag '--train.sead'; did you mean '--train.seed'"),
         (["train", "squared", "--learning-rate=1"], "did you mean '--train.learning-rate'"),
         (["train", "squared", "--train.lr", "1"], "flag '--train.lr'; did you mean '--train.learning-rate'?"),

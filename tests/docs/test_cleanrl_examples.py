@@ -47,7 +47,7 @@ def test_it_runs_on_either_vectorization(example, vectorization):
 def test_our_policies_work_in_its_loop(example):
     recurrent = example.__name__.endswith("lstm")
     kind, name = RecurrentPolicy if recurrent else Policy, "Default" if example.__name__ == "ppo" else "NatureCNN"
-    make = functools.partial(make_policy, name=name, hidden_size=16, recurrent=recurrent)
+    make = functools.partial(make_policy, name=name, hidden_size=16, memory="LSTM" if recurrent else "none")
     example.Agent = lambda envs: kind(make(envs.vecenv.driver_env))
     example.main(example.Args(vectorization="pufferlib", **SHORT))
 

@@ -125,7 +125,7 @@ def test_emulated_observations_survive_the_floats_of_the_loop():
 
 
 def test_a_recurrent_policy_of_ours_keeps_its_memory_between_steps_and_drops_it_at_starts():
-    agent = RecurrentPolicy(make_policy(EnvDescription(VECTOR, Discrete(3)), hidden_size=8, recurrent=True))
+    agent = RecurrentPolicy(make_policy(EnvDescription(VECTOR, Discrete(3)), hidden_size=8, memory="LSTM"))
     x, done = torch.randn(4, 5, 6), torch.zeros(4, 5)
     done[2, 1:3] = 1
     first = state = tuple(torch.randn(agent.lstm.num_layers, 5, agent.lstm.hidden_size) for _ in range(2))
@@ -146,7 +146,7 @@ def test_a_recurrent_policy_of_ours_keeps_its_memory_between_steps_and_drops_it_
 def test_the_wrong_wrapper_is_refused():
     env = EnvDescription(VECTOR, Discrete(3))
     with pytest.raises(APIUsageError, match=r"cleanrl.Policy: policy must be one without memory, got LSTMWrapper"):
-        Policy(make_policy(env, recurrent=True))
+        Policy(make_policy(env, memory="LSTM"))
     with pytest.raises(APIUsageError, match=r"RecurrentPolicy: policy must be an LSTMWrapper, got Default"):
         RecurrentPolicy(make_policy(env))
     with pytest.raises(APIUsageError, match=r"an agent for Box.* must have a module actor_mean .*, got Agent; call"):

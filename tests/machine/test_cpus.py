@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from pufferlib.machine.cpus import usable_cpus
+from pufferlib.machine.cpus import has_bfloat16, usable_cpus
 
 
 @pytest.fixture
@@ -41,3 +41,13 @@ def test_quota(machine, membership, files, expected):
 
 def test_without_control_groups(tmp_path):
     assert usable_cpus(tmp_path) == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    ("flags", "able"),
+    [("fpu avx512f avx512_bf16 sse", True), ("avx512f amx_bf16", True), ("asimd bf16", True), ("avx512f avx2", False)],
+)
+def test_a_machine_tells_of_bfloat16(tmp_path, flags, able):
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text(f"processor : 0\nflags : {flags}\n")
+    assert has_bfloat16(tmp_path) is able

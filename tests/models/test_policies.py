@@ -2,13 +2,10 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.models import Default, LSTMWrapper, MixedCNN, NatureCNN, ResNet, make_policy
-from pufferlib.models.recurrent import lstm, step_by_step
+from pufferlib.models import Default, MixedCNN, NatureCNN, ResNet, make_policy
 from tests.envs import EnvDescription, FunctionEnv
 
 VECTOR = Box(-1, 1, (6,), np.float32)
@@ -17,9 +14,9 @@ ACTIONS = [Discrete(3), MultiDiscrete([2, 3]), Box(-1, 1, (2,), np.float32)]
 
 
 @pytest.mark.parametrize("action_space", ACTIONS, ids=str)
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_shapes_of_one_step_and_of_segments(action_space, recurrent):
-    policy = make_policy(EnvDescription(VECTOR, action_space), hidden_size=8, recurrent=recurrent)
+@pytest.mark.parametrize("memory", ["none", "LSTM", "GRU", "MinGRU"])
+def test_shapes_of_one_step_and_of_segments(action_space, memory):
+    policy = make_policy(EnvDescription(VECTOR, action_space), hidden_size=8, memory=memory)
     outputs = policy.distribution.num_params
     params, values = policy.forward_eval(torch.zeros(5, 6), policy.initial_state(5))
     assert params.shape == (5, outputs)
@@ -94,96 +91,14 @@ def test_mixed_cnn_says_what_it_needs():
         MixedCNN(EnvDescription(IMAGE, Discrete(6)))
 
 
-def test_lstm_memory_restarts_where_an_episode_does():
-    torch.manual_seed(0)
-    policy = make_policy(EnvDescription(VECTOR, Discrete(3)), hidden_size=8, recurrent=True)
-    steps, rows = 6, 4
-    observations = torch.randn(steps, rows, 6)
-    starts = torch.rand(steps, rows) < 0.4
-    first = {name: torch.randn(rows, 8) for name in policy.initial_state(rows)}
-    params, values = policy(observations, first, starts)
-    for row in range(rows):
-        state = {name: memory[row : row + 1].clone() for name, memory in first.items()}
-        for step in range(steps):
-            if starts[step, row]:
-                state = policy.initial_state(1)
-            one_params, one_value = policy.forward_eval(observations[step, row : row + 1], state)
-            assert torch.allclose(params[step, row], one_params[0], atol=1e-6)
-            assert torch.allclose(values[step, row], one_value[0], atol=1e-6)
-
-
-@pytest.mark.parametrize("starts", [None, torch.rand(9, 5, generator=torch.Generator().manual_seed(0)) < 0.3])
-def test_a_segment_through_the_lstm_has_the_values_and_gradients_of_its_steps(starts):
-    torch.manual_seed(0)
-    cell = torch.nn.LSTMCell(6, 4)
-    inputs, h, c = (torch.randn(*shape, requires_grad=True) for shape in ((9, 5, 6), (5, 4), (5, 4)))
-    weights = torch.randn(9, 5, 4), torch.randn(5, 4)
-    keep = torch.ones(9, 1, 1) if starts is None else (~starts).float().unsqueeze(-1)
-    both = []
-    for outputs, memory in (lstm(cell, inputs, h, c, starts), step_by_step(cell, inputs, h, c, keep)):
-        loss = (outputs * weights[0]).sum() + (memory * weights[1]).sum()
-        both.append([outputs, memory, *torch.autograd.grad(loss, [inputs, h, c, *cell.parameters()])])
-    for ours, torchs in zip(*both, strict=True):
-        assert torch.allclose(ours, torchs, atol=1e-5)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_an_lstm_may_compute_in_another_precision(dtype):
-    torch.manual_seed(0)
-    cell = torch.nn.LSTMCell(6, 4)
-    inputs, h, c = torch.randn(3, 5, 6), torch.zeros(5, 4), torch.zeros(5, 4)
-    expected, _ = lstm(cell, inputs, h, c, None)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.allclose(lstm(cell, inputs, h, c, None)[0].float(), expected, atol=0.02)
-    outputs, _ = lstm(cell.to(dtype), inputs.to(dtype), h.to(dtype), c.to(dtype), None)
-    assert outputs.dtype == dtype
-    assert torch.allclose(outputs.float(), expected, atol=0.02)
-
-
-def test_learning_with_an_lstm_costs_each_step_the_same_however_many_there_are():
-    """Indexing the inputs of a segment, for one, would have autograd fill an array of all steps at each of them."""
-    policy = make_policy(EnvDescription(VECTOR, Discrete(3)), hidden_size=8, recurrent=True)
-
-    def written(steps):
-        with Written() as mode:
-            starts = torch.zeros(steps, 4, dtype=torch.bool)
-            params, values = policy(torch.zeros(steps, 4, 6), policy.initial_state(4), starts)
-            (params.sum() + values.sum()).backward()
-        return mode.numbers
-
-    assert written(64) - written(32) <= 2 * (written(32) - written(16))
-
-
-class Written(TorchDispatchMode):
-    """Counts the numbers that operations write."""
-
-    numbers = 0
-
-    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-        result = operation(*args, **(kwargs or {}))
-        if not operation.is_view:
-            self.numbers += sum(part.numel() for part in tree_leaves(result) if isinstance(part, torch.Tensor))
-        return result
-
-
-def test_lstm_remembers_within_an_episode():
-    # With fewer units it happens that the observation moves none of them, and there is nothing to remember.
-    policy = make_policy(EnvDescription(VECTOR, Discrete(3)), hidden_size=64, recurrent=True)
-    state = policy.initial_state(1)
-    first, _ = policy.forward_eval(torch.ones(1, 6), state)
-    second, _ = policy.forward_eval(torch.ones(1, 6), state)
-    assert not torch.equal(first, second)
-    assert torch.equal(policy.forward_eval(torch.ones(1, 6))[0], first)  # without a state: a first step
-
-
 # Three pieces to lay on two places; what fits where is in the observation.
 MASKED = Dict({"action_mask": MultiBinary(5), "board": Box(0, 9, (4,), np.int32)})
 
 
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_a_field_called_action_mask_forbids_actions(recurrent):
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_a_field_called_action_mask_forbids_actions(memory):
     env = GymnasiumPufferEnv(FunctionEnv(MASKED, MultiDiscrete([2, 3])))
-    policy = make_policy(env, hidden_size=8, recurrent=recurrent)
+    policy = make_policy(env, hidden_size=8, memory=memory)
     rows = np.zeros((2, 6), env.obs_dtype)
     rows["action_mask"] = [0, 1, 1, 0, 1]
     rows["action_mask"][1, 5] = 0  # an agent that is absent
@@ -211,11 +126,11 @@ def test_a_field_called_action_mask_that_fits_no_action_is_an_observation_like_o
     assert make_policy(env).action_mask(torch.from_numpy(env.observations)) is None
 
 
-@pytest.mark.parametrize("recurrent", [False, True])
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
 @pytest.mark.parametrize("action_space", [Discrete(5), MultiDiscrete([2, 3])], ids=str)
-def test_the_elements_that_an_environment_calls_its_action_mask_forbid_actions(action_space, recurrent):
+def test_the_elements_that_an_environment_calls_its_action_mask_forbid_actions(action_space, memory):
     space = Box(0, 255, (4, 3), np.uint8)
-    policy = make_policy(EnvDescription(space, action_space, slice(2, 7)), hidden_size=8, recurrent=recurrent)
+    policy = make_policy(EnvDescription(space, action_space, slice(2, 7)), hidden_size=8, memory=memory)
     observations = torch.randint(0, 256, (2, 6, 4, 3), dtype=torch.uint8)
     legal = torch.tensor([0, 255, 1, 0, 7], dtype=torch.uint8)
     observations.flatten(2)[..., 2:7] = legal
@@ -240,5 +155,3 @@ def test_wrong_policies_are_refused():
     env = EnvDescription(VECTOR, Discrete(3))
     with pytest.raises(UnknownNameError, match="unknown policy 'Defualt'; did you mean 'Default'"):
         make_policy(env, "Defualt")
-    with pytest.raises(APIUsageError, match="hidden_size 16 must equal input_size and hidden_size"):
-        LSTMWrapper(env, Default(env, hidden_size=16))

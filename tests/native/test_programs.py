@@ -33,6 +33,7 @@ RULES = {
     "enduro_rules": Program(),
     "go_rules": Program(),
     "moba_rules": Program("address,undefined,float-cast-overflow,float-divide-by-zero", QUICK),
+    "network_fuzz": Program(flags=QUICK, arguments=(100, SEED)),
     "nmmo3_rules": Program(flags=QUICK, arguments=(STEPS,)),
     "ocean_hooks": Program(prints=HOOKS),
     "rware_rules": Program(),

@@ -110,6 +110,28 @@ def test_vtrace_of_the_policy_that_acted_is_the_generalised_advantage(segments):
     assert torch.allclose(same.returns, fresh.returns, atol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [(1, 3), (2, 1), (64, 8), (33, 67), (9,)])
+def test_the_loop_in_c_gives_the_bytes_of_the_one_in_torch(shape):
+    rewards, values = torch.randn(shape), torch.randn(shape[0] + 1, *shape[1:])
+    ends = torch.rand(shape) < 0.1
+    continues = (~ends).float().mul_(0.99)
+    expected = torch.addcmul(rewards, continues, values[1:]).sub_(values[:-1])
+    continues *= 0.95
+    for t in range(shape[0] - 2, -1, -1):
+        expected[t].addcmul_(continues[t], expected[t + 1])
+    assert torch.equal(generalized_advantage(rewards, values, ends, 0.99, 0.95), expected)
+
+
+def test_tensors_that_lie_otherwise_give_the_same(segments):
+    expected = generalized_advantage(**segments)
+    across = {name: x.t().contiguous().t() if isinstance(x, torch.Tensor) else x for name, x in segments.items()}
+    assert torch.allclose(generalized_advantage(**across), expected, atol=1e-6)
+    double = {
+        name: x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for name, x in segments.items()
+    }
+    assert torch.allclose(generalized_advantage(**double).float(), expected, atol=1e-6)
+
+
 @pytest.mark.parametrize(("factor", "expected"), [(1.0, 1.0), (-16.0, 1 / 16)])
 def test_returns_that_deviate_by_more_than_two_are_brought_to_one(factor, expected):
     # Returns of 1 + 0.5 * 2 = 2 and 2, and of 0 and 0, whose mean is 1 and whose deviation is 1; the last is absent.

@@ -114,6 +114,13 @@ def test_an_int_will_do_for_a_float_and_none_unsets():
             UnknownNameError,
             'anneal_lr has become lr_schedule; write lr_schedule = "constant"',
         ),
+        ({"policy.memory": "lstm"}, APIUsageError, "'none' or 'LSTM' or 'GRU' or 'MinGRU', got 'lstm'"),
+        (
+            {"policy.recurrent": True},
+            UnknownNameError,
+            r'\[policy\]: recurrent has become memory; write memory = "LSTM" in place of recurrent = true',
+        ),
+        ({"policy.recurrent": False}, UnknownNameError, 'write memory = "none" in place of recurrent = false'),
         ({"seed": 1}, APIUsageError, "a key must be section.name, got 'seed'"),
     ],
 )

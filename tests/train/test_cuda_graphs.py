@@ -12,7 +12,7 @@ from pufferlib.train.rollout import Minibatch
 
 
 def record(function):
-    """What a GPU does: a replay runs on the same memory, and overwrites the outputs."""
+    """Stand in for a GPU: a replay runs on the same memory, and overwrites the outputs."""
     outputs = function()
 
     def replay():
@@ -40,15 +40,15 @@ def test_a_recorded_function_runs_on_memory_of_its_own():
     assert given.eq(1).all()
 
 
-@pytest.mark.parametrize("recurrent", [False, True])
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
 @torch.no_grad()
-def test_acting_by_graph_is_acting(target_env, recurrent):
+def test_acting_by_graph_is_acting(target_env, memory):
     torch.manual_seed(0)
-    policy = make_policy(target_env(4), hidden_size=8, recurrent=recurrent)
+    policy = make_policy(target_env(4), hidden_size=8, memory=memory)
     actor = act_by_graph(policy, rows=4, record=record)
     states = policy.initial_state(4), policy.initial_state(4)
     for _ in range(3):
-        policy.decoder.weight.mul_(1.5) if not recurrent else policy.cell.weight_ih.mul_(1.5)
+        policy.decoder.weight.mul_(1.5) if memory == "none" else policy.cell.weight_ih.mul_(1.5)
         observations = torch.rand(4, 3)
         expected = policy.forward_eval(observations, states[0])
         got = actor.forward_eval(observations, states[1])
@@ -89,10 +89,10 @@ def batch_of(policy, rows, **more):
     return Minibatch(observations, actions, **fields, mask=None, state=state, episode_starts=starts, **more)
 
 
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_a_graphed_loss_has_the_same_gradients_and_one_graph_for_each_shape(target_env, graphed, recurrent):
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_a_graphed_loss_has_the_same_gradients_and_one_graph_for_each_shape(target_env, graphed, memory):
     torch.manual_seed(0)
-    policy = make_policy(target_env(4), hidden_size=8, recurrent=recurrent)
+    policy = make_policy(target_env(4), hidden_size=8, memory=memory)
     loss, config = GraphedLoss(ppo.ppo_loss), TrainConfig()
     weighted = torch.rand(2, 4)
     batches = [*(batch_of(policy, rows) for rows in (4, 6, 4)), batch_of(policy, 4, weights=weighted)]

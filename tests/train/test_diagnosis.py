@@ -53,14 +53,14 @@ class Cart(gymnasium.Env[Any, Any]):
 
 @pytest.fixture
 def make(tmp_path: Path) -> Any:
-    def make(recurrent: bool = False, **wrong: Any) -> Trainer:
+    def make(memory: str = "none", **wrong: Any) -> Trainer:
         Cart.made = 0
 
         def creator(buf: Any = None, seed: int = 0) -> Any:
             return GymnasiumPufferEnv(Cart(**wrong), buf=buf, seed=seed)
 
         env = vector.make(creator, num_envs=2, backend="Serial", autoreset="same_step")
-        return Trainer(load_config("carts", {**SMALL, "policy.recurrent": recurrent}), tmp_path, vecenv=env)
+        return Trainer(load_config("carts", {**SMALL, "policy.memory": memory}), tmp_path, vecenv=env)
 
     return make
 
@@ -142,16 +142,16 @@ class Root(nn.Module):
         return torch.sqrt(x - 1e6)
 
 
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_a_layer_is_named(make: Any, recurrent: bool) -> None:
-    trainer = make(recurrent)
-    encoder = (trainer.policy.policy if recurrent else trainer.policy).encoder
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_a_layer_is_named(make: Any, memory: str) -> None:
+    trainer = make(memory)
+    encoder = (trainer.policy if memory == "none" else trainer.policy.policy).encoder
     encoder[1] = Root()
     assert "encoder.1 (Root); its tensors" in message_of(trainer)
 
 
 def test_the_memory_is_named(make: Any) -> None:
-    trainer = make(recurrent=True)
+    trainer = make("LSTM")
     trainer.step()
     state = trainer.collector.state_dict()
     name, memory = next(iter(state["memory"].items()))

@@ -35,7 +35,7 @@ def test_heads_vectors_and_embeddings_are_not_hidden_matrices(policy, target_env
         name for name, weights in policy.named_parameters() if any(weights is each for each in hidden_matrices(policy))
     }
     assert names == {"encoder.0.weight", "encoder.2.weight"}
-    wrapped = make_policy(target_env(4), hidden_size=8, recurrent=True)
+    wrapped = make_policy(target_env(4), hidden_size=8, memory="LSTM")
     assert not any(weights is wrapped.policy.decoder.weight for weights in hidden_matrices(wrapped))
     assert any(weights is wrapped.cell.weight_hh for weights in hidden_matrices(wrapped))
     policy.table = nn.Embedding(4, 8)

@@ -86,14 +86,14 @@ def trained(make_env, folder, overrides):
 
 @pytest.fixture(autouse=True)
 def able(monkeypatch):
-    monkeypatch.setattr(precision, "_multiplies_bfloat16", lambda: True)
+    monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
 
 
 @pytest.mark.filterwarnings("ignore:.*EpisodeStats")
-@pytest.mark.parametrize("recurrent", [False, True], ids=["", "memory"])
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
 @pytest.mark.parametrize("make_env", ENVS.values(), ids=ENVS)
-def test_every_option_learns_every_kind_of_action(make_env, recurrent, tmp_path):
-    memory = {"policy.recurrent": recurrent}
+def test_every_option_learns_every_kind_of_action(make_env, memory, tmp_path):
+    memory = {"policy.memory": memory}
     plain = trained(make_env, tmp_path, memory)
     for name, option in OPTIONS.items():
         weights = trained(make_env, tmp_path, {**memory, **option})

@@ -281,7 +281,7 @@ def test_vtrace_estimates_anew_by_the_policy_of_each_pass(policy, rollout):
 
 
 def test_segments_are_estimated_anew_with_their_memory(target_env):
-    policy = make_policy(target_env(4), hidden_size=4, recurrent=True)
+    policy = make_policy(target_env(4), hidden_size=4, memory="LSTM")
     rollout = Rollout(Vecenv(target_env(4)), policy, horizon=6, minibatch_size=12)
     generator = torch.Generator().manual_seed(0)
     rollout.observations[:] = torch.rand(6, 4, 3, generator=generator)

@@ -12,16 +12,16 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(autouse=True)
 def able(monkeypatch):
-    monkeypatch.setattr(precision, "_multiplies_bfloat16", lambda: True)
+    monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
 
 
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_products_are_in_bfloat16_and_all_else_in_float32(target_env, recurrent):
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_products_are_in_bfloat16_and_all_else_in_float32(target_env, memory):
     torch.manual_seed(0)
-    policy = make_policy(target_env(4), hidden_size=16, recurrent=recurrent)
+    policy = make_policy(target_env(4), hidden_size=16, memory=memory)
     mixed = in_precision(policy, "bfloat16", CPU)
     seen = []
-    policy.get_submodule("policy.encoder.0" if recurrent else "encoder.0").register_forward_hook(
+    policy.get_submodule("encoder.0" if memory == "none" else "policy.encoder.0").register_forward_hook(
         lambda module, inputs, output: seen.append(output.dtype)
     )
     observations = torch.rand(3, 4, 3)
@@ -49,17 +49,8 @@ def test_the_weights_stay_those_of_the_policy(target_env):
 
 def test_a_cpu_that_would_be_slower_is_told(target_env, monkeypatch):
     policy = make_policy(target_env(4), hidden_size=16)
-    monkeypatch.setattr(precision, "_multiplies_bfloat16", lambda: False)
+    monkeypatch.setattr(precision, "has_bfloat16", lambda: False)
     with pytest.warns(UserWarning, match="no instructions for bfloat16 .* use float32"):
         in_precision(policy, "bfloat16", CPU)
     with warnings.catch_warnings():
         in_precision(policy, "float32", CPU)
-
-
-@pytest.mark.parametrize(
-    ("flags", "able"), [("fpu avx512f avx512_bf16 sse", True), ("fpu amx_bf16", True), ("fpu avx512f avx2", False)]
-)
-def test_a_cpu_says_what_it_can(tmp_path, monkeypatch, flags, able):
-    monkeypatch.undo()
-    (tmp_path / "cpuinfo").write_text(f"flags : {flags}\n")
-    assert precision._multiplies_bfloat16(tmp_path / "cpuinfo") is able

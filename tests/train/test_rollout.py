@@ -14,9 +14,9 @@ from pufferlib.train.rollout import Rollout
 
 @pytest.fixture
 def make_rollout(target_env):
-    def make(agents, horizon, minibatch_size, recurrent=False):
+    def make(agents, horizon, minibatch_size, memory="none"):
         env = target_env(agents)
-        return Rollout(env, make_policy(env, hidden_size=2, recurrent=recurrent), horizon, minibatch_size)
+        return Rollout(env, make_policy(env, hidden_size=2, memory=memory), horizon, minibatch_size)
 
     return make
 
@@ -35,7 +35,7 @@ def test_every_step_is_in_one_minibatch(make_rollout):
 
 
 def test_minibatches_of_a_policy_with_memory_are_whole_segments(make_rollout):
-    rollout = make_rollout(4, 6, 12, recurrent=True)
+    rollout = make_rollout(4, 6, 12, memory="LSTM")
     rollout.rewards[:] = torch.arange(24.0).view(6, 4)
     rollout.initial_state["lstm_h"][:] = torch.arange(4)[:, None]
     rollout.masks[0, 0] = False
@@ -54,7 +54,7 @@ def test_returns_are_advantages_plus_values(make_rollout):
 
 
 def test_weights_of_parts_are_spread_over_the_steps_that_count(make_rollout):
-    rollout = make_rollout(4, 6, 12, recurrent=True)
+    rollout = make_rollout(4, 6, 12, memory="LSTM")
     rollout.masks[:3, 1] = False
     draws = [Draw(torch.tensor([1, 1]), torch.tensor([2.0, 2.0])), Draw(torch.tensor([1, 3]), torch.tensor([2.0, 1.0]))]
     same, other = (
@@ -66,7 +66,7 @@ def test_weights_of_parts_are_spread_over_the_steps_that_count(make_rollout):
 
 
 def test_a_minibatch_splits_into_parts_of_its_rows(make_rollout):
-    rollout = make_rollout(4, 6, 24, recurrent=True)
+    rollout = make_rollout(4, 6, 24, memory="LSTM")
     rollout.rewards[:] = torch.arange(24.0).view(6, 4)
     rollout.masks[0, 0] = False
     (batch,) = rollout.minibatches(rollout.rewards, torch.Generator().manual_seed(0))
@@ -78,21 +78,21 @@ def test_a_minibatch_splits_into_parts_of_its_rows(make_rollout):
 
 
 @pytest.mark.parametrize(
-    ("horizon", "agents", "size", "recurrent", "message"),
+    ("horizon", "agents", "size", "memory", "message"),
     [
-        (6, 4, 10, False, "must divide train.horizon * agents = 6 * 4 = 24, got 10; try 8 or 12"),
-        (1, 3, 2, False, "1 * 3 = 3, got 2; try 1 or 3"),
-        (6, 4, 10, True, "must be a multiple of train.horizon, for the policy is recurrent, and divide"),
-        (6, 4, 10, True, "got 10; try 6 or 12"),
-        (6, 4, 1, True, "got 1; try 6"),
-        (6, 4, 18, True, "got 18; try 12 or 24"),
+        (6, 4, 10, "none", "must divide train.horizon * agents = 6 * 4 = 24, got 10; try 8 or 12"),
+        (1, 3, 2, "none", "1 * 3 = 3, got 2; try 1 or 3"),
+        (6, 4, 10, "LSTM", "must be a multiple of train.horizon, for the policy is recurrent, and divide"),
+        (6, 4, 10, "LSTM", "got 10; try 6 or 12"),
+        (6, 4, 1, "LSTM", "got 1; try 6"),
+        (6, 4, 18, "LSTM", "got 18; try 12 or 24"),
     ],
 )
-def test_minibatches_must_fill_the_rollout(make_rollout, horizon, agents, size, recurrent, message):
+def test_minibatches_must_fill_the_rollout(make_rollout, horizon, agents, size, memory, message):
     with pytest.raises(APIUsageError, match=re.escape(message)) as caught:
-        make_rollout(agents, horizon, size, recurrent)
+        make_rollout(agents, horizon, size, memory)
     for hint in re.findall(r"\d+", str(caught.value).partition("; try ")[2]):
-        make_rollout(agents, horizon, int(hint), recurrent)
+        make_rollout(agents, horizon, int(hint), memory)
 
 
 def test_a_minibatch_larger_than_the_rollout_is_all_of_it(make_rollout):

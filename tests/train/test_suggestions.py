@@ -20,7 +20,7 @@ from pufferlib.train.suggestions import ELSEWHERE, MEANT, suggest
         ("batch_size", ["vec.batch_size", "train.minibatch_size"]),
         ("train.hidden_size", ["policy.hidden_size"]),
         ("train.n_envs", ["vec.num_envs"]),
-        ("use_lstm", ["policy.recurrent"]),
+        ("use_lstm", ["policy.memory"]),
         ("seed", ["train.seed", "eval.seed"]),
         ("trian.seed", ["train.seed", "eval.seed"]),
         ("evall.seed", ["eval.seed", "train.seed"]),

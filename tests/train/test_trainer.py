@@ -94,9 +94,9 @@ def test_the_learning_rate_falls_to_zero(make_trainer):
     )
 
 
-@pytest.mark.parametrize("recurrent", [False, True])
-def test_the_same_seed_gives_the_same_bytes(make_trainer, recurrent):
-    runs = [make_trainer({"train.seed": seed, "policy.recurrent": recurrent}) for seed in (1, 1, 2)]
+@pytest.mark.parametrize("memory", ["none", "LSTM", "GRU", "MinGRU"])
+def test_the_same_seed_gives_the_same_bytes(make_trainer, memory):
+    runs = [make_trainer({"train.seed": seed, "policy.memory": memory}) for seed in (1, 1, 2)]
     for run in runs:
         run.train()
     assert torch.equal(weights(runs[0]), weights(runs[1]))
@@ -124,7 +124,7 @@ def test_a_resumed_run_repeats_the_uninterrupted_one(make_trainer, tmp_path):
 
 RESUMED = {
     "native": ("breakout", {"env.num_envs": 8}),
-    "with a memory and threads": ("memory", {"env.num_envs": 8, "env.num_threads": 2, "policy.recurrent": True}),
+    "with a memory and threads": ("memory", {"env.num_envs": 8, "env.num_threads": 2, "policy.memory": "LSTM"}),
     "serial": ("pong", {"env.num_envs": 4, "vec.backend": "Serial", "vec.num_envs": 2, "env.autoreset": "next_step"}),
     "agents that end": (
         "snake",
@@ -422,7 +422,7 @@ BACKENDS = {
     "Multiprocessing": {"vec.backend": "Multiprocessing", "vec.num_envs": 2, "vec.num_workers": 1},
     "pool": {
         **{"vec.backend": "Multiprocessing", "vec.num_envs": 4, "vec.num_workers": 2, "vec.overwork": True},
-        **{"vec.batch_size": 2, "vec.zero_copy": False, "policy.recurrent": True},
+        **{"vec.batch_size": 2, "vec.zero_copy": False, "policy.memory": "LSTM"},
     },
 }
 
@@ -487,7 +487,7 @@ def test_learns_what_pays(make_trainer, target_env, hide):
         "train.minibatch_size": 256,
         "train.learning_rate": 0.01,
         "train.gamma": 0.9,
-        "policy.recurrent": hide,
+        "policy.memory": "LSTM" if hide else "none",
         "policy.num_layers": 1,
     }
     make_trainer(overrides, [recorder], target_env(32, hide=hide)).train()

@@ -1,0 +1,97 @@
+"""A rollout loop with nothing in it: an environment and a network that are free, beside PufferLib 3.0.0."""
+
+import functools
+import sys
+from typing import Any
+
+import numpy as np
+import sides
+import torch
+from gymnasium.spaces import Box, Discrete
+
+import pufferlib
+import pufferlib.vector
+
+HORIZON, SIZE, ACTIONS = 64, 4, 4
+
+
+class Free(pufferlib.PufferEnv):  # type: ignore[misc]  # that of either library
+    """An environment without a world.
+
+    Args:
+        buf: The arrays of a batch.
+        num_envs: Agents.
+        seed: Is not needed.
+    """
+
+    def __init__(self, buf: Any = None, num_envs: int = 64, seed: int = 0) -> None:
+        self.single_observation_space = Box(-1, 1, (SIZE,), np.float32)
+        self.single_action_space = Discrete(ACTIONS)
+        self.num_agents = num_envs
+        super().__init__(buf)
+
+    def reset(self, seed: int | None = None) -> tuple[Any, list[Any]]:
+        """Nothing, everywhere."""
+        for array in (self.observations, self.rewards, self.terminals, self.truncations):
+            array[:] = 0
+        return self.observations, []
+
+    def step(self, actions: Any) -> tuple[Any, ...]:
+        """No change."""
+        return self.observations, self.rewards, self.terminals, self.truncations, []
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def ours(agents: int, seconds: float) -> float:
+    """Microseconds of a step of our collector."""
+    from pufferlib.models import Policy
+    from pufferlib.train.collector import make_collector
+    from pufferlib.train.config import TrainConfig
+    from pufferlib.train.rollout import Rollout
+
+    class Constant(Policy):
+        def forward_eval(self, observations: Any, state: Any = None) -> Any:
+            return outputs
+
+    torch.set_num_threads(1)
+    outputs = torch.zeros(agents, ACTIONS), torch.zeros(agents)
+    with pufferlib.vector.make(Free, env_kwargs={"num_envs": agents}, autoreset="same_step") as vecenv:
+        policy = Constant(vecenv.driver_env, 8)
+        rollout = Rollout(vecenv, policy, HORIZON, HORIZON * agents)
+        generator = torch.Generator().manual_seed(0)
+        collector = make_collector(vecenv, policy, rollout, TrainConfig(), generator)
+        collector.reset(0)
+        return sides.us_per_call(collector.collect, seconds) / HORIZON
+
+
+def puffer(agents: int, seconds: float) -> float:
+    """Microseconds of a step of PufferLib 3.0.0's ``evaluate``."""
+    from pufferlib import pufferl
+
+    class Constant(torch.nn.Module):
+        hidden_size = 8
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(1))  # its optimizer wants one
+
+        def forward_eval(self, observations: Any, state: Any = None) -> Any:
+            return outputs
+
+    torch.set_num_threads(1)
+    outputs = torch.zeros(agents, ACTIONS), torch.zeros(agents, 1)
+    creator = functools.partial(Free, num_envs=agents)
+    vecenv = pufferlib.vector.make(creator, num_envs=1, backend=pufferlib.PufferEnv)
+    sys.argv = ["puffer"]  # it reads its settings with the command line
+    own = pufferl.load_config("puffer_breakout")["train"]
+    same = {"device": "cpu", "use_rnn": False, "bptt_horizon": HORIZON, "minibatch_size": HORIZON * agents}
+    same |= {"batch_size": "auto", "compile": False, "env": "free", "precision": "float32", "optimizer": "adam"}
+    pufferl.PuffeRL.print_dashboard = lambda *args, **kwargs: None
+    trainer = pufferl.PuffeRL({**own, **same}, vecenv, Constant())
+    try:
+        return sides.us_per_call(trainer.evaluate, seconds) / HORIZON
+    finally:
+        trainer.utilization.stop()
+        vecenv.close()

@@ -1,0 +1,329 @@
+"""The engine: runs a policy in C on the arrays that the trainer has."""
+
+from libc.errno cimport ENOMEM
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy, memset
+
+from pufferlib.native._arrays cimport ALIGNED_AND_CONTIGUOUS, ArrayHead, head_of
+from pufferlib.native.puffer_pool cimport PUFFER_MAX_THREADS, PufferTask, puffer_pool_run
+
+import os
+
+import numpy as np
+
+from pufferlib.errors import APIUsageError, PufferError
+
+cdef extern from "puffer_network.h":
+    enum:
+        PUFFER_MAX_LAYERS
+        PUFFER_MAX_MEMORIES
+
+    ctypedef enum PufferEncoding:
+        PUFFER_SCALED, PUFFER_LOGARITHMS, PUFFER_LABELS
+
+    ctypedef enum PufferMemory:
+        PUFFER_NO_MEMORY, PUFFER_LSTM, PUFFER_GRU, PUFFER_MINGRU
+
+    ctypedef struct PufferMatrix:
+        int inputs, outputs
+        float *bias
+
+    ctypedef struct PufferConvolution:
+        PufferMatrix matrix
+        int32_t *offsets
+        int runs, length, step, line_step, out_height, out_width
+
+    ctypedef struct PufferInput:
+        PufferEncoding encoding
+        char type
+        int32_t offset, count, values
+        float scale
+        int64_t low
+
+    ctypedef struct PufferNetwork:
+        int row_bytes, num_inputs, num_convolutions, num_layers
+        PufferInput *inputs
+        PufferInput image, mask
+        PufferConvolution *convolutions
+        PufferMatrix *layers
+        PufferMatrix image_layer, labels, gates, recurrent, decoder
+        PufferMemory memory
+        float *log_std
+
+    const void *puffer_kernels(const char *name)
+    void *puffer_zeros(size_t count, size_t size)
+    bint puffer_matrix_init(PufferMatrix *matrix, int inputs, int outputs)
+    void puffer_matrix_pack(PufferMatrix *matrix, const float *weights, long stride, const int32_t *places) noexcept
+    bint puffer_network_init(PufferNetwork *net, const char *kernels)
+    void puffer_network_free(PufferNetwork *net) noexcept
+
+cdef extern from "puffer_network_task.h":
+    ctypedef struct PufferNetworkTask:
+        PufferTask task
+        const uint8_t *observations
+        float **memory
+        float *params
+        float *values
+        int num_memories, num_params
+
+    int puffer_network_task_init(PufferNetworkTask *own, const PufferNetwork *net, int threads)
+    void puffer_network_task_free(PufferNetworkTask *own) noexcept
+
+MAX_LAYERS = PUFFER_MAX_LAYERS
+KERNELS = tuple(name for name in ("avx512", "avx2", "any") if puffer_kernels(name.encode()) != NULL)
+
+cdef object ndarray = np.ndarray
+cdef dict ENCODINGS = {"scaled": PUFFER_SCALED, "logarithms": PUFFER_LOGARITHMS, "labels": PUFFER_LABELS}
+cdef dict MEMORIES = {"lstm": PUFFER_LSTM, "gru": PUFFER_GRU, "mingru": PUFFER_MINGRU}
+
+
+cdef class PackedMatrix:
+    """A matrix of the network, and the parameters that its weights come from."""
+
+    cdef PufferMatrix *matrix
+    cdef object weight
+    cdef tuple biases, strides
+    cdef int32_t[::1] places
+
+    def refresh(self):
+        """Copy the weights as they are now."""
+        cdef Py_ssize_t i
+        cdef const float *source
+        cdef long stride = self.strides[0]
+        if self.weight.stride() != self.strides:
+            raise APIUsageError(
+                f"Engine.refresh: weights must stay where they were, got strides {self.weight.stride()} after "
+                f"{self.strides}; compile the policy again"
+            )
+        if self.matrix.inputs:
+            source = <const float *><size_t>address(self.weight)
+            puffer_matrix_pack(self.matrix, source, stride, &self.places[0])
+        memset(self.matrix.bias, 0, self.matrix.outputs * sizeof(float))
+        for bias in self.biases:
+            source = <const float *><size_t>address(bias)
+            for i in range(self.matrix.outputs):
+                self.matrix.bias[i] += source[i]
+
+
+cdef class Engine:
+    """A policy that acts in C, from ``compile_policy``.
+
+    It is for one thread at a time.
+
+    Args:
+        spec: The parts of the network, ``pufferlib.models.engine.NetworkSpec``.
+        threads: That may work on the rows of one call, the caller included; few rows are left to it.
+        kernels: One of ``KERNELS``: what the processor can do, best first. None: the best.
+
+    Attributes:
+        num_params: Parameters of the action distribution, in a row of outputs.
+
+    Raises:
+        APIUsageError: This processor has no such kernels, or the threads are too few or too many.
+        PufferError: A thread could not be started.
+    """
+
+    cdef PufferNetwork net
+    cdef PufferNetworkTask work
+    cdef list packed
+    cdef object log_std, dtype
+    cdef tuple shape, names
+    cdef readonly int num_params
+    cdef bint is_busy
+
+    def __cinit__(self):
+        memset(&self.net, 0, sizeof(self.net))
+        memset(&self.work, 0, sizeof(self.work))
+
+    def __init__(self, spec, int threads=1, kernels=None):
+        if not 1 <= threads <= PUFFER_MAX_THREADS:
+            raise APIUsageError(f"Engine: threads must be from 1 to {PUFFER_MAX_THREADS}, got {threads}")
+        if kernels is not None and kernels not in KERNELS:
+            raise APIUsageError(f"Engine: kernels must be one of {', '.join(KERNELS)}, got {kernels!r}")
+        self.free()
+        self.packed, self.log_std = [], spec.log_std
+        self.shape, self.dtype, self.num_params = spec.observation_shape, spec.observation_dtype, spec.num_params
+        self.names = () if spec.memory is None else spec.memory.names
+        self.net.row_bytes = self.dtype.itemsize * int(np.prod(self.shape))
+        self.add_inputs(spec)
+        self.add_convolutions(spec)
+        self.add_matrices(spec)
+        name = None if kernels is None else kernels.encode()
+        if not puffer_network_init(&self.net, NULL if name is None else <const char *>name):
+            raise MemoryError
+        error = puffer_network_task_init(&self.work, &self.net, threads)
+        if error == ENOMEM:
+            raise MemoryError
+        self.check_helpers(error)
+        self.work.num_memories, self.work.num_params = len(self.names), self.num_params
+        self.refresh()
+
+    def __dealloc__(self):
+        self.free()
+
+    cdef void free(self) noexcept:
+        puffer_network_task_free(&self.work)
+        puffer_network_free(&self.net)
+
+    cdef int check_helpers(self, int error) except -1:
+        if error:
+            raise PufferError(
+                f"Engine: threads={self.work.task.threads} need {self.work.task.threads - 1} helpers, and one could not "
+                f"be started ({os.strerror(error)}); choose fewer, or raise the limits of this process on threads"
+            )
+        return 0
+
+    cdef add_inputs(self, spec):
+        self.net.inputs = <PufferInput *>puffer_zeros(len(spec.inputs), sizeof(PufferInput))
+        if self.net.inputs == NULL:
+            raise MemoryError
+        self.net.num_inputs = len(spec.inputs)
+        for i, each in enumerate(spec.inputs):
+            set_input(&self.net.inputs[i], each)
+        if spec.image is not None:
+            set_input(&self.net.image, spec.image)
+        if spec.mask is not None:
+            set_input(&self.net.mask, spec.mask)
+
+    cdef add_convolutions(self, spec):
+        cdef PufferConvolution *to
+        cdef int32_t[::1] offsets
+        for i, each in enumerate(spec.convolutions):
+            to = &self.net.convolutions[i]
+            self.add(&to.matrix, each.matrix)
+            offsets = each.offsets
+            to.offsets = <int32_t *>puffer_zeros(len(offsets), sizeof(int32_t))
+            if to.offsets == NULL:
+                raise MemoryError
+            memcpy(to.offsets, &offsets[0], len(offsets) * sizeof(int32_t))
+            to.runs, to.length, to.step, to.line_step = len(offsets), each.length, each.step, each.line_step
+            to.out_height, to.out_width = each.out_height, each.out_width
+        self.net.num_convolutions = len(spec.convolutions)
+
+    cdef add_matrices(self, spec):
+        for i, each in enumerate(spec.layers):
+            self.add(&self.net.layers[i], each)
+        self.net.num_layers = len(spec.layers)
+        self.add(&self.net.decoder, spec.decoder)
+        if spec.labels is not None:
+            self.add(&self.net.labels, spec.labels)
+        if spec.image_layer is not None:
+            self.add(&self.net.image_layer, spec.image_layer)
+        if spec.memory is not None:
+            self.net.memory = MEMORIES[spec.memory.kind]
+            self.add(&self.net.gates, spec.memory.gates)
+            if spec.memory.recurrent is not None:
+                self.add(&self.net.recurrent, spec.memory.recurrent)
+        if self.log_std is not None:
+            self.net.log_std = <float *>puffer_zeros(self.log_std.numel(), sizeof(float))
+            if self.net.log_std == NULL:
+                raise MemoryError
+
+    cdef add(self, PufferMatrix *matrix, spec):
+        cdef PackedMatrix packed = PackedMatrix()
+        packed.matrix, packed.weight, packed.biases = matrix, spec.weight, spec.biases
+        packed.strides, packed.places = spec.weight.stride(), np.ascontiguousarray(spec.places)
+        self.packed.append(packed)
+        if not puffer_matrix_init(matrix, len(spec.places), len(spec.weight)):
+            raise MemoryError
+
+    def refresh(self):
+        """Copy the weights of the policy: call it after each update.
+
+        Raises:
+            APIUsageError: They are no longer float32 on the CPU.
+        """
+        self.claim("refresh")
+        try:
+            for packed in self.packed:
+                (<PackedMatrix>packed).refresh()
+            if self.log_std is not None:
+                memcpy(
+                    self.net.log_std, <const float *><size_t>address(self.log_std), self.log_std.numel() * sizeof(float)
+                )
+        finally:
+            self.is_busy = False
+
+    def forward(self, observations, state, params, values):
+        """Run one step of the policy: ``Policy.forward_eval`` into arrays that are there.
+
+        All are C-contiguous arrays of numpy, or tensors on the CPU, which cost a little more.
+
+        Args:
+            observations: ``(rows, *shape)`` in the dtype of the space.
+            state: The memory by name, float32 ``(rows, hidden_size)``; updated in place. None or empty without memory.
+            params: float32 ``(rows, num_params)``, is overwritten.
+            values: float32 ``(rows,)``, is overwritten.
+
+        Raises:
+            APIUsageError: An array of another shape, dtype or layout.
+        """
+        cdef int i, error
+        cdef list held = []  # arrays of tensors, until the end
+        self.claim("forward")
+        try:
+            read = as_array(observations)
+            check(read, self.dtype, self.shape, -1, "observations")
+            rows = head_of(read).shape[0]
+            params, values = as_array(params), as_array(values)
+            check(params, float32, (self.num_params,), rows, "params")
+            check(values, float32, (), rows, "values")
+            for i, name in enumerate(self.names):
+                array = as_array(state[name])
+                check(array, float32, (self.net.decoder.inputs,), rows, name)
+                held.append(array)
+                self.work.memory[i] = <float *>head_of(array).data
+            self.work.task.num_items = rows
+            self.work.observations = <const uint8_t *>head_of(read).data
+            self.work.params, self.work.values = <float *>head_of(params).data, <float *>head_of(values).data
+            with nogil:
+                error = puffer_pool_run(&self.work.task)
+            self.check_helpers(error)
+        finally:
+            self.is_busy = False
+
+    cdef claim(self, where):
+        """The buffers in which a call works are one set: a second call would mix its numbers into the first's."""
+        if self.is_busy:
+            raise APIUsageError(f"Engine.{where}: another thread is in this engine; compile the policy once for each thread")
+        self.is_busy = True
+
+
+cdef object float32 = np.dtype(np.float32)
+
+
+cdef set_input(PufferInput *to, spec):
+    to.encoding, to.type, to.offset, to.count = ENCODINGS[spec.encoding], ord(spec.type), spec.offset, spec.size
+    to.scale, to.low, to.values = spec.scale, spec.low, spec.values
+
+
+cdef address(parameter):
+    if not parameter.is_cpu or parameter.element_size() != 4:
+        raise APIUsageError(
+            f"Engine.refresh: weights must be float32 on the CPU, got {parameter.dtype} on {parameter.device}; "
+            "act with the policy itself"
+        )
+    return parameter.data_ptr()
+
+
+cdef inline as_array(array):
+    return array if type(array) is ndarray else array.numpy()
+
+
+cdef inline int check(array, dtype, tuple shape, Py_ssize_t rows, name) except -1:
+    """Raise APIUsageError unless it is a contiguous array ``(rows, *shape)``; -1 rows are any number."""
+    cdef ArrayHead *head = head_of(array)
+    cdef bint fits = head.flags & ALIGNED_AND_CONTIGUOUS == ALIGNED_AND_CONTIGUOUS and head.ndim == len(shape) + 1
+    cdef int axis
+    if fits:
+        fits = rows < 0 or head.shape[0] == rows
+        for axis in range(len(shape)):
+            fits = fits and head.shape[axis + 1] == <Py_ssize_t>shape[axis]
+    if fits and (array.dtype is dtype or array.dtype == dtype):
+        return 0
+    expected = ", ".join(map(str, ("rows" if rows < 0 else rows, *shape)))
+    layout = "" if array.flags.c_contiguous else ", not contiguous"
+    raise APIUsageError(
+        f"Engine.forward: {name} must be contiguous {dtype} of shape ({expected}), "
+        f"got {array.dtype} of shape {array.shape}{layout}"
+    )

@@ -1,0 +1,121 @@
+"""A GRU over segments in which any row may start anew at any step.
+
+Source: Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder for Statistical Machine Translation"
+(2014), in torch's form: the reset gate acts on the product of the memory with its weights.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from pufferlib.models.recurrent import _kernels
+from pufferlib.models.recurrent.segments import (
+    add_product,
+    kernel_dtype,
+    parts,
+    product,
+    starts_of_steps,
+    without_memory,
+)
+
+__all__ = ["gru", "gru_by_torch"]
+
+
+def gru(cell: nn.GRUCell, inputs: Tensor, h: Tensor, starts: Tensor | None) -> Tensor:
+    """Run ``cell`` over whole segments.
+
+    Args:
+        cell: Holds the weights.
+        inputs: float32 ``(steps, rows, input_size)``.
+        h: Output before the first step, ``(rows, hidden_size)``.
+        starts: bool ``(steps, rows)``; where it is True, ``h`` is 0 before the step. None: nowhere.
+
+    Returns:
+        The outputs ``(steps, rows, hidden_size)``, of which the last are the memory.
+    """
+    dtype = kernel_dtype(inputs, h, *cell.parameters())
+    if dtype is None or not cell.bias:
+        return gru_by_torch(cell, inputs, h, starts)
+    outputs: Tensor = _GRU.apply(  # type: ignore[no-untyped-call]
+        inputs.to(dtype), cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh, h, starts
+    )
+    return outputs
+
+
+def gru_by_torch(cell: nn.GRUCell, inputs: Tensor, h: Tensor, starts: Tensor | None) -> Tensor:
+    """``gru`` in torch's own operations, for other devices and number formats."""
+    outputs = []
+    products = functional.linear(inputs, cell.weight_ih, cell.bias_ih)  # of all steps at once
+    for given, begins in zip(products.unbind(0), starts_of_steps(starts, len(inputs)), strict=False):
+        h = without_memory(h, begins)
+        r, z, n = given.to(h.dtype).chunk(3, 1)
+        r_of_h, z_of_h, n_of_h = functional.linear(h, cell.weight_hh, cell.bias_hh).to(h.dtype).chunk(3, 1)
+        n = (n + (r + r_of_h).sigmoid() * n_of_h).tanh()
+        h = torch.lerp(n, h, (z + z_of_h).sigmoid())
+        outputs.append(h)
+    return torch.stack(outputs)
+
+
+class _GRU(torch.autograd.Function):
+    r"""The equations and their derivatives.
+
+    .. math::
+        r, z &= \sigma(W_{r,z} x + b_{r,z} + U_{r,z} h + d_{r,z}), \quad
+        n = \tanh(W_n x + b_n + r (U_n h + d_n)) \\
+        h' &= (1 - z) n + z h
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        inputs: Tensor,
+        weight_ih: Tensor,
+        weight_hh: Tensor,
+        bias_ih: Tensor,
+        bias_hh: Tensor,
+        h: Tensor,
+        starts: Tensor | None,
+    ) -> Tensor:
+        """See ``gru``; products have the number format of the inputs, and the order of the gates is r, z, n."""
+        weight_ih, weight_hh = weight_ih.to(inputs.dtype), weight_hh.to(inputs.dtype)
+        inputs, shape = inputs.contiguous(), (len(inputs), *h.shape)
+        hs, inners, hidden_ns = h.new_empty(len(inputs) + 1, *h.shape), inputs.new_empty(shape), inputs.new_empty(shape)
+        begins, inner = starts_of_steps(starts, len(inputs)), [*inners.unbind(0), None]
+        inners[0], hs[0] = without_memory(h, begins[0]), h
+        hidden = inputs.new_empty(len(h), len(weight_hh))
+        saved = []
+        for part in parts(inputs):
+            gates = product(inputs[part], weight_ih)
+            for step, gate in zip(range(part.start, part.stop), gates.unbind(0), strict=True):
+                torch.mm(inners[step], weight_hh.t(), out=hidden)
+                arrays, starting = (hs[step], hs[step + 1], hidden_ns[step]), (begins[step], begins[step + 1])
+                _kernels.gru_forward(gate, hidden, bias_ih, bias_hh, *arrays, inner[step + 1], *starting)
+            saved.append(gates)
+        ctx.save_for_backward(inputs, weight_ih, weight_hh, starts, hs, inners, hidden_ns, *saved)
+        return hs[1:].clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        """From the last step to the first; names that begin with ``d`` are gradients of the loss."""
+        inputs, weight_ih, weight_hh, starts, hs, inners, hidden_ns, *saved = ctx.saved_tensors
+        begins, grad_outputs = starts_of_steps(starts, len(inputs)), grad_outputs.contiguous()
+        dinputs, dbias, dbias_n = torch.empty_like(inputs), hs.new_zeros(len(weight_hh)), hs.new_zeros(hs.shape[2])
+        dweight_ih, dweight_hh = (hs.new_zeros(weight.shape[::-1]) for weight in (weight_ih, weight_hh))
+        dh, dnext = torch.zeros_like(hs[0]), torch.zeros_like(inners[0])  # past the gates, and through them
+        for part, gates in zip(reversed(parts(inputs)), reversed(saved), strict=True):
+            dgates, dhiddens = torch.empty_like(gates), torch.empty_like(gates)
+            for step in reversed(range(part.start, part.stop)):
+                gate, dgate, dhidden = (each[step - part.start] for each in (gates, dgates, dhiddens))
+                arrays, starting = (hidden_ns[step], hs[step], grad_outputs[step]), (begins[step], begins[step + 1])
+                _kernels.gru_backward(gate, *arrays, dnext, dh, dgate, dhidden, dbias, dbias_n, *starting)
+                torch.mm(dhidden, weight_hh, out=dnext)
+            add_product(dweight_ih, inputs[part], dgates)
+            add_product(dweight_hh, inners[part], dhiddens)
+            torch.mm(dgates.flatten(0, 1), weight_ih, out=dinputs[part].flatten(0, 1))
+        dh += without_memory(dnext.to(dh.dtype), begins[0])
+        dbias_hh = torch.cat([dbias[: -len(dbias_n)], dbias_n])
+        return dinputs, dweight_ih.t(), dweight_hh.t(), dbias, dbias_hh, dh, None

@@ -1,0 +1,126 @@
+"""An LSTM over segments in which any row may start anew at any step.
+
+Source: Hochreiter and Schmidhuber, "Long Short-Term Memory" (1997), with the forget gate of Gers et al., "Learning to
+Forget" (2000).
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from pufferlib.models.recurrent import _kernels
+from pufferlib.models.recurrent.segments import (
+    add_product,
+    kernel_dtype,
+    parts,
+    product,
+    starts_of_steps,
+    without_memory,
+)
+
+__all__ = ["lstm", "lstm_by_torch"]
+
+
+def lstm(cell: nn.LSTMCell, inputs: Tensor, h: Tensor, c: Tensor, starts: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Run ``cell`` over whole segments.
+
+    Args:
+        cell: Holds the weights.
+        inputs: float32 ``(steps, rows, input_size)``.
+        h: Output before the first step, ``(rows, hidden_size)``.
+        c: Memory before the first step, ``(rows, hidden_size)``.
+        starts: bool ``(steps, rows)``; where it is True, ``h`` and ``c`` are 0 before the step. None: nowhere.
+
+    Returns:
+        The outputs ``(steps, rows, hidden_size)``, and the memory after the last step ``(rows, hidden_size)``.
+    """
+    dtype = kernel_dtype(inputs, h, c, *cell.parameters())
+    if dtype is None or not cell.bias:
+        return lstm_by_torch(cell, inputs, h, c, starts)
+    bias = cell.bias_ih + cell.bias_hh
+    outputs, c = _LSTM.apply(  # type: ignore[no-untyped-call]
+        inputs.to(dtype), cell.weight_ih, cell.weight_hh, bias, h, c, starts
+    )
+    return outputs, c
+
+
+def lstm_by_torch(
+    cell: nn.LSTMCell, inputs: Tensor, h: Tensor, c: Tensor, starts: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """``lstm`` in torch's own operations, for other devices and number formats."""
+    outputs = []
+    products = functional.linear(inputs, cell.weight_ih, cell.bias_ih)  # of all steps at once
+    # Each index would cost an array of all steps.
+    for given, begins in zip(products.unbind(0), starts_of_steps(starts, len(inputs)), strict=False):
+        h, c = without_memory(h, begins), without_memory(c, begins)
+        gates = given + functional.linear(h, cell.weight_hh, cell.bias_hh)
+        i, f, g, o = gates.to(c.dtype).chunk(4, 1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+        outputs.append(h)
+    return torch.stack(outputs), c
+
+
+class _LSTM(torch.autograd.Function):
+    r"""The equations and their derivatives.
+
+    .. math::
+        i, f, o &= \sigma(W_{i,f,o} [x, h] + b_{i,f,o}), \quad g = \tanh(W_g [x, h] + b_g) \\
+        c' &= f c + i g, \quad h' = o \tanh c'
+
+    What a step works on stays in the cache of a core, and the gradients of the weights are summed where they lie;
+    autograd makes new arrays for each step.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        inputs: Tensor,
+        weight_ih: Tensor,
+        weight_hh: Tensor,
+        bias: Tensor,
+        h: Tensor,
+        c: Tensor,
+        starts: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """See ``lstm``; products have the number format of the inputs, and the order of the gates is i, f, g, o."""
+        weight_ih, weight_hh = weight_ih.to(inputs.dtype), weight_hh.to(inputs.dtype)
+        inputs, shape = inputs.contiguous(), (len(inputs), *h.shape)
+        outputs, cs, inners = h.new_empty(shape), c.new_empty(len(inputs) + 1, *c.shape), inputs.new_empty(shape)
+        begins, inner = starts_of_steps(starts, len(inputs)), [*inners.unbind(0), None]
+        inners[0], cs[0] = without_memory(h, begins[0]), c
+        saved = []
+        for part in parts(inputs):
+            gates = product(inputs[part], weight_ih)
+            for step, gate in zip(range(part.start, part.stop), gates.unbind(0), strict=True):
+                gate.addmm_(inners[step], weight_hh.t())
+                arrays, starting = (cs[step], cs[step + 1], outputs[step]), (begins[step], begins[step + 1])
+                _kernels.lstm_forward(gate, bias, *arrays, inner[step + 1], *starting)
+            saved.append(gates)
+        ctx.save_for_backward(inputs, weight_ih, weight_hh, starts, inners, cs, *saved)
+        return outputs, cs[-1].clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_outputs: Tensor, grad_c: Tensor) -> tuple[Tensor | None, ...]:
+        """From the last step to the first; names that begin with ``d`` are gradients of the loss."""
+        inputs, weight_ih, weight_hh, starts, inners, cs, *saved = ctx.saved_tensors
+        begins, grad_outputs = starts_of_steps(starts, len(inputs)), grad_outputs.contiguous()
+        dinputs, dbias = torch.empty_like(inputs), cs.new_zeros(len(weight_hh))
+        dweight_ih, dweight_hh = (cs.new_zeros(weight.shape[::-1]) for weight in (weight_ih, weight_hh))
+        dc, dnext = grad_c.clone(memory_format=torch.contiguous_format), torch.zeros_like(inners[0])
+        for part, gates in zip(reversed(parts(inputs)), reversed(saved), strict=True):
+            dgates = torch.empty_like(gates)
+            for step in reversed(range(part.start, part.stop)):
+                gate, dgate = gates[step - part.start], dgates[step - part.start]
+                arrays, starting = (cs[step], cs[step + 1], grad_outputs[step]), (begins[step], begins[step + 1])
+                _kernels.lstm_backward(gate, *arrays, dnext, dc, dgate, dbias, *starting)
+                torch.mm(dgate, weight_hh, out=dnext)
+            add_product(dweight_ih, inputs[part], dgates)
+            add_product(dweight_hh, inners[part], dgates)
+            torch.mm(dgates.flatten(0, 1), weight_ih, out=dinputs[part].flatten(0, 1))
+        dh = without_memory(dnext.to(dc.dtype), begins[0])
+        return dinputs, dweight_ih.t(), dweight_hh.t(), dbias, dh, dc, None

@@ -1,0 +1,162 @@
+"""A minimal GRU: its gates follow from the input alone, so that its memory is a sum that a scan computes.
+
+Source: Feng et al., "Were RNNs All We Needed?" (2024); the output passes the input by as in Srivastava et al., "Highway
+Networks" (2015).
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from pufferlib.models.recurrent import _kernels
+from pufferlib.models.recurrent.segments import add_product, kernel_dtype, parts, product
+
+__all__ = ["MinGRUCell", "linear_scan", "mingru", "mingru_by_torch"]
+
+
+class MinGRUCell(nn.Module):
+    """Weights of a minimal GRU.
+
+    Args:
+        hidden_size: Width of inputs, memory and outputs.
+
+    Attributes:
+        weight: ``(3 * hidden_size, hidden_size)``: rows of z (how much of the memory is new), n (what is), r (how
+            much of the memory is shown, in place of the input).
+        bias: ``(3 * hidden_size,)``.
+    """
+
+    def __init__(self, hidden_size: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(3 * hidden_size, hidden_size))
+        self.bias = nn.Parameter(torch.zeros(3 * hidden_size))
+        nn.init.orthogonal_(self.weight)
+
+
+def mingru(cell: MinGRUCell, inputs: Tensor, h: Tensor, starts: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Run ``cell`` over whole segments.
+
+    Args:
+        cell: Holds the weights.
+        inputs: float32 ``(steps, rows, hidden_size)``.
+        h: Memory before the first step, ``(rows, hidden_size)``.
+        starts: bool ``(steps, rows)``; where it is True, ``h`` is 0 before the step. None: nowhere.
+
+    Returns:
+        The outputs ``(steps, rows, hidden_size)``, and the memory after the last step ``(rows, hidden_size)``.
+    """
+    dtype = kernel_dtype(inputs, h, *cell.parameters())
+    if dtype is None:
+        return mingru_by_torch(cell, inputs, h, starts)
+    outputs, h = _MinGRU.apply(inputs.to(dtype), cell.weight, cell.bias, h, starts)  # type: ignore[no-untyped-call]
+    return outputs, h
+
+
+def mingru_by_torch(cell: MinGRUCell, inputs: Tensor, h: Tensor, starts: Tensor | None) -> tuple[Tensor, Tensor]:
+    """``mingru`` in torch's own operations, for other devices and number formats; all steps in parallel."""
+    z, n, r = functional.linear(inputs, cell.weight, cell.bias).to(h.dtype).chunk(3, -1)
+    z = z.sigmoid()
+    kept = 1 - z if starts is None else (1 - z).masked_fill(starts.unsqueeze(-1), 0)
+    memory = linear_scan(kept, z * n, h)
+    return torch.lerp(inputs.to(h.dtype), memory, r.sigmoid()), memory[-1]
+
+
+def linear_scan(factors: Tensor, terms: Tensor, first: Tensor) -> Tensor:
+    r"""Compute :math:`h_t = a_t h_{t-1} + b_t` for all steps at once.
+
+    Steps are joined in pairs, then in fours, and so on (Hillis and Steele, "Data Parallel Algorithms", 1986), which
+    takes logarithmically many operations. Nothing is divided by products of factors, so those may be 0, and any number
+    of steps stays as exact as one after the other.
+
+    Args:
+        factors: a, ``(steps, ...)``.
+        terms: b, of the same shape.
+        first: h before the first step.
+
+    Returns:
+        h, of the same shape.
+    """
+    scanned: Tensor = _LinearScan.apply(factors, terms, first)  # type: ignore[no-untyped-call]
+    return scanned
+
+
+def _scan(factors: Tensor, terms: Tensor) -> Tensor:
+    """``linear_scan`` from 0 on."""
+    distance = 1
+    while distance < len(terms):
+        earlier, later = terms[:-distance], factors[distance:]
+        terms = torch.cat([terms[:distance], torch.addcmul(terms[distance:], later, earlier)])
+        factors = torch.cat([factors[:distance], later * factors[:-distance]])
+        distance *= 2
+    return terms
+
+
+class _LinearScan(torch.autograd.Function):
+    """Its derivative is a scan too, from the last step to the first."""
+
+    @staticmethod
+    def forward(ctx: Any, factors: Tensor, terms: Tensor, first: Tensor) -> Tensor:
+        """See ``linear_scan``."""
+        terms = torch.cat([torch.addcmul(terms[:1], factors[:1], first.unsqueeze(0)), terms[1:]])
+        scanned = _scan(factors, terms)
+        ctx.save_for_backward(factors, first, scanned)
+        return scanned
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of the factors, the terms and the first one."""
+        factors, first, scanned = ctx.saved_tensors
+        after = torch.cat([factors[1:], torch.zeros_like(factors[:1])])
+        dterms = _scan(after.flip(0), grad.flip(0)).flip(0)
+        before = torch.cat([first.unsqueeze(0), scanned[:-1]])
+        return dterms * before, dterms, dterms[0] * factors[0]
+
+
+class _MinGRU(torch.autograd.Function):
+    r"""The equations and their derivatives, on a CPU.
+
+    .. math::
+        z, r &= \sigma(W_{z,r} x + b_{z,r}), \quad n = W_n x + b_n \\
+        h' &= (1 - z) h + z n, \quad y = r h' + (1 - r) x
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor, h: Tensor, starts: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """See ``mingru``; products have the number format of the inputs, and the order of the gates is z, n, r."""
+        inputs, weight = inputs.contiguous(), weight.to(inputs.dtype)
+        memory = h.new_empty(len(inputs) + 1, *h.shape)
+        memory[0] = h
+        outputs = torch.empty_like(memory[1:])
+        starts = None if starts is None else starts.contiguous()
+        saved = []
+        for part in parts(inputs):
+            gates = product(inputs[part], weight)
+            begins = None if starts is None else starts[part]
+            _kernels.mingru_forward(
+                gates, bias, inputs[part], memory[:-1][part], memory[1:][part], outputs[part], begins
+            )
+            saved.append(gates)
+        ctx.save_for_backward(inputs, weight, starts, memory, *saved)
+        return outputs, memory[-1].clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_outputs: Tensor, grad_h: Tensor) -> tuple[Tensor | None, ...]:
+        """From the last step to the first; names that begin with ``d`` are gradients of the loss."""
+        inputs, weight, starts, memory, *saved = ctx.saved_tensors
+        grad_outputs = grad_outputs.contiguous()
+        dinputs, dweight = torch.empty_like(inputs), memory.new_zeros(weight.shape[::-1])
+        dh, dbias = grad_h.clone(memory_format=torch.contiguous_format), memory.new_zeros(len(weight))
+        for part, gates in zip(reversed(parts(inputs)), reversed(saved), strict=True):
+            dgates, begins = torch.empty_like(gates), None if starts is None else starts[part]
+            x, before, after, given = inputs[part], memory[:-1][part], memory[1:][part], grad_outputs[part]
+            _kernels.mingru_backward(gates, x, before, after, given, dh, dgates, dinputs[part], dbias, begins)
+            add_product(dweight, x, dgates)
+            dinputs[part].flatten(0, 1).addmm_(dgates.flatten(0, 1), weight)
+        return dinputs, dweight.t(), dbias, dh, None

@@ -1,0 +1,149 @@
+"""Policies with a recurrent network between encoder and decoder."""
+
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from pufferlib.env import PufferEnv
+from pufferlib.errors import APIUsageError
+from pufferlib.models.policies import Policy, State
+from pufferlib.models.recurrent.gru import gru
+from pufferlib.models.recurrent.lstm import lstm
+from pufferlib.models.recurrent.mingru import MinGRUCell, mingru
+
+__all__ = ["MEMORIES", "GRUWrapper", "LSTMWrapper", "MemoryWrapper", "MinGRUWrapper"]
+
+
+Cell = TypeVar("Cell", nn.LSTMCell, nn.GRUCell)
+
+
+class MemoryWrapper(Policy):
+    """A policy with a recurrent network between its encoder and its decoder. Subclasses define ``remember``.
+
+    Args:
+        env: The environment that describes one agent's spaces.
+        policy: Encodes observations to ``input_size``, decodes actions from ``hidden_size``.
+        input_size: Width of the network's input.
+        hidden_size: Width of its memory and output.
+    """
+
+    state_names: tuple[str, ...] = ()
+
+    def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
+        if policy.hidden_size != input_size or policy.hidden_size != hidden_size:
+            raise APIUsageError(
+                f"{type(self).__name__}: the policy's hidden_size {policy.hidden_size} must equal input_size and "
+                f"hidden_size, got input_size={input_size}, hidden_size={hidden_size}"
+            )
+        super().__init__(env, hidden_size)
+        del self.decoder  # the wrapped policy decodes
+        if self.is_continuous:
+            del self.log_std
+        self.policy = policy
+
+    def encode_observations(self, observations: Tensor) -> Tensor:
+        """See ``Policy``."""
+        return self.policy.encode_observations(observations)
+
+    def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """See ``Policy``."""
+        return self.policy.decode_actions(hidden)
+
+    def action_mask(self, observations: Tensor) -> Tensor | None:
+        """See ``Policy``."""
+        return self.policy.action_mask(observations)
+
+    def initial_state(self, num_agents: int, device: torch.device | str = "cpu") -> State:
+        """Zeros: float32 ``(num_agents, hidden_size)`` under each of ``state_names``."""
+        return {name: torch.zeros(num_agents, self.hidden_size, device=device) for name in self.state_names}
+
+    def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
+        """Run the recurrent network over segments.
+
+        Args:
+            hidden: Encoded observations, ``(steps, rows, hidden_size)``.
+            state: The memory before the first step, ``(rows, hidden_size)`` each.
+            episode_starts: bool ``(steps, rows)``: where True the memory starts anew; None for nowhere.
+
+        Returns:
+            The outputs ``(steps, rows, hidden_size)``, and the memory after the last step.
+        """
+        raise NotImplementedError(f"{type(self).__name__}: define remember(hidden, state, episode_starts)")
+
+    def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
+        """See ``Policy``; without ``state`` every row is at the start of an episode."""
+        if state is None:
+            state = self.initial_state(len(observations), observations.device)
+        outputs, after = self.remember(self.encode_observations(observations).unsqueeze(0), state, None)
+        state.update(after)
+        params, values = self.decode_actions(outputs[0])
+        return self._allowed(params, observations), values
+
+    def forward(
+        self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """See ``Policy``: the memory passes from step to step, and restarts where an episode does."""
+        steps, rows = observations.shape[:2]
+        state = self.initial_state(rows, observations.device) if state is None else state
+        hidden = self.encode_observations(observations.flatten(0, 1)).view(steps, rows, -1)
+        outputs, _ = self.remember(hidden, state, episode_starts)
+        params, values = self.decode_actions(outputs)
+        return self._allowed(params, observations.flatten(0, 1)), values
+
+
+class LSTMWrapper(MemoryWrapper):
+    """A policy with an LSTM; its memory is ``lstm_h`` and ``lstm_c``. Arguments as those of ``MemoryWrapper``."""
+
+    state_names = ("lstm_h", "lstm_c")
+
+    def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
+        super().__init__(env, policy, input_size, hidden_size)
+        self.cell = _initialized(nn.LSTMCell(input_size, hidden_size))
+
+    def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
+        """See ``MemoryWrapper``."""
+        outputs, c = lstm(self.cell, hidden, state["lstm_h"], state["lstm_c"], episode_starts)
+        return outputs, {"lstm_h": outputs[-1], "lstm_c": c}
+
+
+class GRUWrapper(MemoryWrapper):
+    """A policy with a GRU; its memory is ``gru_h``. Arguments as those of ``MemoryWrapper``."""
+
+    state_names = ("gru_h",)
+
+    def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
+        super().__init__(env, policy, input_size, hidden_size)
+        self.cell = _initialized(nn.GRUCell(input_size, hidden_size))
+
+    def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
+        """See ``MemoryWrapper``."""
+        outputs = gru(self.cell, hidden, state["gru_h"], episode_starts)
+        return outputs, {"gru_h": outputs[-1]}
+
+
+class MinGRUWrapper(MemoryWrapper):
+    """A policy with a minimal GRU; its memory is ``mingru_h``. Arguments as those of ``MemoryWrapper``."""
+
+    state_names = ("mingru_h",)
+
+    def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
+        super().__init__(env, policy, input_size, hidden_size)
+        self.cell = MinGRUCell(hidden_size)
+
+    def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
+        """See ``MemoryWrapper``."""
+        outputs, h = mingru(self.cell, hidden, state["mingru_h"], episode_starts)
+        return outputs, {"mingru_h": h}
+
+
+MEMORIES: dict[str, type[MemoryWrapper]] = {"LSTM": LSTMWrapper, "GRU": GRUWrapper, "MinGRU": MinGRUWrapper}
+
+
+def _initialized(cell: Cell) -> Cell:
+    """Give ``cell`` orthogonal weights and biases of 0; returns it."""
+    for weight in (cell.weight_ih, cell.weight_hh):
+        nn.init.orthogonal_(weight)
+    for bias in (cell.bias_ih, cell.bias_hh):
+        nn.init.zeros_(bias)
+    return cell

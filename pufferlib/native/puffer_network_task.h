@@ -1,0 +1,56 @@
+/* A network whose rows are shared out among threads.
+ *
+ * Which thread has a row changes nothing, since a row gives the same bytes whichever rows are beside it.
+ */
+#ifndef PUFFER_NETWORK_TASK_H
+#define PUFFER_NETWORK_TASK_H
+
+#include "puffer_network.h"
+#include "puffer_pool.h"
+
+typedef struct {
+    PufferTask task;
+    const PufferNetwork *net;
+    PufferScratch *scratches; /* one for each thread */
+    _Atomic bool *taken;      /* of these */
+    const uint8_t *observations;
+    float *memory[PUFFER_MAX_MEMORIES], *params, *values;
+    int num_memories, num_params;
+} PufferNetworkTask;
+
+static void puffer_network_rows(void *context, int32_t begin, int32_t end) {
+    PufferNetworkTask *own = context;
+    int mine = 0; /* a helper of another task may come late, so that none is left for a moment */
+    while (atomic_exchange_explicit(&own->taken[mine], true, memory_order_acquire))
+        mine = (mine + 1) % own->task.threads;
+    float *memory[PUFFER_MAX_MEMORIES];
+    for (int i = 0; i < own->num_memories; i++)
+        memory[i] = own->memory[i] + (long)begin * own->net->decoder.inputs;
+    puffer_network_forward(
+        own->net, &own->scratches[mine], own->observations + (long)begin * own->net->row_bytes, end - begin,
+        memory, own->num_memories, own->params + (long)begin * own->num_params, own->values + begin);
+    atomic_store_explicit(&own->taken[mine], false, memory_order_release);
+}
+
+/* Returns 0, ENOMEM, or the errno with which a helper could not be started. */
+static inline int puffer_network_task_init(PufferNetworkTask *own, const PufferNetwork *net, int threads) {
+    own->net = net;
+    own->task = (PufferTask){
+        .work = puffer_network_rows, .context = own, .threads = threads, .helper_ns = PUFFER_HELPER_NS};
+    own->scratches = calloc(threads, sizeof(PufferScratch));
+    own->taken = calloc(threads, sizeof(_Atomic bool));
+    if (own->scratches == NULL || own->taken == NULL) return ENOMEM;
+    for (int i = 0; i < threads; i++)
+        if (!puffer_scratch_init(&own->scratches[i], net)) return ENOMEM;
+    return puffer_pool_prepare(threads);
+}
+
+static inline void puffer_network_task_free(PufferNetworkTask *own) {
+    for (int i = 0; own->scratches != NULL && i < own->task.threads; i++)
+        puffer_scratch_free(&own->scratches[i]);
+    free(own->scratches);
+    free((void *)own->taken);
+    memset(own, 0, sizeof(*own));
+}
+
+#endif

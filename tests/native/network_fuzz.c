@@ -1,0 +1,239 @@
+/* Networks of random sizes give the numbers of the plainest loops, on every kernel that this processor has;
+ * and no array is read or written beyond its end. Takes the number of networks, and a seed.
+ */
+#include <stdio.h>
+
+#include "puffer_network.h"
+
+enum { MOST = 70, ROWS = 80 };
+
+static uint64_t state;
+
+static uint32_t draw(uint32_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 33) % below;
+}
+
+static float number(void) {
+    return (float)draw(2001) / 1000 - 1;
+}
+
+static void check(bool holds, const char *what) {
+    if (holds) return;
+    printf("%s\n", what);
+    exit(1);
+}
+
+/* A matrix of random numbers, and the same as rows of an array of exactly its size. */
+static float *random_matrix(PufferMatrix *matrix, int inputs, int outputs) {
+    float *weights = malloc(sizeof(float) * inputs * outputs + 1);
+    int32_t *places = malloc(sizeof(int32_t) * inputs + 1);
+    for (int i = 0; i < inputs * outputs; i++) weights[i] = number() / sqrtf((float)inputs);
+    for (int i = 0; i < inputs; i++) places[i] = i;
+    check(puffer_matrix_init(matrix, inputs, outputs), "no memory");
+    puffer_matrix_pack(matrix, weights, inputs, places);
+    for (int o = 0; o < outputs; o++) matrix->bias[o] = number();
+    free(places);
+    return weights;
+}
+
+static float product(const float *weights, const float *x, int inputs, int output) {
+    double sum = 0;
+    for (int k = 0; k < inputs; k++) sum += (double)weights[(long)output * inputs + k] * x[k];
+    return (float)sum;
+}
+
+/* A network of one layer after labels and floats, perhaps an LSTM and a mask; and its weights as plain rows.
+ */
+typedef struct {
+    PufferNetwork net;
+    PufferScratch scratch;
+    int floats, cells, values, size, actions;
+    float *dense, *chosen, *gates, *recurrent, *decoder;
+} Perceptron;
+
+static void make_perceptron(Perceptron *p, const char *kernels) {
+    memset(p, 0, sizeof(*p));
+    p->floats = (int)draw(20), p->cells = (int)draw(20), p->values = 1 + (int)draw(5);
+    p->size = 1 + (int)draw(MOST), p->actions = 1 + (int)draw(40);
+    if (p->floats + p->cells == 0) p->floats = 1;
+    PufferNetwork *net = &p->net;
+    const int bytes = p->floats * 4;
+    net->row_bytes = bytes + p->cells + p->actions;
+    net->num_inputs = 2;
+    net->inputs = puffer_zeros(2, sizeof(PufferInput));
+    net->inputs[0] = (PufferInput){PUFFER_LABELS, 'b', bytes, p->cells, 1, -2, p->values};
+    net->inputs[1] = (PufferInput){PUFFER_SCALED, 'f', 0, p->floats, 0.5f, 0, 0};
+    if (draw(2)) net->mask = (PufferInput){PUFFER_SCALED, '?', bytes + p->cells, p->actions, 1, 0, 0};
+    net->num_layers = 1;
+    p->dense = random_matrix(&net->layers[0], p->floats, p->size);
+    if (p->cells) {
+        p->chosen = random_matrix(&net->labels, p->values * p->cells, p->size);
+        memcpy(net->layers[0].bias, net->labels.bias, p->size * sizeof(float));
+    }
+    net->memory = (PufferMemory)draw(4);
+    const int gates = net->memory == PUFFER_LSTM ? 4 * p->size : 3 * p->size;
+    if (net->memory) p->gates = random_matrix(&net->gates, p->size, gates);
+    if (net->memory == PUFFER_LSTM || net->memory == PUFFER_GRU)
+        p->recurrent = random_matrix(&net->recurrent, p->size, gates);
+    if (net->memory == PUFFER_LSTM) memset(net->recurrent.bias, 0, sizeof(float) * gates);
+    p->decoder = random_matrix(&net->decoder, p->size, p->actions + 1);
+    check(puffer_network_init(net, kernels) && puffer_scratch_init(&p->scratch, net), "no memory");
+}
+
+static void free_perceptron(Perceptron *p) {
+    puffer_network_free(&p->net);
+    puffer_scratch_free(&p->scratch);
+    float *arrays[] = {p->dense, p->chosen, p->gates, p->recurrent, p->decoder};
+    for (int i = 0; i < 5; i++) free(arrays[i]);
+}
+
+static void draw_observation(const Perceptron *p, uint8_t *at) {
+    for (int i = 0; i < p->floats; i++, at += 4) memcpy(at, &(float){number()}, 4);
+    for (int i = 0; i < p->cells; i++)
+        *at++ = (uint8_t)(draw(p->values + 3) - 3); /* some are none of the labels */
+    for (int i = 0; i < p->actions; i++) *at++ = (uint8_t)draw(2);
+}
+
+static void first_layer(const Perceptron *p, const uint8_t *observation, float *hidden) {
+    float x[20], one_hot[100];
+    memcpy(x, observation, p->floats * 4);
+    for (int i = 0; i < p->floats; i++) x[i] *= 0.5f;
+    for (int v = 0; v < p->values; v++)
+        for (int i = 0; i < p->cells; i++)
+            one_hot[v * p->cells + i] = (int8_t)observation[p->floats * 4 + i] == v - 1;
+    for (int j = 0; j < p->size; j++) {
+        float sum = p->net.layers[0].bias[j] + product(p->dense, x, p->floats, j);
+        if (p->cells) sum += product(p->chosen, one_hot, p->values * p->cells, j);
+        hidden[j] = sum < 0 ? 0 : sum;
+    }
+}
+
+static float sigmoid(float x) {
+    return 1 / (1 + expf(-x));
+}
+
+/* The equations of the memory; h and c are updated, and the output takes the place of what comes in. */
+static void remember(const Perceptron *p, float *hidden, float *h, float *c) {
+    const int size = p->size, gates = p->net.gates.outputs;
+    const PufferMemory memory = p->net.memory;
+    float x[4 * MOST], own[4 * MOST];
+    for (int j = 0; j < gates; j++) {
+        x[j] = p->net.gates.bias[j] + product(p->gates, hidden, size, j);
+        own[j] = p->recurrent ? p->net.recurrent.bias[j] + product(p->recurrent, h, size, j) : 0;
+    }
+    for (int j = 0; j < size; j++) {
+        float first = sigmoid(x[j] + own[j]);
+        if (memory == PUFFER_LSTM) {
+            c[j] = sigmoid(x[size + j] + own[size + j]) * c[j] +
+                   first * tanhf(x[2 * size + j] + own[2 * size + j]);
+            h[j] = hidden[j] = tanhf(c[j]) * sigmoid(x[3 * size + j] + own[3 * size + j]);
+        } else if (memory == PUFFER_GRU) {
+            float z = sigmoid(x[size + j] + own[size + j]);
+            h[j] = hidden[j] = (1 - z) * tanhf(x[2 * size + j] + first * own[2 * size + j]) + z * h[j];
+        } else {
+            float r = sigmoid(x[2 * size + j]);
+            h[j] = (1 - first) * h[j] + first * x[size + j];
+            hidden[j] = r * h[j] + (1 - r) * hidden[j];
+        }
+    }
+}
+
+static void check_row(const Perceptron *p, const uint8_t *observation, const float *params, float value,
+                      float *h, float *c) {
+    float hidden[MOST];
+    first_layer(p, observation, hidden);
+    if (p->net.memory) remember(p, hidden, h, c);
+    for (int o = 0; o <= p->actions; o++) {
+        float expected = p->net.decoder.bias[o] + product(p->decoder, hidden, p->size, o);
+        float got = o < p->actions ? params[o] : value;
+        bool is_forbidden = o < p->actions && p->net.mask.count && !observation[p->floats * 4 + p->cells + o];
+        check(is_forbidden ? got == -1e9f : fabsf(got - expected) < 1e-5f, "outputs are those of the loops");
+    }
+}
+
+static float *array(int count) {
+    return malloc(sizeof(float) * count + 1);
+}
+
+static void fuzz_perceptron(const char *kernels) {
+    Perceptron p;
+    make_perceptron(&p, kernels);
+    const int rows = (int)draw(ROWS), all = rows * p.size;
+    uint8_t *observations = malloc((size_t)rows * p.net.row_bytes + 1);
+    float *params = array(rows * p.actions), *values = array(rows), *memory[2] = {array(all), array(all)};
+    float *h = array(all), *c = array(all);
+    for (int i = 0; i < all; i++) h[i] = memory[0][i] = number(), c[i] = memory[1][i] = number();
+    for (int row = 0; row < rows; row++) draw_observation(&p, observations + row * p.net.row_bytes);
+    puffer_network_forward(&p.net, &p.scratch, observations, rows, memory, 2, params, values);
+    for (int row = 0; row < rows; row++)
+        check_row(&p, observations + row * p.net.row_bytes, params + row * p.actions, values[row],
+                  h + row * p.size, c + row * p.size);
+    for (int i = 0; i < all; i++)
+        check(fabsf(h[i] - memory[0][i]) < 1e-5f && fabsf(c[i] - memory[1][i]) < 1e-5f,
+              "the memory is that of the equations");
+    free_perceptron(&p);
+    float *arrays[] = {params, values, memory[0], memory[1], h, c};
+    for (int i = 0; i < 6; i++) free(arrays[i]);
+    free(observations);
+}
+
+/* Runs of floats that a matrix takes from an image, as a convolution does. */
+static void fuzz_patches(const char *kernels) {
+    int runs = 1 + (int)draw(5), length = 1 + (int)draw(9), outputs = 16 * (1 + (int)draw(5));
+    int per_line = 1 + (int)draw(9), lines = 1 + (int)draw(9), step = 1 + (int)draw(4);
+    int width = (per_line - 1) * step + length, height = lines - 1 + runs;
+    PufferMatrix matrix;
+    int32_t offsets[5];
+    for (int run = 0; run < runs; run++) offsets[run] = run * width;
+    float *weights = random_matrix(&matrix, runs * length, outputs);
+    float *image = malloc(sizeof(float) * width * height),
+          *y = malloc(sizeof(float) * per_line * lines * outputs);
+    for (int i = 0; i < width * height; i++) image[i] = number();
+    PufferRows source = {image, offsets, runs, length, per_line, step, width};
+    puffer_kernels(kernels)->product(&matrix, &source, per_line * lines, y, outputs, false, false);
+    for (int line = 0; line < lines; line++)
+        for (int at = 0; at < per_line; at++) {
+            float patch[45];
+            for (int run = 0; run < runs; run++)
+                memcpy(patch + run * length, image + (line + run) * width + at * step,
+                       sizeof(float) * length);
+            for (int o = 0; o < outputs; o++) {
+                float expected = matrix.bias[o] + product(weights, patch, runs * length, o);
+                check(fabsf(expected - y[(line * per_line + at) * outputs + o]) < 1e-5f,
+                      "patches are those of the loops");
+            }
+        }
+    free(weights);
+    free(image);
+    free(y);
+    puffer_matrix_free(&matrix);
+}
+
+static void check_functions(void) {
+    for (float x = -100; x <= 100; x += 0.01f) {
+        check(fabsf(puffer_sigmoid(x) - 1 / (1 + expf(-x))) < 3e-7f, "the sigmoid is within 3e-7");
+        check(fabsf(puffer_tanh(x) - tanhf(x)) < 3e-7f, "the tanh is within 3e-7");
+    }
+    check(isnan(puffer_sigmoid(NAN)) && isnan(puffer_tanh(NAN)), "NaN stays");
+    check(puffer_sigmoid(INFINITY) == 1 && puffer_tanh(-INFINITY) == -1,
+          "infinity is where the functions end");
+    check(puffer_half(0x3C00) == 1 && puffer_half(0xC248) == -3.140625f && puffer_half(0x7BFF) == 65504,
+          "halves");
+    check(puffer_half(0x0001) == 0x1p-24f && puffer_half(0x83FF) == -1023 * 0x1p-24f, "small halves");
+    check(isinf(puffer_half(0xFC00)) && isnan(puffer_half(0x7E00)), "halves that are no numbers");
+}
+
+int main(int argc, char **argv) {
+    const char *names[] = {"any", "avx2", "avx512"};
+    int networks = argc > 1 ? atoi(argv[1]) : 100;
+    state = argc > 2 ? (uint64_t)atoi(argv[2]) : 1;
+    check_functions();
+    check(puffer_kernels("none") == NULL, "a name of no kernels is known as such");
+    for (int i = 0; i < 3; i++)
+        for (int n = 0; n < networks && puffer_kernels(names[i]) != NULL; n++) {
+            fuzz_perceptron(names[i]);
+            fuzz_patches(names[i]);
+        }
+    return 0;
+}
