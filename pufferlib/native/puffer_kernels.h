@@ -6,13 +6,11 @@
 #ifndef PUFFER_KERNELS_H
 #define PUFFER_KERNELS_H
 
-#include <math.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define PUFFER_INLINE static inline __attribute__((always_inline))
+#include "puffer_math.h"
+
 #if defined(__clang__)
 #define PUFFER_UNROLL _Pragma("clang loop unroll(full)")
 #else
@@ -170,39 +168,6 @@ typedef int32_t PufferBits4 __attribute__((vector_size(16), aligned(4), may_alia
             *(Vector *)(y + panel * PUFFER_LANES + c * LANES) = sum[c];                                    \
         }                                                                                                  \
     }
-
-/* e^x within 2e-7 of it, for x in [-80, 80] and for NaN: 2^n by the bits of a float, the rest by its series.
- */
-PUFFER_INLINE float puffer_exp(float x) {
-    const float magic =
-        12582912; /* 1.5 * 2^23: what is added to it is rounded to an integer, in the last bits */
-    x = x < -80 ? -80 : x;
-    x = x > 80 ? 80 : x;
-    float rounded = x * 1.44269504f + magic;
-    float n = rounded - magic;
-    float rest = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-    float series = 1.98412698e-4f;
-    series = series * rest + 1.38888889e-3f;
-    series = series * rest + 8.33333333e-3f;
-    series = series * rest + 4.16666667e-2f;
-    series = series * rest + 1.66666667e-1f;
-    series = series * rest + 0.5f;
-    series = series * rest * rest + rest + 1;
-    uint32_t bits;
-    memcpy(&bits, &rounded, sizeof(bits));
-    bits = (bits + 127) << 23;
-    float power;
-    memcpy(&power, &bits, sizeof(power));
-    return series * power;
-}
-
-PUFFER_INLINE float puffer_sigmoid(float x) {
-    return 1 / (1 + puffer_exp(-x));
-}
-
-PUFFER_INLINE float puffer_tanh(float x) {
-    return 2 * puffer_sigmoid(2 * x) - 1;
-}
 
 /* One row of an LSTM; gates: i, f, g, o after one another. */
 PUFFER_INLINE void puffer_lstm_row(const float *restrict gates, float *restrict h, float *restrict c,

@@ -9,16 +9,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
-/* The widest vectors that the machine has, chosen when the module is loaded. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define PUFFER_VECTORIZED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define PUFFER_VECTORIZED
-#endif
-
-#define PUFFER_INLINE static inline __attribute__((always_inline))
+#include "puffer_math.h"
 
 /* Before a loop over the elements of a row: none of them is another's. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -26,18 +18,6 @@
 #else
 #define PUFFER_APART
 #endif
-
-static inline float puffer_bits_to_float(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-static inline uint32_t puffer_float_to_bits(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
 
 /* bfloat16 is the upper half of a float. */
 static inline float puffer_from_bfloat16(uint16_t value) {
@@ -49,27 +29,6 @@ static inline uint16_t puffer_to_bfloat16(float value) {
     uint32_t bits = puffer_float_to_bits(value);
     return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
-
-/* e^x for x from -87 to 87, and at those ends beyond; within 2e-7 of it, relatively. NaN stays NaN. */
-static inline float puffer_exp(float x) {
-    const float shift = 12582912; /* 1.5 * 2^23: adding it rounds to a whole number, in the low bits */
-    x = x < -87 ? -87 : x;
-    x = x > 87 ? 87 : x;
-    float shifted = x * 1.44269504f + shift, power = shifted - shift;
-    float rest = x - power * 0.693359375f + power * 2.12194440e-4f; /* the logarithm of 2, in two parts */
-    float series = 1.0f / 720; /* Taylor's: rest is at most 0.35 from 0 */
-    series = series * rest + 1.0f / 120;
-    series = series * rest + 1.0f / 24;
-    series = series * rest + 1.0f / 6;
-    series = series * rest + 0.5f;
-    series = series * rest + 1;
-    series = series * rest + 1;
-    return series * puffer_bits_to_float((puffer_float_to_bits(shifted) << 23) + 0x3f800000);
-}
-
-static inline float puffer_sigmoid(float x) { return 1 / (1 + puffer_exp(-x)); }
-
-static inline float puffer_tanh(float x) { return 1 - 2 / (1 + puffer_exp(2 * x)); }
 
 /* What goes into products and comes out of them, as both kinds of numbers. */
 static inline float puffer_load(int is_half, const void *array, ptrdiff_t i) {
