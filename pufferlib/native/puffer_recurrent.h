@@ -1,8 +1,8 @@
 /* The element-wise arithmetic of recurrent networks, one pass over the rows of a step, forward and backward.
  *
  * The matrix products around it are torch's. Gates are floats, or bfloat16 where the products are: then all
- * arithmetic and the memory are floats still. Unlike what the environments compute, results may differ in their last
- * bits between machines, as those of torch's products do.
+ * arithmetic and the memory are floats still. Unlike what the environments compute, results may differ in
+ * their last bits between machines, as those of torch's products do.
  */
 #ifndef PUFFER_RECURRENT_H
 #define PUFFER_RECURRENT_H
@@ -42,17 +42,19 @@ static inline void puffer_store(int is_half, void *array, ptrdiff_t i, float val
         ((float *)array)[i] = value;
 }
 
-/* One step of an LSTM or a GRU, or some of a MinGRU. Arrays are (rows, size), gates (rows, gates of the cell * size);
- * those of void are floats or, if is_half, bfloat16. Names that begin with d are derivatives of the loss. */
+/* One step of an LSTM or a GRU, or some of a MinGRU. Arrays are (rows, size), gates (rows, gates of the cell
+ * * size); those of void are floats or, if is_half, bfloat16. Names that begin with d are derivatives of the
+ * loss. */
 typedef struct PufferStep {
     ptrdiff_t rows, size;
     ptrdiff_t batch; /* rows of one step, where there are several */
     int is_half;
-    /* Rows that begin an episode with this step, whose memory before it is 0, and those that do with the step after
-     * it; NULL: none. */
+    /* Rows that begin an episode with this step, whose memory before it is 0, and those that do with the step
+     * after it; NULL: none. */
     const uint8_t *starts, *starts_next;
     const float *bias; /* of the gates; of a GRU that of its input's part */
-    void *gates;       /* forward: what the products give, and in its place what becomes of it; backward: the latter */
+    void *gates; /* forward: what the products give, and in its place what becomes of it; backward: the latter
+                  */
     const float *memory; /* before the step */
     float *memory_next;  /* after it; of a GRU that is its output */
     float *output;
@@ -63,8 +65,8 @@ typedef struct PufferStep {
     void *dgates;
     float *dbias; /* is added to */
     /* Of a GRU. */
-    void *hidden;       /* products of the memory with the weights; backward: dhidden */
-    void *hidden_n;     /* of which what goes into n, with its bias */
+    void *hidden;   /* products of the memory with the weights; backward: dhidden */
+    void *hidden_n; /* of which what goes into n, with its bias */
     const float *bias_hidden;
     float *dbias_hidden; /* of n's part only, (size,), since the others are those of dbias; is added to */
     /* Of a MinGRU. */
@@ -72,7 +74,9 @@ typedef struct PufferStep {
     void *dinput; /* that passes by the gates */
 } PufferStep;
 
-static inline int puffer_begins(const uint8_t *starts, ptrdiff_t row) { return starts != NULL && starts[row]; }
+static inline int puffer_begins(const uint8_t *starts, ptrdiff_t row) {
+    return starts != NULL && starts[row];
+}
 
 /* Element ``at`` of an array of floats, or of bfloat16. */
 static inline void *puffer_at(int is_half, const void *array, ptrdiff_t at) {
@@ -131,7 +135,8 @@ PUFFER_INLINE void puffer_lstm_backward_rows(const PufferStep *step, int is_half
         PUFFER_APART
         for (ptrdiff_t j = 0; j < size; j++) {
             float i = puffer_load(is_half, gates, j), f = puffer_load(is_half, gates, j + size);
-            float g = puffer_load(is_half, gates, j + 2 * size), o = puffer_load(is_half, gates, j + 3 * size);
+            float g = puffer_load(is_half, gates, j + 2 * size),
+                  o = puffer_load(is_half, gates, j + 3 * size);
             float shown = puffer_tanh(memory_next[j]);
             float dshown = doutput[j] + kept_next * puffer_load(is_half, dnext, j);
             float dafter = dmemory[j] + dshown * o * (1 - shown * shown);
@@ -163,12 +168,13 @@ PUFFER_INLINE void puffer_gru_forward_rows(const PufferStep *step, int is_half) 
         float kept = puffer_begins(step->starts, row) ? 0 : 1;
         PUFFER_APART
         for (ptrdiff_t j = 0; j < size; j++) {
-            float r = puffer_sigmoid(puffer_load(is_half, gates, j) + bias[j] + puffer_load(is_half, hidden, j) +
-                                     bias_hidden[j]);
+            float r = puffer_sigmoid(puffer_load(is_half, gates, j) + bias[j] +
+                                     puffer_load(is_half, hidden, j) + bias_hidden[j]);
             float z = puffer_sigmoid(puffer_load(is_half, gates, j + size) + bias[j + size] +
                                      puffer_load(is_half, hidden, j + size) + bias_hidden[j + size]);
             float from_h = puffer_load(is_half, hidden, j + 2 * size) + bias_hidden[j + 2 * size];
-            float n = puffer_tanh(puffer_load(is_half, gates, j + 2 * size) + bias[j + 2 * size] + r * from_h);
+            float n =
+                puffer_tanh(puffer_load(is_half, gates, j + 2 * size) + bias[j + 2 * size] + r * from_h);
             output[j] = n + z * (memory[j] * kept - n);
             puffer_store(is_half, gates, j, r);
             puffer_store(is_half, gates, j + size, z);
@@ -215,8 +221,8 @@ PUFFER_INLINE void puffer_gru_backward_rows(const PufferStep *step, int is_half)
     }
 }
 
-/* The gates are z, n and r: h' = (1 - z) * h + z * n, output = r * h' + (1 - r) * input. Several steps may follow one
- * another, `batch` rows each: then memory_next is where the next step has its memory. */
+/* The gates are z, n and r: h' = (1 - z) * h + z * n, output = r * h' + (1 - r) * input. Several steps may
+ * follow one another, `batch` rows each: then memory_next is where the next step has its memory. */
 PUFFER_INLINE void puffer_mingru_forward_rows(const PufferStep *step, int is_half) {
     ptrdiff_t size = step->size;
     const float *bias = step->bias;
@@ -274,12 +280,12 @@ PUFFER_INLINE void puffer_mingru_backward_rows(const PufferStep *step, int is_ha
 }
 
 /* One loop for each kind of numbers, and each for the vectors of several machines. */
-#define PUFFER_CELL(name) \
+#define PUFFER_CELL(name)                                        \
     PUFFER_VECTORIZED static void name(const PufferStep *step) { \
-        if (step->is_half) \
-            name##_rows(step, 1); \
-        else \
-            name##_rows(step, 0); \
+        if (step->is_half)                                       \
+            name##_rows(step, 1);                                \
+        else                                                     \
+            name##_rows(step, 0);                                \
     }
 PUFFER_CELL(puffer_lstm_forward)
 PUFFER_CELL(puffer_lstm_backward)
