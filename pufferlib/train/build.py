@@ -13,6 +13,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.models import Policy, make_policy
 from pufferlib.train.config import Config, TrainConfig
+from pufferlib.train.normalization import attach_moments, normalized
 from pufferlib.train.text import plural
 
 __all__ = [
@@ -28,7 +29,9 @@ PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 
 
 
 def build_vecenv(config: Config) -> Any:
-    """The environments of a run, batched, with autoreset "same_step" unless ``env.autoreset`` says otherwise.
+    """Make the environments of a run: batched, and normalized if the settings ask.
+
+    Their autoreset is "same_step" unless ``env.autoreset`` says otherwise.
 
     Raises:
         UnknownNameError: There is no such environment or backend.
@@ -47,7 +50,7 @@ def build_vecenv(config: Config) -> Any:
     }
     if vec.backend not in ("native", "PufferEnv") and "autoreset" not in config.env:
         options["autoreset"] = "same_step"
-    return vector.make(
+    vecenv = vector.make(
         registry.env_creator(config.env_name),
         env_kwargs=config.env,
         backend=vec.backend,
@@ -55,6 +58,11 @@ def build_vecenv(config: Config) -> Any:
         seed=config.train.seed,
         **options,
     )
+    try:
+        return normalized(vecenv, config.train)
+    except BaseException:
+        vecenv.close()
+        raise
 
 
 def fit_to_agents(config: TrainConfig, num_agents: int, recurrent: bool) -> TrainConfig:
@@ -128,6 +136,7 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
             settings.memory,
             registry.policies(config.env_name),
         )
+    attach_moments(policy, vecenv)
     return policy.to(pick_device(config.train.device))
 
 

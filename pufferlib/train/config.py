@@ -162,6 +162,9 @@ class TrainConfig:
             less where the discounted returns of the first rollout deviate by more than 2 (their deviation is 1
             then); with reward_clip always 1.
         reward_clip: Then limited to plus or minus this; 0 is off.
+        normalize_observations: Give each element mean 0 and variance 1, by the moments of all that was seen; they are
+            kept with the policy.
+        normalize_rewards: Divide rewards by the deviation of the discounted returns so far; reward_scale 0 is then 1.
         checkpoint_interval: Updates between checkpoints; 0 keeps only the one at the end.
         keep_checkpoints: The latest so many are kept, and the one of the best score; 0 keeps all.
         exact_resume: Start new episodes at every checkpoint, so that a run resumed from one of every
@@ -207,6 +210,8 @@ class TrainConfig:
     target_kl: NotNegative = 0.0
     reward_scale: Number = 0.0
     reward_clip: NotNegative = 0.0
+    normalize_observations: bool = False
+    normalize_rewards: bool = False
     checkpoint_interval: Natural = 100
     keep_checkpoints: Natural = 3
     exact_resume: bool = False

@@ -35,6 +35,7 @@ from pufferlib.train.episodes import ScoreHint, ScoreMean
 from pufferlib.train.games import load_games, save_games
 from pufferlib.train.learning import build_loss
 from pufferlib.train.loggers import Logger
+from pufferlib.train.normalization import attach_moments, load_wrappers, normalized, save_wrappers, store_moments
 from pufferlib.train.optimizers import build_optimizer
 from pufferlib.train.precision import autocast, in_precision
 from pufferlib.train.rollout import Rollout
@@ -86,9 +87,11 @@ class Trainer:
             raise APIUsageError(f"Trainer: run_dir must be a folder that exists, got {run_dir}; make it first")
         self.device = pick_device(config.train.device)
         self.agent_steps, self.updates, self.uptime_s = 0, 0, 0.0
-        self.vecenv = build_vecenv(config) if vecenv is None else vecenv
+        self.vecenv = build_vecenv(config) if vecenv is None else normalized(vecenv, config.train)
         try:
             self.policy = build_policy(config, self.vecenv) if policy is None else policy.to(self.device)
+            if policy is not None:
+                attach_moments(policy, self.vecenv)
             recurrent = bool(self.policy.initial_state(1))
             settings = fit_to_agents(config.train, self.vecenv.num_agents, recurrent)
             self.config = dataclasses.replace(config, train=settings)
@@ -162,6 +165,7 @@ class Trainer:
         self._refresh()
         with explained(self), autocast(settings.precision, self.device):
             self.collector.collect()
+        store_moments(self.policy, self.vecenv)
         torch.set_num_threads(self.num_threads)
         collected = time.perf_counter()
         rollout = self.rollout
@@ -172,7 +176,7 @@ class Trainer:
                 f"{rollout.num_agents} agents in all {rollout.horizon} steps; nothing can be learned from that, "
                 "so set masks in the environment"
             )
-        if self.updates == 0 and not settings.reward_scale and not settings.reward_clip:
+        if self.updates == 0 and not (settings.reward_scale or settings.reward_clip or settings.normalize_rewards):
             self._scale_rewards()
         advantages = generalized_advantage(
             rollout.rewards, rollout.values, rollout.episode_ends, settings.gamma, settings.gae_lambda
@@ -216,6 +220,7 @@ class Trainer:
             "updates": self.updates,
             "uptime_s": self.uptime_s,
             "reward_scale": self.collector.reward_scale,
+            **save_wrappers(self.vecenv),
         }
         begins_anew = self.config.train.exact_resume
         games = None if begins_anew else save_games(self.vecenv)
@@ -289,18 +294,20 @@ class Trainer:
             self._saved_updates = self.updates
         if not self.config.train.reward_scale:
             self.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
+        load_wrappers(self.vecenv, contents, with_episodes=False)
         self._start_episodes()
         if "games" in contents:
-            self._restore_games(contents["games"], contents["collector"], path)
+            self._restore_games(contents, path)
 
-    def _restore_games(self, games: list[torch.Tensor], collector: dict[str, Any], path: Path) -> None:
+    def _restore_games(self, contents: dict[str, Any], path: Path) -> None:
         try:
-            load_games(self.vecenv, games)
+            load_games(self.vecenv, contents["games"])
         except APIUsageError as error:
             warnings.warn(f"{path}: new episodes begin, since its games cannot go on: {error}", stacklevel=3)
             self._start_episodes()
         else:
-            self.collector.load_state_dict(collector)
+            self.collector.load_state_dict(contents["collector"])
+            load_wrappers(self.vecenv, contents, with_episodes=True)
 
     def _restore_generator(self, state: torch.Tensor) -> None:
         """Go on with its random numbers; those of another kind of device are begun anew, as its state is another."""
