@@ -12,7 +12,7 @@ from pufferlib import registry, vector
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.models import Policy, make_policy
-from pufferlib.train.config import Config, TrainConfig
+from pufferlib.train.config import Config, TrainConfig, VecConfig
 from pufferlib.train.normalization import attach_moments, normalized
 from pufferlib.train.text import plural
 
@@ -39,6 +39,8 @@ def build_vecenv(config: Config) -> Any:
         BindingMissing: The package behind the environment is not installed.
     """
     vec = config.vec
+    if config.train.overlap == "envs":
+        vec = _in_halves(vec)
     options: dict[str, Any] = {
         "num_workers": vec.num_workers,
         "batch_size": vec.batch_size,
@@ -63,6 +65,25 @@ def build_vecenv(config: Config) -> Any:
     except BaseException:
         vecenv.close()
         raise
+
+
+def _in_halves(vec: VecConfig) -> VecConfig:
+    """The settings with batches of half of the environments."""
+    half, odd = divmod(vec.num_envs, 2)
+    given = {
+        "vec.backend": (vec.backend, ("Multiprocessing", "Ray")),
+        "vec.num_envs": (vec.num_envs, ("an even number",) if odd else (vec.num_envs,)),
+        "vec.batch_size": (vec.batch_size, (None, half)),
+        "vec.zero_copy": (vec.zero_copy, (True,)),
+    }
+    for name, (value, fitting) in given.items():
+        if value not in fitting:
+            raise APIUsageError(
+                "train.overlap 'envs' lets workers step one half of the environments while the network acts for the "
+                f"other: {name} must be {' or '.join('unset' if fit is None else str(fit) for fit in fitting)}, "
+                f"got {value}"
+            )
+    return dataclasses.replace(vec, batch_size=half)
 
 
 def fit_to_agents(config: TrainConfig, num_agents: int, recurrent: bool) -> TrainConfig:

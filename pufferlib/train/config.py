@@ -97,6 +97,8 @@ class TrainConfig:
         device: A torch device; "auto" is CUDA where there is a GPU, else the CPU.
         num_threads: CPU threads of torch while learning; unset: one per usable core for networks of
             half a million parameters or more, and one for smaller ones.
+        overlap: "none"; "envs": half of the environments step while the network acts for the other half; or "learning":
+            the next rollout is collected while the last one is learned from, by the weights of one update before.
         act_threads: The same while acting: one, because a step's batch is small, and the other
             cores belong to the environments.
         precision: "float32", or "bfloat16" for products and convolutions; weights and losses stay float32.
@@ -154,6 +156,7 @@ class TrainConfig:
     device: str = "auto"
     num_threads: OptionalCount = None
     act_threads: Count = 1
+    overlap: Literal["none", "envs", "learning"] = "none"
     precision: Literal["float32", "bfloat16"] = "float32"
     compile: bool = False
     cuda_graphs: bool = False
