@@ -19,6 +19,7 @@ from pufferlib.render.pace import Pace
 from pufferlib.render.picture import picture_of
 from pufferlib.render.video import Frame
 from pufferlib.train.config import Config
+from pufferlib.train.normalization import with_moments
 from pufferlib.train.players import Player, PolicyPlayer, RandomPlayer
 from pufferlib.train.runs import Run, load_policy
 
@@ -80,7 +81,8 @@ class Session:
             self._opponents: Player = RandomPlayer(self._env, seed)
             if run and config:
                 config = dataclasses.replace(config, env=keywords)
-                self._opponents = _trained(run, config, self._env.num_agents, seed, watched and config.eval.greedy)
+                greedy = watched and config.eval.greedy
+                self._env, self._opponents = _trained(run, config, self._env, seed, greedy)
             space, driver = self._env.single_action_space, self._env.driver_env
             keys = keys_for(space, env_type.keys if env_type else keys_of_env(driver))
             self.key_map = KeyMap(space, keys)
@@ -259,12 +261,13 @@ class _OneByOne:
         return wanted
 
 
-def _trained(run: Run, config: Config, num_agents: int, seed: int, greedy: bool) -> Player:
+def _trained(run: Run, config: Config, env: Any, seed: int, greedy: bool) -> tuple[Any, Player]:
+    """The environment as the policy of ``run`` sees it, and that policy at play."""
     import torch
 
     policy = load_policy(config, run)
     generator = torch.Generator(next(policy.parameters()).device).manual_seed(seed)
-    return PolicyPlayer(policy, num_agents, generator, greedy)
+    return with_moments(env, policy), PolicyPlayer(policy, env.num_agents, generator, greedy)
 
 
 def _config_of(run: Run, name: str) -> Config:

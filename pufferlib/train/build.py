@@ -12,7 +12,8 @@ from pufferlib import registry, vector
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.models import Policy, make_policy
-from pufferlib.train.config import Config, TrainConfig
+from pufferlib.train.config import Config, TrainConfig, VecConfig
+from pufferlib.train.normalization import attach_moments, normalized
 from pufferlib.train.text import plural
 
 __all__ = [
@@ -28,7 +29,9 @@ PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 
 
 
 def build_vecenv(config: Config) -> Any:
-    """The environments of a run, batched, with autoreset "same_step" unless ``env.autoreset`` says otherwise.
+    """Make the environments of a run: batched, and normalized if the settings ask.
+
+    Their autoreset is "same_step" unless ``env.autoreset`` says otherwise.
 
     Raises:
         UnknownNameError: There is no such environment or backend.
@@ -36,6 +39,8 @@ def build_vecenv(config: Config) -> Any:
         BindingMissing: The package behind the environment is not installed.
     """
     vec = config.vec
+    if config.train.overlap == "envs":
+        vec = _in_halves(vec)
     options: dict[str, Any] = {
         "num_workers": vec.num_workers,
         "batch_size": vec.batch_size,
@@ -47,7 +52,7 @@ def build_vecenv(config: Config) -> Any:
     }
     if vec.backend not in ("native", "PufferEnv") and "autoreset" not in config.env:
         options["autoreset"] = "same_step"
-    return vector.make(
+    vecenv = vector.make(
         registry.env_creator(config.env_name),
         env_kwargs=config.env,
         backend=vec.backend,
@@ -55,6 +60,30 @@ def build_vecenv(config: Config) -> Any:
         seed=config.train.seed,
         **options,
     )
+    try:
+        return normalized(vecenv, config.train)
+    except BaseException:
+        vecenv.close()
+        raise
+
+
+def _in_halves(vec: VecConfig) -> VecConfig:
+    """The settings with batches of half of the environments."""
+    half, odd = divmod(vec.num_envs, 2)
+    given = {
+        "vec.backend": (vec.backend, ("Multiprocessing", "Ray")),
+        "vec.num_envs": (vec.num_envs, ("an even number",) if odd else (vec.num_envs,)),
+        "vec.batch_size": (vec.batch_size, (None, half)),
+        "vec.zero_copy": (vec.zero_copy, (True,)),
+    }
+    for name, (value, fitting) in given.items():
+        if value not in fitting:
+            raise APIUsageError(
+                "train.overlap 'envs' lets workers step one half of the environments while the network acts for the "
+                f"other: {name} must be {' or '.join('unset' if fit is None else str(fit) for fit in fitting)}, "
+                f"got {value}"
+            )
+    return dataclasses.replace(vec, batch_size=half)
 
 
 def fit_to_agents(config: TrainConfig, num_agents: int, recurrent: bool) -> TrainConfig:
@@ -129,6 +158,7 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
             settings.memory_layers,
             more=registry.policies(config.env_name),
         )
+    attach_moments(policy, vecenv)
     return policy.to(pick_device(config.train.device))
 
 

@@ -16,15 +16,26 @@ from pufferlib.train.diagnosis import NonFiniteError
 from pufferlib.train.episodes import EpisodeMeans
 from pufferlib.train.rollout import Rollout
 
-__all__ = ["Collector", "PartialCollector", "make_collector"]
+__all__ = ["Collector", "CollectorStopped", "HalvesCollector", "PartialCollector", "make_collector"]
 
 
 def make_collector(
     vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
 ) -> "Collector":
-    """Choose the collector for batches of all agents, or for partial ones; the arguments are theirs."""
-    is_whole = vecenv.agents_per_batch == vecenv.num_agents
-    return (Collector if is_whole else PartialCollector)(vecenv, policy, rollout, config, generator)
+    """Choose the collector for batches of all agents, for halves in turns, or for any parts; the arguments are theirs.
+
+    Raises:
+        APIUsageError: ``train.overlap`` is "envs", and batches are not halves of the agents.
+    """
+    kind = Collector if vecenv.agents_per_batch == vecenv.num_agents else PartialCollector
+    if config.overlap == "envs":
+        _check_halves(vecenv)
+        kind = HalvesCollector
+    return kind(vecenv, policy, rollout, config, generator)
+
+
+class CollectorStopped(Exception):  # noqa: N818  # it tells of no error
+    """Ends ``Collector.collect`` after ``stop``."""
 
 
 EVERYONE = slice(None)  # an index that copies nothing
@@ -75,21 +86,18 @@ class Collector:
         APIUsageError: The environments reset in another mode, or in one that does not fit them.
     """
 
-    _is_partial = False
-
     def __init__(
         self, vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
     ) -> None:
         _check_autoreset(vecenv)
         self.episodes = EpisodeMeans()
         self.reward_scale = config.reward_scale or 1.0
-        self._vecenv, self._policy, self._rollout, self._config = vecenv, policy, rollout, config
+        self._vecenv, self._policy, self._config = vecenv, policy, config
         self._generator, self._device = generator, generator.device
         self._resets_next = vecenv.autoreset == "next_step"
-        fields = rollout.observations, rollout.actions, rollout.log_probs, rollout.values[:-1]
-        is_array = rollout.observations.device.type == "cpu"
-        arrays = rollout.observations.numpy() if is_array else [None] * rollout.horizon
-        self._steps = [_Step(*rows) for rows in zip(*map(Tensor.unbind, fields), arrays, strict=True)]
+        self._is_stopped = False
+        self._views: dict[Rollout, Any] = {}
+        self.use(rollout)
         self._absent = np.zeros(rollout.num_agents, bool)  # at each agent's latest observation
         self._ended = np.zeros(rollout.num_agents, bool)  # by each agent's latest action
         self._state: State  # of all agents
@@ -103,6 +111,24 @@ class Collector:
         self._absent[:] = self._ended[:] = False
         self._state = self._policy.initial_state(self._rollout.num_agents, self._device)
         self._receive()
+
+    def use(self, rollout: Rollout) -> None:
+        """Fill ``rollout``, which has the sizes of the first one, from now on."""
+        if rollout not in self._views:
+            self._views[rollout] = self._open(rollout)
+        self._rollout, self._steps = rollout, self._views[rollout]
+
+    def stop(self) -> None:
+        """Let ``collect``, in another thread, raise CollectorStopped after the step in progress."""
+        self._is_stopped = True
+
+    def _open(self, rollout: Rollout) -> Any:
+        """Views of all that the loop writes."""
+        return _steps_of(rollout, EVERYONE)
+
+    def _index(self, agent_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | slice:
+        """Index of a batch's agents among all."""
+        return EVERYONE
 
     def state_dict(self) -> dict[str, Any]:
         """Tensors that, with the states of the environments, say where the agents are in their episodes."""
@@ -159,8 +185,10 @@ class Collector:
 
         An agent that was absent begins anew when it comes back.
         """
+        if self._is_stopped:
+            raise CollectorStopped
         self._batch = batch = _Received(*self._vecenv.recv())
-        agents = self._agents = batch.agent_ids if self._is_partial else EVERYONE
+        agents = self._agents = self._index(batch.agent_ids)
         ended = batch.terminals | batch.truncations
         rewards = self._rewards()
         self._begins = (self._ended[agents] if self._resets_next else ended) | self._absent[agents]
@@ -197,7 +225,11 @@ class PartialCollector(Collector):
     until the slowest is done.
     """
 
-    _is_partial = True
+    def _open(self, rollout: Rollout) -> None:
+        """Rows are chosen by index."""
+
+    def _index(self, agent_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return agent_ids
 
     @torch.inference_mode()
     def collect(self) -> None:
@@ -244,12 +276,109 @@ class PartialCollector(Collector):
         return actions, log_probs, distribution.draw(params, noise, actions, log_probs)
 
 
+class HalvesCollector(Collector):
+    """``Collector`` for two halves of the agents in turns: while it acts for one, the other's environments step.
+
+    Each half contributes exactly ``horizon`` steps in a row. The first one acts once more, unrecorded, before the last
+    step of the second has come back; so in the next rollout the second is the first.
+
+    Raises:
+        APIUsageError: A batch is another half than the one whose turn it is.
+    """
+
+    def _open(self, rollout: Rollout) -> list[list[_Step]]:
+        """Views of each half, with a last step that keeps nothing but the value."""
+        half = rollout.num_agents // 2
+        self._halves = [slice(0, half), slice(half, 2 * half)]
+        self._expected = -1
+        steps = [_steps_of(rollout, rows) for rows in self._halves]
+        for each, rows in zip(steps, self._halves, strict=True):
+            seen, done, log_probs = map(torch.empty_like, each[0][:3])
+            array = None if each[0].array is None else seen.numpy()
+            each.append(_Step(seen, done, log_probs, rollout.values[-1, rows], array))
+        return steps
+
+    def _index(self, agent_ids: npt.NDArray[np.int64]) -> slice:
+        half = int(agent_ids[0] > 0)
+        if half == self._expected or agent_ids[0] not in (0, len(agent_ids)):
+            raise APIUsageError(
+                "train.overlap 'envs' needs batches that are the two halves of the agents in turns, got one that "
+                f"begins with agent {agent_ids[0]}; make the environments with zero_copy=True and "
+                "batch_size=num_envs // 2"
+            )
+        self._expected = half  # not to come again at once
+        return self._halves[half]
+
+    def reset(self, seed: int) -> None:
+        """See ``Collector``."""
+        self._expected = -1
+        super().reset(seed)
+
+    @torch.inference_mode()
+    def collect(self) -> None:
+        """See ``Collector``."""
+        rollout, reports, distribution = self._rollout, self._rollout.reports, self._policy.distribution
+        first = int(self._batch.agent_ids[0] > 0)
+        noises = distribution.noise((2 * rollout.horizon + 2, rollout.num_agents // 2), self._generator).unbind()
+        for turn, noise in enumerate(noises):
+            t, half = turn // 2, (first + turn) % 2
+            rows, step, is_recorded = self._halves[half], self._steps[half][t], t < rollout.horizon
+            observations, state = self._see(step), {name: memory[rows] for name, memory in self._state.items()}
+            if t == 0:
+                for name, memory in state.items():
+                    rollout.initial_state[name][rows] = memory
+            kept = state if turn + 1 < len(noises) else {name: memory.clone() for name, memory in state.items()}
+            params, values = self._policy.forward_eval(observations, kept)
+            step.values.copy_(values)
+            self._check(distribution.draw(params, noise, step.actions, step.log_probs), observations, kept)
+            if turn + 1 == len(noises):
+                break
+            if is_recorded:
+                reports.masks[t, rows], reports.episode_starts[t, rows] = self._counts(), self._begins
+            for name, memory in kept.items():
+                self._state[name][rows] = memory
+            self._vecenv.send(distribution.to_env(step.actions))
+            rewards = self._receive()
+            if turn:
+                earned, others = (turn - 1) // 2, self._halves[1 - half]
+                reports.rewards[earned, others], reports.episode_ends[earned, others] = rewards, self._ended[others]
+            self.episodes.add(self._batch.infos)
+        rollout.take_reports()
+        self._check(bool(torch.isfinite(rollout.values.sum())), observations, state)
+
+    def _see(self, step: _Step) -> Tensor:
+        """Write the observations of the batch into the rollout; returns them on the policy's device."""
+        if step.array is None:
+            step.observations.copy_(torch.from_numpy(self._batch.observations))
+        else:
+            np.copyto(step.array, self._batch.observations)
+        return step.observations.to(self._device)
+
+
+def _steps_of(rollout: Rollout, rows: slice) -> list[_Step]:
+    """Views of ``rows`` of each step."""
+    fields = rollout.observations, rollout.actions, rollout.log_probs, rollout.values[:-1]
+    is_array = rollout.observations.device.type == "cpu"
+    arrays = rollout.observations[:, rows].numpy() if is_array else [None] * rollout.horizon
+    views = [field[:, rows].unbind() for field in fields]
+    return [_Step(*parts) for parts in zip(*views, arrays, strict=True)]
+
+
 def _chosen(
     agents: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], first: int, last: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Rows of the batch, steps and agents where ``first <= steps[agent] <= last``."""
     rows = np.flatnonzero((first <= steps[agents]) & (steps[agents] <= last))
     return rows, steps[agents[rows]], agents[rows]
+
+
+def _check_halves(vecenv: Any) -> None:
+    if 2 * vecenv.agents_per_batch != vecenv.num_agents:
+        raise APIUsageError(
+            f"train.overlap 'envs' needs batches of half of the agents, got {vecenv.agents_per_batch} of "
+            f"{vecenv.num_agents}; pass batch_size=num_envs // 2 to pufferlib.vector.make, with backend "
+            "'Multiprocessing' or 'Ray'"
+        )
 
 
 def _check_autoreset(vecenv: Any) -> None:

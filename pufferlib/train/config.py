@@ -97,6 +97,8 @@ class TrainConfig:
         device: A torch device; "auto" is CUDA where there is a GPU, else the CPU.
         num_threads: CPU threads of torch while learning; unset: one per usable core for networks of
             half a million parameters or more, and one for smaller ones.
+        overlap: "none"; "envs": half of the environments step while the network acts for the other half; or "learning":
+            the next rollout is collected while the last one is learned from, by the weights of one update before.
         act_threads: The same while acting: one, because a step's batch is small, and the other
             cores belong to the environments.
         precision: "float32", or "bfloat16" for products and convolutions; weights and losses stay float32.
@@ -141,6 +143,9 @@ class TrainConfig:
             less where the discounted returns of the first rollout deviate by more than 2 (their deviation is 1
             then); with reward_clip always 1.
         reward_clip: Then limited to plus or minus this; 0 is off.
+        normalize_observations: Give each element mean 0 and variance 1, by the moments of all that was seen; they are
+            kept with the policy.
+        normalize_rewards: Divide rewards by the deviation of the discounted returns so far; reward_scale 0 is then 1.
         checkpoint_interval: Updates between checkpoints; 0 keeps only the one at the end.
         keep_checkpoints: The latest so many are kept, and the one of the best score; 0 keeps all.
         exact_resume: Start new episodes at every checkpoint, so that a run resumed from one of every
@@ -151,6 +156,7 @@ class TrainConfig:
     device: str = "auto"
     num_threads: OptionalCount = None
     act_threads: Count = 1
+    overlap: Literal["none", "envs", "learning"] = "none"
     precision: Literal["float32", "bfloat16"] = "float32"
     compile: bool = False
     cuda_graphs: bool = False
@@ -186,6 +192,8 @@ class TrainConfig:
     target_kl: NotNegative = 0.0
     reward_scale: Number = 0.0
     reward_clip: NotNegative = 0.0
+    normalize_observations: bool = False
+    normalize_rewards: bool = False
     checkpoint_interval: Natural = 100
     keep_checkpoints: Natural = 3
     exact_resume: bool = False

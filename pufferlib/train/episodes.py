@@ -57,6 +57,14 @@ class EpisodeMeans:
         """Sum of ``key`` over the episodes since the last ``pop``, and their number."""
         return self._sums.get(key, 0.0), self._counts.get(key, 0.0)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Sums and numbers of episodes since the last ``pop``."""
+        return {"sums": dict(self._sums), "counts": dict(self._counts)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state_dict`` was called."""
+        self._sums, self._counts = dict(state["sums"]), dict(state["counts"])
+
     def pop(self) -> dict[str, float]:
         """The means since the last call, as ``environment/<key>``; empty when no episode ended."""
         means = {f"environment/{key}": total / self._counts[key] for key, total in self._sums.items()}

@@ -17,6 +17,7 @@ from pufferlib.render.video import Frame
 from pufferlib.seeding import env_seed
 from pufferlib.train.config import Config
 from pufferlib.train.episodes import EpisodeMeans
+from pufferlib.train.normalization import with_moments
 from pufferlib.train.players import Player, PolicyPlayer, RandomPlayer
 
 __all__ = ["EvalResult", "evaluate"]
@@ -86,7 +87,8 @@ def evaluate(
     for start in range(0, episodes, AT_ONCE):
         first_seed = env_seed(seed, start) if start else seed
         count = min(episodes - start, AT_ONCE)
-        with _make_vecenv(config, env_creator, count, first_seed, render=record is not None) as vecenv:
+        with _make_vecenv(config, env_creator, count, first_seed, render=record is not None) as made:
+            vecenv = with_moments(made, policy)
             player: Player = RandomPlayer(vecenv, first_seed)
             if policy is not None:
                 player = PolicyPlayer(policy, vecenv.num_agents, generator, config.eval.greedy)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pufferlib.env import PufferEnv
+from pufferlib.vector.wrappers import VectorWrapper
 
 __all__ = ["load_games", "save_games"]
 
@@ -15,8 +16,10 @@ __all__ = ["load_games", "save_games"]
 def save_games(vecenv: Any) -> list[Tensor] | None:
     """State of each environment, uint8; None where environments, or their backend, cannot be saved.
 
-    C environments can, in this process or in workers that make one batch.
+    C environments can, in this process or in workers that make one batch, and in wrappers that normalize.
     """
+    if isinstance(vecenv, VectorWrapper) and vecenv.episode_arrays() is None:
+        return None
     if vecenv.emulated or vecenv.agents_per_batch != vecenv.num_agents:
         return None
     try:

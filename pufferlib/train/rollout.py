@@ -1,6 +1,6 @@
 """Experience: T steps of every agent, and the minibatches drawn from them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -129,6 +129,20 @@ class Rollout:
         self.masks = torch.ones(shape, dtype=torch.bool, device=device)
         reports = (self.rewards, self.masks, self.episode_starts, self.episode_ends)
         self.reports = Reports(*(report.cpu().numpy() for report in reports))  # on a CPU the same memory
+
+    def state_dict(self) -> dict[str, Any]:
+        """All tensors of experience, as they are used."""
+        names = ("observations", "actions", "log_probs", "values", "rewards", "episode_starts", "episode_ends", "masks")
+        return {"initial_state": dict(self.initial_state), **{name: getattr(self, name) for name in names}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take the experience of a rollout of the same sizes."""
+        mine = self.state_dict()
+        memory, kept = mine.pop("initial_state"), state["initial_state"]
+        for name, tensor in mine.items():
+            tensor.copy_(state[name])
+        for name, tensor in memory.items():
+            tensor.copy_(kept[name])
 
     def take_reports(self) -> None:
         """Bring what was written into ``reports`` to the device; nothing is to be done on a CPU."""

@@ -19,7 +19,6 @@ from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
-from pufferlib.train.actors import build_actor
 from pufferlib.train.advantage import fit_reward_scale, generalized_advantage
 from pufferlib.train.build import (
     build_policy,
@@ -28,15 +27,16 @@ from pufferlib.train.build import (
     pick_device,
     pick_num_threads,
 )
-from pufferlib.train.collector import make_collector
 from pufferlib.train.config import Config, TrainConfig
 from pufferlib.train.diagnosis import explained
 from pufferlib.train.episodes import ScoreHint, ScoreMean
 from pufferlib.train.games import load_games, save_games
 from pufferlib.train.learning import build_loss
 from pufferlib.train.loggers import Logger
+from pufferlib.train.normalization import attach_moments, load_wrappers, normalized, save_wrappers, store_moments
 from pufferlib.train.optimizers import build_optimizer
-from pufferlib.train.precision import autocast, in_precision
+from pufferlib.train.overlap import build_source
+from pufferlib.train.precision import in_precision
 from pufferlib.train.rollout import Rollout
 from pufferlib.train.runs import Run
 from pufferlib.train.schedules import annealed
@@ -50,8 +50,8 @@ class Trainer:
 
     Each logger gets, after every update: ``update``, ``agent_steps``, ``total_agent_steps``,
     ``uptime_s``, ``sps`` (agent-steps per second of this update), ``learning_rate``,
-    ``performance/collect_s``, ``performance/learn_s``, ``losses/policy``, ``losses/value``,
-    ``losses/entropy``, ``losses/approx_kl``, ``losses/clip_fraction``,
+    ``performance/collect_s`` (where learning overlaps it, seconds of waiting for it), ``performance/learn_s``,
+    ``losses/policy``, ``losses/value``, ``losses/entropy``, ``losses/approx_kl``, ``losses/clip_fraction``,
     ``losses/explained_variance``, and ``environment/<key>`` (means over the episodes that ended)
     whenever environments report some.
 
@@ -86,9 +86,13 @@ class Trainer:
             raise APIUsageError(f"Trainer: run_dir must be a folder that exists, got {run_dir}; make it first")
         self.device = pick_device(config.train.device)
         self.agent_steps, self.updates, self.uptime_s = 0, 0, 0.0
-        self.vecenv = build_vecenv(config) if vecenv is None else vecenv
+        self.vecenv = build_vecenv(config) if vecenv is None else normalized(vecenv, config.train)
+        self._opened = contextlib.ExitStack()  # the last one is closed first
+        self._opened.callback(self.vecenv.close)
         try:
             self.policy = build_policy(config, self.vecenv) if policy is None else policy.to(self.device)
+            if policy is not None:
+                attach_moments(policy, self.vecenv)
             recurrent = bool(self.policy.initial_state(1))
             settings = fit_to_agents(config.train, self.vecenv.num_agents, recurrent)
             self.config = dataclasses.replace(config, train=settings)
@@ -96,12 +100,14 @@ class Trainer:
             self.optimizer = build_optimizer(settings, self.policy)
             checkpoint.check_room(self.run_dir, self.policy)
             size = settings.minibatch_size * settings.accumulate_minibatches
-            self.rollout = Rollout(self.vecenv, self.policy, settings.horizon, size, self.device, settings.cpu_offload)
+            sizes = settings.horizon, size, self.device, settings.cpu_offload
             self.generator = torch.Generator(self.device).manual_seed(settings.seed)
             self._network = in_precision(self.policy, settings.precision, self.device, not settings.cuda_graphs)
             self._loss = build_loss(settings, self.device)
-            actor, self._refresh = build_actor(self.policy, settings, self.device, self.vecenv.agents_per_batch)
-            self.collector = make_collector(self.vecenv, actor, self.rollout, settings, self.generator)
+            rollouts = functools.partial(Rollout, self.vecenv, self.policy, *sizes)
+            self._source = build_source(self.vecenv, self.policy, rollouts, settings, self.generator)
+            self.collector = self._source.collector
+            self._opened.callback(self._source.close)
             # What has a name reports scores; where a life ends before its game does, later.
             self._score_hint = None if vecenv is None else ScoreHint(getattr(vecenv.driver_env, "log_interval", 1))
             self._start_episodes()
@@ -158,13 +164,11 @@ class Trainer:
         """
         settings = self._anneal()
         start = time.perf_counter()
-        torch.set_num_threads(settings.act_threads)
-        self._refresh()
-        with explained(self), autocast(settings.precision, self.device):
-            self.collector.collect()
+        with explained(self):
+            rollout = self._source.take()
+        store_moments(self.policy, self.vecenv)
         torch.set_num_threads(self.num_threads)
         collected = time.perf_counter()
-        rollout = self.rollout
         steps = int(rollout.masks.sum())
         if steps == 0:
             raise PufferError(
@@ -172,8 +176,11 @@ class Trainer:
                 f"{rollout.num_agents} agents in all {rollout.horizon} steps; nothing can be learned from that, "
                 "so set masks in the environment"
             )
-        if self.updates == 0 and not settings.reward_scale and not settings.reward_clip:
+        if self.updates == 0 and not (settings.reward_scale or settings.reward_clip or settings.normalize_rewards):
             self._scale_rewards()
+        episodes = self._pop_episodes()
+        if self.agent_steps + steps < settings.total_timesteps:
+            self._source.start_next()
         advantages = generalized_advantage(
             rollout.rewards, rollout.values, rollout.episode_ends, settings.gamma, settings.gae_lambda
         )
@@ -195,7 +202,7 @@ class Trainer:
             "performance/collect_s": collected - start,
             "performance/learn_s": end - collected,
             **losses,
-            **self._pop_episodes(),
+            **episodes,
         }
         if self._score_hint is not None:
             self._score_hint.update(metrics, bool(rollout.episode_ends.any()), rollout.horizon)
@@ -203,12 +210,20 @@ class Trainer:
             logger.log(metrics)
         return metrics
 
+    @property
+    def rollout(self) -> Rollout:
+        """The rollout that was learned from last."""
+        return self._source.rollout
+
     def save(self) -> None:
         """Write a checkpoint, in one piece, and remove old ones as ``train.keep_checkpoints`` says.
+
+        Where learning overlaps collecting, the rollout in progress is finished first, and is part of it.
 
         Raises:
             OSError: It cannot be written; those before it stay.
         """
+        source = self._source.state_dict()
         state = {
             "optimizer": self.optimizer.state_dict(),
             "generator": self.generator.get_state(),
@@ -216,6 +231,8 @@ class Trainer:
             "updates": self.updates,
             "uptime_s": self.uptime_s,
             "reward_scale": self.collector.reward_scale,
+            "source": source,
+            **save_wrappers(self.vecenv),
         }
         begins_anew = self.config.train.exact_resume
         games = None if begins_anew else save_games(self.vecenv)
@@ -230,6 +247,7 @@ class Trainer:
 
     def _tries_to_save(self, is_quiet: bool) -> bool:
         """True if a checkpoint could be written, else there is a warning."""
+        self._source.wait()  # its failure is none of the disk
         try:
             self.save()
         except OSError as error:
@@ -289,18 +307,21 @@ class Trainer:
             self._saved_updates = self.updates
         if not self.config.train.reward_scale:
             self.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
+        load_wrappers(self.vecenv, contents, with_episodes=False)
         self._start_episodes()
         if "games" in contents:
-            self._restore_games(contents["games"], contents["collector"], path)
+            self._restore_games(contents, path)
+        self._source.load_state_dict(contents.get("source", {}))
 
-    def _restore_games(self, games: list[torch.Tensor], collector: dict[str, Any], path: Path) -> None:
+    def _restore_games(self, contents: dict[str, Any], path: Path) -> None:
         try:
-            load_games(self.vecenv, games)
+            load_games(self.vecenv, contents["games"])
         except APIUsageError as error:
             warnings.warn(f"{path}: new episodes begin, since its games cannot go on: {error}", stacklevel=3)
             self._start_episodes()
         else:
-            self.collector.load_state_dict(collector)
+            self.collector.load_state_dict(contents["collector"])
+            load_wrappers(self.vecenv, contents, with_episodes=True)
 
     def _restore_generator(self, state: torch.Tensor) -> None:
         """Go on with its random numbers; those of another kind of device are begun anew, as its state is another."""
@@ -310,8 +331,8 @@ class Trainer:
             self.generator.manual_seed(env_seed(self.config.train.seed, self.updates) % 2**63)
 
     def close(self) -> None:
-        """Close the environments and the loggers."""
-        self.vecenv.close()
+        """Close the environments and the loggers; what is being collected is thrown away."""
+        self._opened.close()
         for logger in self.loggers:
             logger.close()
 

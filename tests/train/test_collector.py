@@ -10,7 +10,7 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy
 from pufferlib.train.advantage import generalized_advantage
-from pufferlib.train.collector import Collector, PartialCollector, make_collector
+from pufferlib.train.collector import Collector, HalvesCollector, PartialCollector, make_collector
 from pufferlib.train.config import TrainConfig
 from pufferlib.train.rollout import Rollout
 from tests.envs import counting_env
@@ -250,6 +250,36 @@ def test_partial_batches_give_what_whole_ones_give(batches, recurrent, autoreset
     for name in ("observations", "rewards", "values", "episode_starts", "episode_ends", "masks"):
         assert torch.equal(getattr(whole, name), getattr(parts, name)), name
     assert all(torch.equal(whole.initial_state[name], parts.initial_state[name]) for name in whole.initial_state)
+
+
+@pytest.mark.parametrize("rollouts", [1, 2])
+@pytest.mark.parametrize("recurrent", [False, True])
+@pytest.mark.parametrize("autoreset", ["same_step", "next_step"])
+def test_halves_in_turns_give_what_partial_batches_give(rollouts, recurrent, autoreset):
+    events = {"terminal": {(0, 2), (3, 1)}, "truncated": {(2, 2), (1, 6)}, "absent": {(1, 1)}, "autoreset": autoreset}
+    turns = [[0, 1], [2, 3]]
+    each = {"rollouts": rollouts, "recurrent": recurrent}
+    parts, _ = collected(Scripted(4, turns, **events), **each, make=PartialCollector)
+    halves, collector = collected(Scripted(4, turns, **events), **each, overlap="envs")
+    assert type(collector) is HalvesCollector
+    for name in ("observations", "rewards", "values", "episode_starts", "episode_ends", "masks"):
+        assert torch.equal(getattr(parts, name), getattr(halves, name)), name
+    assert all(torch.equal(halves.initial_state[name], parts.initial_state[name]) for name in parts.initial_state)
+
+
+def test_each_action_of_a_half_answers_to_what_it_saw():
+    vecenv = Scripted(4, [[0, 1], [2, 3]])
+    rollout, _ = collected(vecenv, horizon=3, overlap="envs")
+    sent = [vecenv.sent[turn : turn + 2] for turn in (0, 2, 4)]
+    assert np.array_equal(rollout.actions.numpy(), np.reshape(sent, (3, 4)))
+    assert len(vecenv.sent) == 7  # the first half goes on, unrecorded, until the second is there
+
+
+def test_halves_must_take_turns():
+    with pytest.raises(APIUsageError, match=r"two halves of the agents in turns.*zero_copy=True"):
+        collected(Scripted(4, [[0, 1], [2, 3], [2, 3], [0, 1]]), overlap="envs")
+    with pytest.raises(APIUsageError, match=r"batches of half of the agents, got 4 of 4; pass batch_size"):
+        collected(Scripted(4), overlap="envs")
 
 
 def test_another_autoreset_is_refused():

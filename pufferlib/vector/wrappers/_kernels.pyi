@@ -17,6 +17,7 @@ class EpisodeFlags:
     acted: npt.NDArray[np.bool_]
     ended: npt.NDArray[np.bool_]
     begins: npt.NDArray[np.bool_]
+    idle: npt.NDArray[np.uint8]
     all_acted: bool
     any_ended: bool
     any_begins: bool

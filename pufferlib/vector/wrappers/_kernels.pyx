@@ -177,12 +177,13 @@ cdef class EpisodeFlags:
         all_acted: True if every row did.
         any_ended: True if an episode ended.
         any_begins: True if one begins.
+        idle: uint8 ``(num_agents,)``: at its latest observation the agent was absent, or its episode over.
     """
 
-    cdef readonly object acted, ended, begins
+    cdef readonly object acted, ended, begins, idle
     cdef readonly bint all_acted, any_ended, any_begins
     cdef bint same_step
-    cdef uint8_t[::1] new, idle, acted_rows, ended_rows, begins_rows
+    cdef uint8_t[::1] new, idle_agents, acted_rows, ended_rows, begins_rows
 
     def __init__(self, Py_ssize_t num_agents, Py_ssize_t num_rows, bint same_step):
         self.same_step = same_step
@@ -191,7 +192,8 @@ cdef class EpisodeFlags:
             flags.view(np.uint8) for flags in (self.acted, self.ended, self.begins)
         )
         self.new = np.ones(num_agents, np.uint8)  # no observation since the reset
-        self.idle = np.zeros(num_agents, np.uint8)  # at the latest observation: absent, or the episode is over
+        self.idle = np.zeros(num_agents, np.uint8)
+        self.idle_agents = self.idle
 
     def reset(self):
         """Note that every agent begins an episode with its next observation."""
@@ -205,7 +207,7 @@ cdef class EpisodeFlags:
         self.check(agent_ids, min(terminal.shape[0], truncation.shape[0], mask.shape[0]))
         # Pointers, because writing bytes makes the compiler reload all that lies in objects.
         cdef uint8_t *news = &self.new[0]
-        cdef uint8_t *idles = &self.idle[0]
+        cdef uint8_t *idles = &self.idle_agents[0]
         cdef uint8_t *acted_rows = &self.acted_rows[0]
         cdef uint8_t *ended_rows = &self.ended_rows[0]
         cdef uint8_t *begins_rows = &self.begins_rows[0]
@@ -236,7 +238,7 @@ cdef class EpisodeFlags:
             self.acted_rows[row] = self.ended_rows[row] = 0
             self.begins_rows[row] = self.new[agent]
             if self.new[agent]:
-                self.idle[agent] = 1 - mask[row]
+                self.idle_agents[agent] = 1 - mask[row]
             self.new[agent] = 0
         self.all_acted, self.any_ended, self.any_begins = False, False, len(agents) > 0
 

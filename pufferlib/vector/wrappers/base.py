@@ -84,6 +84,10 @@ class VectorWrapper(VectorProxy):
     def _load(self, state: Mapping[str, Array]) -> None:
         """Take the statistics of ``_state``."""
 
+    def _episode_arrays(self) -> dict[str, Array] | None:
+        """Arrays, as they are used, that change with the episodes in progress; None: there is more to those."""
+        return None
+
     def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
         """Start new episodes, as ``VectorEnv.reset`` does."""
         observations, infos = self.vecenv.reset(seed, **others)
@@ -208,6 +212,25 @@ class VectorWrapper(VectorProxy):
         for place, wrapper in enumerate(stack):
             start = f"{place}.{type(wrapper).__name__}."
             wrapper._load({name: given[start + name] for name in wrapper._state()})
+
+    def episode_arrays(self) -> dict[str, Array] | None:
+        """Arrays that say where the wrappers are in the episodes in progress.
+
+        They are those in use: who lets the environments go on from states saved before writes into them what they held
+        then. Keys are those of ``state_dict``.
+
+        Returns:
+            None if one of the wrappers has more than arrays, like a video.
+        """
+        found: dict[str, Array] = {}
+        for place, wrapper in enumerate(self._stack()):
+            arrays = wrapper._episode_arrays()
+            if arrays is None:
+                return None
+            if wrapper._tracker is not None:
+                arrays = {**arrays, "idle": wrapper._tracker.idle}
+            found |= {f"{place}.{type(wrapper).__name__}.{name}": array for name, array in arrays.items()}
+        return found
 
     def _stack(self) -> list["VectorWrapper"]:
         """This wrapper and those inside, the innermost first."""

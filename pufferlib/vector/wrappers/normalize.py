@@ -142,6 +142,9 @@ class NormalizeObservation(VectorWrapper):
             for key in ("mean", "var", "count")
         }
 
+    def _episode_arrays(self) -> dict[str, Array]:
+        return {"observations": self.observations}
+
     def _load(self, state: Mapping[str, Array]) -> None:
         for names, moments in self._moments.items():
             mean, var, count = (state[".".join((*names, key))] for key in ("mean", "var", "count"))
@@ -201,6 +204,9 @@ class NormalizeReward(VectorWrapper):
 
     def _state(self) -> dict[str, Any]:
         return {"mean": self._moments.mean, "var": self._moments.var, "count": self._moments.count}
+
+    def _episode_arrays(self) -> dict[str, Array]:
+        return {"returns": self._returns}
 
     def _load(self, state: Mapping[str, Array]) -> None:
         self._moments.load(state["mean"], state["var"], float(state["count"]))

@@ -84,6 +84,11 @@ class EpisodeTracker:
         self._flags.note_reset(agent_ids, masks, agents)
         return Transitions(received, self._flags, self._index(agent_ids), is_partial=True)
 
+    @property
+    def idle(self) -> npt.NDArray[np.uint8]:
+        """Agents that were absent at their latest observation, or whose episode was over; may be written."""
+        return self._flags.idle
+
     def _index(self, agent_ids: npt.NDArray[np.int64]) -> Rows:
         if self._is_whole:
             return slice(None)
