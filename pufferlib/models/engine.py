@@ -16,7 +16,7 @@ from pufferlib.models._engine import MAX_LAYERS, Engine
 from pufferlib.models.encoders import Features, Labels, Logarithms, Scaled
 from pufferlib.models.linear import Linear
 from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy
-from pufferlib.models.recurrent import LSTMWrapper
+from pufferlib.models.recurrent import GRUWrapper, LSTMWrapper, MemoryWrapper, MinGRUCell, MinGRUWrapper
 from pufferlib.pytorch import NativeLeaf
 
 __all__ = [
@@ -47,7 +47,7 @@ TYPES = {
     torch.float64: "d",
 }
 LANES = 16  # channels of a convolution come in whole panels
-METHODS = {"encode_observations", "decode_actions", "action_mask", "forward_eval", "forward"}
+METHODS = {"remember", "encode_observations", "decode_actions", "action_mask", "forward_eval", "forward"}
 
 
 class InputSpec(NamedTuple):
@@ -165,12 +165,12 @@ class NetworkSpec(NamedTuple):
     @property
     def matrices(self) -> list[MatrixSpec]:
         """All products."""
-        single = (self.labels, self.image_layer, self.decoder)
-        memory = (self.memory.gates, self.memory.recurrent) if self.memory else ()
+        single = [self.labels, self.image_layer, self.decoder]
+        if self.memory is not None:
+            single += [self.memory.gates, self.memory.recurrent]
         return [
             *(convolution.matrix for convolution in self.convolutions),
             *self.layers,
-            *memory,
             *(matrix for matrix in single if matrix is not None),
         ]
 
@@ -182,7 +182,7 @@ class _NotStandardError(Exception):
 def compile_policy(policy: Policy, threads: int = 1) -> Engine | None:
     """Make an engine that computes ``policy.forward_eval``, or None where only torch can.
 
-    It knows ``Default``, ``NatureCNN`` and ``MixedCNN``, alone or in ``LSTMWrapper``, in float32 on the CPU. A policy
+    It knows ``Default``, ``NatureCNN`` and ``MixedCNN``, alone or in one of ``MEMORIES``, in float32 on the CPU. One
     of a subclass, with a layer exchanged, with hooks or with parameters of its own is left to torch.
 
     Args:
@@ -215,15 +215,9 @@ def _check_modules(policy: Policy) -> None:
 
 
 def _network(policy: Policy) -> NetworkSpec:
-    memory, inner = None, policy
-    if type(policy) is LSTMWrapper:
-        inner, cell = policy.policy, policy.cell
-        if type(cell) is not nn.LSTMCell or not cell.bias:
-            raise _NotStandardError
-        gates = MatrixSpec(cell.weight_ih, (cell.bias_ih, cell.bias_hh), _places(cell.weight_ih))
-        memory = MemorySpec(
-            "lstm", gates, MatrixSpec(cell.weight_hh, (), _places(cell.weight_hh)), ("lstm_h", "lstm_c")
-        )
+    memory, inner = _memory(policy), policy
+    if isinstance(policy, MemoryWrapper):
+        inner = policy.policy
     encoders: dict[type, Callable[[Any], dict[str, Any]]]
     encoders = {Default: _perceptron, NatureCNN: _nature_cnn, MixedCNN: _mixed_cnn}
     if type(inner) not in encoders:
@@ -239,6 +233,27 @@ def _network(policy: Policy) -> NetworkSpec:
         mask=_mask(inner),
         **parts,
     )
+
+
+def _memory(policy: Policy) -> MemorySpec | None:
+    """The recurrent network around a policy, if there is one."""
+    kinds = {LSTMWrapper: nn.LSTMCell, GRUWrapper: nn.GRUCell, MinGRUWrapper: MinGRUCell}
+    if not isinstance(policy, MemoryWrapper):
+        return None
+    if type(policy) not in kinds or type(policy.cell) is not kinds[type(policy)]:
+        raise _NotStandardError
+    cell: Any = policy.cell
+    if type(cell) is MinGRUCell:
+        return MemorySpec(
+            "mingru", MatrixSpec(cell.weight, (cell.bias,), _places(cell.weight)), None, policy.state_names
+        )
+    if not cell.bias:
+        raise _NotStandardError
+    is_lstm = type(cell) is nn.LSTMCell  # whose biases only ever meet as a sum
+    from_input, from_itself = ((cell.bias_ih, cell.bias_hh), ()) if is_lstm else ((cell.bias_ih,), (cell.bias_hh,))
+    gates = MatrixSpec(cell.weight_ih, from_input, _places(cell.weight_ih))
+    recurrent = MatrixSpec(cell.weight_hh, from_itself, _places(cell.weight_hh))
+    return MemorySpec("lstm" if is_lstm else "gru", gates, recurrent, policy.state_names)
 
 
 def _perceptron(policy: Default) -> dict[str, Any]:

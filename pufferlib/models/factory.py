@@ -8,7 +8,7 @@ from types import ModuleType
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy, ResNet
-from pufferlib.models.recurrent import MEMORIES
+from pufferlib.models.recurrent import MEMORIES, MinGRUWrapper
 
 __all__ = ["make_policy"]
 
@@ -19,6 +19,7 @@ def make_policy(
     hidden_size: int = 128,
     num_layers: int = 2,
     memory: str = "none",
+    memory_layers: int = 1,
     more: ModuleType | None = None,
 ) -> Policy:
     """Make the policy called ``name`` for the spaces of ``env``, with a ``memory`` or without.
@@ -30,6 +31,7 @@ def make_policy(
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         memory: Recurrent network between the encoder and the decoder: "LSTM", "GRU", "MinGRU", or "none".
+        memory_layers: Layers of "MinGRU".
         more: The policies of a binding: classes that take ``(env, hidden_size)``, listed in ``__all__``.
 
     Raises:
@@ -44,7 +46,12 @@ def make_policy(
         policy = _own(env, name, {"hidden_size": hidden_size, "num_layers": num_layers})
     if memory == "none":
         return policy
-    return MEMORIES[memory](env, policy, policy.hidden_size, policy.hidden_size)
+    sizes = policy.hidden_size, policy.hidden_size
+    return (
+        MinGRUWrapper(env, policy, *sizes, memory_layers)
+        if memory == "MinGRU"
+        else MEMORIES[memory](env, policy, *sizes)
+    )
 
 
 def _named(env: PufferEnv, name: str, hidden_size: int, num_layers: int, more: ModuleType | None) -> Policy:

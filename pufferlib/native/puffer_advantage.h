@@ -10,7 +10,8 @@
 
 /* x[t] += decay[t] * x[t + 1], from the last step but one to the first; both are (steps, agents).
  * Rounded once, as torch does it, so that the CPU gives the bytes of the loop in torch. */
-PUFFER_WIDE static void puffer_sum_backwards(float *x, const float *decay, int64_t steps, int64_t agents) {
+PUFFER_VECTORIZED static void puffer_sum_backwards(float *x, const float *decay, int64_t steps,
+                                                   int64_t agents) {
     for (int64_t i = (steps - 1) * agents - 1; i >= 0; i--) x[i] = fmaf(decay[i], x[i + agents], x[i]);
 }
 

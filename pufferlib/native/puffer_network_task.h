@@ -5,6 +5,8 @@
 #ifndef PUFFER_NETWORK_TASK_H
 #define PUFFER_NETWORK_TASK_H
 
+#include <errno.h>
+
 #include "puffer_network.h"
 #include "puffer_pool.h"
 

@@ -29,6 +29,10 @@ typedef struct {
     double total, policy, value, entropy, approx_kl, clip_fraction;
 } PufferFigures;
 
+PUFFER_VECTORIZED static void puffer_ratios(float *log_ratios, int64_t count) {
+    for (int64_t i = 0; i < count; i++) log_ratios[i] = puffer_exp(log_ratios[i]);
+}
+
 static inline float puffer_weight(const PufferSteps *batch, int64_t i) {
     return batch->mask && !batch->mask[i] ? 0 : batch->weights ? batch->weights[i] : 1;
 }
@@ -46,7 +50,8 @@ static void puffer_moments(const PufferSteps *batch, double total, float *mean, 
     *scale = (float)(1 / (sqrt(squares / total) + 1e-8));
 }
 
-/* Weighted means over the steps that count, and the derivatives of the total by log_probs, entropies and values. */
+/* Weighted means over the steps that count, and the derivatives of the total by log_probs, entropies and
+ * values. */
 static void puffer_objective(const PufferSteps *batch, const PufferCoefficients *with, PufferFigures *figures,
                              float *d_log_probs, float *d_entropies, float *d_values) {
     int64_t count = 0, clipped = 0;
@@ -56,7 +61,7 @@ static void puffer_objective(const PufferSteps *batch, const PufferCoefficients 
         count += !batch->mask || batch->mask[i];
         d_log_probs[i] = batch->log_probs[i] - batch->old_log_probs[i];
     }
-    puffer_exp_all(d_log_probs, batch->steps); /* the ratios, for now */
+    puffer_ratios(d_log_probs, batch->steps); /* until their derivatives take the place */
     total = total != 0 ? total : 1;
     float mean = 0, scale = 1;
     if (with->norm_adv) puffer_moments(batch, total, &mean, &scale);

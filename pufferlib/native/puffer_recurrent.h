@@ -1,24 +1,16 @@
 /* The element-wise arithmetic of recurrent networks, one pass over the rows of a step, forward and backward.
  *
  * The matrix products around it are torch's. Gates are floats, or bfloat16 where the products are: then all
- * arithmetic and the memory are floats still. Unlike what the environments compute, results may differ in their last
- * bits between machines, as those of torch's products do.
+ * arithmetic and the memory are floats still. Unlike what the environments compute, results may differ in
+ * their last bits between machines, as those of torch's products do.
  */
 #ifndef PUFFER_RECURRENT_H
 #define PUFFER_RECURRENT_H
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
-/* The widest vectors that the machine has, chosen when the module is loaded. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define PUFFER_VECTORIZED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define PUFFER_VECTORIZED
-#endif
-
-#define PUFFER_INLINE static inline __attribute__((always_inline))
+#include "puffer_math.h"
 
 /* Before a loop over the elements of a row: none of them is another's. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -26,18 +18,6 @@
 #else
 #define PUFFER_APART
 #endif
-
-static inline float puffer_bits_to_float(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-static inline uint32_t puffer_float_to_bits(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
 
 /* bfloat16 is the upper half of a float. */
 static inline float puffer_from_bfloat16(uint16_t value) {
@@ -49,27 +29,6 @@ static inline uint16_t puffer_to_bfloat16(float value) {
     uint32_t bits = puffer_float_to_bits(value);
     return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
-
-/* e^x for x from -87 to 87, and at those ends beyond; within 2e-7 of it, relatively. NaN stays NaN. */
-static inline float puffer_exp(float x) {
-    const float shift = 12582912; /* 1.5 * 2^23: adding it rounds to a whole number, in the low bits */
-    x = x < -87 ? -87 : x;
-    x = x > 87 ? 87 : x;
-    float shifted = x * 1.44269504f + shift, power = shifted - shift;
-    float rest = x - power * 0.693359375f + power * 2.12194440e-4f; /* the logarithm of 2, in two parts */
-    float series = 1.0f / 720; /* Taylor's: rest is at most 0.35 from 0 */
-    series = series * rest + 1.0f / 120;
-    series = series * rest + 1.0f / 24;
-    series = series * rest + 1.0f / 6;
-    series = series * rest + 0.5f;
-    series = series * rest + 1;
-    series = series * rest + 1;
-    return series * puffer_bits_to_float((puffer_float_to_bits(shifted) << 23) + 0x3f800000);
-}
-
-static inline float puffer_sigmoid(float x) { return 1 / (1 + puffer_exp(-x)); }
-
-static inline float puffer_tanh(float x) { return 1 - 2 / (1 + puffer_exp(2 * x)); }
 
 /* What goes into products and comes out of them, as both kinds of numbers. */
 static inline float puffer_load(int is_half, const void *array, ptrdiff_t i) {
@@ -83,17 +42,19 @@ static inline void puffer_store(int is_half, void *array, ptrdiff_t i, float val
         ((float *)array)[i] = value;
 }
 
-/* One step of an LSTM or a GRU, or some of a MinGRU. Arrays are (rows, size), gates (rows, gates of the cell * size);
- * those of void are floats or, if is_half, bfloat16. Names that begin with d are derivatives of the loss. */
+/* One step of an LSTM or a GRU, or some of a MinGRU. Arrays are (rows, size), gates (rows, gates of the cell
+ * * size); those of void are floats or, if is_half, bfloat16. Names that begin with d are derivatives of the
+ * loss. */
 typedef struct PufferStep {
     ptrdiff_t rows, size;
     ptrdiff_t batch; /* rows of one step, where there are several */
     int is_half;
-    /* Rows that begin an episode with this step, whose memory before it is 0, and those that do with the step after
-     * it; NULL: none. */
+    /* Rows that begin an episode with this step, whose memory before it is 0, and those that do with the step
+     * after it; NULL: none. */
     const uint8_t *starts, *starts_next;
     const float *bias; /* of the gates; of a GRU that of its input's part */
-    void *gates;       /* forward: what the products give, and in its place what becomes of it; backward: the latter */
+    void *gates; /* forward: what the products give, and in its place what becomes of it; backward: the latter
+                  */
     const float *memory; /* before the step */
     float *memory_next;  /* after it; of a GRU that is its output */
     float *output;
@@ -104,8 +65,8 @@ typedef struct PufferStep {
     void *dgates;
     float *dbias; /* is added to */
     /* Of a GRU. */
-    void *hidden;       /* products of the memory with the weights; backward: dhidden */
-    void *hidden_n;     /* of which what goes into n, with its bias */
+    void *hidden;   /* products of the memory with the weights; backward: dhidden */
+    void *hidden_n; /* of which what goes into n, with its bias */
     const float *bias_hidden;
     float *dbias_hidden; /* of n's part only, (size,), since the others are those of dbias; is added to */
     /* Of a MinGRU. */
@@ -113,7 +74,9 @@ typedef struct PufferStep {
     void *dinput; /* that passes by the gates */
 } PufferStep;
 
-static inline int puffer_begins(const uint8_t *starts, ptrdiff_t row) { return starts != NULL && starts[row]; }
+static inline int puffer_begins(const uint8_t *starts, ptrdiff_t row) {
+    return starts != NULL && starts[row];
+}
 
 /* Element ``at`` of an array of floats, or of bfloat16. */
 static inline void *puffer_at(int is_half, const void *array, ptrdiff_t at) {
@@ -172,7 +135,8 @@ PUFFER_INLINE void puffer_lstm_backward_rows(const PufferStep *step, int is_half
         PUFFER_APART
         for (ptrdiff_t j = 0; j < size; j++) {
             float i = puffer_load(is_half, gates, j), f = puffer_load(is_half, gates, j + size);
-            float g = puffer_load(is_half, gates, j + 2 * size), o = puffer_load(is_half, gates, j + 3 * size);
+            float g = puffer_load(is_half, gates, j + 2 * size),
+                  o = puffer_load(is_half, gates, j + 3 * size);
             float shown = puffer_tanh(memory_next[j]);
             float dshown = doutput[j] + kept_next * puffer_load(is_half, dnext, j);
             float dafter = dmemory[j] + dshown * o * (1 - shown * shown);
@@ -204,12 +168,13 @@ PUFFER_INLINE void puffer_gru_forward_rows(const PufferStep *step, int is_half) 
         float kept = puffer_begins(step->starts, row) ? 0 : 1;
         PUFFER_APART
         for (ptrdiff_t j = 0; j < size; j++) {
-            float r = puffer_sigmoid(puffer_load(is_half, gates, j) + bias[j] + puffer_load(is_half, hidden, j) +
-                                     bias_hidden[j]);
+            float r = puffer_sigmoid(puffer_load(is_half, gates, j) + bias[j] +
+                                     puffer_load(is_half, hidden, j) + bias_hidden[j]);
             float z = puffer_sigmoid(puffer_load(is_half, gates, j + size) + bias[j + size] +
                                      puffer_load(is_half, hidden, j + size) + bias_hidden[j + size]);
             float from_h = puffer_load(is_half, hidden, j + 2 * size) + bias_hidden[j + 2 * size];
-            float n = puffer_tanh(puffer_load(is_half, gates, j + 2 * size) + bias[j + 2 * size] + r * from_h);
+            float n =
+                puffer_tanh(puffer_load(is_half, gates, j + 2 * size) + bias[j + 2 * size] + r * from_h);
             output[j] = n + z * (memory[j] * kept - n);
             puffer_store(is_half, gates, j, r);
             puffer_store(is_half, gates, j + size, z);
@@ -256,8 +221,8 @@ PUFFER_INLINE void puffer_gru_backward_rows(const PufferStep *step, int is_half)
     }
 }
 
-/* The gates are z, n and r: h' = (1 - z) * h + z * n, output = r * h' + (1 - r) * input. Several steps may follow one
- * another, `batch` rows each: then memory_next is where the next step has its memory. */
+/* The gates are z, n and r: h' = (1 - z) * h + z * n, output = r * h' + (1 - r) * input. Several steps may
+ * follow one another, `batch` rows each: then memory_next is where the next step has its memory. */
 PUFFER_INLINE void puffer_mingru_forward_rows(const PufferStep *step, int is_half) {
     ptrdiff_t size = step->size;
     const float *bias = step->bias;
@@ -315,12 +280,12 @@ PUFFER_INLINE void puffer_mingru_backward_rows(const PufferStep *step, int is_ha
 }
 
 /* One loop for each kind of numbers, and each for the vectors of several machines. */
-#define PUFFER_CELL(name) \
+#define PUFFER_CELL(name)                                        \
     PUFFER_VECTORIZED static void name(const PufferStep *step) { \
-        if (step->is_half) \
-            name##_rows(step, 1); \
-        else \
-            name##_rows(step, 0); \
+        if (step->is_half)                                       \
+            name##_rows(step, 1);                                \
+        else                                                     \
+            name##_rows(step, 0);                                \
     }
 PUFFER_CELL(puffer_lstm_forward)
 PUFFER_CELL(puffer_lstm_backward)

@@ -126,7 +126,8 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
             settings.hidden_size,
             settings.num_layers,
             settings.memory,
-            registry.policies(config.env_name),
+            settings.memory_layers,
+            more=registry.policies(config.env_name),
         )
     return policy.to(pick_device(config.train.device))
 

@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 import shutil
+import tempfile
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -249,7 +250,7 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any], wher
     for parameter, moments in optimizer.state.items():
         for name, value in moments.items():
             if isinstance(value, Tensor) and value.shape == parameter.shape:
-                moments[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value).detach()
+                moments[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
 
 def check_room(folder: Path, policy: nn.Module) -> None:
@@ -260,13 +261,11 @@ def check_room(folder: Path, policy: nn.Module) -> None:
     """
     needed = sum(weights.nbytes for weights in policy.state_dict().values())
     needed += 2 * sum(parameter.nbytes for parameter in policy.parameters())  # of Adam
-    file = folder / f".room{PARTIAL}"
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT, 0o666)
     try:
-        os.posix_fallocate(descriptor, 0, max(needed, 1))
-    finally:
-        os.close(descriptor)
-        file.unlink()
+        with tempfile.TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, max(needed, 1))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from None
 
 
 def _all(folder: Path, warn: bool = False) -> dict[Path, About]:
@@ -280,7 +279,7 @@ def _all(folder: Path, warn: bool = False) -> dict[Path, About]:
             except APIUsageError as error:
                 found.pop(path, None)
                 if warn:
-                    warnings.warn(f"{error}; left out", stacklevel=3)
+                    warnings.warn(f"{str(error).rpartition('; ')[0]}; this checkpoint is left out", stacklevel=3)
     return found
 
 

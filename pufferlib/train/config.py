@@ -1,17 +1,28 @@
 """The settings of a run: dataclasses with defaults, TOML files, then flags, each over the one before."""
 
 import dataclasses
-import math
-import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean.files import settings_of_file
+from pufferlib.train.kinds import (
+    Count,
+    CountOrAuto,
+    Decay,
+    Natural,
+    NotNegative,
+    Number,
+    OptionalCount,
+    Schedule,
+    Share,
+    convert,
+    limits_of,
+)
 from pufferlib.train.suggestions import RENAMED, suggest
 from pufferlib.train.toml import parse_toml, read_toml, to_toml
 
@@ -25,38 +36,6 @@ __all__ = [
     "load_config",
     "setting_names",
 ]
-
-_MOST = 2**31 - 1  # of anything that is counted in memory
-
-
-class Range(NamedTuple):
-    """Least and greatest value of a setting; anything but NaN where both are infinite."""
-
-    low: float
-    high: float
-
-    def check(self, name: str, value: float) -> None:
-        """Raise APIUsageError if ``value`` is outside."""
-        if not self.low <= value <= self.high:
-            raise APIUsageError(f"{name} must be {self._text(value)}, got {value}")
-
-    def _text(self, value: float) -> str:
-        if self.low == -math.inf:
-            return "a number"
-        is_open = self.high == math.inf or (self.high >= _MOST and value < self.low)  # nobody means to come near it
-        return f"at least {self.low}" if is_open else f"from {self.low} to {self.high}"
-
-
-# Kinds of settings. Those of [vec] and [env] are checked by those who take them.
-Count = Annotated[int, Range(1, _MOST)]
-OptionalCount = Annotated[int | None, Range(1, _MOST)]
-CountOrAuto = Annotated[int, Range(0, _MOST)]
-Natural = Annotated[int, Range(0, 2**63 - 1)]  # what torch and numpy both take
-NotNegative = Annotated[float, Range(0, math.inf)]
-Share = Annotated[float, Range(0, 1)]
-Decay = Annotated[float, Range(0, 0.999999)]
-Number = Annotated[float, Range(-math.inf, math.inf)]
-Schedule = Literal["constant", "linear", "cosine"]
 
 
 @dataclass(frozen=True)
@@ -99,12 +78,14 @@ class PolicyConfig:
         hidden_size: Width of the hidden layers.
         num_layers: Hidden layers of "Default".
         memory: Recurrent network between the encoder and the decoder: "LSTM", "GRU", "MinGRU" (the fastest), or "none".
+        memory_layers: Layers of "MinGRU"; to count, or to recite in order, it takes two.
     """
 
     name: str = "Default"
     hidden_size: Count = 128
     num_layers: Count = 2
     memory: Literal["none", "LSTM", "GRU", "MinGRU"] = "none"
+    memory_layers: Count = 1
 
 
 @dataclass(frozen=True)
@@ -118,8 +99,7 @@ class TrainConfig:
             half a million parameters or more, and one for smaller ones.
         act_threads: The same while acting: one, because a step's batch is small, and the other
             cores belong to the environments.
-        precision: "float32", or "bfloat16" for the products and convolutions of the network; weights, losses and
-            optimizer stay float32.
+        precision: "float32", or "bfloat16" for products and convolutions; weights and losses stay float32.
         compile: Compile the learning pass by torch.compile, which takes up to a minute and a C++ compiler.
         cuda_graphs: Record the GPU's work in acting and learning, and launch it in one call.
         cpu_offload: Keep observations in the CPU's memory; each minibatch is copied to the GPU.
@@ -130,8 +110,7 @@ class TrainConfig:
             more, which means all of them. 0 is automatic: a sixteenth of an update, from 64 to 8,192.
         update_epochs: Passes over each rollout; 0 is automatic: the fewer steps an update has, the more, 10 for
             1,024 and 1 from 16,384 on; 1 also where minibatch_size is given.
-        accumulate_minibatches: Minibatches whose gradients are summed for one gradient step, as if they were one;
-            divides their number.
+        accumulate_minibatches: Minibatches whose gradients are summed for one step; divides their number.
         optimizer: "adam", or "muon" for the hidden matrices, with Adam for the rest.
         learning_rate: Step size of the optimizer at the start.
         lr_schedule: "constant", or the learning rate falls over the run, "linear" or by half a "cosine".
@@ -141,8 +120,8 @@ class TrainConfig:
         adam_eps: Adam's epsilon.
         gamma: Discount per step.
         gae_lambda: Lambda of the generalised advantage estimate.
-        vtrace_rho_clip: V-trace: from the second pass on, advantages are estimated anew, and errors of the values are
-            weighted by how likely the action has become, up to this; inf is no limit, 0 is off.
+        vtrace_rho_clip: V-trace: from the second pass on, advantages are estimated anew, with errors of the values
+            weighted by the probability ratio up to this; inf is no limit, 0 is off.
         vtrace_c_clip: The same for what later steps tell about earlier ones.
         priority_alpha: Draw what is learned from with a probability that grows with the size of its advantage to this
             power; 0 is off: everything once in each pass.
@@ -257,7 +236,7 @@ class Config:
     def __post_init__(self) -> None:
         for section in ("policy", "train", "eval"):
             values = getattr(self, section)
-            for key, limits in _limits(type(values)).items():
+            for key, limits in limits_of(type(values)).items():
                 value = getattr(values, key)
                 if value is not None:
                     limits.check(f"{section}.{key}", value)
@@ -300,12 +279,6 @@ class Config:
         if not isinstance(name, str):
             raise APIUsageError(f"{where}: env_name must be a string, got {name!r}; is this a run's config.toml?")
         return _build(name, [(where, data), ("overrides", _nest(overrides or {}))])
-
-
-def _limits(section: type) -> dict[str, Range]:
-    """Range of each setting that has one."""
-    hints = get_type_hints(section, include_extras=True)
-    return {key: hint.__metadata__[0] for key, hint in hints.items() if get_origin(hint) is Annotated}
 
 
 def load_config(env_name: str, overrides: Mapping[str, Any] | None = None, file: Path | str | None = None) -> Config:
@@ -407,7 +380,7 @@ def _checked(where: str, section: str, kind: type, values: dict[str, Any]) -> di
         meant = suggest(f"{section}.{unknown[0]}", setting_names())
         close = [name.removeprefix(f"{section}.") for name in meant]
         raise UnknownNameError.of(f"{where}, [{section}]", "key", unknown[0], hints, close)
-    return {key: _convert(f"{where}: {section}.{key}", hints[key], value) for key, value in values.items()}
+    return {key: convert(f"{where}: {section}.{key}", hints[key], value) for key, value in values.items()}
 
 
 def setting_names() -> list[str]:
@@ -415,20 +388,6 @@ def setting_names() -> list[str]:
     hints = get_type_hints(Config)
     sections = [name for name in hints if dataclasses.is_dataclass(hints[name])]
     return [f"{section}.{name}" for section in sections for name in get_type_hints(hints[section])]
-
-
-def _convert(where: str, hint: Any, value: Any) -> Any:
-    if get_origin(hint) is Literal:
-        if value not in get_args(hint):
-            raise APIUsageError(f"{where} must be {' or '.join(map(repr, get_args(hint)))}, got {value!r}")
-        return value
-    options = get_args(hint) if get_origin(hint) in (types.UnionType, Union) else (hint,)
-    if float in options and type(value) is int:
-        return float(value)
-    if type(value) not in options and not (value is None and types.NoneType in options):
-        expected = " or ".join("unset" if option is types.NoneType else option.__name__ for option in options)
-        raise APIUsageError(f"{where} must be {expected}, got {value!r} ({type(value).__name__})")
-    return value
 
 
 def _nest(dotted: Mapping[str, Any]) -> dict[str, Any]:

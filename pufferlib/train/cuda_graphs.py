@@ -118,7 +118,7 @@ class GraphedLoss:
             module = _OfTensors(self._loss, policy, config, tuple(fields), tuple(batch.state))
             # Its inputs must be apart from the buffers of the rollout, which are written before each call.
             samples = tuple(tensor.clone() for tensor in inputs)
-            self._graphs[key] = torch.cuda.make_graphed_callables(module, samples)
+            self._graphs[key] = torch.cuda.make_graphed_callables(module, samples, allow_unused_input=True)
         figures = self._graphs[key](*inputs)
         return Losses(figures[0], *figures[1:].detach())
 

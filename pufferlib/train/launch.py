@@ -94,7 +94,7 @@ def _resume(run: Run, settings: Mapping[str, Any] | None, loggers: Sequence[Logg
     before, now = run.settings(), run.settings(settings)
     check_changes(WHERE, before, now)
     if now.eval != before.eval or not is_finished(now, run):
-        return _train(now, run, run.checkpoint, loggers)
+        return _train(now, Run.at(run.folder), run.checkpoint, loggers)
     policy = load_policy(now, run)
     return TrainedRun(run, now, policy, compare(now, policy))
 

@@ -4,6 +4,7 @@ import copy
 import functools
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -15,9 +16,9 @@ from pufferlib.models import Policy, State
 __all__ = ["autocast", "in_precision"]
 
 
-def autocast(precision: str, device: torch.device) -> torch.autocast:
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """Context in which matrix products and convolutions are computed in ``precision``, and weights converted once."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+    return nullcontext() if precision == "float32" else torch.autocast(device.type, torch.bfloat16)
 
 
 def in_precision(policy: Policy, precision: str, device: torch.device, cache: bool = True) -> Policy:

@@ -38,8 +38,8 @@ class Renamed(NamedTuple):
 RENAMED = {
     setting.old: setting
     for setting in [
-        Renamed("train.anneal_lr", "train.lr_schedule", {True: "linear", False: "constant"}),
         Renamed("policy.recurrent", "policy.memory", {True: "LSTM", False: "none"}),
+        Renamed("train.anneal_lr", "train.lr_schedule", {True: "linear", False: "constant"}),
     ]
 }
 

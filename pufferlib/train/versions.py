@@ -24,7 +24,7 @@ ALWAYS = ("torch", "numpy", "gymnasium")
 def versions_of(env_name: str) -> dict[str, str]:
     """Versions by name: Python, pufferlib, torch, numpy, gymnasium, and those of the environment.
 
-    These are its packages, a hash of its C code, and the git commit of the folder that its source is in. What is not
+    These are its packages, a hash of its C code, and the git commit of its source file or of our checkout. What is not
     there, as the packages of an environment that runs in a Python of its own, is left out.
     """
     versions = {"Python": platform.python_version(), "pufferlib": pufferlib.__version__}
@@ -35,7 +35,8 @@ def versions_of(env_name: str) -> dict[str, str]:
             continue
     if code := _code(env_name):
         versions[CODE] = code
-    if commit := _commit(_folder(env_name)):
+    folder = _folder(env_name)
+    if folder and (commit := _commit(folder)):
         versions[COMMIT] = commit
     return versions
 
@@ -71,10 +72,12 @@ def _code(env_name: str) -> str:
     return code_of(env_name)[:12] if env_name in ocean.names() else ""
 
 
-def _folder(env_name: str) -> Path:
-    """The folder of its source file, or ours."""
-    file = Path(env_name.partition(":")[0])
-    return file.parent if file.suffix in (".py", ".c") and file.is_file() else Path(pufferlib.__file__).parent
+def _folder(env_name: str) -> Path | None:
+    """The folder of its source file, or our checkout; not a repository that we are only installed in."""
+    file, checkout = Path(env_name.partition(":")[0]), Path(pufferlib.__file__).parents[1]
+    if file.suffix in (".py", ".c"):
+        return file.parent
+    return checkout if (checkout / ".git").exists() else None
 
 
 def _commit(folder: Path) -> str:

@@ -11,6 +11,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import Default, make_policy
 from pufferlib.models._engine import KERNELS
 from pufferlib.models.engine import Engine, compile_policy, describe
+from pufferlib.models.recurrent import MEMORIES
 from tests.envs import EnvDescription, FunctionEnv
 
 NUMBERS = Box(-9, 9, (5,), np.float32)
@@ -37,6 +38,7 @@ SPACES = {
     "logarithms": Box(FAR.min, FAR.max, (3,), np.int64),
     "codes": Discrete(500, start=3),
 }
+EVERY_MEMORY = ["none", *MEMORIES]
 ACTIONS = {"discrete": Discrete(5), "several": MultiDiscrete([2, 3]), "continuous": Box(-1, 1, (2, 2), np.float32)}
 
 
@@ -112,7 +114,7 @@ def test_any_array_gives_the_numbers_of_torch(space, actions):
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("name", ["Default", "MixedCNN"])
-@pytest.mark.parametrize("memory", ["none", "LSTM"])
+@pytest.mark.parametrize("memory", EVERY_MEMORY)
 def test_a_structure_with_a_mask_gives_the_numbers_of_torch(name, memory, kernels):
     env = emulated(NESTED, Discrete(5))
     policy = policy_for(env, name, memory=memory)
@@ -121,24 +123,26 @@ def test_a_structure_with_a_mask_gives_the_numbers_of_torch(name, memory, kernel
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-@pytest.mark.parametrize("memory", ["none", "LSTM"])
+@pytest.mark.parametrize("memory", EVERY_MEMORY)
 def test_images_give_the_numbers_of_torch(memory, kernels):
     env = EnvDescription(PICTURE, Discrete(5))
     policy = policy_for(env, "NatureCNN", memory=memory)
     check_equal(policy, [observations_of(env, 3)], Engine(describe(policy), kernels=kernels))
 
 
-def test_a_memory_is_that_of_torch_after_a_thousand_steps():
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_a_memory_is_that_of_torch_after_a_thousand_steps(memory):
     env = EnvDescription(NUMBERS, Discrete(5))
     steps = np.random.default_rng(1).normal(size=(1000, 2, 5)).astype(np.float32)
-    check_equal(policy_for(env, memory="LSTM"), list(steps))
+    check_equal(policy_for(env, memory=memory), list(steps))
 
 
+@pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("hidden_size", [1, 16, 17, 48, 100, 300])
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_any_width_gives_the_numbers_of_torch(hidden_size, kernels):
+def test_any_width_gives_the_numbers_of_torch(hidden_size, memory, kernels):
     env = EnvDescription(Box(-9, 9, (hidden_size % 7 + 1,), np.float32), Discrete(hidden_size))
-    policy = policy_for(env, hidden_size=hidden_size, num_layers=3, memory="LSTM")
+    policy = policy_for(env, hidden_size=hidden_size, num_layers=3, memory=memory)
     check_equal(policy, [observations_of(env, 5)], Engine(describe(policy), kernels=kernels))
 
 
@@ -152,7 +156,7 @@ def test_elements_of_the_observation_may_forbid_actions():
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-@pytest.mark.parametrize("memory", ["none", "LSTM"])
+@pytest.mark.parametrize("memory", EVERY_MEMORY)
 @pytest.mark.parametrize("space", [NUMBERS, Box(0, 3, (30,), np.int8)], ids=["numbers", "labels"])
 def test_a_row_gives_the_same_bytes_whichever_are_beside_it(space, memory, kernels):
     env = EnvDescription(space, Discrete(5))
@@ -178,7 +182,7 @@ def test_threads_give_the_same_bytes():
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("memory", ["none", "LSTM"])
+@pytest.mark.parametrize("memory", EVERY_MEMORY)
 def test_what_is_no_number_shows_in_the_row_that_had_it_and_no_other(memory, number):
     env = EnvDescription(NUMBERS, Discrete(5))
     policy = policy_for(env, memory=memory)

@@ -60,9 +60,10 @@ def whole(cell, inputs, memory, starts, by_torch=False):
 def make_cell(name, dtype=torch.float32):
     torch.manual_seed(0)
     policy = make_policy(VECTOR, hidden_size=WIDTH, memory=name)
-    for parameter in policy.cell.parameters():
+    cell = policy.cell
+    for parameter in cell.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
-    return policy.cell.to(dtype)
+    return cell.to(dtype)
 
 
 def make_arguments(cell, steps, rows, share_of_starts, dtype=torch.float32):
@@ -254,6 +255,13 @@ def test_weights_have_the_names_that_checkpoints_of_before_have():
     policy = make_policy(VECTOR, hidden_size=8, memory="LSTM")
     cell = {f"cell.{part}_{where}" for part in ("weight", "bias") for where in ("ih", "hh")}
     assert policy.state_dict().keys() == cell | {f"policy.{name}" for name in Default(VECTOR).state_dict()}
+
+
+def test_a_mingru_has_as_many_layers_as_asked_for():
+    policy = make_policy(VECTOR, hidden_size=8, memory="MinGRU", memory_layers=3)
+    assert list(policy.initial_state(2)) == ["mingru_h", "mingru_h1", "mingru_h2"]
+    (policy(torch.rand(4, 2, 6))[1].sum()).backward()
+    assert all(parameter.grad.any() for cell in (policy.cell, *policy.upper) for parameter in cell.parameters())
 
 
 @pytest.mark.parametrize("wrapper", [LSTMWrapper, GRUWrapper, MinGRUWrapper])

@@ -1,9 +1,10 @@
 /* Networks of random sizes give the numbers of the plainest loops, on every kernel that this processor has;
- * and no array is read or written beyond its end. Takes the number of networks, and a seed.
+ * and no array is read or written beyond its end, however many threads share the rows. Takes the number of
+ * networks, and a seed.
  */
 #include <stdio.h>
 
-#include "puffer_network.h"
+#include "puffer_network_task.h"
 
 enum { MOST = 70, ROWS = 80 };
 
@@ -47,7 +48,7 @@ static float product(const float *weights, const float *x, int inputs, int outpu
  */
 typedef struct {
     PufferNetwork net;
-    PufferScratch scratch;
+    PufferNetworkTask task;
     int floats, cells, values, size, actions;
     float *dense, *chosen, *gates, *recurrent, *decoder;
 } Perceptron;
@@ -78,12 +79,16 @@ static void make_perceptron(Perceptron *p, const char *kernels) {
         p->recurrent = random_matrix(&net->recurrent, p->size, gates);
     if (net->memory == PUFFER_LSTM) memset(net->recurrent.bias, 0, sizeof(float) * gates);
     p->decoder = random_matrix(&net->decoder, p->size, p->actions + 1);
-    check(puffer_network_init(net, kernels) && puffer_scratch_init(&p->scratch, net), "no memory");
+    check(puffer_network_init(net, kernels), "the processor has these kernels");
+    check(puffer_network_task_init(&p->task, net, 1 + (int)draw(3)) == 0, "no memory, or no threads");
+    p->task.num_params = p->actions;
+    p->task.num_memories = net->memory == PUFFER_LSTM ? 2 : net->memory != PUFFER_NO_MEMORY;
+    p->task.task.helper_ns = 0; /* helpers come to the smallest of tasks */
 }
 
 static void free_perceptron(Perceptron *p) {
+    puffer_network_task_free(&p->task);
     puffer_network_free(&p->net);
-    puffer_scratch_free(&p->scratch);
     float *arrays[] = {p->dense, p->chosen, p->gates, p->recurrent, p->decoder};
     for (int i = 0; i < 5; i++) free(arrays[i]);
 }
@@ -165,7 +170,11 @@ static void fuzz_perceptron(const char *kernels) {
     float *h = array(all), *c = array(all);
     for (int i = 0; i < all; i++) h[i] = memory[0][i] = number(), c[i] = memory[1][i] = number();
     for (int row = 0; row < rows; row++) draw_observation(&p, observations + row * p.net.row_bytes);
-    puffer_network_forward(&p.net, &p.scratch, observations, rows, memory, 2, params, values);
+    PufferNetworkTask *task = &p.task;
+    task->task.num_items = rows, task->observations = observations, task->params = params,
+    task->values = values;
+    task->memory[0] = memory[0], task->memory[1] = memory[1];
+    check(puffer_pool_run(&task->task) == 0, "no threads");
     for (int row = 0; row < rows; row++)
         check_row(&p, observations + row * p.net.row_bytes, params + row * p.actions, values[row],
                   h + row * p.size, c + row * p.size);

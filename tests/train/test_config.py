@@ -103,6 +103,13 @@ def test_an_int_will_do_for_a_float_and_none_unsets():
         ({"train.seed": 1.5}, APIUsageError, r"train\.seed must be int, got 1\.5 \(float\)"),
         ({"train.seed": True}, APIUsageError, r"train\.seed must be int, got True \(bool\)"),
         ({"vec.num_workers": "two"}, APIUsageError, "must be int or unset, got 'two'"),
+        ({"policy.memory": "lstm"}, APIUsageError, "'none' or 'LSTM' or 'GRU' or 'MinGRU', got 'lstm'"),
+        (
+            {"policy.recurrent": True},
+            UnknownNameError,
+            r'\[policy\]: recurrent has become memory; write memory = "LSTM" in place of recurrent = true',
+        ),
+        ({"policy.recurrent": False}, UnknownNameError, 'write memory = "none" in place of recurrent = false'),
         (
             {"train.lr_schedule": "step"},
             APIUsageError,
@@ -114,13 +121,6 @@ def test_an_int_will_do_for_a_float_and_none_unsets():
             UnknownNameError,
             'anneal_lr has become lr_schedule; write lr_schedule = "constant"',
         ),
-        ({"policy.memory": "lstm"}, APIUsageError, "'none' or 'LSTM' or 'GRU' or 'MinGRU', got 'lstm'"),
-        (
-            {"policy.recurrent": True},
-            UnknownNameError,
-            r'\[policy\]: recurrent has become memory; write memory = "LSTM" in place of recurrent = true',
-        ),
-        ({"policy.recurrent": False}, UnknownNameError, 'write memory = "none" in place of recurrent = false'),
         ({"seed": 1}, APIUsageError, "a key must be section.name, got 'seed'"),
     ],
 )

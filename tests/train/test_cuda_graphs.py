@@ -65,7 +65,7 @@ def graphed(monkeypatch):
     """The modules that were recorded."""
     modules = []
 
-    def make(module, samples):
+    def make(module, samples, allow_unused_input):
         modules.append(module)
         own = [sample.clone() for sample in samples]
 

@@ -98,3 +98,22 @@ def test_every_option_learns_every_kind_of_action(make_env, memory, tmp_path):
     for name, option in OPTIONS.items():
         weights = trained(make_env, tmp_path, {**memory, **option})
         assert torch.equal(weights, plain) == (name == "offload"), name  # on a CPU it stores in the same memory
+
+
+def test_a_run_with_muon_goes_on_as_the_uninterrupted_one(tmp_path):
+    def make(folder):
+        (tmp_path / folder).mkdir()
+        config = load_config("squared", {**SMALL, "env.num_envs": 4, "train.optimizer": "muon"})
+        return Trainer(config, tmp_path / folder)
+
+    whole, half, resumed = map(make, ("whole", "half", "resumed"))
+    for trainer in (whole, half):
+        trainer.step()
+    half.save()
+    resumed.restore(half.checkpoint_path)
+    for trainer in (whole, resumed):
+        trainer.step()
+    for trainer in (whole, half, resumed):
+        trainer.close()
+    assert all(map(torch.equal, whole.policy.parameters(), resumed.policy.parameters()))
+    assert not any(map(torch.equal, half.policy.parameters(), resumed.policy.parameters()))

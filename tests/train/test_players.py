@@ -26,7 +26,7 @@ def test_a_player_in_c_acts_like_one_in_torch(monkeypatch):
     results = []
     for _ in range(2):
         torch.manual_seed(1)
-        policy = make_policy(env, hidden_size=16, recurrent=True)
+        policy = make_policy(env, hidden_size=16, memory="LSTM")
         with torch.no_grad():
             policy.policy.decoder.weight *= 100  # so that the memory shows in the actions
         results.append(actions_of(policy, rows, observations))

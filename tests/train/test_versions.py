@@ -2,15 +2,22 @@
 
 import subprocess
 import warnings
+from pathlib import Path
 
 import pytest
 
+import pufferlib
 from pufferlib.train.versions import versions_of, warn_of_differences
 
 
-def test_all_that_an_agent_depends_on_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_an_agent_depends_on_is_recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, "abc\n"))
-    common = {"Python", "pufferlib", "torch", "numpy", "gymnasium", "git commit"}
+    monkeypatch.setattr(pufferlib, "__file__", str(tmp_path / "pufferlib" / "__init__.py"))
+    common = {"Python", "pufferlib", "torch", "numpy", "gymnasium"}
+    assert versions_of("breakout").keys() == {*common, "C code"}, "no checkout"
+    assert versions_of(f"{tmp_path}/my_env.py:Forage")["git commit"] == "abc"
+    (tmp_path / ".git").touch()
+    common.add("git commit")
     assert versions_of("breakout").keys() == {*common, "C code"}
     assert versions_of("atari/pong").keys() == {*common, "ale-py", "opencv-python-headless"}
     assert versions_of("objects of a script").keys() == common

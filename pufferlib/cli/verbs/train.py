@@ -9,6 +9,7 @@ from pufferlib.cli.console import highlight, note, say, style
 from pufferlib.cli.options import Parser, parse_config
 from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
+from pufferlib.machine.crashes import crash_explained
 from pufferlib.train.config import Config, env_name_in, load_config
 from pufferlib.train.resume import check_changes, is_finished
 from pufferlib.train.runs import RUNS, Run, find_run, new_run
@@ -54,9 +55,19 @@ def run(argv: list[str]) -> int:
         check_changes(PROG, before, config)
         if config.eval == before.eval and is_finished(config, resumed):
             return _report_finished(config, resumed)
-        return _train(config, resumed, resumed.checkpoint)
-    with new_run(options.runs, config.env_name) as started:
+        with _crash_of_c_file(config):
+            return _train(config, Run.at(resumed.folder), resumed.checkpoint)
+    with new_run(options.runs, config.env_name) as started, _crash_of_c_file(config):
         return _train(config, started, None)
+
+
+def _crash_of_c_file(config: Config) -> contextlib.AbstractContextManager[None]:
+    """Context in which a crash of a C file of somebody's own is told in a sentence."""
+    source = registry.c_file(config.env_name)
+    if source is None:
+        return contextlib.nullcontext()
+    check = as_typed("puffer check", source)
+    return crash_explained(f"error: {PROG}: the process crashed, most likely in {source}; find the line: {check}")
 
 
 def _base(name: str, resumed: Run | None, wants_help: bool, file: Path | None) -> Config:

@@ -35,6 +35,10 @@ class MinGRUCell(nn.Module):
         self.bias = nn.Parameter(torch.zeros(3 * hidden_size))
         nn.init.orthogonal_(self.weight)
 
+    def forward(self, inputs: Tensor, h: Tensor, starts: Tensor | None) -> tuple[Tensor, Tensor]:
+        """See ``mingru``."""
+        return mingru(self, inputs, h, starts)
+
 
 def mingru(cell: MinGRUCell, inputs: Tensor, h: Tensor, starts: Tensor | None) -> tuple[Tensor, Tensor]:
     """Run ``cell`` over whole segments.

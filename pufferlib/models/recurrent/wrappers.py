@@ -10,7 +10,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models.policies import Policy, State
 from pufferlib.models.recurrent.gru import gru
 from pufferlib.models.recurrent.lstm import lstm
-from pufferlib.models.recurrent.mingru import MinGRUCell, mingru
+from pufferlib.models.recurrent.mingru import MinGRUCell
 
 __all__ = ["MEMORIES", "GRUWrapper", "LSTMWrapper", "MemoryWrapper", "MinGRUWrapper"]
 
@@ -123,18 +123,32 @@ class GRUWrapper(MemoryWrapper):
 
 
 class MinGRUWrapper(MemoryWrapper):
-    """A policy with a minimal GRU; its memory is ``mingru_h``. Arguments as those of ``MemoryWrapper``."""
+    """A policy with one minimal GRU or several; its memory is ``mingru_h``, of further ones ``mingru_h1`` and so on.
 
-    state_names = ("mingru_h",)
+    What a layer remembers depends on its inputs only, not on its memory; so counting, for one, takes two.
 
-    def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
+    Args:
+        env: See ``MemoryWrapper``, like the following three.
+        policy: Encodes and decodes.
+        input_size: Width of the input.
+        hidden_size: Width of the memory and the output.
+        num_layers: Cells, each of which reads the outputs of the one before.
+    """
+
+    def __init__(
+        self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128, num_layers: int = 1
+    ) -> None:
         super().__init__(env, policy, input_size, hidden_size)
         self.cell = MinGRUCell(hidden_size)
+        self.upper = nn.ModuleList(MinGRUCell(hidden_size) for _ in range(1, num_layers))
+        self.state_names = ("mingru_h", *(f"mingru_h{layer}" for layer in range(1, num_layers)))
 
     def remember(self, hidden: Tensor, state: State, episode_starts: Tensor | None) -> tuple[Tensor, State]:
         """See ``MemoryWrapper``."""
-        outputs, h = mingru(self.cell, hidden, state["mingru_h"], episode_starts)
-        return outputs, {"mingru_h": h}
+        after = {}
+        for name, cell in zip(self.state_names, (self.cell, *self.upper), strict=True):
+            hidden, after[name] = cell(hidden, state[name], episode_starts)
+        return hidden, after
 
 
 MEMORIES: dict[str, type[MemoryWrapper]] = {"LSTM": LSTMWrapper, "GRU": GRUWrapper, "MinGRU": MinGRUWrapper}

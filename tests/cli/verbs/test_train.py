@@ -7,7 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from pufferlib.machine.commands import way_to_install
 from pufferlib.train import report
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.resume import check_changes
-from tests.runs import TINY, only_run
+from tests.runs import TINY, only_run, untrained_run
 
 FILES = {"config.toml", "metrics.jsonl", "learning_curve.png", "checkpoints", "evaluation.mp4", "summary.json"}
 
@@ -156,6 +156,38 @@ def test_a_run_may_go_on_elsewhere_and_be_judged_otherwise() -> None:
     check_changes("here", before, now)
 
 
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (
+            lambda path: (path / "state.safetensors").write_bytes(b""),
+            "state.safetensors: is no safetensors file: it is",
+        ),
+        (lambda path: (path / "policy.safetensors").write_bytes(b"PK 3"), "it is a zip archive, as torch.save makes"),
+        (lambda path: (path / "state.safetensors").unlink(), "state.safetensors: cannot be read: No such file"),
+    ],
+)
+def test_a_run_with_a_damaged_checkpoint_stays_as_it_is(
+    spoil: Callable[[Path], object], sentence: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = untrained_run(here).checkpoint
+    spoil(path)
+    before = {file: file.read_bytes() for file in here.rglob("*") if file.is_file()}
+    assert main(["train", "--resume", str(path)]) == 1
+    assert sentence in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in here.rglob("*") if file.is_file()} == before
+
+
+def test_a_run_that_goes_on_from_an_older_checkpoint_is_named_as_a_whole(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "squared", *TINY, "--train.checkpoint-interval", "4"]) == 0
+    run = only_run(here)
+    assert main(["train", "--resume", str(run / "checkpoints" / "000004" / "policy.safetensors")]) == 0
+    assert capsys.readouterr().out.count(f"Play again: puffer eval {run}\n") == 1
+    assert (run / "checkpoints" / "000008-2").is_dir()
+
+
 def test_commands_that_are_shown_can_be_pasted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "squared", *TINY, "--runs", "my runs"]) == 0
     (run,) = (here / "my runs").iterdir()
@@ -169,8 +201,8 @@ def test_an_evaluation_that_fails_tells_where_the_agent_is(here: Path, capsys: p
     assert f"it is kept: puffer eval runs/{only_run(here).name}" in error
 
 
-@pytest.mark.parametrize("size_bytes", [100, 3000, 8000])  # the settings, the metrics, the checkpoint fail
-def test_a_full_disk_ends_with_a_sentence(size_bytes: int, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("size_bytes", [100, 3000])
+def test_a_full_disk_is_told_before_training(size_bytes: int, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
     try:
@@ -179,7 +211,10 @@ def test_a_full_disk_ends_with_a_sentence(size_bytes: int, here: Path, capsys: p
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     captured = capsys.readouterr()
     assert code == 1
-    assert captured.err == "error: puffer: File too large; make room, or choose a folder on another disk with --runs\n"
+    (line,) = captured.err.splitlines()
+    assert line.startswith("error: puffer: ")
+    assert line.endswith("File too large; make room, or choose a folder on another disk with --runs")
+    assert not list(here.glob("runs/*"))
 
 
 @pytest.mark.parametrize("package", ["torch", "tyro", "rich", "psutil"])

@@ -1,0 +1,324 @@
+/* Products and other loops over floats, of which a network consists, for the processor that is there.
+ *
+ * A product consists of small tiles whose sums stay in registers. The kernels exist for AVX-512, for AVX2,
+ * and for any machine with vectors of four floats; a table of functions has those of one kind.
+ */
+#ifndef PUFFER_KERNELS_H
+#define PUFFER_KERNELS_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "puffer_math.h"
+
+#if defined(__clang__)
+#define PUFFER_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PUFFER_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+enum { PUFFER_LANES = 16 }; /* outputs of a panel, in which weights are packed */
+
+/* ---- Matrices ----------------------------------------------------------------------------------------- */
+
+/* y = W x + b, with W transposed in panels: weights[panel][input][lane]. */
+typedef struct {
+    int inputs, outputs;
+    float *weights, *bias;
+} PufferMatrix;
+
+/* Rows of numbers that a matrix is multiplied by. Each consists of runs of consecutive floats: one for a
+ * plain row, several for the patch of an image under a convolution. */
+typedef struct {
+    const float *first;
+    const int32_t *offsets; /* of the runs, from the start of the row */
+    int runs, length;       /* floats of a run */
+    int per_line;           /* rows before the next one is in another line of the image */
+    long step, line_step;   /* floats between neighbouring rows, and between lines */
+} PufferRows;
+
+/* Rows padded to whole panels. */
+PUFFER_INLINE int puffer_padded(int floats) {
+    return (floats + PUFFER_LANES - 1) / PUFFER_LANES * PUFFER_LANES;
+}
+
+/* Zeros, aligned to a line of the cache; NULL if there is no memory. */
+static inline void *puffer_zeros(size_t count, size_t size) {
+    size_t bytes = (count * size + 63) / 64 * 64 + 64;
+    void *memory = aligned_alloc(64, bytes);
+    return memory == NULL ? NULL : memset(memory, 0, bytes);
+}
+
+static inline bool puffer_matrix_init(PufferMatrix *matrix, int inputs, int outputs) {
+    matrix->inputs = inputs;
+    matrix->outputs = outputs;
+    matrix->weights = puffer_zeros((size_t)puffer_padded(outputs) * inputs, sizeof(float));
+    matrix->bias = puffer_zeros(puffer_padded(outputs), sizeof(float));
+    return matrix->weights != NULL && matrix->bias != NULL;
+}
+
+/* Copies weights: that of output o for input k is at weights[o * stride + places[k]]. */
+static inline void puffer_matrix_pack(PufferMatrix *matrix, const float *weights, long stride,
+                                      const int32_t *places) {
+    float *to = matrix->weights;
+    for (int first = 0; first < matrix->outputs; first += PUFFER_LANES) {
+        int lanes = matrix->outputs - first < PUFFER_LANES ? matrix->outputs - first : PUFFER_LANES;
+        for (int k = 0; k < matrix->inputs; k++, to += PUFFER_LANES)
+            for (int lane = 0; lane < lanes; lane++) to[lane] = weights[(first + lane) * stride + places[k]];
+    }
+}
+
+static inline void puffer_matrix_free(PufferMatrix *matrix) {
+    free(matrix->weights);
+    free(matrix->bias);
+}
+
+/* ---- Observations and memory -------------------------------------------------------------------------- */
+
+/* How the numbers of one array in an observation become floats. */
+typedef enum { PUFFER_SCALED, PUFFER_LOGARITHMS, PUFFER_LABELS } PufferEncoding;
+
+typedef struct {
+    PufferEncoding encoding;
+    char type;             /* its letter in Python's struct module: ? b B h H i I q Q e f d */
+    int32_t offset, count; /* bytes from the start of the observation; numbers */
+    float scale;           /* of scaled ones */
+    int64_t low;           /* of labels: the value that has none */
+    int32_t values; /* of labels: those above the lowest; label v * count + i: number i is low + 1 + v */
+} PufferInput;
+
+typedef enum { PUFFER_NO_MEMORY, PUFFER_LSTM, PUFFER_GRU, PUFFER_MINGRU } PufferMemory;
+
+/* What differs from processor to processor. */
+typedef struct {
+    void (*product)(const PufferMatrix *, const PufferRows *, int rows, float *y, long stride, bool adds,
+                    bool relu);
+    void (*lookup)(const PufferMatrix *, const int32_t *chosen, int count, float *y, bool relu);
+    void (*to_floats)(float *to, const uint8_t *from, const PufferInput *input);
+    void (*remember)(PufferMemory, const float *gates, float *more, float *h, float *c, int size);
+} PufferKernels;
+
+/* ---- Kernels ---------------------------------------------------------------------------------------- */
+
+typedef float PufferLanes16 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float PufferLanes8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float PufferLanes4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t PufferBits16 __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t PufferBits8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t PufferBits4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* Tile of tall rows and wide panels, whose sums fit in the registers; only the first `rows` are there. Keeps
+ * NaN, which a comparison with 0 from the other side would lose. */
+#define PUFFER_TILE(LANES)                                                                                  \
+    PUFFER_INLINE void puffer_tile_##LANES(const PufferMatrix *matrix, int panel, const PufferRows *source, \
+                                           int row, int rows, float *y, long stride, bool adds, bool relu,  \
+                                           const int tall, const int wide) {                                \
+        typedef PufferLanes##LANES Vector;                                                                  \
+        typedef PufferBits##LANES Bits;                                                                     \
+        enum { PARTS = PUFFER_LANES / LANES };                                                              \
+        const long next_panel = (long)matrix->inputs * PUFFER_LANES;                                        \
+        const float *w = matrix->weights + panel * next_panel, *x[8];                                       \
+        float *to[8];                                                                                       \
+        Vector sum[8][16], column[16];                                                                      \
+        PUFFER_UNROLL for (int r = 0; r < tall; r++) {                                                      \
+            int at = row + (r < rows ? r : rows - 1);                                                       \
+            x[r] = source->first + at / source->per_line * source->line_step +                              \
+                   at % source->per_line * source->step;                                                    \
+            to[r] = y + at * stride + panel * PUFFER_LANES;                                                 \
+            const float *start = adds ? to[r] : matrix->bias + panel * PUFFER_LANES;                        \
+            PUFFER_UNROLL for (int c = 0; c < PARTS * wide; c++) sum[r][c] =                                \
+                *(const Vector *)(start + c * LANES);                                                       \
+        }                                                                                                   \
+        for (int run = 0; run < source->runs; run++) {                                                      \
+            const long begin = source->offsets[run], end = begin + source->length;                          \
+            for (long k = begin; k < end; k++, w += PUFFER_LANES) {                                         \
+                PUFFER_UNROLL for (int c = 0; c < PARTS * wide; c++) column[c] =                            \
+                    *(const Vector *)(w + c / PARTS * next_panel + c % PARTS * LANES);                      \
+                PUFFER_UNROLL for (int r = 0; r < tall; r++)                                                \
+                    PUFFER_UNROLL for (int c = 0; c < PARTS * wide; c++) sum[r][c] += x[r][k] * column[c];  \
+            }                                                                                               \
+        }                                                                                                   \
+        PUFFER_UNROLL for (int r = 0; r < tall; r++) {                                                      \
+            PUFFER_UNROLL for (int c = 0; c < PARTS * wide; c++) {                                          \
+                if (relu) sum[r][c] = (Vector)((Bits)sum[r][c] & ~(Bits)(sum[r][c] < 0));                   \
+                if (r < rows) *(Vector *)(to[r] + c * LANES) = sum[r][c];                                   \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+
+/* A layer of a row whose inputs are labels: the sum of the columns that are chosen, four panels at a time. */
+#define PUFFER_LOOKUP(LANES)                                                                               \
+    PUFFER_INLINE void puffer_lookup_##LANES(const PufferMatrix *matrix, int panel, const int32_t *chosen, \
+                                             int count, float *y, bool relu, const int wide) {             \
+        typedef PufferLanes##LANES Vector;                                                                 \
+        typedef PufferBits##LANES Bits;                                                                    \
+        enum { PARTS = PUFFER_LANES / LANES };                                                             \
+        const long next_panel = (long)matrix->inputs * PUFFER_LANES;                                       \
+        const float *w = matrix->weights + panel * next_panel;                                             \
+        Vector sum[16];                                                                                    \
+        PUFFER_UNROLL for (int c = 0; c < PARTS * wide; c++) sum[c] =                                      \
+            *(const Vector *)(matrix->bias + panel * PUFFER_LANES + c * LANES);                            \
+        for (int i = 0; i < count; i++) {                                                                  \
+            const float *column = w + (long)chosen[i] * PUFFER_LANES;                                      \
+            PUFFER_UNROLL for (int c = 0; c < PARTS * wide; c++) sum[c] +=                                 \
+                *(const Vector *)(column + c / PARTS * next_panel + c % PARTS * LANES);                    \
+        }                                                                                                  \
+        PUFFER_UNROLL for (int c = 0; c < PARTS * wide; c++) {                                             \
+            if (relu) sum[c] = (Vector)((Bits)sum[c] & ~(Bits)(sum[c] < 0));                               \
+            *(Vector *)(y + panel * PUFFER_LANES + c * LANES) = sum[c];                                    \
+        }                                                                                                  \
+    }
+
+/* One row of an LSTM; gates: i, f, g, o after one another. */
+PUFFER_INLINE void puffer_lstm_row(const float *restrict gates, float *restrict h, float *restrict c,
+                                   int size) {
+    for (int j = 0; j < size; j++) {
+        float i = puffer_sigmoid(gates[j]), f = puffer_sigmoid(gates[size + j]);
+        float g = puffer_tanh(gates[2 * size + j]), o = puffer_sigmoid(gates[3 * size + j]);
+        c[j] = f * c[j] + i * g;
+        h[j] = o * puffer_tanh(c[j]);
+    }
+}
+
+/* One row of a GRU; gates: r, z, n from its input, and the same from its memory. */
+PUFFER_INLINE void puffer_gru_row(const float *restrict gates, const float *restrict own, float *restrict h,
+                                  int size) {
+    for (int j = 0; j < size; j++) {
+        float r = puffer_sigmoid(gates[j] + own[j]), z = puffer_sigmoid(gates[size + j] + own[size + j]);
+        float n = puffer_tanh(gates[2 * size + j] + r * own[2 * size + j]);
+        h[j] = n + z * (h[j] - n);
+    }
+}
+
+/* One row of a minimal GRU; gates: z, n, r. Its output takes the place of its input x. */
+PUFFER_INLINE void puffer_mingru_row(const float *restrict gates, float *restrict x, float *restrict h,
+                                     int size) {
+    for (int j = 0; j < size; j++) {
+        float z = puffer_sigmoid(gates[j]), n = gates[size + j], r = puffer_sigmoid(gates[2 * size + j]);
+        h[j] = h[j] + z * (n - h[j]);
+        x[j] = x[j] + r * (h[j] - x[j]);
+    }
+}
+
+PUFFER_INLINE float puffer_half(uint16_t half) {
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7FFF;
+    if (rest < 0x0400) return (sign ? -1.0f : 1.0f) * (float)rest * 0x1p-24f;
+    uint32_t bits = sign | (rest >= 0x7C00 ? 0x7F800000 | rest << 13 : (rest << 13) + 0x38000000);
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+/* Runs the statement with `value`, number i of an array of C's `Type`, for each i. */
+#define PUFFER_EACH(Type, statement)                           \
+    for (int i = 0; i < count; i++) {                          \
+        Type value;                                            \
+        memcpy(&value, from + i * sizeof(Type), sizeof(Type)); \
+        statement;                                             \
+    }                                                          \
+    break
+
+/* Runs the statement for each of `count` numbers at `from`. */
+#define PUFFER_EACH_INTEGER(statement)    \
+    case 'b':                             \
+        PUFFER_EACH(int8_t, statement);   \
+    case '?':                             \
+    case 'B':                             \
+        PUFFER_EACH(uint8_t, statement);  \
+    case 'h':                             \
+        PUFFER_EACH(int16_t, statement);  \
+    case 'H':                             \
+        PUFFER_EACH(uint16_t, statement); \
+    case 'i':                             \
+        PUFFER_EACH(int32_t, statement);  \
+    case 'I':                             \
+        PUFFER_EACH(uint32_t, statement); \
+    case 'q':                             \
+        PUFFER_EACH(int64_t, statement);  \
+    case 'Q':                             \
+        PUFFER_EACH(uint64_t, statement)
+
+PUFFER_INLINE void puffer_input_to_floats(float *restrict to, const uint8_t *restrict from,
+                                          const PufferInput *input) {
+    const int count = input->count;
+    const float scale = input->scale;
+    from += input->offset;
+    switch (input->type) {
+        PUFFER_EACH_INTEGER(to[i] = (float)value * scale);
+        case 'e':
+            PUFFER_EACH(uint16_t, to[i] = puffer_half(value) * scale);
+        case 'f':
+            PUFFER_EACH(float, to[i] = value * scale);
+        case 'd':
+            PUFFER_EACH(double, to[i] = (float)value * scale);
+    }
+    if (input->encoding == PUFFER_LOGARITHMS)
+        for (int i = 0; i < count; i++) to[i] = copysignf(log1pf(fabsf(to[i])), to[i]);
+}
+
+/* Kernels for one kind of processor. A full tile has `tall` rows of `wide` panels; a lone row has `flat`
+ * panels. */
+#define PUFFER_KERNELS(name, TARGET, LANES, tall, wide, flat)                                                \
+    TARGET static void puffer_product_##name(const PufferMatrix *matrix, const PufferRows *source, int rows, \
+                                             float *y, long stride, bool adds, bool relu) {                  \
+        const int panels = puffer_padded(matrix->outputs) / PUFFER_LANES, lone = rows % tall == 1;           \
+        int panel = 0;                                                                                       \
+        for (; panel + wide <= panels; panel += wide)                                                        \
+            for (int row = 0; row < rows - lone; row += tall)                                                \
+                puffer_tile_##LANES(matrix, panel, source, row, rows - row, y, stride, adds, relu, tall,     \
+                                    wide);                                                                   \
+        for (; panel < panels; panel++)                                                                      \
+            for (int row = 0; row < rows - lone; row += tall)                                                \
+                puffer_tile_##LANES(matrix, panel, source, row, rows - row, y, stride, adds, relu, tall, 1); \
+        if (!lone) return;                                                                                   \
+        for (panel = 0; panel + flat <= panels; panel += flat)                                               \
+            puffer_tile_##LANES(matrix, panel, source, rows - 1, 1, y, stride, adds, relu, 1, flat);         \
+        for (; panel < panels; panel++)                                                                      \
+            puffer_tile_##LANES(matrix, panel, source, rows - 1, 1, y, stride, adds, relu, 1, 1);            \
+    }                                                                                                        \
+    TARGET static void puffer_lookup_##name(const PufferMatrix *matrix, const int32_t *chosen, int count,    \
+                                            float *y, bool relu) {                                           \
+        const int panels = puffer_padded(matrix->outputs) / PUFFER_LANES;                                    \
+        int panel = 0;                                                                                       \
+        for (; panel + flat <= panels; panel += flat)                                                        \
+            puffer_lookup_##LANES(matrix, panel, chosen, count, y, relu, flat);                              \
+        for (; panel < panels; panel++) puffer_lookup_##LANES(matrix, panel, chosen, count, y, relu, 1);     \
+    }                                                                                                        \
+    TARGET static void puffer_to_floats_##name(float *to, const uint8_t *from, const PufferInput *input) {   \
+        puffer_input_to_floats(to, from, input);                                                             \
+    }                                                                                                        \
+    TARGET static void puffer_remember_##name(PufferMemory memory, const float *gates, float *more,          \
+                                              float *h, float *c, int size) {                                \
+        if (memory == PUFFER_LSTM) puffer_lstm_row(gates, h, c, size);                                       \
+        if (memory == PUFFER_GRU) puffer_gru_row(gates, more, h, size);                                      \
+        if (memory == PUFFER_MINGRU) puffer_mingru_row(gates, more, h, size);                                \
+    }                                                                                                        \
+    static const PufferKernels puffer_kernels_##name = {puffer_product_##name, puffer_lookup_##name,         \
+                                                        puffer_to_floats_##name, puffer_remember_##name};
+
+PUFFER_TILE(4)
+PUFFER_LOOKUP(4)
+PUFFER_KERNELS(any, , 4, 2, 1, 2)
+#if defined(__x86_64__)
+PUFFER_TILE(8)
+PUFFER_LOOKUP(8)
+PUFFER_KERNELS(avx2, __attribute__((target("avx2,fma"))), 8, 4, 1, 4)
+PUFFER_TILE(16)
+PUFFER_LOOKUP(16)
+PUFFER_KERNELS(avx512, __attribute__((target("avx512f,avx512dq,avx512vl,avx2,fma"))), 16, 8, 2, 4)
+#endif
+
+/* The kernels of a name, "avx512", "avx2" or "any", or the best for NULL; NULL if this processor has not
+ * those. */
+static inline const PufferKernels *puffer_kernels(const char *name) {
+#if defined(__x86_64__)
+    bool is_new = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl");
+    if (is_new && (name == NULL || strcmp(name, "avx512") == 0)) return &puffer_kernels_avx512;
+    bool is_recent = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (is_recent && (name == NULL || strcmp(name, "avx2") == 0)) return &puffer_kernels_avx2;
+#endif
+    return name == NULL || strcmp(name, "any") == 0 ? &puffer_kernels_any : NULL;
+}
+
+#endif

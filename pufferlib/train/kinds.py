@@ -1,0 +1,83 @@
+"""Kinds of settings: the numbers and words that each may be. Those who take [vec] and [env] check them themselves."""
+
+import math
+import types
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from pufferlib.errors import APIUsageError
+
+__all__ = [
+    "Count",
+    "CountOrAuto",
+    "Decay",
+    "Natural",
+    "NotNegative",
+    "Number",
+    "OptionalCount",
+    "Range",
+    "Schedule",
+    "Share",
+    "convert",
+    "limits_of",
+]
+
+_MOST = 2**31 - 1  # of anything that is counted in memory
+
+
+class Range(NamedTuple):
+    """Least and greatest value of a setting; anything but NaN where both are infinite."""
+
+    low: float
+    high: float
+
+    def check(self, name: str, value: float) -> None:
+        """Raise APIUsageError if ``value`` is outside."""
+        if not self.low <= value <= self.high:
+            raise APIUsageError(f"{name} must be {self._text(value)}, got {value}")
+
+    def _text(self, value: float) -> str:
+        if self.low == -math.inf:
+            return "a number"
+        is_open = self.high == math.inf or (self.high >= _MOST and value < self.low)  # nobody means to come near it
+        return f"at least {self.low}" if is_open else f"from {self.low} to {self.high}"
+
+
+Count = Annotated[int, Range(1, _MOST)]
+OptionalCount = Annotated[int | None, Range(1, _MOST)]
+CountOrAuto = Annotated[int, Range(0, _MOST)]
+Natural = Annotated[int, Range(0, 2**63 - 1)]  # what torch and numpy both take
+NotNegative = Annotated[float, Range(0, math.inf)]
+Share = Annotated[float, Range(0, 1)]
+Decay = Annotated[float, Range(0, 0.999999)]
+Number = Annotated[float, Range(-math.inf, math.inf)]
+Schedule = Literal["constant", "linear", "cosine"]
+
+
+def limits_of(section: type) -> dict[str, Range]:
+    """Range of each setting that has one."""
+    hints = get_type_hints(section, include_extras=True)
+    return {key: hint.__metadata__[0] for key, hint in hints.items() if get_origin(hint) is Annotated}
+
+
+def convert(where: str, hint: Any, value: Any) -> Any:
+    """``value`` as the type that a setting declares.
+
+    Args:
+        where: Begins the message.
+        hint: The type.
+        value: Of a file or a caller.
+
+    Raises:
+        APIUsageError: It is of another type.
+    """
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise APIUsageError(f"{where} must be {' or '.join(map(repr, get_args(hint)))}, got {value!r}")
+        return value
+    options = get_args(hint) if get_origin(hint) in (types.UnionType, Union) else (hint,)
+    if float in options and type(value) is int:
+        return float(value)
+    if type(value) not in options and not (value is None and types.NoneType in options):
+        expected = " or ".join("unset" if option is types.NoneType else option.__name__ for option in options)
+        raise APIUsageError(f"{where} must be {expected}, got {value!r} ({type(value).__name__})")
+    return value
