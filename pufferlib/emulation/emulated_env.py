@@ -5,7 +5,8 @@ from typing import Any, Self, cast
 
 from gymnasium.spaces import Box
 
-from pufferlib.buffers import RowArrays
+from pufferlib.buffers import Array, RowArrays
+from pufferlib.emulation import state
 from pufferlib.emulation._rows import EmulatedRows
 from pufferlib.emulation.construct import two_values
 from pufferlib.emulation.layout import Layout, Limits, action_layout, observation_layout
@@ -36,14 +37,52 @@ class EmulatedEnv(EmulatedRows, RowArrays):
         rows = {name: getattr(self, name).copy() for name in ARRAYS}
         return _remake, (type(self), base, self.env, self._limits), (rows, self._progress(), self._first_seed, own)
 
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
+    def __setstate__(self, copied: tuple[Any, ...]) -> None:
         """Take the state of ``_copied_as``."""
-        rows, progress, self._first_seed, own = state
+        rows, progress, self._first_seed, own = copied
         for name, array in rows.items():
             getattr(self, name)[...] = array
         self._resume(progress)
         for name, value in own.items():
             setattr(self, name, value)
+
+    def save_state(self, allow_pickle: bool = True) -> bytes:
+        """State as bytes, from which ``load_state`` goes on to the same observations and rewards.
+
+        Random generators, wrappers and rows are part of it; what lies in global variables is not. An environment that
+        has ``save_state()`` and ``load_state(state)`` itself is asked for its state.
+
+        Args:
+            allow_pickle: Pickle an environment that is more than numbers, texts, arrays and objects of its packages.
+
+        Raises:
+            APIUsageError: It is neither plain data, nor can it be pickled.
+        """
+        return state.save(self, self._contents(), allow_pickle)
+
+    def load_state(self, saved: bytes, allow_pickle: bool = False) -> Array:
+        """Go on from where an environment was that ``save_state`` saved, here or in another process.
+
+        Args:
+            saved: Of an environment that was made alike.
+            allow_pickle: Load pickles too, which may execute anything: only if you know who made them.
+
+        Returns:
+            observations ``(num_agents, *shape)``.
+
+        Raises:
+            APIUsageError: The state is damaged, is a pickle that is not allowed, or is of another environment, of other
+                versions, settings or spaces. Nothing is changed then.
+        """
+        contents = state.load(self, saved, self._contents(), allow_pickle)
+        self.__setstate__(tuple(contents[name] for name in ("rows", "progress", "first_seed", "own")))
+        if contents["env"] is not self.env:
+            self.env = contents["env"]
+        return self.observations
+
+    def _contents(self) -> dict[str, Any]:
+        rows, *others = self._copied_as(type(self))[2]
+        return {"env": self.env, "rows": rows, **dict(zip(("progress", "first_seed", "own"), others, strict=True))}
 
     def _flatten(self, observation_space: Space, action_space: Space, limits: Limits) -> tuple[Layout, Layout]:
         """Set the spaces of one agent and the attributes that describe them; return the layouts of both."""

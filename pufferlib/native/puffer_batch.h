@@ -232,6 +232,23 @@ static inline void puffer_load_game(const PufferBatch *batch, int32_t index, con
                          true);
 }
 
+/* Begin the next episode of game `index` where another game was when it was saved: with random numbers of its
+ * own, the outcome of its last step still in the rows, and left out of the reports. */
+static inline void puffer_restart_game(const PufferBatch *batch, int32_t index, const char *from) {
+    enum { GAME = 0, OBSERVATIONS = 1, MASKS = 5 };
+    const PufferRng rng = puffer_game(batch, index)->rng;
+    PufferPart parts[PUFFER_STATE_PARTS];
+    puffer_state_parts(batch, index, parts);
+    for (int32_t i = 0; i < PUFFER_STATE_PARTS; from += parts[i].bytes, i++)
+        if (i == GAME || i == OBSERVATIONS || i == MASKS) memcpy(parts[i].at, from, parts[i].bytes);
+    puffer_bind_game(batch, index);
+    puffer_move_pointers(batch->type, (char *)puffer_game(batch, index), (uintptr_t)puffer_game(batch, index),
+                         true);
+    puffer_game(batch, index)->rng = rng;
+    batch->over[index] = false;
+    batch->logs[index].is_partial = 1;
+}
+
 /* Narrow actions to 32 bits. What does not fit becomes the nearest number that does, because wrapping around
  * could make it a valid action. The first loop has no branches and nearly always suffices. */
 static inline void puffer_narrow_actions(int32_t *to, const int64_t *from, int64_t count) {
@@ -272,7 +289,7 @@ static inline int64_t puffer_batch_report(const PufferBatch *batch, double metri
         *episode_return += log->episode_return;
         *episode_length += log->episode_length;
         episodes += log->episodes;
-        memset(log, 0, sizeof *log);
+        *log = (PufferLog){.is_partial = log->is_partial};
     }
     return episodes;
 }

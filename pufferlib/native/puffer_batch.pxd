@@ -45,7 +45,7 @@ cdef extern from "puffer_batch.h" nogil:
     ctypedef struct PufferGame:
         PufferRng rng
     ctypedef struct PufferLog:
-        pass
+        int32_t is_partial
     ctypedef struct PufferPixels "struct PufferPixels":
         uint8_t *rows
         uint8_t *final_rows
@@ -96,6 +96,7 @@ cdef extern from "puffer_batch.h" nogil:
     size_t puffer_state_bytes(const PufferBatch *batch)
     void puffer_save_game(const PufferBatch *batch, int32_t index, char *to)
     void puffer_load_game(const PufferBatch *batch, int32_t index, const char *state)
+    void puffer_restart_game(const PufferBatch *batch, int32_t index, const char *state)
     void puffer_set_parameters(PufferGame *game, const PufferEnvType *type, const double *values)
     void puffer_take_actions(const PufferBatch *batch, int32_t begin, int32_t end)
     int64_t puffer_batch_report(const PufferBatch *batch, double *metrics, double *episode_return,

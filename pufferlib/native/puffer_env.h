@@ -178,6 +178,7 @@ typedef struct {
     float metrics[PUFFER_MAX_METRICS];
     float episode_return, episode_length;
     int32_t episodes;
+    int32_t is_partial; /* 1: the running episode began in the middle, and is not counted */
 } PufferLog;
 
 /* ---- The head of every environment's struct ------------------------------------------------------- */
@@ -213,6 +214,10 @@ typedef enum {
 
 static inline void puffer_log_episode(PufferLog *log, const void *game, const PufferMetric *metrics,
                                       int32_t num_metrics, float episode_return, float episode_length) {
+    if (log->is_partial) {
+        log->is_partial = 0;
+        return;
+    }
     for (int32_t i = 0; i < num_metrics; i++) {
         log->metrics[i] += *(const float *)((const char *)game + metrics[i].offset);
     }

@@ -16,7 +16,8 @@ from pufferlib.native.puffer_batch cimport (
     PUFFER_BOX, PUFFER_DISABLED, PUFFER_MAX_METRICS, PUFFER_NEXT_STEP, PUFFER_SAME_STEP, PufferArea, PufferBatch,
     PufferCanvas, PufferEnvType, PufferLibrary, PufferLog, PufferSpec, puffer_action_count, puffer_batch_bind, puffer_batch_create,
     puffer_batch_destroy, puffer_batch_report, puffer_env_types, puffer_game, puffer_library_fits, puffer_load_game,
-    puffer_num_dims, puffer_save_game, puffer_seed, puffer_set_parameters, puffer_state_bytes, puffer_take_actions,
+    puffer_num_dims, puffer_restart_game, puffer_save_game, puffer_seed, puffer_set_parameters, puffer_state_bytes,
+    puffer_take_actions,
 )
 from pufferlib.native.puffer_pixels cimport puffer_draw_games, puffer_pixels_create, puffer_pixels_destroy
 from pufferlib.native.puffer_pool cimport (
@@ -366,6 +367,7 @@ cdef class OceanBatch:
             self._seed(i, seed)
             log = self.batch.logs[i]
             _reset_games(&self.batch, i, i + 1)
+            log.is_partial = 0
             self.batch.logs[i] = log
 
     def step(self, actions):
@@ -452,6 +454,20 @@ cdef class OceanBatch:
             puffer_draw_games(&self.batch, index, index + 1)
         if is_all:
             self.ready, self.interrupted = True, False
+
+    def restart_games(self, indices, const unsigned char[::1] state):
+        """Begin the next episodes of some games, one after the other, where one game of this type was."""
+        cdef int32_t index
+        self._check("restart_from")
+        if not self.ready:
+            raise self._not_ready("restart_from")
+        if state.shape[0] != <Py_ssize_t>puffer_state_bytes(&self.batch):
+            raise APIUsageError(
+                f"{self.where}.restart_from: the state must be of one game, {puffer_state_bytes(&self.batch)} bytes, "
+                f"got {state.shape[0]}")
+        for index in indices:
+            puffer_restart_game(&self.batch, index, <const char *>&state[0])
+            puffer_draw_games(&self.batch, index, index + 1)
 
     def set_parameters(self, values):
         """Give every game other parameters; those that decide the size of a game stay what they were."""

@@ -307,6 +307,32 @@ class OceanEnv(PufferEnv):
             self.render(self._shown)
         return self.observations
 
+    def restart_from(self, state: bytes, env_ids: EnvIds = None) -> Array:
+        """Begin the next episode of games in the middle: where a game was that ``save_state`` saved.
+
+        It has random numbers of its own, so the same actions may come to something else, and no report counts it. The
+        rewards and ends of the step before stay.
+
+        Args:
+            state: Of one game.
+            env_ids: Games that go on from it, each by itself; None for all.
+
+        Returns:
+            observations ``(num_agents, *shape)``.
+
+        Raises:
+            APIUsageError: As ``load_state`` does; or agents have episodes of their own.
+        """
+        where = f"{self._type.class_name}.restart_from"
+        chosen = check_env_ids(where, env_ids, self.num_envs)
+        if self.agents_end:
+            raise APIUsageError(
+                f"{where}: the agents of a game must begin and end together, got agents that end one by one; "
+                "use load_state, which replaces the whole game"
+            )
+        self._batch.restart_games(chosen, unpack(where, state, self._facts())[1])
+        return self.observations
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Recipe for copy and pickle: an environment made alike, with arrays of its own, that goes on from here.
 

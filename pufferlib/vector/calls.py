@@ -16,16 +16,17 @@ class EnvCall(NamedTuple):
     """Request to some of the environments of one runner.
 
     Attributes:
-        kind: "call" a method; "get" or "set" an attribute; "reset"; or keep "options" for the next reset of all.
+        kind: "call" a method; "get" or "set" an attribute; "reset"; keep "options" for the next reset of all; or "save"
+            or "load" the state.
         positions: Of the environments among the runner's.
         name: Of the method or attribute.
         args: Of the method.
         kwargs: Of the method.
-        values: One for each position: to be set, or options.
+        values: One for each position: to be set, options, or states.
         seeds: One for each position, of a reset.
     """
 
-    kind: Literal["call", "get", "set", "reset", "options"]
+    kind: Literal["call", "get", "set", "reset", "options", "save", "load"]
     positions: tuple[int, ...]
     name: str = ""
     args: tuple[Any, ...] = ()
@@ -92,7 +93,24 @@ def perform(runner: EnvRunner, call: EnvCall) -> list[Any]:
     if call.kind == "options":
         runner.next_options = list(call.values)
         return [None for _ in call.positions]
-    return [_attempt(runner.envs[position], call, place) for place, position in enumerate(call.positions)]
+    attempt = _attempt_state if call.kind in ("save", "load") else _attempt
+    return [attempt(runner.envs[position], call, place) for place, position in enumerate(call.positions)]
+
+
+def _attempt_state(env: Any, call: EnvCall, place: int) -> Any:
+    """Save or load the state of an environment: a native one's, or all that the emulation has of another."""
+    name = f"{call.kind}_state"
+    kwargs = call.kwargs if env.emulated else {}
+    try:
+        if not hasattr(env, name):
+            raise APIUsageError(
+                f"{type(env).__name__}: its state must be bytes to be saved, got no method {name}; define "
+                "save_state() and load_state(state)"
+            )
+        result = getattr(env, name)(*call.values[place : place + 1], **kwargs)
+        return result if call.kind == "save" else None
+    except Exception as error:
+        return Raised(error)
 
 
 def _attempt(env: Any, call: EnvCall, place: int) -> Any:

@@ -382,6 +382,11 @@ class PooledVectorEnv(VectorEnv):
             self._last = self._gather()
         return self._last, [info for infos in results.values() for info in infos]
 
+    def _show(self) -> Batch:
+        if self._copies:
+            self._last = self._gather()
+        return self._last
+
     def _handle_failure(self, failure: WorkerFailed) -> None:
         """Replace a worker that failed, or end all and raise what it failed of."""
         try:

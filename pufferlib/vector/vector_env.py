@@ -292,8 +292,52 @@ class VectorEnv(ABC):
         """
         self._ask("set_attr", name, env_ids, values=values)
 
-    def _ask(self, where: str, name: str, env_ids: EnvIds, values: Any = (), **arguments: Any) -> list[Any]:
-        kind = where.removesuffix("_attr")
+    def save_state(self, env_ids: EnvIds = None, *, allow_pickle: bool = True) -> list[bytes]:
+        """Return the states of environments as bytes, from which ``load_state`` lets them go on.
+
+        Args:
+            env_ids: Which environments, as ints or as a mask; None for all.
+            allow_pickle: Pickle emulated environments that are no plain data; see ``GymnasiumPufferEnv.save_state``.
+
+        Raises:
+            APIUsageError: The state of one cannot be saved, nothing was reset yet, or a step is under way in one.
+        """
+        self._check_begun("save_state")
+        return self._ask("save_state", "", env_ids, kind="save", kwargs={"allow_pickle": allow_pickle})
+
+    def load_state(
+        self, states: bytes | Sequence[bytes], env_ids: EnvIds = None, *, allow_pickle: bool = False
+    ) -> Array:
+        """Let environments go on from where those were that ``save_state`` saved, here or in another process.
+
+        Args:
+            states: One for each environment; of a single environment the bytes alone will do.
+            env_ids: Which environments, as ints or as a mask; None for all.
+            allow_pickle: Load pickles too, which may execute anything: only if you know who made them.
+
+        Returns:
+            observations of the last batch ``(agents_per_batch, *shape)``, which show the states.
+
+        Raises:
+            APIUsageError: A state is damaged, is a pickle that is not allowed, or is of another environment, of other
+                versions or settings; nothing was reset yet, or a step is under way in one.
+        """
+        self._check_begun("load_state")
+        where = f"{type(self).__name__}.load_state"
+        count = len(check_env_ids(where, env_ids, self.num_envs))
+        values = per_env(where, "states", [states] if isinstance(states, bytes) else states, count, is_one=False)
+        self._ask("load_state", "", env_ids, kind="load", values=values, kwargs={"allow_pickle": allow_pickle})
+        self._batch = self._show()
+        return self._batch.outcome[0]
+
+    def _check_begun(self, call: str) -> None:
+        if self._batch is None and self._next_call not in _ENDED:
+            raise APIUsageError(f"{type(self).__name__}.{call}: no episode has begun; call reset first")
+
+    def _ask(
+        self, where: str, name: str, env_ids: EnvIds, values: Any = (), kind: str | None = None, **arguments: Any
+    ) -> list[Any]:
+        kind = kind or where.removesuffix("_attr")
         if self._next_call in _ENDED or self._next_call == "recv":
             raise self._out_of_turn(where)
         where = f"{type(self).__name__}.{where}"
@@ -442,6 +486,11 @@ class VectorEnv(ABC):
     @abstractmethod
     def _reset_some(self, calls: Mapping[int, EnvCall]) -> tuple[Batch, Infos]:
         """Perform resets in the last batch; returns it, and the infos."""
+
+    def _show(self) -> Batch:
+        """Return the last batch, with rows as they are now."""
+        assert self._batch is not None
+        return self._batch
 
     @abstractmethod
     def _send(self, actions: Array) -> None:

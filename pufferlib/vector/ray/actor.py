@@ -191,7 +191,10 @@ class EnvActor:
     def _perform(self, call: EnvCall) -> Outcome:
         assert self._runner is not None
         results = perform(self._runner, call)
-        return self._outcome(results) if call.kind == "reset" else (None, pickled((sendable(results), [])))
+        if call.kind == "reset":
+            return self._outcome(results)
+        memory = self._outcome([])[0] if call.kind == "load" else None
+        return memory, pickled((sendable(results), []))
 
     def _show_ended(self, seeds: npt.NDArray[np.int64]) -> Outcome:
         assert self._runner is not None

@@ -1,0 +1,153 @@
+"""States of emulated environments as bytes: plain data, whose loading executes nothing, or else a pickle."""
+
+import json
+import pickle
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
+
+from pufferlib import states
+from pufferlib.emulation import simulators
+from pufferlib.emulation.plain_data import NotPlainError, attributes, type_name
+from pufferlib.emulation.plain_reader import PlainReader
+from pufferlib.emulation.plain_writer import PlainWriter
+from pufferlib.errors import APIUsageError
+
+__all__ = ["load", "save"]
+
+MAGIC = b"state of an environment, pufferlib 1\n"
+INNER = ("env", "aec_env", "dm_env", "par_env", "gym_env")  # attributes under which wrappers have what they wrap
+ROOT = "state['env']"  # begins the names of places in it
+FREE_SETTINGS = ("seed", "render_mode")  # of which no step depends, but by random generators
+PLAIN = (bool, int, float, str, type(None))
+
+_OR_PICKLE = ", or pass allow_pickle=True if you will load it only where you know who saved it"
+# What must be the same where a state is saved and loaded, and how to say that it is not.
+_ADVICE = {
+    "env": "a state is of one environment, in the same wrappers",
+    "spaces": "make the environment with the spaces that it was saved with",
+    "settings": "make the environment with the keywords that it was saved with",
+    "versions": "a state is good for the versions that made it; install those, or play from a reset",
+}
+
+
+def save(owner: Any, contents: Mapping[str, Any], allow_pickle: bool) -> bytes:
+    """``contents`` of an emulated environment as bytes.
+
+    Raises:
+        APIUsageError: They are no plain data, and cannot be pickled or must not be.
+    """
+    where = f"{type(owner).__name__}.save_state"
+    writer = PlainWriter()
+    try:
+        head = json.dumps(writer.write(dict(contents), "state")).encode()
+    except (NotPlainError, RecursionError) as reason:
+        if not allow_pickle:
+            raise APIUsageError(f"{where}: {_refusal(owner, reason)}{_OR_PICKLE * _may_pickle(owner)}") from reason
+        return states.pack(MAGIC, {**_facts(owner), "format": "pickle"}, _pickled(where, owner, contents, reason))
+    facts = {**_facts(owner), "format": "plain", "tree_bytes": len(head)}
+    return states.pack(MAGIC, facts, head + writer.buffers)
+
+
+def load(owner: Any, state: object, contents: Mapping[str, Any], allow_pickle: bool) -> dict[str, Any]:
+    """Return the contents in ``state``, with the objects in ``contents`` filled and used again where they can be.
+
+    Raises:
+        APIUsageError: It is no state, is of something else, or is a pickle that is not allowed.
+    """
+    where = f"{type(owner).__name__}.load_state"
+    facts, data = states.unpack(where, MAGIC, state)
+    states.check_facts(where, _facts(owner), facts, _ADVICE)
+    if facts["format"] == "pickle":
+        if not allow_pickle:
+            raise APIUsageError(
+                f"{where}: the state must be plain data, got a pickle, which may execute anything as it is loaded; "
+                "pass allow_pickle=True if you know who made it"
+            )
+        found: dict[str, Any] = pickle.loads(data)
+        return found
+    size = facts["tree_bytes"]
+    reader = PlainReader(data[size:], {package for env in _chain(owner.env) for package in _packages(env)})
+    try:
+        found = reader.read(json.loads(bytes(data[:size])), dict(contents), "state")
+    except (NotPlainError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        reason = str(error).replace(ROOT, "env")
+        raise APIUsageError(
+            f"{where}: the state does not fit this environment: {reason}; make it, and reset it, as it was saved"
+        ) from error
+    reader.commit()
+    return found
+
+
+def _pickled(where: str, owner: Any, contents: Mapping[str, Any], reason: Exception) -> bytes:
+    if not _may_pickle(owner):
+        raise APIUsageError(f"{where}: {_refusal(owner, reason)}") from reason
+    for dumps in (pickle.dumps, cloudpickle.dumps):
+        try:
+            return bytes(dumps(dict(contents)))
+        except Exception as error:  # whatever the objects of somebody else raise
+            failure = error
+    raise APIUsageError(f"{where}: {_refusal(owner, reason)}; it cannot be pickled: {failure}") from failure
+
+
+def _may_pickle(owner: Any) -> bool:
+    """False of classes that pickle the arguments of their constructor: what comes back is another game."""
+    states_of = (type(env).__getstate__ for env in _chain(owner.env))
+    return not any("EzPickle" in getattr(method, "__qualname__", "") for method in states_of)
+
+
+def _refusal(owner: Any, reason: Exception) -> str:
+    inner = type([*_chain(owner.env)][-1]).__name__
+    return (
+        f"{inner} must be plain data to be saved, got what is none: {str(reason).replace(ROOT, 'env')}; "
+        f"define save_state() and load_state(state) in {inner}"
+    )
+
+
+def _chain(env: Any) -> Iterator[Any]:
+    """The environment, and those inside it, down to the innermost."""
+    met: list[Any] = []
+    while env is not None and not any(env is other for other in met):
+        met.append(env)
+        yield env
+        there = attributes(env)
+        env = next((there[name] for name in INNER if name in there), None)
+
+
+def _facts(owner: Any) -> dict[str, Any]:
+    """Facts on which the meaning of a state depends."""
+    chain = [owner, *_chain(owner.env)]
+    versions = {package: _version(package) for env in chain for package in _packages(env, and_simulators=True)}
+    return {
+        "env": " of ".join(type_name(type(env)) for env in chain),
+        "spaces": f"{owner.single_observation_space} and {owner.single_action_space}",
+        "settings": {name: value for env in chain for name, value in _settings(env).items()},
+        "versions": {package: version for package, version in versions.items() if version},
+    }
+
+
+def _settings(env: Any) -> dict[str, Any]:
+    """Keywords that an environment, or a wrapper, was made with, as far as it keeps them and they are plain."""
+    there = attributes(env)
+    kwargs = {**getattr(there.get("spec"), "kwargs", {}), **there.get("_saved_kwargs", {})}
+    return {
+        f"{type(env).__name__}.{name}": value
+        for name, value in kwargs.items()
+        if type(value) in PLAIN and name not in FREE_SETTINGS
+    }
+
+
+def _packages(env: Any, and_simulators: bool = False) -> set[str]:
+    """Names of the packages that the classes of an environment come from, and those of simulators in it."""
+    found = {kind.__module__.partition(".")[0] for kind in type(env).__mro__}
+    if and_simulators:
+        inside = {type_name(type(value)) for value in attributes(env).values()}
+        found |= {name.partition(".")[0] for name in inside & simulators.CODECS.keys()}
+    return found - {"builtins", "abc", "typing"}
+
+
+def _version(package: str) -> str:
+    version = getattr(sys.modules.get(package), "__version__", "")
+    return version if isinstance(version, str) else ""
