@@ -43,8 +43,8 @@ class _Restartable(Protocol):
     def save(self, game: int) -> bytes:
         """The state of a game."""
 
-    def restart(self, game: int, state: bytes) -> None:
-        """Begin the next episode of a game in ``state``; it is not counted."""
+    def restart(self, games: list[int], state: bytes) -> None:
+        """Begin the next episodes of some games in ``state``; they are not counted."""
 
     def counted(self, infos: Infos, ended: npt.NDArray[np.bool_]) -> Infos:
         """Leave out the infos about episodes that began in the middle; ``ended`` tells which have just ended."""
@@ -93,10 +93,13 @@ class StateCurriculum:
         """
         if not self._kept:
             return
-        for game in np.flatnonzero(self._ended(ended)).tolist():
-            if self._generator.random() < self._config.restart_share:
-                chosen = int(self._generator.integers(len(self._kept)))
-                self._games.restart(game, self._kept[chosen].state)
+        games = np.flatnonzero(self._ended(ended))
+        if not len(games):
+            return
+        games = games[self._generator.random(len(games)) < self._config.restart_share]
+        chosen = self._generator.integers(len(self._kept), size=len(games))
+        for state in np.unique(chosen).tolist():
+            self._games.restart(games[chosen == state].tolist(), self._kept[state].state)
 
     def counted(self, infos: Infos, ended: npt.NDArray[np.bool_]) -> Infos:
         """Leave out the infos about episodes that began in the middle; ``ended`` as for ``restart``."""
@@ -178,9 +181,9 @@ class _CGames:
         """See ``_Restartable``."""
         return self._env.save_state(game)
 
-    def restart(self, game: int, state: bytes) -> None:
+    def restart(self, games: list[int], state: bytes) -> None:
         """See ``_Restartable``."""
-        self._env.restart_from(state, game)
+        self._env.restart_from(state, games)
 
     def counted(self, infos: Infos, ended: npt.NDArray[np.bool_]) -> Infos:
         """See ``_Restartable``."""
@@ -199,10 +202,10 @@ class _EmulatedGames:
         state: bytes = self._vecenv.save_state(game, allow_pickle=False)[0]
         return state
 
-    def restart(self, game: int, state: bytes) -> None:
+    def restart(self, games: list[int], state: bytes) -> None:
         """See ``_Restartable``."""
-        self._vecenv.load_state(state, game)
-        self.is_partial[game] = True
+        self._vecenv.load_state([state] * len(games), games)
+        self.is_partial[games] = True
 
     def counted(self, infos: Infos, ended: npt.NDArray[np.bool_]) -> Infos:
         """See ``_Restartable``."""

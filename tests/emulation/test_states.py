@@ -181,7 +181,8 @@ def two(make):
 
 
 @pytest.mark.parametrize("make", GYMNASIUM)
-def test_another_environment_goes_on_from_a_state_to_the_same_bytes(make):
+def test_another_environment_goes_on_from_a_state_to_the_same_bytes(make, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # MuJoCo leaves a log where it is
     env, other = two(make)
     state = env.save_state(allow_pickle=False)
     expected = played(env, 80, 3)

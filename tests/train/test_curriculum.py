@@ -29,8 +29,8 @@ class CountedGames:
     def save(self, game):
         return bytes([game % 256, self.step])
 
-    def restart(self, game, state):
-        self.restarted.append((game, *state))
+    def restart(self, games, state):
+        self.restarted += [(game, *state) for game in games]
 
     def counted(self, infos, ended):
         return infos
@@ -54,7 +54,7 @@ def test_the_states_with_the_largest_advantages_are_kept():
         curriculum.restart(np.ones(8, bool))
         seen += games.restarted
         games.restarted.clear()
-    assert [game for game, *_ in seen] == [0, 1, 2, 3] * 40
+    assert sorted(game for game, *_ in seen) == sorted([0, 1, 2, 3] * 40)
     late = np.mean([step for *_, step in seen])
     assert late > 11  # of 16, where chance would have 7.5
 
