@@ -8,14 +8,14 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from pufferlib import states
 from pufferlib.emulation import simulators
 from pufferlib.emulation.plain_data import NotPlainError, attributes, type_name
 from pufferlib.emulation.plain_reader import PlainReader
 from pufferlib.emulation.plain_writer import PlainWriter
 from pufferlib.errors import APIUsageError
+from pufferlib.native import state_bytes
 
-__all__ = ["load", "save"]
+__all__ = ["is_pickle", "load", "save"]
 
 MAGIC = b"state of an environment, pufferlib 1\n"
 INNER = ("env", "aec_env", "dm_env", "par_env", "gym_env")  # attributes under which wrappers have what they wrap
@@ -46,9 +46,9 @@ def save(owner: Any, contents: Mapping[str, Any], allow_pickle: bool) -> bytes:
     except (NotPlainError, RecursionError) as reason:
         if not allow_pickle:
             raise APIUsageError(f"{where}: {_refusal(owner, reason)}{_OR_PICKLE * _may_pickle(owner)}") from reason
-        return states.pack(MAGIC, {**_facts(owner), "format": "pickle"}, _pickled(where, owner, contents, reason))
+        return state_bytes.pack(MAGIC, {**_facts(owner), "format": "pickle"}, _pickled(where, owner, contents, reason))
     facts = {**_facts(owner), "format": "plain", "tree_bytes": len(head)}
-    return states.pack(MAGIC, facts, head + writer.buffers)
+    return state_bytes.pack(MAGIC, facts, head + writer.buffers)
 
 
 def load(owner: Any, state: object, contents: Mapping[str, Any], allow_pickle: bool) -> dict[str, Any]:
@@ -58,8 +58,8 @@ def load(owner: Any, state: object, contents: Mapping[str, Any], allow_pickle: b
         APIUsageError: It is no state, is of something else, or is a pickle that is not allowed.
     """
     where = f"{type(owner).__name__}.load_state"
-    facts, data = states.unpack(where, MAGIC, state)
-    states.check_facts(where, _facts(owner), facts, _ADVICE)
+    facts, data = state_bytes.unpack(where, MAGIC, state)
+    state_bytes.check_facts(where, _facts(owner), facts, _ADVICE)
     if facts["format"] == "pickle":
         if not allow_pickle:
             raise APIUsageError(
@@ -79,6 +79,11 @@ def load(owner: Any, state: object, contents: Mapping[str, Any], allow_pickle: b
         ) from error
     reader.commit()
     return found
+
+
+def is_pickle(state: bytes) -> bool:
+    """True of states of ``save`` that are pickles."""
+    return state.startswith(MAGIC) and state_bytes.unpack("state", MAGIC, state)[0].get("format") == "pickle"
 
 
 def _pickled(where: str, owner: Any, contents: Mapping[str, Any], reason: Exception) -> bytes:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pufferlib import states
+from pufferlib.native import state_bytes
 from pufferlib.ocean._ocean import source_hash
 from pufferlib.ocean.files import CFile
 
@@ -28,7 +28,7 @@ def code_of(origin: str | CFile) -> str:
 
 def pack(facts: Mapping[str, Any], games: bytes) -> bytes:
     """Put ``facts`` before the memory of games; ``unpack`` takes them apart."""
-    return states.pack(MAGIC, facts, games)
+    return state_bytes.pack(MAGIC, facts, games)
 
 
 def unpack(where: str, state: object, facts: Mapping[str, Any]) -> tuple[dict[str, Any], memoryview]:
@@ -42,6 +42,6 @@ def unpack(where: str, state: object, facts: Mapping[str, Any]) -> tuple[dict[st
     Raises:
         APIUsageError: It is no state, is damaged, or is of something else.
     """
-    got, games = states.unpack(where, MAGIC, state)
-    states.check_facts(where, facts, got, _ADVICE)
+    got, games = state_bytes.unpack(where, MAGIC, state)
+    state_bytes.check_facts(where, facts, got, _ADVICE)
     return got, games

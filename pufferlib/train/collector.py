@@ -12,6 +12,7 @@ from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy, State
 from pufferlib.train.config import TrainConfig
+from pufferlib.train.curriculum import StateCurriculum
 from pufferlib.train.diagnosis import NonFiniteError
 from pufferlib.train.episodes import EpisodeMeans
 from pufferlib.train.rollout import Rollout
@@ -81,6 +82,7 @@ class Collector:
     Attributes:
         episodes: Means over the episodes that ended.
         reward_scale: Factor of the rewards; 1 at first where the settings say 0.
+        curriculum: Begins a share of the episodes elsewhere; None: all begin at their start.
 
     Raises:
         APIUsageError: The environments reset in another mode, or in one that does not fit them.
@@ -91,6 +93,7 @@ class Collector:
     ) -> None:
         _check_autoreset(vecenv)
         self.episodes = EpisodeMeans()
+        self.curriculum: StateCurriculum | None = None
         self.reward_scale = config.reward_scale or 1.0
         self._vecenv, self._policy, self._config = vecenv, policy, config
         self._generator, self._device = generator, generator.device
@@ -108,6 +111,8 @@ class Collector:
     def reset(self, seed: int) -> None:
         """Start new episodes, seeded, and forget those that were running."""
         self._vecenv.async_reset(seed)
+        if self.curriculum is not None:
+            self.curriculum.forget_episodes()
         self._absent[:] = self._ended[:] = False
         self._state = self._policy.initial_state(self._rollout.num_agents, self._device)
         self._receive()
@@ -133,7 +138,8 @@ class Collector:
     def state_dict(self) -> dict[str, Any]:
         """Tensors that, with the states of the environments, say where the agents are in their episodes."""
         marks = {"absent": self._absent, "ended": self._ended, "begins": self._begins}
-        return {"memory": dict(self._state), **{name: torch.from_numpy(mark.copy()) for name, mark in marks.items()}}
+        found = {"memory": dict(self._state), **{name: torch.from_numpy(mark.copy()) for name, mark in marks.items()}}
+        return found if self.curriculum is None else {**found, "curriculum": self.curriculum.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where ``state_dict`` was called; the environments have been reset, and then given their states."""
@@ -141,6 +147,8 @@ class Collector:
             self._state[name].copy_(memory)
         self._absent[:], self._ended[:] = state["absent"].cpu().numpy(), state["ended"].cpu().numpy()
         self._begins = state["begins"].cpu().numpy()
+        if self.curriculum is not None:
+            self.curriculum.load_state_dict(state["curriculum"])
 
     @torch.inference_mode()
     def collect(self) -> None:
@@ -149,7 +157,11 @@ class Collector:
         for name, memory in self._state.items():
             rollout.initial_state[name].copy_(memory)
         noises = distribution.noise((rollout.horizon, rollout.num_agents), self._generator).unbind()
+        if self.curriculum is not None:
+            self.curriculum.begin_rollout()
         for t, (step, noise) in enumerate(zip(self._steps, noises, strict=True)):
+            if self.curriculum is not None:
+                self.curriculum.look(t)
             if step.array is None:
                 step.observations.copy_(torch.from_numpy(self._batch.observations))
             else:
@@ -162,12 +174,18 @@ class Collector:
             self._vecenv.send(distribution.to_env(step.actions))
             reports.rewards[t] = self._receive()
             reports.episode_ends[t] = self._ended
-            self.episodes.add(self._batch.infos)
+            self.episodes.add(self._batch.infos if self.curriculum is None else self._restart(self.curriculum))
         last = torch.from_numpy(self._batch.observations).to(self._device)
         state = {name: memory.clone() for name, memory in self._state.items()}  # the next rollout acts on it again
         rollout.values[-1] = self._policy.forward_eval(last, state)[1]
         rollout.take_reports()
         self._check(bool(torch.isfinite(rollout.values.sum())), last, state)
+
+    def _restart(self, curriculum: StateCurriculum) -> Infos:
+        """Restart games whose episodes have ended; returns the infos of whole episodes."""
+        infos = curriculum.counted(self._batch.infos, self._ended)
+        curriculum.restart(self._ended)
+        return infos
 
     def _check(self, finite: bool, observations: Tensor, state: State) -> None:
         """Raise NonFiniteError unless the policy's outputs were numbers."""

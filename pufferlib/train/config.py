@@ -148,6 +148,12 @@ class TrainConfig:
         normalize_rewards: Divide rewards by the deviation of the discounted returns so far; reward_scale 0 is then 1.
         checkpoint_interval: Updates between checkpoints; 0 keeps only the one at the end.
         keep_checkpoints: The latest so many are kept, and the one of the best score; 0 keeps all.
+        save_games: Games in checkpoints, from which a resumed run goes on: "safe" has those of C environments, and
+            others whose state is plain data; "pickle" all that can be pickled, which executes code as it is loaded, so
+            that a resumed run must be told again; "none" has none.
+        restart_share: Share of the episodes that begin in the middle: in a state, kept from an earlier rollout, whose
+            action had a large advantage, either way. They count in no score.
+        restart_states: States that are kept for that.
         exact_resume: Start new episodes at every checkpoint, so that a run resumed from one of every
             checkpoint_interval updates repeats the uninterrupted one byte for byte.
     """
@@ -196,6 +202,9 @@ class TrainConfig:
     normalize_rewards: bool = False
     checkpoint_interval: Natural = 100
     keep_checkpoints: Natural = 3
+    save_games: Literal["safe", "pickle", "none"] = "safe"
+    restart_share: Share = 0.0
+    restart_states: Count = 64
     exact_resume: bool = False
 
 

@@ -14,7 +14,7 @@ from pufferlib.models import Policy
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.loggers import JsonlLogger, Logger
 from pufferlib.train.result import Comparison, compare, finish_run
-from pufferlib.train.resume import check_changes, is_finished
+from pufferlib.train.resume import check_changes, is_finished, settings_of
 from pufferlib.train.runs import RUNS, Run, find_run, load_policy, new_run
 from pufferlib.train.trainer import Trainer
 from pufferlib.train.tuned import with_tuned_vec
@@ -91,7 +91,7 @@ def train(
 
 
 def _resume(run: Run, settings: Mapping[str, Any] | None, loggers: Sequence[Logger]) -> TrainedRun:
-    before, now = run.settings(), run.settings(settings)
+    before, now = run.settings(), settings_of(run, settings)
     check_changes(WHERE, before, now)
     if now.eval != before.eval or not is_finished(now, run):
         return _train(now, Run.at(run.folder), run.checkpoint, loggers)
@@ -102,7 +102,7 @@ def _resume(run: Run, settings: Mapping[str, Any] | None, loggers: Sequence[Logg
 def _train(config: Config, run: Run, checkpoint: Path | None, loggers: Sequence[Logger]) -> TrainedRun:
     with contextlib.closing(Trainer(config, run.folder)) as trainer:
         if checkpoint:
-            trainer.restore(checkpoint)
+            trainer.restore(checkpoint, allow_pickle=config.train.save_games == "pickle")
         trainer.config.save(run.config)
         trainer.loggers = [JsonlLogger(run.metrics), *loggers]
         trainer.train()

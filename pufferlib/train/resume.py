@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from pufferlib.errors import UsageError
@@ -10,17 +11,25 @@ from pufferlib.train.config import Config
 from pufferlib.train.runs import Run
 from pufferlib.train.text import flag
 
-__all__ = ["check_changes", "is_finished"]
+__all__ = ["check_changes", "is_finished", "settings_of"]
 
 # Where and how a run is computed, and how it is judged: what may change without making another run of it.
 FREE = {
     "train.device", "train.num_threads", "train.act_threads", "train.checkpoint_interval",
     "train.compile", "train.cuda_graphs", "train.cpu_offload",
-    "train.keep_checkpoints",
+    "train.keep_checkpoints", "train.save_games",
     "vec.num_workers", "vec.overwork", "vec.timeout_s", "vec.on_crash", "vec.record",
     "env.num_threads", "env.render_mode",
 }  # fmt: skip
 LENGTH = "train.total_timesteps"
+
+
+def settings_of(run: Run, overrides: Mapping[str, Any] | None = None) -> Config:
+    """Settings with which ``run`` goes on; pickles of its games are loaded only if ``overrides`` ask for it again."""
+    settings = run.settings(overrides)
+    if settings.train.save_games != "pickle" or "train.save_games" in (overrides or ()):
+        return settings
+    return dataclasses.replace(settings, train=dataclasses.replace(settings.train, save_games="safe"))
 
 
 def check_changes(where: str, before: Config, now: Config) -> None:

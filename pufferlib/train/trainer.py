@@ -28,6 +28,7 @@ from pufferlib.train.build import (
     pick_num_threads,
 )
 from pufferlib.train.config import Config, TrainConfig
+from pufferlib.train.curriculum import make_curriculum
 from pufferlib.train.diagnosis import explained
 from pufferlib.train.episodes import ScoreHint, ScoreMean
 from pufferlib.train.games import load_games, save_games
@@ -108,6 +109,7 @@ class Trainer:
             self._source = build_source(self.vecenv, self.policy, rollouts, settings, self.generator)
             self.collector = self._source.collector
             self._opened.callback(self._source.close)
+            self.collector.curriculum = make_curriculum(self.vecenv, settings.horizon, settings)
             # What has a name reports scores; where a life ends before its game does, later.
             self._score_hint = None if vecenv is None else ScoreHint(getattr(vecenv.driver_env, "log_interval", 1))
             self._start_episodes()
@@ -184,6 +186,8 @@ class Trainer:
         advantages = generalized_advantage(
             rollout.rewards, rollout.values, rollout.episode_ends, settings.gamma, settings.gae_lambda
         )
+        if self.collector.curriculum is not None:
+            self.collector.curriculum.learn(advantages)
         with explained(self):
             losses = ppo.update(
                 self._network, self.optimizer, rollout, advantages, settings, self.generator, self._loss
@@ -235,7 +239,7 @@ class Trainer:
             **save_wrappers(self.vecenv),
         }
         begins_anew = self.config.train.exact_resume
-        games = None if begins_anew else save_games(self.vecenv)
+        games = None if begins_anew else save_games(self.vecenv, self.config.train.save_games)
         if games is not None:
             state |= {"games": games, "collector": self.collector.state_dict()}
         folder = Run.at(self.run_dir).checkpoints
@@ -278,8 +282,8 @@ class Trainer:
         self._scores.add(self.collector.episodes)
         return self.collector.episodes.pop()
 
-    def restore(self, path: Path) -> None:
-        """Go on from a checkpoint: weights, optimizer, random numbers, counters, and the games of C environments.
+    def restore(self, path: Path, allow_pickle: bool = False) -> bool:
+        """Go on from a checkpoint: weights, optimizer, random numbers, counters, and the games where it has them.
 
         With these the run goes on as the uninterrupted one did, on a CPU to the byte. Environments that cannot be saved
         start new episodes, from seeds that follow from ``train.seed`` and the number of updates, so that the
@@ -289,6 +293,10 @@ class Trainer:
 
         Args:
             path: A checkpoint: a folder of a run's ``checkpoints``.
+            allow_pickle: Load games that are pickles too, which may execute anything: only if you know who made them.
+
+        Returns:
+            True if the games go on where they were; False if new episodes begin.
 
         Raises:
             APIUsageError: It is missing, damaged, or belongs to another environment or policy.
@@ -309,19 +317,20 @@ class Trainer:
             self.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
         load_wrappers(self.vecenv, contents, with_episodes=False)
         self._start_episodes()
-        if "games" in contents:
-            self._restore_games(contents, path)
+        goes_on = "games" in contents and self._restore_games(contents, path, allow_pickle)
         self._source.load_state_dict(contents.get("source", {}))
+        return goes_on
 
-    def _restore_games(self, contents: dict[str, Any], path: Path) -> None:
+    def _restore_games(self, contents: dict[str, Any], path: Path, allow_pickle: bool) -> bool:
         try:
-            load_games(self.vecenv, contents["games"])
+            load_games(self.vecenv, contents["games"], allow_pickle)
         except APIUsageError as error:
             warnings.warn(f"{path}: new episodes begin, since its games cannot go on: {error}", stacklevel=3)
             self._start_episodes()
-        else:
-            self.collector.load_state_dict(contents["collector"])
-            load_wrappers(self.vecenv, contents, with_episodes=True)
+            return False
+        self.collector.load_state_dict(contents["collector"])
+        load_wrappers(self.vecenv, contents, with_episodes=True)
+        return True
 
     def _restore_generator(self, state: torch.Tensor) -> None:
         """Go on with its random numbers; those of another kind of device are begun anew, as its state is another."""

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FLOORS = {
-    **dict.fromkeys(("errors", "machine", "native", "render", "seeding", "spaces", "states", ""), 0),
+    **dict.fromkeys(("errors", "machine", "native", "render", "seeding", "spaces", ""), 0),
     **dict.fromkeys(("actions", "buffers", "env", "emulation", "ocean"), 1),
     **dict.fromkeys(("vector", "vectorization", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
     **dict.fromkeys(("frameworks", "models", "pytorch"), 3),

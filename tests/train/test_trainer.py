@@ -5,11 +5,13 @@ import os
 import resource
 import signal
 import warnings
+from importlib.util import find_spec
 
 import gymnasium
+import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from torch.nn.utils import parameters_to_vector
 
 from pufferlib import vector
@@ -19,6 +21,8 @@ from pufferlib.train import checkpoint
 from pufferlib.train.build import build_policy, build_vecenv, fit_to_agents
 from pufferlib.train.config import TrainConfig, load_config
 from pufferlib.train.loggers import JsonlLogger
+from pufferlib.train.resume import settings_of
+from pufferlib.train.runs import Run
 from pufferlib.train.trainer import Trainer
 from pufferlib.wrappers import EpisodeStats
 from tests.envs import ScriptedParallelEnv, alive
@@ -130,6 +134,12 @@ RESUMED = {
         "snake",
         {"env.num_envs": 1, "env.num_snakes": 8, "env.width": 12, "env.height": 12, "env.num_food": 9},
     ),
+    "restarted from states": ("breakout", {"env.num_envs": 8, "train.restart_share": 0.7, "train.restart_states": 9}),
+    "of Gymnasium": ("CartPole-v1", {"vec.backend": "Serial", "vec.num_envs": 4}),
+    "of Gymnasium, restarted from states": (
+        "CartPole-v1",
+        {"vec.backend": "Serial", "vec.num_envs": 4, "train.restart_share": 0.5, "train.restart_states": 9},
+    ),
     "workers": (
         "squared",
         {
@@ -143,7 +153,31 @@ RESUMED = {
 }
 
 
-@pytest.mark.parametrize(("name", "settings"), RESUMED.values(), ids=RESUMED)
+ATARI = {
+    "vec.backend": "Multiprocessing",
+    "vec.num_envs": 2,
+    "vec.num_workers": 2,
+    "vec.overwork": True,
+    "train.total_timesteps": 320,
+    "train.minibatch_size": 32,
+    "train.update_epochs": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        *(pytest.param(*case, id=name) for name, case in RESUMED.items()),
+        pytest.param(
+            "atari/breakout",
+            ATARI,
+            marks=pytest.mark.skipif(
+                find_spec("ale_py") is None, reason="ale_py is not installed; puffer install atari"
+            ),
+            id="emulators in workers",
+        ),
+    ],
+)
 def test_a_checkpoint_holds_the_games_so_that_a_resumed_run_equals_the_uninterrupted_one(name, settings, tmp_path):
     def make(folder):
         (tmp_path / folder).mkdir()
@@ -166,6 +200,65 @@ def test_a_checkpoint_holds_the_games_so_that_a_resumed_run_equals_the_uninterru
         [{key: line[key] for key in line if key not in times} for line in each] for each in (lines, first + rest)
     )
     assert got == expected
+
+
+class Counting(gymnasium.Env):
+    """An environment with an iterator, which is no plain data, but can be pickled."""
+
+    observation_space, action_space = Box(0, 99, (1,)), Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._left = iter(range(self.np_random.integers(5, 30)))
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        at = next(self._left, None)
+        return np.array([at or 0], np.float32), float(action == (at or 0) % 2), at is None, False, {}
+
+
+def counting_trainer(tmp_path, **settings):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=lambda: EpisodeStats(Counting()))
+    vecenv = vector.make(creator, num_envs=4, backend="Serial", autoreset="same_step")
+    return Trainer(load_config("breakout", {**SMALL, **settings}), tmp_path, vecenv=vecenv)
+
+
+def test_games_that_are_pickles_go_on_only_where_they_are_asked_for(tmp_path):
+    asked = {"train.save_games": "pickle"}
+    trainer = counting_trainer(tmp_path, **asked)
+    for _ in range(5):
+        trainer.step()
+    trainer.save()
+    path = trainer.checkpoint_path
+    for _ in range(3):
+        trainer.step()
+    resumed = counting_trainer(tmp_path, **asked)
+    with pytest.warns(
+        UserWarning, match=r"new episodes begin, .*: they are pickles, which may execute anything as they"
+    ):
+        assert not resumed.restore(path)
+    resumed = counting_trainer(tmp_path)
+    assert resumed.restore(path, allow_pickle=True)
+    for _ in range(3):
+        resumed.step()
+    assert torch.equal(weights(resumed), weights(trainer))
+
+
+def test_games_that_are_no_plain_data_are_left_out_unless_asked_for(tmp_path):
+    trainer = counting_trainer(tmp_path)
+    trainer.save()
+    assert "games" not in checkpoint.read_state(trainer.checkpoint_path)
+    assert not trainer.restore(trainer.checkpoint_path)
+    trainer = Trainer(load_config("breakout", {**SMALL, "env.num_envs": 8, "train.save_games": "none"}), tmp_path)
+    trainer.save()
+    assert "games" not in checkpoint.read_state(trainer.checkpoint_path)
+
+
+def test_a_run_that_goes_on_trusts_no_pickles_of_its_folder(tmp_path):
+    run = Run.at(tmp_path)
+    load_config("breakout", {"train.save_games": "pickle"}).save(run.config)
+    assert settings_of(run).train.save_games == "safe"
+    assert settings_of(run, {"train.save_games": "pickle"}).train.save_games == "pickle"
 
 
 def test_games_of_another_version_begin_new_episodes_with_a_warning(tmp_path, monkeypatch):

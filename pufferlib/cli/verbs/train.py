@@ -11,7 +11,7 @@ from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.crashes import crash_explained
 from pufferlib.train.config import Config, env_name_in, load_config
-from pufferlib.train.resume import check_changes, is_finished
+from pufferlib.train.resume import check_changes, is_finished, settings_of
 from pufferlib.train.runs import RUNS, Run, find_run, new_run
 from pufferlib.train.text import plural, short
 from pufferlib.train.tuned import with_tuned_vec
@@ -73,7 +73,7 @@ def _crash_of_c_file(config: Config) -> contextlib.AbstractContextManager[None]:
 def _base(name: str, resumed: Run | None, wants_help: bool, file: Path | None) -> Config:
     """The settings that the flags change: of the run that goes on, or of the environment and the file."""
     if resumed:
-        base = resumed.settings()
+        base = settings_of(resumed)
         if file:
             raise UsageError(f"{PROG}: a run goes on with the settings that it was begun with; leave out --config")
         if name and registry.full_name(name) != base.env_name:
@@ -104,7 +104,8 @@ def _train(config: Config, run: Run, checkpoint: Path | None) -> int:
     say(f"{style(registry.short_name(config.env_name), 'bold')} on {describe_device(device)}")
     with contextlib.closing(Trainer(config, run.folder)) as trainer:
         if checkpoint:
-            trainer.restore(checkpoint)
+            goes_on = trainer.restore(checkpoint, allow_pickle=config.train.save_games == "pickle")
+            say(f"its games {'go on where they were saved' if goes_on else 'begin new episodes'}")
         trainer.config.save(run.config)  # not before: flags that do not fit the checkpoint must not stay in the run
         say(f"the run is kept in {run.folder}")
         title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}"
