@@ -1,5 +1,6 @@
 import copy
 import threading
+import time
 import traceback
 
 import pytest
@@ -79,6 +80,8 @@ def test_a_checkpoint_holds_the_rollout_in_progress_so_that_a_resumed_run_equals
     whole = make(tmp_path / "whole", name=name, **settings)
     whole.train()
     half = make(tmp_path / "half", name=name, **settings)
+    collect = half.collector.collect
+    half.collector.collect = lambda: (time.sleep(0.02), collect())  # is not done when the checkpoint is due
     for _ in range(3):
         half.step()
     half.save()
