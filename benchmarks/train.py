@@ -11,6 +11,7 @@ CPU, in the rows of Atari two, and they take turns, as in engine.py. Also writes
 
 import argparse
 import functools
+import itertools
 import os
 import sys
 from collections.abc import Iterator
@@ -24,7 +25,9 @@ from sides import Side
 from trainers import settings
 
 SCRIPT = str(Path(__file__).with_name("trainers.py"))
+OVERLAPPED = str(Path(__file__).with_name("overlapped.py"))
 SB3 = "Stable-Baselines3"
+IN_TURN = "ours, one after the other"
 PRODUCTS = "its matrix products alone"
 ENOUGH = 0.8  # of the limit, where a goal is beyond it
 # Memory and precision of ours, and how many times as fast as PufferLib 3.0.0, with an LSTM where ours has memory.
@@ -78,6 +81,21 @@ def sb3_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row,
         yield Row(f"Atari Pong, 8 games, 2 workers, {precision}", "us", ratios=goals), calls
 
 
+def overlap_rows(us: Side, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """``train.overlap`` beside the same run without."""
+    cases: dict[str, tuple[str, tuple[str, ...]]] = {
+        "8 environments of 0.5 ms, a policy of 1 ms": ("overlapped_waits", ()),
+        "Atari Pong, 8 games, 2 workers, bfloat16": ("overlapped_atari", ("bfloat16",)),
+    }
+    for what, (case, args) in cases.items():
+        for overlap in ("envs", "learning"):
+            calls = {
+                name: functools.partial(us.ask, case, way, *args, seconds)
+                for name, way in ((OURS, overlap), (IN_TURN, "none"))
+            }
+            yield Row(f"{what}, overlap: {overlap}", "us"), calls
+
+
 def main() -> None:
     """Parse the command line, measure, print the table and write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -92,10 +110,12 @@ def main() -> None:
     rounds, seconds = (2, 0.01) if options.quick else (options.rounds, options.seconds)
     before = machine()
     us, peer = Side(sys.executable, SCRIPT), Side(options.peer_python, SCRIPT) if options.peer_python else None
+    overlapped = Side(sys.executable, OVERLAPPED)
+    every = itertools.chain(rows(us, peer, seconds), overlap_rows(overlapped, seconds))
     try:
-        done = measure(rows(us, peer, seconds), options.only, rounds, options.minutes)
+        done = measure(every, options.only, rounds, options.minutes)
     finally:
-        for side in (us, peer):
+        for side in (us, peer, overlapped):
             if side:
                 side.close()
     print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")

@@ -44,8 +44,8 @@ def ours(env: str, overrides: dict[str, Any], seconds: float) -> float:
     """An environment in C, with its own settings but for ``overrides``."""
     from pufferlib.train.config import load_config
 
-    with _trainer(load_config(env, {"train.device": "cpu", **overrides})) as trainer:
-        return _us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+    with run(load_config(env, {"train.device": "cpu", **overrides})) as trainer:
+        return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
 
 
 def ours_cartpole(seconds: float) -> float:
@@ -60,8 +60,8 @@ def ours_cartpole(seconds: float) -> float:
     envs = pufferlib.vector.make(make, num_envs=8, backend="Serial", autoreset="same_step")
     same = {"policy.hidden_size": 64, "train.horizon": 128, "train.minibatch_size": 256, "train.update_epochs": 4}
     config = load_config("CartPole-v1", {"train.device": "cpu", "train.num_threads": 1, **same})
-    with _trainer(config, envs) as trainer:
-        return _us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+    with run(config, envs) as trainer:
+        return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
 
 
 def sb3_cartpole(seconds: float) -> float:
@@ -72,7 +72,7 @@ def sb3_cartpole(seconds: float) -> float:
     torch.set_num_threads(1)
     model = PPO("MlpPolicy", make_vec_env("CartPole-v1", 8), n_steps=128, batch_size=256, n_epochs=4, device="cpu")
     update = functools.partial(model.learn, 8 * 128, reset_num_timesteps=False)
-    return _us_per_step(update, 8 * 128, seconds)
+    return us_per_step(update, 8 * 128, seconds)
 
 
 def puffer(env: str, frameskip: int, recurrent: bool, seconds: float) -> float:
@@ -101,7 +101,7 @@ def puffer(env: str, frameskip: int, recurrent: bool, seconds: float) -> float:
         trainer.train()
 
     try:
-        return _us_per_step(update, 1024 * 64, seconds)
+        return us_per_step(update, 1024 * 64, seconds)
     finally:
         trainer.utilization.stop()
         vecenv.close()
@@ -116,7 +116,7 @@ def products(env: str, overrides: dict[str, Any], seconds: float) -> float:
     from pufferlib.train.config import load_config
 
     config = load_config(env, {"train.device": "cpu", **overrides})
-    with _trainer(config) as trainer:
+    with run(config) as trainer:
         shapes = {name: tuple(weight.shape) for name, weight in trainer.policy.named_parameters() if weight.ndim == 2}
         agents, threads = trainer.rollout.num_agents, trainer.num_threads
     first = [shape for name, shape in shapes.items() if name.endswith("encoder.0.weight")]
@@ -162,8 +162,8 @@ def ours_atari(precision: str, seconds: float) -> float:
     vec = {"vec.backend": "Multiprocessing", "vec.num_envs": 8, "vec.num_workers": 2, "vec.batch_size": 8}
     policy = {"policy.name": "NatureCNN", "policy.hidden_size": 512}
     config = load_config("atari/pong", {"train.device": "cpu", "train.num_threads": 2, **same, **vec, **policy})
-    with _trainer(config) as trainer:
-        return _us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+    with run(config) as trainer:
+        return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
 
 
 def sb3_atari(seconds: float) -> float:
@@ -180,19 +180,22 @@ def sb3_atari(seconds: float) -> float:
     model = PPO("CnnPolicy", envs, n_steps=128, batch_size=256, n_epochs=4, device="cpu")
     update = functools.partial(model.learn, 8 * 128, reset_num_timesteps=False)
     with closing(envs):
-        return _us_per_step(update, 8 * 128, seconds)
+        return us_per_step(update, 8 * 128, seconds)
 
 
 @contextmanager
-def _trainer(config: Any, vecenv: Any = None) -> Iterator[Any]:
+def run(config: Any, vecenv: Any = None, policy: Any = None) -> Iterator[Any]:
     """Our trainer in a folder of its own, closed at the end."""
     from pufferlib.train.trainer import Trainer
 
-    with tempfile.TemporaryDirectory() as folder, closing(Trainer(config, folder, vecenv=vecenv)) as trainer:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(Trainer(config, folder, vecenv=vecenv, policy=policy)) as trainer,
+    ):
         yield trainer
 
 
-def _us_per_step(update: Callable[[], Any], steps: int, seconds: float) -> float:
+def us_per_step(update: Callable[[], Any], steps: int, seconds: float) -> float:
     """The median over the updates of ``seconds``, at least 2, after one that warms up."""
     update()
     times: list[float] = []

@@ -122,8 +122,9 @@ class TrainConfig:
         adam_eps: Adam's epsilon.
         gamma: Discount per step.
         gae_lambda: Lambda of the generalised advantage estimate.
-        vtrace_rho_clip: V-trace: from the second pass on, advantages are estimated anew, with errors of the values
-            weighted by the probability ratio up to this; inf is no limit, 0 is off.
+        vtrace_rho_clip: V-trace: from the second pass on, with overlap "learning" from the first, advantages are
+            estimated anew, with errors of the values weighted by the probability ratio up to this; inf is no limit, 0
+            is off.
         vtrace_c_clip: The same for what later steps tell about earlier ones.
         priority_alpha: Draw what is learned from with a probability that grows with the size of its advantage to this
             power; 0 is off: everything once in each pass.

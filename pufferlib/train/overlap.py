@@ -127,10 +127,10 @@ class OneUpdateStale(RolloutSource):
 
     def state_dict(self) -> dict[str, Any]:
         """See ``RolloutSource``."""
+        self.wait()
         state = {"generator": self._generator.get_state()}
         if self._filling is None:
             return state
-        self.wait()
         return {**state, "rollout": self._rollouts[0].state_dict(), "episodes": self.collector.episodes.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -279,7 +279,8 @@ def update(
     explained = explained_variance(rollout.values[:-1], estimates.returns, rollout.masks)
     figures: list[Tensor] = []
     for epoch in range(config.update_epochs):
-        if epoch and (config.vtrace_rho_clip or config.vtrace_c_clip):
+        is_stale = epoch > 0 or config.overlap == "learning"  # another policy acted than the one that learns
+        if is_stale and (config.vtrace_rho_clip or config.vtrace_c_clip):
             estimates = estimate_anew(policy, rollout, config)
         for batch in minibatches(rollout, estimates, config, generator):
             optimizer.zero_grad()

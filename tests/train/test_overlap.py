@@ -1,14 +1,17 @@
 import copy
 import threading
+import time
 import traceback
 
 import pytest
 import torch
 
 from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.train import ppo
 from pufferlib.train.build import build_vecenv
 from pufferlib.train.collector import HalvesCollector
 from pufferlib.train.config import load_config
+from pufferlib.train.estimates import estimate_anew
 from pufferlib.train.trainer import Trainer
 from tests.envs import TargetEnv
 
@@ -79,6 +82,8 @@ def test_a_checkpoint_holds_the_rollout_in_progress_so_that_a_resumed_run_equals
     whole = make(tmp_path / "whole", name=name, **settings)
     whole.train()
     half = make(tmp_path / "half", name=name, **settings)
+    collect = half.collector.collect
+    half.collector.collect = lambda: (time.sleep(0.02), collect())  # is not done when the checkpoint is due
     for _ in range(3):
         half.step()
     half.save()
@@ -189,3 +194,14 @@ def test_halves_of_workers_train_the_same_bytes_each_time(tmp_path):
 def test_what_has_no_halves_is_refused_before_anything_starts(settings, text):
     with pytest.raises(APIUsageError, match=text):
         build_vecenv(load_config("cartpole", {**SMALL, **HALVES, **settings}))
+
+
+@pytest.mark.parametrize(("overlap", "passes"), [("none", 1), ("learning", 2)])
+def test_vtrace_corrects_a_stale_rollout_from_the_first_pass_on(overlap, passes, tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(ppo, "estimate_anew", lambda *args: calls.append(args) or estimate_anew(*args))
+    clips = {"train.vtrace_rho_clip": 1.0, "train.vtrace_c_clip": 1.0, "train.update_epochs": 2}
+    trainer = make(tmp_path, **{**clips, "train.overlap": overlap})
+    trainer.step()
+    trainer.close()
+    assert len(calls) == passes

@@ -1,0 +1,63 @@
+"""Contestants of benchmarks/train.py: the same run, in turn and with train.overlap."""
+
+import functools
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+
+import sides
+import toys
+from trainers import run, us_per_step
+
+ENVS = 8
+ACT_S, STEP_S = 1e-3, 5e-4  # of a step of all environments
+PPO = {"train.device": "cpu", "train.num_threads": 1, "train.horizon": 128, "train.minibatch_size": 256}
+PONG = {"vec.backend": "Multiprocessing", "vec.num_envs": ENVS, "vec.num_workers": 2}
+NETWORK = {"policy.name": "NatureCNN", "policy.hidden_size": 512}
+
+
+def overlapped_atari(overlap: str, precision: str, seconds: float) -> float:
+    """Eight games of Pong in two workers, the network of Mnih et al. (2015), one thread of torch."""
+    from pufferlib.train.config import load_config
+
+    own = {"train.overlap": overlap, "train.precision": precision, "train.update_epochs": 4}
+    batch = {"vec.batch_size": ENVS // 2 if overlap == "envs" else ENVS}
+    with run(load_config("atari/pong", {**PPO, **PONG, **NETWORK, **own, **batch})) as trainer:
+        return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+
+
+def overlapped_waits(overlap: str, seconds: float) -> float:
+    """A policy that waits a millisecond for a step of all agents, as for a GPU, and workers that need half as long."""
+    import pufferlib.vector
+    from pufferlib.emulation import GymnasiumPufferEnv
+    from pufferlib.models import Default
+    from pufferlib.train.config import load_config
+
+    class Waiting(Default):
+        """Waits as long as it has rows."""
+
+        def forward_eval(self, observations: Any, state: Any = None) -> Any:
+            time.sleep(ACT_S * len(observations) / ENVS)
+            return super().forward_eval(observations, state)
+
+    delays = ["sleep", STEP_S / (ENVS / 2), 0.0, 1]  # workers step their four one after the other
+    vecenv = pufferlib.vector.make(
+        functools.partial(GymnasiumPufferEnv, env_creator=toys.Delayed, env_args=delays),
+        num_envs=ENVS,
+        num_workers=2,
+        batch_size=ENVS // 2 if overlap == "envs" else ENVS,
+        backend="Multiprocessing",
+        autoreset="same_step",
+    )
+    config = load_config("waits", {**PPO, "train.overlap": overlap, "train.update_epochs": 16})
+    with run(config, vecenv, Waiting(vecenv.driver_env, 64)) as trainer:
+        return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+
+
+if __name__ == "__main__":
+    import sides
+
+    sides.serve({case.__name__: case for case in (overlapped_atari, overlapped_waits)})
