@@ -18,8 +18,10 @@ from gymnasium.wrappers import FrameStackObservation, TimeLimit
 import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.emulation.dm_env import DMEnvToGymnasium
 from pufferlib.emulation.state import MAGIC
 from pufferlib.native.state_bytes import pack, unpack
+from tests.emulation.test_dm_env import Script
 from tests.envs import ScriptedParallelEnv, alive
 
 ROWS = ("observations", "rewards", "terminals", "truncations", "masks")
@@ -162,6 +164,7 @@ GYMNASIUM = [
     functools.partial(gymnasium.make, "MountainCar-v0", max_episode_steps=50),
     lambda: pufferlib.EpisodeStats(FrameStackObservation(TimeLimit(gymnasium.make("CartPole-v1"), 30), 3)),
     lambda: TimeLimit(Field(), 30),
+    lambda: DMEnvToGymnasium(Script((1.0,) * 9 + (0.0,)), reseed=lambda env, seed: env.rng.seed(seed)),
     Told,
     needs("ale_py", atari, id="atari"),
     needs("minigrid", minigrid, id="minigrid"),
