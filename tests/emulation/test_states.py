@@ -239,7 +239,7 @@ def test_what_is_no_plain_data_is_pickled_and_loaded_only_by_who_asks_for_it():
     with pytest.raises(
         pufferlib.APIUsageError,
         match=r"GymnasiumPufferEnv\.save_state: Opaque must be plain data to be saved, got .*: env\._count is "
-        r"of builtins\.range_iterator, .*; define save_state\(\) and load_state\(state\) in Opaque, or pass allow",
+        r"of builtins\.range_iterator, .*; define save_state\(\) and load_state\(state\) in Opaque, or allow",
     ):
         env.save_state(allow_pickle=False)
     state = env.save_state()
