@@ -69,7 +69,8 @@ def load(owner: Any, state: object, contents: Mapping[str, Any], allow_pickle: b
         found: dict[str, Any] = pickle.loads(data)
         return found
     size = facts["tree_bytes"]
-    reader = PlainReader(data[size:], {package for env in _chain(owner.env) for package in _packages(env)})
+    chain = [*_chain(owner.env)]
+    reader = PlainReader(data[size:], {package for env in chain for package in _packages(env)}, chain)
     try:
         found = reader.read(json.loads(bytes(data[:size])), dict(contents), "state")
     except (NotPlainError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
