@@ -1,7 +1,7 @@
 """One Atari game as a Gymnasium environment, with the preprocessing that the literature agrees on."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, SupportsFloat
 
 import ale_py
@@ -142,6 +142,24 @@ class AtariGame(gymnasium.Env[Pixels, np.int64]):
         self._ale.getScreenGrayscale(self._screen)
         self._push_frame(frame == self._frame_skip > 1)
         return self._frames, float(points), self._ale.game_over(with_truncation=False), self._ale.game_truncated(), {}
+
+    def save_state(self) -> dict[str, Any]:
+        """State of the game but for ``np_random``, as plain data; ``load_state`` goes on from it."""
+        return {
+            "emulator": bytes(self._ale.cloneState(include_rng=True).serialize()),
+            "last_action": self._last_action.value,
+            "screens": [self._screen.copy(), self._previous_screen.copy()],
+            "frames": self._frames.copy(),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from where ``save_state`` was called, in this game or another one with the same options."""
+        emulator = ale_py.ALEState.__new__(ale_py.ALEState)
+        emulator.__setstate__(state["emulator"])
+        self._ale.restoreState(emulator)
+        self._last_action = ale_py.Action(state["last_action"])
+        self._screen[...], self._previous_screen[...] = state["screens"]
+        self._frames[...] = state["frames"]  # in place: the resizing in C has its address
 
     def render(self) -> Pixels | None:
         """The screen in colour, uint8 ``(210, 160, 3)`` for most games; None without a ``render_mode``."""

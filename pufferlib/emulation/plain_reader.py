@@ -1,7 +1,7 @@
 """Plain data put back into objects.
 
-Nothing that the data name is executed: objects that are there are filled; others are made of classes of the packages
-that the environment comes from, by ``object.__new__`` alone.
+Nothing that the data name is executed: environments and simulators are filled; other objects are made anew, of classes
+of the packages that the environment comes from, by ``object.__new__`` alone.
 """
 
 import collections
@@ -10,14 +10,13 @@ import functools
 import random
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from pufferlib.emulation import simulators
 from pufferlib.emulation.plain_data import (
-    ATOMS,
     BIT_GENERATORS,
     NotPlainError,
     assign,
@@ -31,6 +30,11 @@ from pufferlib.emulation.plain_data import (
 
 __all__ = ["PlainReader"]
 
+DICTS: dict[str, Callable[[], Any]] = {
+    "builtins.dict": dict,
+    "collections.OrderedDict": collections.OrderedDict,
+    "collections.Counter": collections.Counter,
+}
 MISSING: Any = types.SimpleNamespace()  # in the place of an object that is not there
 
 
@@ -40,15 +44,15 @@ class PlainReader:
     Args:
         buffers: Of the writer.
         packages: Names of packages of whose classes objects may be made.
+        owners: Objects that are filled, as long as this reads; others are made anew.
     """
 
-    def __init__(self, buffers: memoryview, packages: set[str]) -> None:
+    def __init__(self, buffers: memoryview, packages: set[str], owners: Iterable[Any]) -> None:
         self._buffers, self._packages = buffers, packages
+        self._owners = {id(owner) for owner in owners}
         self._made: dict[int, Any] = {}
         self._count = 0
-        self._taken: set[int] = set()  # ids of the objects that are filled
-        self._arrays: list[np.ndarray[Any, Any]] = []  # those of them
-        self._kept: list[Any] = []
+        self._groups: dict[int, list[np.ndarray[Any, Any]]] = {}  # arrays that share memory
         self._writes: list[Callable[[], object]] = []
 
     def commit(self) -> None:
@@ -57,7 +61,7 @@ class PlainReader:
             write()
 
     def read(self, tree: Any, current: Any = MISSING, path: str = "") -> Any:
-        """The object of ``tree``: ``current`` where that can be filled, or a new one.
+        """The object of ``tree``: ``current`` where that is to be filled, or a new one.
 
         Raises:
             NotPlainError: It fits neither.
@@ -70,12 +74,8 @@ class PlainReader:
         number, self._count = self._count, self._count + 1
         return getattr(self, _READERS[kind])(number, current, path, *parts)
 
-    def _take(self, number: int, current: Any, fits: bool, make: Callable[[], Any]) -> Any:
-        """``current`` if it fits and is not another's yet, else a new one."""
-        is_free = fits and current is not MISSING and id(current) not in self._taken
-        found = current if is_free else make()
-        self._taken.add(id(found))
-        self._kept.append(found)
+    def _note(self, number: int, found: Any) -> Any:
+        """Let ``found`` be what later references to ``number`` mean."""
         self._made[number] = found
         return found
 
@@ -97,20 +97,22 @@ class PlainReader:
         return complex(real, imag)
 
     def _array(
-        self, number: int, current: Any, path: str, descr: Any, shape: list[int], order: Any, overlaps: bool, data: Any
+        self, number: int, current: Any, path: str, descr: Any, shape: list[int], order: Any, group: Any, data: Any
     ) -> Any:
         dtype = _dtype(descr)
         value = np.ndarray(shape, dtype, bytes(self._data(data)), order=order)
+        if group is None:
+            self._made[number] = value.copy(order)
+            return self._made[number]
+        others = self._groups.setdefault(group, [])
         is_like = type(current) is np.ndarray and (current.shape, current.dtype) == (value.shape, dtype)
-        fits = is_like and current.flags.writeable
-        if fits and overlaps != any(np.may_share_memory(current, other) for other in self._arrays):
-            fits = False
-        if overlaps and not fits:
+        is_shared = not others or (is_like and any(np.may_share_memory(current, other) for other in others))
+        if not (is_like and is_shared and current.flags.writeable):
             raise NotPlainError(f"{path} shares its memory with another array, which it does not here")
-        found = self._take(number, current, fits, lambda: value.copy(order))
-        self._arrays.append(found)
-        self._writes.append(functools.partial(np.copyto, found, value))
-        return found
+        others.append(current)
+        self._made[number] = current
+        self._writes.append(functools.partial(np.copyto, current, value))
+        return current
 
     def _each(self, trees: list[Any], current: Any, path: str) -> list[Any]:
         there = list(current) if isinstance(current, tuple | list | collections.deque) else []
@@ -129,22 +131,21 @@ class PlainReader:
         return self._made[number]
 
     def _list(self, number: int, current: Any, path: str, trees: list[Any]) -> Any:
-        found = self._take(number, current, type(current) is list, list)
+        found: list[Any] = self._note(number, [])
         items = self._each(trees, current, path)
-        self._writes.append(lambda: found.__setitem__(slice(None), items))
+        self._writes.append(functools.partial(found.extend, items))
         return found
 
     def _set(self, number: int, current: Any, path: str, trees: list[Any]) -> Any:
-        found = self._take(number, current, type(current) is set, set)
+        found: set[Any] = self._note(number, set())
         items = self._each(trees, MISSING, path)
-        self._writes.append(lambda: (found.clear(), found.update(items)))
+        self._writes.append(functools.partial(found.update, items))
         return found
 
     def _deque(self, number: int, current: Any, path: str, maxlen: int | None, trees: list[Any]) -> Any:
-        fits = type(current) is collections.deque and current.maxlen == maxlen
-        found = self._take(number, current, fits, lambda: collections.deque(maxlen=maxlen))
+        found: collections.deque[Any] = self._note(number, collections.deque(maxlen=maxlen))
         items = self._each(trees, current, path)
-        self._writes.append(lambda: (found.clear(), found.extend(items)))
+        self._writes.append(functools.partial(found.extend, items))
         return found
 
     def _named_tuple(self, number: int, current: Any, path: str, name: str, trees: list[Any]) -> Any:
@@ -155,17 +156,19 @@ class PlainReader:
         return self._made[number]
 
     def _dict(self, number: int, current: Any, path: str, name: str, items: list[Any]) -> Any:
-        make = {"builtins.dict": dict, "collections.OrderedDict": collections.OrderedDict}.get(name)
         fits = current is not MISSING and type_name(type(current)) == name
-        if make is None and (not fits or id(current) in self._taken):
-            raise NotPlainError(f"{path} is of {name}, and none is there to be filled")
-        found = self._take(number, current, fits, make or dict)
+        if name == "collections.defaultdict" and fits:
+            found = self._note(number, collections.defaultdict(current.default_factory))
+        elif name in DICTS:
+            found = self._note(number, DICTS[name]())
+        else:
+            raise NotPlainError(f"{path} is of {name}, which cannot be made of plain data")
         pairs = []
         for key_tree, tree in items:
             key = self.read(key_tree, MISSING, path)
             there = current.get(key, MISSING) if fits else MISSING
             pairs.append((key, self.read(tree, there, f"{path}[{key!r:.40}]")))
-        self._writes.append(lambda: (found.clear(), found.update(pairs)))
+        self._writes.append(functools.partial(dict.update, found, pairs))
         return found
 
     def _enum(self, number: int, current: Any, path: str, name: str, member: str) -> Any:
@@ -186,30 +189,22 @@ class PlainReader:
     def _generator(self, number: int, current: Any, path: str, name: str, tree: Any) -> Any:
         if name not in BIT_GENERATORS:
             raise NotPlainError(f"{path} is a random generator of {name}, which is none of numpy's")
-        fits = type(current) is np.random.Generator and type(current.bit_generator).__name__ == name
 
         def set_state(found: np.random.Generator, state: Any) -> None:
             found.bit_generator.state = state
 
         kind = getattr(np.random, name)
-        return self._chance(number, current if fits else MISSING, tree, lambda: np.random.Generator(kind(0)), set_state)
+        return self._chance(number, tree, np.random.Generator(kind(0)), set_state)
 
     def _random_state(self, number: int, current: Any, path: str, tree: Any) -> Any:
-        there = current if type(current) is np.random.RandomState else MISSING
-        return self._chance(number, there, tree, lambda: np.random.RandomState(0), np.random.RandomState.set_state)
+        return self._chance(number, tree, np.random.RandomState(0), np.random.RandomState.set_state)
 
     def _random(self, number: int, current: Any, path: str, tree: Any) -> Any:
-        there = current if type(current) is random.Random else MISSING
-        return self._chance(number, there, tree, lambda: random.Random(0), random.Random.setstate)
+        return self._chance(number, tree, random.Random(0), random.Random.setstate)
 
-    def _chance(
-        self, number: int, current: Any, tree: Any, make: Callable[[], Any], set_state: Callable[[Any, Any], None]
-    ) -> Any:
-        found = self._take(number, current, current is not MISSING, make)
-        state = self._temporary(tree, "")
-        set_state(make(), state)  # raises if it is none, while nothing is changed
-        self._writes.append(lambda: set_state(found, state))
-        return found
+    def _chance(self, number: int, tree: Any, found: Any, set_state: Callable[[Any, Any], None]) -> Any:
+        set_state(found, self._temporary(tree, ""))
+        return self._note(number, found)
 
     def _temporary(self, tree: Any, path: str) -> Any:
         """A new object, filled at once."""
@@ -235,13 +230,23 @@ class PlainReader:
         return current
 
     def _wired(self, number: int, current: Any, path: str, name: str, trees: list[Any]) -> Any:
+        """Wire the function of ``current`` to the objects that are held now."""
         self._expect(current, name, path)
-        self._made[number] = current
-        there = list(held_by(current))
-        found = self._each(trees, there, path)
-        if len(found) != len(there) or not all(map(_is_same, found, there)):
-            raise NotPlainError(f"{path} holds other things than the one that was saved")
-        return current
+        self._made[number] = current  # for those who refer to it from inside
+        found = self._each(trees, list(held_by(current)), path)
+        if isinstance(current, types.FunctionType):
+            self._writes.append(lambda: _fill_cells(current, found))
+            return current
+        if isinstance(current, functools.partial):
+            function, arguments, keywords = found
+            partial: Any = self._note(number, functools.partial(function))
+            self._writes.append(lambda: partial.__setstate__((function, arguments, keywords, {})))
+            return partial
+        if found[0] is current.__self__:
+            return current
+        if isinstance(current, types.MethodType):
+            return self._note(number, types.MethodType(current.__func__, found[0]))
+        return self._note(number, getattr(found[0], current.__name__))
 
     def _constant(self, number: int, current: Any, path: str, name: str) -> Any:
         self._expect(current, name, path)
@@ -250,7 +255,8 @@ class PlainReader:
 
     def _object(self, number: int, current: Any, path: str, name: str, trees: dict[str, Any]) -> Any:
         fits = current is not MISSING and type_name(type(current)) == name
-        found = self._take(number, current, fits, lambda: self._new(name, path))
+        # What is not the environment itself may belong to others too, as a constant of its module does.
+        found = self._note(number, current if fits and id(current) in self._owners else self._new(name, path))
         self._set_attributes(found, trees, path, is_all=True)
         return found
 
@@ -291,12 +297,10 @@ class PlainReader:
         raise NotPlainError(f"{path} is of {name}, which is in none of the environment's packages")
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    if one is other or type(one) is not type(other):
-        return one is other
-    if isinstance(one, tuple):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return type(one) in ATOMS and bool(one == other)
+def _fill_cells(function: Any, values: list[Any]) -> None:
+    cells = [cell for cell in function.__closure__ if cell != types.CellType()]
+    for cell, value in zip(cells, values, strict=True):
+        cell.cell_contents = value
 
 
 def _dtype(descr: Any) -> np.dtype[Any]:

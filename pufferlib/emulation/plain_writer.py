@@ -36,7 +36,7 @@ CONSTANT = (
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType),
     *(np.dtype, np.ufunc, logging.Logger, EnvSpec),
 )
-CONSTANT_NAMES = {"pygame.time.Clock", "pygame.font.Font", "pufferlib.native._pictures.FrameStack"}
+CONSTANT_NAMES = {"pygame.time.Clock", "pygame.font.Font"}
 # Of a space only its chance, and that of the spaces in it, changes.
 OF_SPACES = ("_np_random", "spaces", "feature_space", "node_space", "edge_space")
 OF_CHANCE = ("_np_random", "np_random")
@@ -52,7 +52,7 @@ class PlainWriter:
         self.buffers = bytearray()
         self._numbers: dict[int, int] = {}  # of objects, by their ids
         self._met: list[Any] = []  # which keeps the ids theirs
-        self._arrays: list[np.ndarray[Any, Any]] = []
+        self._arrays: list[tuple[np.ndarray[Any, Any], list[Any]]] = []
 
     def write(self, value: Any, path: str) -> Any:
         """The tree of ``value``.
@@ -82,11 +82,20 @@ class PlainWriter:
         return ["number", self._dtype(value.dtype, path), self._bytes(value.tobytes())]
 
     def _array(self, value: np.ndarray[Any, Any], path: str) -> list[Any]:
-        overlaps = any(np.may_share_memory(value, other) for other in self._arrays)
-        self._arrays.append(value)
         order: Literal["F", "C"] = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         data = self._bytes(value.tobytes(order))
-        return ["array", self._dtype(value.dtype, path), list(value.shape), order, overlaps, data]
+        tree = ["array", self._dtype(value.dtype, path), list(value.shape), order, self._group(value), data]
+        self._arrays.append((value, tree))
+        return tree
+
+    def _group(self, value: np.ndarray[Any, Any]) -> int | None:
+        """Number of those arrays that share memory with ``value``, which the others are told; None if none does."""
+        for number, (other, tree) in enumerate(self._arrays):
+            if np.may_share_memory(value, other):
+                tree[4] = number if tree[4] is None else tree[4]
+                group: int = tree[4]
+                return group
+        return None
 
     def _dtype(self, dtype: np.dtype[Any], path: str) -> Any:
         if dtype.hasobject:

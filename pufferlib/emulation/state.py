@@ -23,7 +23,7 @@ ROOT = "state['env']"  # begins the names of places in it
 FREE_SETTINGS = ("seed", "render_mode")  # of which no step depends, but by random generators
 PLAIN = (bool, int, float, str, type(None))
 
-_OR_PICKLE = ", or pass allow_pickle=True if you will load it only where you know who saved it"
+_OR_PICKLE = ", or allow pickles by allow_pickle=True"
 # What must be the same where a state is saved and loaded, and how to say that it is not.
 _ADVICE = {
     "env": "a state is of one environment, in the same wrappers",
@@ -69,7 +69,8 @@ def load(owner: Any, state: object, contents: Mapping[str, Any], allow_pickle: b
         found: dict[str, Any] = pickle.loads(data)
         return found
     size = facts["tree_bytes"]
-    reader = PlainReader(data[size:], {package for env in _chain(owner.env) for package in _packages(env)})
+    chain = [*_chain(owner.env)]
+    reader = PlainReader(data[size:], {package for env in chain for package in _packages(env)}, chain)
     try:
         found = reader.read(json.loads(bytes(data[:size])), dict(contents), "state")
     except (NotPlainError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:

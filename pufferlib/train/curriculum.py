@@ -206,7 +206,10 @@ class _EmulatedGames:
 
     def save(self, game: int) -> bytes:
         """See ``_Restartable``."""
-        state: bytes = self._vecenv.save_state(game, allow_pickle=False)[0]
+        try:
+            state: bytes = self._vecenv.save_state(game, allow_pickle=False)[0]
+        except APIUsageError as error:
+            raise APIUsageError(f"train.restart_share: states must be plain data; leave it out, or: {error}") from error
         return state
 
     def restart(self, games: list[int], state: bytes) -> None:

@@ -18,8 +18,10 @@ from gymnasium.wrappers import FrameStackObservation, TimeLimit
 import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.emulation.dm_env import DMEnvToGymnasium
 from pufferlib.emulation.state import MAGIC
 from pufferlib.native.state_bytes import pack, unpack
+from tests.emulation.test_dm_env import Script
 from tests.envs import ScriptedParallelEnv, alive
 
 ROWS = ("observations", "rewards", "terminals", "truncations", "masks")
@@ -76,7 +78,14 @@ class Field(gymnasium.Env):
         self.at = self.np_random.integers(0, self.size, 2)
         self.alias = self.at
         self.things = [Thing((i, None), Kind.RIGHT, self) for i in range(self.np_random.integers(1, 4))]
-        self.where = {(0, 1): self.things[0], Kind.LEFT: {1, 2}, "nan": np.float32("nan"), "c": 1j, "r": slice(2)}
+        self.where = {
+            (0, 1): self.things[0],
+            Kind.LEFT: {1, 2},
+            "nan": np.float32("nan"),
+            "c": 1j,
+            "n": collections.Counter("aab"),
+            "r": slice(2),
+        }
         self.recent.clear()
         return self._observe(), {}
 
@@ -162,6 +171,7 @@ GYMNASIUM = [
     functools.partial(gymnasium.make, "MountainCar-v0", max_episode_steps=50),
     lambda: pufferlib.EpisodeStats(FrameStackObservation(TimeLimit(gymnasium.make("CartPole-v1"), 30), 3)),
     lambda: TimeLimit(Field(), 30),
+    lambda: DMEnvToGymnasium(Script((1.0,) * 9 + (0.0,)), reseed=lambda env, seed: env.rng.seed(seed)),
     Told,
     needs("ale_py", atari, id="atari"),
     needs("minigrid", minigrid, id="minigrid"),
@@ -229,6 +239,45 @@ def test_what_is_shared_stays_shared_and_what_is_not_does_not():
     assert not np.shares_memory(inner.alias, inner.at)
     assert inner.things[0] is inner.where[0, 1]
     assert inner.things[0].owner is inner
+    assert inner.where["n"] == collections.Counter("aab")
+
+
+DIRECTIONS = [np.array([1, 0]), np.array([0, 1])]
+LEVELS = [{"walls": [0]}, {"walls": [1, 2]}]
+
+
+class Walk(gymnasium.Env):
+    """A tutorial's environment that points to constants of its module."""
+
+    observation_space, action_space = Box(-99, 99, (2,), np.int64), Discrete(2)
+
+    def __init__(self):
+        self._seen = []
+        self._note = self._seen.append
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at, self.direction, self.level = np.zeros(2, np.int64), DIRECTIONS[0], LEVELS[self.np_random.integers(2)]
+        return self.at.copy(), {}
+
+    def step(self, action):
+        self.direction = DIRECTIONS[int(action)]
+        self._note(int(action))
+        self.at += self.direction * len(self.level["walls"])
+        return self.at.copy(), float(sum(self._seen)), len(self._seen) % 9 == 8, False, {}
+
+
+def test_constants_that_a_state_points_to_stay_what_they_are():
+    env, other = two(Walk)
+    for chosen in (0, 1):
+        env.reset(seed=chosen)
+        env.step(chosen)
+        other.reset(seed=3)
+        other.step(1 - chosen)
+        other.load_state(env.save_state(allow_pickle=False))
+        assert np.array(DIRECTIONS).tolist() == [[1, 0], [0, 1]]
+        assert [len(level["walls"]) for level in LEVELS] == [1, 2]
+        assert played(other, 20, 1) == played(env, 20, 1)
 
 
 def test_what_is_no_plain_data_is_pickled_and_loaded_only_by_who_asks_for_it():
@@ -236,7 +285,7 @@ def test_what_is_no_plain_data_is_pickled_and_loaded_only_by_who_asks_for_it():
     with pytest.raises(
         pufferlib.APIUsageError,
         match=r"GymnasiumPufferEnv\.save_state: Opaque must be plain data to be saved, got .*: env\._count is "
-        r"of builtins\.range_iterator, .*; define save_state\(\) and load_state\(state\) in Opaque, or pass allow",
+        r"of builtins\.range_iterator, .*; define save_state\(\) and load_state\(state\) in Opaque, or allow",
     ):
         env.save_state(allow_pickle=False)
     state = env.save_state()
@@ -319,7 +368,7 @@ class Sentinel:
         ["simulator", "ale_py._ale_py.ALEInterface", 1],
         ["same", 10**6],
         ["nothing"],
-        ["array", "|O", [1], "C", False, ["bytes", "bytes", 0, 8]],
+        ["array", "|O", [1], "C", None, ["bytes", "bytes", 0, 8]],
         ["generator", "PCG64", ["dict", "builtins.dict", []]],
         ["object", "tests.emulation.test_states.Thing", 3],
         functools.reduce(lambda inner, _: ["tuple", [inner]], range(400), 0),

@@ -170,7 +170,10 @@ def test_an_environment_that_is_no_plain_data_says_what_to_define():
         vecenv.reset(seed=1)
         curriculum = make_curriculum(vecenv, 1, CONFIG)
         curriculum.begin_rollout()
-        with pytest.raises(pufferlib.APIUsageError, match=r"Iterating must be plain data .*define save_state\(\)"):
+        with pytest.raises(
+            pufferlib.APIUsageError,
+            match=r"train\.restart_share: .* leave it out, or: .*Iterating must be .*define save_state",
+        ):
             curriculum.look(0)
 
 

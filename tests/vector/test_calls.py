@@ -107,6 +107,23 @@ def test_methods_and_attributes_are_those_of_the_users_environment(make):
     assert terminals == [True, False, True, False], "steps go on with what was set"
 
 
+def test_environments_go_on_from_states(make):
+    vecenv = make()
+    vecenv.reset(options={"task": 50})
+    for count in (3, 1):
+        vecenv.reset(env_ids=count, options={"task": 60 + count})
+        vecenv.step([0] * 4)
+    states = vecenv.save_state()
+    shown = vecenv.observations.copy()
+    expected = [vecenv.step([1] * 4)[0].tolist() for _ in range(9)]
+    assert np.array_equal(vecenv.load_state(states), shown)
+    assert [vecenv.step([1] * 4)[0].tolist() for _ in range(9)] == expected
+    assert np.array_equal(vecenv.load_state([states[3], states[3]], env_ids=[0, 2])[::2], shown[[3, 3]])
+    with pytest.raises(APIUsageError, match=r"load_state: state must be the bytes that save_state returned, got b'x'"):
+        vecenv.load_state(b"x", env_ids=2)
+    vecenv.step([0] * 4)
+
+
 def test_an_exception_comes_as_it_was_raised_and_ends_nothing(make):
     vecenv = make()
     vecenv.reset()

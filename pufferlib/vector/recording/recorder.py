@@ -20,7 +20,7 @@ from pufferlib.vector.vector_env import VectorEnv
 __all__ = ["Recorder"]
 
 Sent = tuple[Array, Any]  # environments, and the actions of their agents
-UNSEEN = ("load_state", "notify", "set_attr")  # ways to change environments that no bundle has
+UNSEEN = ("load_state", "notify", "restart_from", "set_attr")  # ways to change environments that no bundle has
 HARMLESS = ("render", "save_state")  # methods that change nothing
 
 
