@@ -110,6 +110,21 @@ def test_what_is_not_understood_gets_a_sentence(
     assert not list(here.glob("runs/*")), "a command that was refused left a run behind"
 
 
+def test_notes_say_which_environment_failed_but_show_no_stack(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = pufferlib.APIUsageError("emulation: observation must have numbers, got nan")
+    error.add_note("while stepping environment 1 with actions [0]")
+    error.add_note("In environment 1:\nTraceback ...")
+
+    def fail(_: object) -> int:
+        raise error
+
+    monkeypatch.setattr("pufferlib.cli._dispatch", fail)
+    assert main(["train", "squared"]) == 1
+    assert capsys.readouterr().err == f"error: {error}\nwhile stepping environment 1 with actions [0]\n"
+
+
 @pytest.mark.parametrize(("typed", "steps"), [("1e6", 1_000_000), ("2_000", 2000), ("2.5e3", 2500), ("7", 7)])
 def test_whole_numbers_may_be_typed_as_in_code(typed: str, steps: int) -> None:
     config = parse_config("puffer train", load_config("squared"), ["--train.total-timesteps", typed])
