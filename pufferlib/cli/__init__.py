@@ -73,7 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain(str(error))
         return 2
     except PufferError as error:
-        complain(str(error))
+        notes = [line for line in getattr(error, "__notes__", []) if "\n" not in line]  # others are stacks
+        complain("\n".join([str(error), *notes]))
         for bundle in error.bundles if isinstance(error, WorkerError) else ():
             note(f"step it again: {as_typed('puffer replay', bundle)}")
         return 1

@@ -1,5 +1,6 @@
 """Options of the verbs: flags by argparse, and settings over those of the files by tyro: ``--train.seed 7``."""
 
+import contextlib
 import dataclasses
 import datetime
 import tomllib
@@ -141,24 +142,33 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "", othe
 
 
 def _as_written() -> "ConstructorRegistry":
-    """Make the help show what a person writes for a number that may be unset: ``INT|None``, not ``{None}|INT``."""
+    """Take 1e6 for a whole number, and show ``INT|None`` for one that may be unset, not ``{None}|INT``."""
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec
 
     registry = ConstructorRegistry()
 
     @registry.primitive_rule
-    def optional_int(info: "PrimitiveTypeInfo") -> PrimitiveConstructorSpec[int | None] | None:
-        if info.type != int | None:
+    def whole_number(info: "PrimitiveTypeInfo") -> PrimitiveConstructorSpec[int | None] | None:
+        if info.type not in (int, int | None):
             return None
+        unset = info.type is not int
         return PrimitiveConstructorSpec(
             nargs=1,
-            metavar="INT|None",
-            instance_from_str=lambda words: None if words[0] == "None" else int(words[0]),
-            is_instance=lambda value: value is None or isinstance(value, int),
+            metavar="INT|None" if unset else "INT",
+            instance_from_str=lambda words: None if unset and words[0] == "None" else _whole(words[0]),
+            is_instance=lambda value: isinstance(value, int) or (unset and value is None),
             str_from_instance=lambda value: [str(value)],
         )
 
     return registry
+
+
+def _whole(text: str) -> int:
+    """``7``, ``10_000`` and ``1e6``; a ValueError for anything else."""
+    with contextlib.suppress(ValueError, OverflowError):
+        if float(text).is_integer() and "e" in text.lower():
+            return int(float(text))
+    return int(text)
 
 
 def _refusal(

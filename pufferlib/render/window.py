@@ -1,8 +1,9 @@
 """A window that shows pictures, by pygame, and the keys that are pressed in it."""
 
+import contextlib
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from pufferlib.render.video import Frame
 if TYPE_CHECKING:
     import pygame
 
-__all__ = ["Window", "has_display", "needed_for_windows"]
+__all__ = ["Window", "drawn_unseen", "has_display", "needed_for_windows"]
 
 # Pictures are enlarged by a whole number until their longer side reaches this, and shrunk beyond the second.
 LEAST_PX, MOST_PX = 480, 960
@@ -156,6 +157,19 @@ def _key_name(name: str) -> str:
 def has_display() -> bool:
     """True if windows can be opened: SDL, behind pygame, would otherwise draw into the void without a word."""
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))
+
+
+@contextlib.contextmanager
+def drawn_unseen() -> Iterator[None]:
+    """Let environments draw for a film, by pygame, without a display; SDL would look for one, and complain."""
+    if has_display():
+        yield
+        return
+    os.environ["SDL_VIDEODRIVER"] = "dummy"
+    try:
+        yield
+    finally:
+        del os.environ["SDL_VIDEODRIVER"]
 
 
 def needed_for_windows() -> str:

@@ -410,10 +410,13 @@ def setting_names() -> list[str]:
 
 def _nest(dotted: Mapping[str, Any]) -> dict[str, Any]:
     """``{"train.seed": 1}`` as ``{"train": {"seed": 1}}``."""
+    if not isinstance(dotted, Mapping):
+        raise APIUsageError(f'overrides: must be a dict, as {{"train.seed": 1}}, got {dotted!r}')
     nested: dict[str, Any] = {}
     for key, value in dotted.items():
-        section, dot, name = key.partition(".")
+        section, dot, name = str(key).partition(".")
         if not dot:
-            raise APIUsageError(f"overrides: a key must be section.name, got {key!r}; for example train.seed")
+            meant = suggest(section, setting_names(), count=1) or ["train.seed"]
+            raise APIUsageError(f"overrides: a key must be section.name, got {key!r}; for example {meant[0]}")
         nested.setdefault(section, {})[name] = value
     return nested

@@ -162,8 +162,8 @@ def _in_memory(error: NonFiniteError) -> str:
 
 def _in_losses(error: NonFiniteError, trainer: "Trainer") -> str:
     broken = [name for name, loss in (error.losses or {}).items() if name != "total" and _is_broken(loss)]
-    largest = float(trainer.rollout.rewards.abs().max())
-    return f"the {broken[0]} loss, with rewards of up to {largest:g} in size" if broken else ""
+    reward, value = (float(part.abs().max()) for part in (trainer.rollout.rewards, trainer.rollout.values))
+    return f"the {broken[0]} loss, with rewards of up to {reward:g} in size, values of {value:g}" if broken else ""
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:

@@ -14,6 +14,7 @@ from pufferlib.models import Policy
 from pufferlib.render.motion import Motion
 from pufferlib.render.picture import picture_of
 from pufferlib.render.video import Frame
+from pufferlib.render.window import drawn_unseen
 from pufferlib.seeding import env_seed
 from pufferlib.train.config import Config
 from pufferlib.train.episodes import EpisodeMeans
@@ -87,7 +88,8 @@ def evaluate(
     for start in range(0, episodes, AT_ONCE):
         first_seed = env_seed(seed, start) if start else seed
         count = min(episodes - start, AT_ONCE)
-        with _make_vecenv(config, env_creator, count, first_seed, render=record is not None) as made:
+        made = _make_vecenv(config, env_creator, count, first_seed, render=record is not None)
+        with made, drawn_unseen():
             vecenv = with_moments(made, policy)
             player: Player = RandomPlayer(vecenv, first_seed)
             if policy is not None:

@@ -4,6 +4,8 @@ import math
 import types
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from pufferlib.errors import APIUsageError
 
 __all__ = [
@@ -65,7 +67,7 @@ def convert(where: str, hint: Any, value: Any) -> Any:
     Args:
         where: Begins the message.
         hint: The type.
-        value: Of a file or a caller.
+        value: Of a file or a caller; numpy's numbers, and whole ones like 1e6, are taken too.
 
     Raises:
         APIUsageError: It is of another type.
@@ -75,8 +77,12 @@ def convert(where: str, hint: Any, value: Any) -> Any:
             raise APIUsageError(f"{where} must be {' or '.join(map(repr, get_args(hint)))}, got {value!r}")
         return value
     options = get_args(hint) if get_origin(hint) in (types.UnionType, Union) else (hint,)
+    if isinstance(value, np.generic):
+        value = value.item()
     if float in options and type(value) is int:
         return float(value)
+    if int in options and float not in options and type(value) is float and value.is_integer():
+        return int(value)  # 1e6
     if type(value) not in options and not (value is None and types.NoneType in options):
         expected = " or ".join("unset" if option is types.NoneType else option.__name__ for option in options)
         raise APIUsageError(f"{where} must be {expected}, got {value!r} ({type(value).__name__})")

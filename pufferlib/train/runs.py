@@ -74,7 +74,8 @@ class Run:
 
         found = self.chosen or checkpoint.latest(self.checkpoints)
         if found is None:
-            raise APIUsageError(f"{self.folder}: has no checkpoint yet; expected one in {self.checkpoints}")
+            lacks = "no checkpoint that is whole" if self.has_checkpoint else "no checkpoint yet"
+            raise APIUsageError(f"{self.folder}: has {lacks}; expected one in {self.checkpoints}")
         return found
 
     def about(self) -> "About":
@@ -161,14 +162,15 @@ def _run_at(where: str, path: Path, runs: Path) -> Run | None:
         if path.name != POLICY:
             return Run(path.parent, path)
         path = path.parent
-    if not path.is_dir():
+    elif path.is_dir():
+        folder = Path(os.path.normpath(path / "..")) if path.absolute().name == CHECKPOINTS else path
+        if (run := Run.at(folder)).has_checkpoint:  # before POLICY: a checkpoint that was gone on with is a run too
+            return run
+    else:
         return None
     if (path / POLICY).is_file():
         in_run = path.absolute().parent.name == CHECKPOINTS
         return Run(Path(os.path.normpath(path / ".." / "..")) if in_run else path, path)
-    run = Run.at(path)
-    if run.has_checkpoint:
-        return run
     if (path / "checkpoint.pt").is_file():
         raise APIUsageError(
             f"{where}: {path} is a run of an earlier version, whose checkpoint.pt may hold code and is not read; "

@@ -13,6 +13,8 @@ import pufferlib
 from pufferlib import ocean
 from pufferlib.cli import main
 from pufferlib.cli.console import plain_warnings
+from pufferlib.cli.options import parse_config
+from pufferlib.train.config import load_config
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,6 +86,7 @@ def test_help_is_for_people(env: str, capsys: pytest.CaptureFixture[str]) -> Non
         (["train", "squared", "7"], "puffer train: '7' belongs to no flag; see puffer train squared --help"),
         (["train", "squared", "--train.seed"], "puffer train: --train.seed: expected a value"),
         (["train", "squared", "--train.seed", "x"], "puffer train: --train.seed: expected INT: invalid literal"),
+        (["train", "squared", "--train.seed", "1e-3"], "puffer train: --train.seed: expected INT: invalid literal"),
         (["train", "squared", "--train.norm-adv", "maybe"], "--train.norm-adv: expected True or False, got 'maybe'"),
         (["train", "squared", "--train.optimizer", "sgd"], "--train.optimizer: expected adam or muon, got 'sgd'"),
         (["train", "squared", "--env.size"], "puffer train: --env.size: expected a value"),
@@ -105,6 +108,27 @@ def test_what_is_not_understood_gets_a_sentence(
     assert sentence in captured.err
     assert captured.err.count("\n") == 1
     assert not list(here.glob("runs/*")), "a command that was refused left a run behind"
+
+
+def test_notes_say_which_environment_failed_but_show_no_stack(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = pufferlib.APIUsageError("emulation: observation must have numbers, got nan")
+    error.add_note("while stepping environment 1 with actions [0]")
+    error.add_note("In environment 1:\nTraceback ...")
+
+    def fail(_: object) -> int:
+        raise error
+
+    monkeypatch.setattr("pufferlib.cli._dispatch", fail)
+    assert main(["train", "squared"]) == 1
+    assert capsys.readouterr().err == f"error: {error}\nwhile stepping environment 1 with actions [0]\n"
+
+
+@pytest.mark.parametrize(("typed", "steps"), [("1e6", 1_000_000), ("2_000", 2000), ("2.5e3", 2500), ("7", 7)])
+def test_whole_numbers_may_be_typed_as_in_code(typed: str, steps: int) -> None:
+    config = parse_config("puffer train", load_config("squared"), ["--train.total-timesteps", typed])
+    assert config.train.total_timesteps == steps
 
 
 @pytest.mark.parametrize(

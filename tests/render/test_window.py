@@ -12,7 +12,7 @@ import pytest
 import pufferlib
 from pufferlib import ocean
 from pufferlib.machine.commands import way_to_install
-from pufferlib.render.window import Window, needed_for_windows
+from pufferlib.render.window import Window, drawn_unseen, needed_for_windows
 
 every_env = pytest.mark.parametrize("name", ocean.names())
 in_python = pytest.mark.parametrize("name", ["spaces", "pymultiagent"])
@@ -224,6 +224,16 @@ def test_a_display_that_is_not_there_is_told():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert "cannot open one here" in done.stdout
     assert done.stdout.endswith("; do this\n")
+
+
+@pytest.mark.parametrize(("display", "driver"), [("", "dummy"), (":0", None)])
+def test_films_are_drawn_without_looking_for_a_display_that_is_not_there(monkeypatch, display, driver):
+    for name in ("WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DISPLAY", display)
+    with drawn_unseen():
+        assert os.environ.get("SDL_VIDEODRIVER") == driver
+    assert "SDL_VIDEODRIVER" not in os.environ
 
 
 def test_without_pygame_it_names_the_command():

@@ -5,6 +5,7 @@ import re
 import tomllib
 from importlib import resources
 
+import numpy as np
 import pytest
 
 from pufferlib.errors import APIUsageError, UnknownNameError
@@ -93,6 +94,15 @@ def test_an_int_will_do_for_a_float_and_none_unsets():
     assert config.vec.num_workers is None
 
 
+def test_numbers_of_numpy_and_whole_floats_are_taken_as_what_they_are(tmp_path):
+    given = {"train.seed": np.int64(3), "train.learning_rate": np.float32(0.5), "train.total_timesteps": 1e6}
+    config = load_config("breakout", given)
+    config.save(tmp_path / "config.toml")
+    assert Config.load(tmp_path / "config.toml") == config
+    assert (config.train.seed, config.train.learning_rate, config.train.total_timesteps) == (3, 0.5, 1_000_000)
+    assert type(config.train.total_timesteps) is int
+
+
 @pytest.mark.parametrize(
     ("overrides", "error", "message"),
     [
@@ -121,7 +131,10 @@ def test_an_int_will_do_for_a_float_and_none_unsets():
             UnknownNameError,
             'anneal_lr has become lr_schedule; write lr_schedule = "constant"',
         ),
-        ({"seed": 1}, APIUsageError, "a key must be section.name, got 'seed'"),
+        ({"seed": 1}, APIUsageError, "a key must be section.name, got 'seed'; for example train.seed"),
+        ({"lr": 1}, APIUsageError, "a key must be section.name, got 'lr'; for example train.learning_rate"),
+        ({"train": {"seed": 1}}, APIUsageError, "a key must be section.name, got 'train'; for example train.seed"),
+        (1000, APIUsageError, 'overrides: must be a dict, as {"train.seed": 1}, got 1000'),
     ],
 )
 def test_wrong_keys_and_types_are_refused(overrides, error, message):

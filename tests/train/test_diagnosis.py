@@ -75,7 +75,8 @@ def message_of(trainer: Trainer) -> str:
     ("wrong", "cause"),
     [
         ({"wrong": "velocity"}, "observation['motion']['velocity'][1] = inf of agent 1 (environment 1), in step 4"),
-        ({"wrong": "reward", "value": -1e30}, "the value loss, with rewards of up to 1e+30 in size"),
+        ({"wrong": "reward", "value": -1e30}, "the value loss, with rewards of up to 1e+30 in size, values of 0;"),
+        ({"wrong": "velocity", "value": 1e30}, "the value loss, with rewards of up to 0 in size, values of 1."),
     ],
 )
 def test_what_comes_from_the_environment_is_named(make: Any, wrong: dict[str, Any], cause: str) -> None:
