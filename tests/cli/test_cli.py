@@ -117,11 +117,11 @@ def test_notes_say_which_environment_failed_but_show_no_stack(
     error.add_note("while stepping environment 1 with actions [0]")
     error.add_note("In environment 1:\nTraceback ...")
 
-    def fail(_: object) -> int:
+    def fail() -> list[str]:
         raise error
 
-    monkeypatch.setattr("pufferlib.cli._dispatch", fail)
-    assert main(["train", "squared"]) == 1
+    monkeypatch.setattr("pufferlib.registry.list_envs", fail)
+    assert main(["list"]) == 1
     assert capsys.readouterr().err == f"error: {error}\nwhile stepping environment 1 with actions [0]\n"
 
 
