@@ -21,7 +21,6 @@ from pufferlib.pytorch import NativeLeaf
 
 __all__ = [
     "ConvolutionSpec",
-    "Engine",
     "InputSpec",
     "MatrixSpec",
     "MemorySpec",

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from pufferlib.models import Policy, State
-from pufferlib.models.engine import Engine, compile_policy
+from pufferlib.models._engine import Engine
+from pufferlib.models.engine import compile_policy
 from pufferlib.train.config import TrainConfig
 from pufferlib.train.cuda_graphs import act_by_graph
 from pufferlib.train.precision import in_precision

@@ -220,7 +220,7 @@ def accumulate_gradients(policy: Policy, batch: Minibatch, config: TrainConfig, 
         The figures of each part, in the order of ``Losses``.
 
     Raises:
-        NonFiniteError: The loss is not finite.
+        PufferError: The loss is not finite.
     """
     count, total = config.accumulate_minibatches, batch.counted
     if count > 1 and config.norm_adv:
@@ -273,7 +273,7 @@ def update(
         ``losses/<name>``: means over the minibatches; ``explained_variance`` of the values used.
 
     Raises:
-        NonFiniteError: The loss is not finite; the policy is left as it was before that minibatch.
+        PufferError: The loss is not finite; the policy is left as it was before that minibatch.
     """
     estimates = Estimates(advantages, advantages + rollout.values[:-1])
     explained = explained_variance(rollout.values[:-1], estimates.returns, rollout.masks)

@@ -48,7 +48,7 @@ class Minibatch:
 
     @property
     def counted(self) -> Tensor | None:
-        """Weight of each step in the means of a loss: ``weights``, or else ``mask``."""
+        """Weight of each step in the means of a loss, which is ``weights`` or else ``mask``."""
         return self.mask if self.weights is None else self.weights
 
     def split(self, count: int) -> "Iterator[Minibatch]":
@@ -152,7 +152,7 @@ class Rollout:
 
     @property
     def rows(self) -> int:
-        """Parts of a minibatch: segments for a policy with memory, single steps without."""
+        """Number of parts in a minibatch, which are segments for a policy with memory and single steps without."""
         return self._rows
 
     def as_parts(self, field: Tensor) -> Tensor:

@@ -50,7 +50,7 @@ class Run:
 
     @property
     def argument(self) -> str:
-        """The folder, or the checkpoint that was chosen, as a shell takes it: in quotes where it has a space."""
+        """The folder, or the checkpoint that was chosen, as a shell takes it, in quotes where it has a space."""
         return shlex.quote(str(self.chosen or self.folder))
 
     @property

@@ -9,8 +9,8 @@ from torch import nn
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Default, make_policy
-from pufferlib.models._engine import KERNELS
-from pufferlib.models.engine import Engine, compile_policy, describe
+from pufferlib.models._engine import KERNELS, Engine
+from pufferlib.models.engine import compile_policy, describe
 from pufferlib.models.recurrent import MEMORIES
 from tests.envs import EnvDescription, FunctionEnv
 
