@@ -36,10 +36,8 @@ sys.meta_path.insert(0, MockFinder(["ray", "stable_baselines3", "tensordict", "t
 nitpicky = True
 # What signatures show of the insides of others, and the limits of settings.
 nitpick_ignore_regex = [
-    (
-        "py:class",
-        r"(numpy\._typing|pettingzoo\.utils\.env\.AgentID).*|numpy\.int32|contextlib\.AbstractContextManager|torch\.nn\.parameter\.Parameter|About|Range|inf|[0-9.]+|types\.Annotated",
-    ),
+    ("py:class", r"(numpy\._typing|pettingzoo\.utils\.env\.AgentID).*|Range|inf|[0-9.]+|types\.Annotated"),
+    ("py:class", r"numpy\.int32|contextlib\.AbstractContextManager|torch\.nn\.parameter\.Parameter|About"),
 ]
 root_doc = "docs/README"
 include_patterns = ["*.md", "docs/**.md", "docker/README.md", "examples/README.md", "examples/package/README.md"]
