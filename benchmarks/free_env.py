@@ -47,8 +47,8 @@ class Free(pufferlib.PufferEnv):  # type: ignore[misc]  # that of either library
 def ours(agents: int, seconds: float) -> float:
     """Microseconds of a step of our collector."""
     from pufferlib.models import Policy
-    from pufferlib.train.collector import make_collector
     from pufferlib.train.config import TrainConfig
+    from pufferlib.train.partial_collectors import make_collector
     from pufferlib.train.rollout import Rollout
 
     class Constant(Policy):

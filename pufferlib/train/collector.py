@@ -1,4 +1,7 @@
-"""Collecting: the policy acts in the environments, and what happens is written into the rollout."""
+"""Collecting: the policy acts in the environments, and what happens is written into the rollout.
+
+``partial_collectors`` has those for batches of a part of the agents.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -17,22 +20,7 @@ from pufferlib.train.diagnosis import NonFiniteError
 from pufferlib.train.episodes import EpisodeMeans
 from pufferlib.train.rollout import Rollout
 
-__all__ = ["Collector", "CollectorStopped", "HalvesCollector", "PartialCollector", "make_collector"]
-
-
-def make_collector(
-    vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
-) -> "Collector":
-    """Choose the collector for batches of all agents, for halves in turns, or for any parts; the arguments are theirs.
-
-    Raises:
-        APIUsageError: ``train.overlap`` is "envs", and batches are not halves of the agents.
-    """
-    kind = Collector if vecenv.agents_per_batch == vecenv.num_agents else PartialCollector
-    if config.overlap == "envs":
-        _check_halves(vecenv)
-        kind = HalvesCollector
-    return kind(vecenv, policy, rollout, config, generator)
+__all__ = ["Collector", "CollectorStopped", "Step", "steps_of"]
 
 
 class CollectorStopped(Exception):  # noqa: N818  # it tells of no error
@@ -54,7 +42,7 @@ class _Received(NamedTuple):
     masks: npt.NDArray[np.bool_]
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """The rows of a rollout that a step of all agents fills, where the rollout keeps them."""
 
     observations: Tensor
@@ -129,7 +117,7 @@ class Collector:
 
     def _open(self, rollout: Rollout) -> Any:
         """Views of all that the loop writes."""
-        return _steps_of(rollout, EVERYONE)
+        return steps_of(rollout, EVERYONE)
 
     def _index(self, agent_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | slice:
         """Index of a batch's agents among all."""
@@ -162,11 +150,7 @@ class Collector:
         for t, (step, noise) in enumerate(zip(self._steps, noises, strict=True)):
             if self.curriculum is not None:
                 self.curriculum.look(t)
-            if step.array is None:
-                step.observations.copy_(torch.from_numpy(self._batch.observations))
-            else:
-                np.copyto(step.array, self._batch.observations)
-            observations = step.observations.to(self._device)
+            observations = self._see(step)
             params, values = self._policy.forward_eval(observations, self._state)
             step.values.copy_(values)
             self._check(distribution.draw(params, noise, step.actions, step.log_probs), observations, self._state)
@@ -180,6 +164,14 @@ class Collector:
         rollout.values[-1] = self._policy.forward_eval(last, state)[1]
         rollout.take_reports()
         self._check(bool(torch.isfinite(rollout.values.sum())), last, state)
+
+    def _see(self, step: Step) -> Tensor:
+        """Write the observations of the batch into the rollout; returns them on the policy's device."""
+        if step.array is None:
+            step.observations.copy_(torch.from_numpy(self._batch.observations))
+        else:
+            np.copyto(step.array, self._batch.observations)
+        return step.observations.to(self._device)
 
     def _restart(self, curriculum: StateCurriculum) -> Infos:
         """Restart games whose episodes have ended; returns the infos of whole episodes."""
@@ -236,167 +228,13 @@ class Collector:
         return batch.masks & ~self._ended[self._agents] if self._resets_next else batch.masks
 
 
-class PartialCollector(Collector):
-    """``Collector`` where ``recv`` returns only part of the agents.
-
-    Each agent contributes exactly ``horizon`` steps in a row. Those that have theirs go on acting, unrecorded,
-    until the slowest is done.
-    """
-
-    def _open(self, rollout: Rollout) -> None:
-        """Rows are chosen by index."""
-
-    def _index(self, agent_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return agent_ids
-
-    @torch.inference_mode()
-    def collect(self) -> None:
-        """See ``Collector``."""
-        rollout, reports, horizon = self._rollout, self._rollout.reports, self._rollout.horizon
-        distribution = self._policy.distribution
-        taken = np.full(rollout.num_agents, -1)  # steps of the rollout, at each agent's latest observation
-        while True:
-            agents = self._batch.agent_ids
-            taken[agents] += 1
-            observations = torch.from_numpy(self._batch.observations).to(self._device)
-            state = {name: memory[agents] for name, memory in self._state.items()}
-            rows, _, who = _chosen(agents, taken, 0, 0)
-            for name, memory in state.items():
-                rollout.initial_state[name][who] = memory[rows]
-            params, values = self._policy.forward_eval(observations, state)
-            actions, log_probs, finite = self._drawn(params)
-            self._check(finite, observations, state)
-            rows, t, who = _chosen(agents, taken, 0, horizon)
-            rollout.values[t, who] = values[rows]
-            rows, t, who = _chosen(agents, taken, 0, horizon - 1)
-            rollout.observations[t, who] = observations[rows].to(rollout.observations.device)
-            rollout.actions[t, who] = actions[rows]
-            rollout.log_probs[t, who] = log_probs[rows]
-            reports.masks[t, who], reports.episode_starts[t, who] = self._counts()[rows], self._begins[rows]
-            if taken.min() == horizon:
-                break
-            for name, memory in state.items():
-                self._state[name][agents] = memory
-            self._vecenv.send(distribution.to_env(actions))
-            rewards, agents = self._receive(), self._batch.agent_ids
-            rows, t, who = _chosen(agents, taken, 0, horizon - 1)
-            reports.rewards[t, who], reports.episode_ends[t, who] = rewards[rows], self._ended[agents[rows]]
-            self.episodes.add(self._batch.infos)
-        rollout.take_reports()
-        self._check(bool(torch.isfinite(rollout.values.sum())), observations, state)
-
-    def _drawn(self, params: Tensor) -> tuple[Tensor, Tensor, bool]:
-        """An action and the logarithm of its probability for each row, and whether ``params`` are numbers."""
-        distribution, rows = self._policy.distribution, len(params)
-        actions = torch.empty(rows, *distribution.shape, dtype=distribution.dtype, device=self._device)
-        log_probs = torch.empty(rows, device=self._device)
-        noise = distribution.noise((rows,), self._generator)
-        return actions, log_probs, distribution.draw(params, noise, actions, log_probs)
-
-
-class HalvesCollector(Collector):
-    """``Collector`` for two halves of the agents in turns: while it acts for one, the other's environments step.
-
-    Each half contributes exactly ``horizon`` steps in a row. The first one acts once more, unrecorded, before the last
-    step of the second has come back; so in the next rollout the second is the first.
-
-    Raises:
-        APIUsageError: A batch is another half than the one whose turn it is.
-    """
-
-    def _open(self, rollout: Rollout) -> list[list[_Step]]:
-        """Views of each half, with a last step that keeps nothing but the value."""
-        half = rollout.num_agents // 2
-        self._halves = [slice(0, half), slice(half, 2 * half)]
-        self._expected = -1
-        steps = [_steps_of(rollout, rows) for rows in self._halves]
-        for each, rows in zip(steps, self._halves, strict=True):
-            seen, done, log_probs = map(torch.empty_like, each[0][:3])
-            array = None if each[0].array is None else seen.numpy()
-            each.append(_Step(seen, done, log_probs, rollout.values[-1, rows], array))
-        return steps
-
-    def _index(self, agent_ids: npt.NDArray[np.int64]) -> slice:
-        half = int(agent_ids[0] > 0)
-        if half == self._expected or agent_ids[0] not in (0, len(agent_ids)):
-            raise APIUsageError(
-                "train.overlap 'envs' needs batches that are the two halves of the agents in turns, got one that "
-                f"begins with agent {agent_ids[0]}; make the environments with zero_copy=True and "
-                "batch_size=num_envs // 2"
-            )
-        self._expected = half  # not to come again at once
-        return self._halves[half]
-
-    def reset(self, seed: int) -> None:
-        """See ``Collector``."""
-        self._expected = -1
-        super().reset(seed)
-
-    @torch.inference_mode()
-    def collect(self) -> None:
-        """See ``Collector``."""
-        rollout, reports, distribution = self._rollout, self._rollout.reports, self._policy.distribution
-        first = int(self._batch.agent_ids[0] > 0)
-        noises = distribution.noise((2 * rollout.horizon + 2, rollout.num_agents // 2), self._generator).unbind()
-        for turn, noise in enumerate(noises):
-            t, half = turn // 2, (first + turn) % 2
-            rows, step, is_recorded = self._halves[half], self._steps[half][t], t < rollout.horizon
-            observations, state = self._see(step), {name: memory[rows] for name, memory in self._state.items()}
-            if t == 0:
-                for name, memory in state.items():
-                    rollout.initial_state[name][rows] = memory
-            kept = state if turn + 1 < len(noises) else {name: memory.clone() for name, memory in state.items()}
-            params, values = self._policy.forward_eval(observations, kept)
-            step.values.copy_(values)
-            self._check(distribution.draw(params, noise, step.actions, step.log_probs), observations, kept)
-            if turn + 1 == len(noises):
-                break
-            if is_recorded:
-                reports.masks[t, rows], reports.episode_starts[t, rows] = self._counts(), self._begins
-            for name, memory in kept.items():
-                self._state[name][rows] = memory
-            self._vecenv.send(distribution.to_env(step.actions))
-            rewards = self._receive()
-            if turn:
-                earned, others = (turn - 1) // 2, self._halves[1 - half]
-                reports.rewards[earned, others], reports.episode_ends[earned, others] = rewards, self._ended[others]
-            self.episodes.add(self._batch.infos)
-        rollout.take_reports()
-        self._check(bool(torch.isfinite(rollout.values.sum())), observations, state)
-
-    def _see(self, step: _Step) -> Tensor:
-        """Write the observations of the batch into the rollout; returns them on the policy's device."""
-        if step.array is None:
-            step.observations.copy_(torch.from_numpy(self._batch.observations))
-        else:
-            np.copyto(step.array, self._batch.observations)
-        return step.observations.to(self._device)
-
-
-def _steps_of(rollout: Rollout, rows: slice) -> list[_Step]:
+def steps_of(rollout: Rollout, rows: slice) -> list[Step]:
     """Views of ``rows`` of each step."""
     fields = rollout.observations, rollout.actions, rollout.log_probs, rollout.values[:-1]
     is_array = rollout.observations.device.type == "cpu"
     arrays = rollout.observations[:, rows].numpy() if is_array else [None] * rollout.horizon
     views = [field[:, rows].unbind() for field in fields]
-    return [_Step(*parts) for parts in zip(*views, arrays, strict=True)]
-
-
-def _chosen(
-    agents: npt.NDArray[np.int64], steps: npt.NDArray[np.int64], first: int, last: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Rows of the batch, steps and agents where ``first <= steps[agent] <= last``."""
-    rows = np.flatnonzero((first <= steps[agents]) & (steps[agents] <= last))
-    return rows, steps[agents[rows]], agents[rows]
-
-
-def _check_halves(vecenv: Any) -> None:
-    if 2 * vecenv.agents_per_batch != vecenv.num_agents:
-        raise APIUsageError(
-            f"train.overlap 'envs' needs batches of half of the agents, got {vecenv.agents_per_batch} of "
-            f"{vecenv.num_agents}; pass batch_size=num_envs // 2 to pufferlib.vector.make, with backend "
-            "'Multiprocessing' or 'Ray'"
-        )
+    return [Step(*parts) for parts in zip(*views, arrays, strict=True)]
 
 
 def _check_autoreset(vecenv: Any) -> None:

@@ -11,8 +11,9 @@ import torch
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.train.actors import build_actor
-from pufferlib.train.collector import Collector, make_collector
+from pufferlib.train.collector import Collector
 from pufferlib.train.config import TrainConfig
+from pufferlib.train.partial_collectors import make_collector
 from pufferlib.train.precision import autocast
 from pufferlib.train.rollout import Rollout
 

@@ -10,8 +10,9 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy
 from pufferlib.train.advantage import generalized_advantage
-from pufferlib.train.collector import Collector, HalvesCollector, PartialCollector, make_collector
+from pufferlib.train.collector import Collector
 from pufferlib.train.config import TrainConfig
+from pufferlib.train.partial_collectors import HalvesCollector, PartialCollector, make_collector
 from pufferlib.train.rollout import Rollout
 from tests.envs import counting_env
 

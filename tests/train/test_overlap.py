@@ -9,9 +9,9 @@ import torch
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.train import ppo
 from pufferlib.train.build import build_vecenv
-from pufferlib.train.collector import HalvesCollector
 from pufferlib.train.config import load_config
 from pufferlib.train.estimates import estimate_anew
+from pufferlib.train.partial_collectors import HalvesCollector
 from pufferlib.train.trainer import Trainer
 from tests.envs import TargetEnv
 
