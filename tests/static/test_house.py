@@ -1,8 +1,12 @@
-"""Rules of the house that no other tool holds: few files at the top, and one meaning for each class name."""
+"""Rules of the house that no other tool holds: few files at the top, one meaning for each class name, no links."""
 
 import ast
+import shutil
+import subprocess
 from collections import defaultdict
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 MOST_MODULES_AT_THE_TOP = 10
@@ -23,3 +27,9 @@ def test_no_class_name_has_two_meanings():
                 if isinstance(node, ast.ClassDef):
                     homes[node.name].append(path.relative_to(ROOT).as_posix())
     assert {name: sorted(files) for name, files in homes.items() if len(files) > 1} == FOR_ONE_AND_FOR_MANY
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not here; in CI this runs outside the image")
+def test_no_link_to_a_place_of_one_machine_is_committed():
+    done = subprocess.run(["git", "ls-files", "--stage"], cwd=ROOT, capture_output=True, text=True)
+    assert not [line for line in done.stdout.splitlines() if line.startswith("120000")]
