@@ -79,8 +79,8 @@ class Row:
         return statistics.median(theirs / max(ours, 1e-9) for theirs, ours in pairs)
 
     def is_reached(self) -> bool:
-        """Check that all goals are reached; goals about absent contestants do not count."""
-        if OURS not in self.figures:
+        """Check that all goals are reached; one about a contestant that was not measured is not."""
+        if not {OURS, *self.ratios} <= self.figures.keys():
             return False
         if self._meets(OURS):
             return True
@@ -90,8 +90,12 @@ class Row:
     def _meets(self, name: str) -> bool:
         """Check all goals for the figures of a contestant."""
         near = self.most is None or self.median(name) <= self.most
-        peers = ((peer, least) for peer, least in self.ratios.items() if peer in self.figures)
-        return near and all(self.ratio(peer) / self.ratio_of(name) >= least for peer, least in peers)
+        return near and all(self.ratio(peer) / self.ratio_of(name) >= least for peer, least in self.ratios.items())
+
+    def verdict(self) -> str:
+        """Say whether the goals are reached, or which contestant is missing to tell."""
+        missing = [name for name in self.ratios if name not in self.figures]
+        return f"no {missing[0]}" if missing else "yes" if self.is_reached() else "NO"
 
     def ratio_of(self, name: str) -> float:
         """Cost of a contestant relative to ours; 1 for ours."""
@@ -128,4 +132,4 @@ def line(row: Row) -> str:
     others = [name for name in row.figures if name not in (OURS, LIMIT)]
     against = "; ".join(f"{name} {row.median(name):.3g}: {row.ratio(name):.3g} x" for name in others)
     limit = f"{row.median(LIMIT):.3g}: {row.limit}" if LIMIT in row.figures else ""
-    return f"| {row.what} | {row.goal()} | {ours} | {against} | {limit} | {'yes' if row.is_reached() else 'NO'} |"
+    return f"| {row.what} | {row.goal()} | {ours} | {against} | {limit} | {row.verdict()} |"

@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from variance_plot import WAYS, plot, shares
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, KEPT = DOCS / "speed.md", DOCS / "speed"
+VERDICTS = {"NO": "**no**"}
 PARTS = ("engine", "bindings", "ocean", "train", "alone", "vectorized", "variance")
 
 
@@ -68,7 +70,7 @@ def timed_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def timed_row(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Cells of one of them."""
-    row = Row(**{key: entry[key] for key in ("what", "unit", "most", "ratios", "limit", "figures", "skipped")})
+    row = Row(**{field.name: entry[field.name] for field in fields(Row)})
     others = [name for name in row.figures if name not in (OURS, LIMIT)]
     return {
         "what": row.what,
@@ -76,7 +78,7 @@ def timed_row(entry: Mapping[str, Any]) -> dict[str, Any]:
         "measured": f"{figure(row.median(OURS))} {row.unit}",
         "others": "; ".join(f"{name} {figure(row.median(name))}{times(row, name)}" for name in others),
         "limit": f"{figure(row.median(LIMIT))}: {row.limit}" if LIMIT in row.figures else "",
-        "reached": "yes" if row.is_reached() else "**no**",
+        "reached": VERDICTS.get(row.verdict(), row.verdict()),
     }
 
 

@@ -1,7 +1,7 @@
 """PufferEnv: the contract that every environment meets, one step for all of its agents at once."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -116,6 +116,12 @@ class PufferEnv(RowArrays):
     def close(self) -> None:
         """Release what the environment holds."""
         raise NotImplementedError(f"{type(self).__name__}: define close()")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def notify(self) -> None:
         """Hear of ``vecenv.notify()``; an environment defines for itself what that means, a new map for instance."""

@@ -137,3 +137,15 @@ def test_methods_to_define(method):
 
     with pytest.raises(NotImplementedError, match=rf"Bare: define {method}"):
         getattr(Bare(), method)(*([0] if method == "step" else []))
+
+
+def test_an_environment_is_closed_at_the_end_of_a_with_block():
+    closed = []
+
+    class Closing(Any):
+        def close(self):
+            closed.append(self)
+
+    with Closing() as env:
+        assert not closed
+    assert closed == [env]

@@ -69,7 +69,7 @@ class ActionDistribution(Protocol):
     def differentiate(self, params: Tensor, actions: Tensor, d_log_probs: Tensor, d_entropies: Tensor) -> Tensor:
         """Derivative by ``params``, like them, of what has those derivatives by the results of ``evaluate``."""
 
-    def to_env(self, actions: Tensor) -> npt.NDArray[np.generic]:
+    def to_env(self, actions: npt.NDArray[Any]) -> npt.NDArray[np.generic]:
         """The actions as the environment takes them: the dtype, start and bounds of its space."""
 
 
@@ -171,9 +171,9 @@ class Categorical:
         self._kernel.differentiate(params.flatten(0, -2), actions.contiguous(), d_log_probs, d_entropies, d_params)
         return d_params
 
-    def to_env(self, actions: Tensor) -> npt.NDArray[np.generic]:
+    def to_env(self, actions: npt.NDArray[Any]) -> npt.NDArray[np.generic]:
         """Counted from the start of the space; int32, or the dtype of a Box."""
-        taken: npt.NDArray[Any] = actions.numpy(force=True).astype(self._env_dtype)
+        taken: npt.NDArray[Any] = actions.astype(self._env_dtype)
         return taken + self.start if self._starts_elsewhere else taken
 
 
@@ -235,9 +235,9 @@ class Gaussian:
         d_log_std = (scaled.square() - 1) * d_log_prob + d_entropies.unsqueeze(-1)
         return torch.cat([scaled * inverse * d_log_prob, d_log_std], -1)
 
-    def to_env(self, actions: Tensor) -> npt.NDArray[np.generic]:
+    def to_env(self, actions: npt.NDArray[Any]) -> npt.NDArray[np.generic]:
         """Clipped to the bounds of the space, in its dtype."""
-        taken: npt.NDArray[np.generic] = np.clip(actions.cpu().numpy(), self._low, self._high).astype(self._env_dtype)
+        taken: npt.NDArray[np.generic] = np.clip(actions, self._low, self._high).astype(self._env_dtype)
         return taken
 
 
@@ -254,4 +254,4 @@ def _sample(distribution: ActionDistribution, params: Tensor, generator: torch.G
 
 def _is_plain(params: Tensor) -> bool:
     """True where the loops in C take over: rows of float32 in the memory of the CPU."""
-    return params.device.type == "cpu" and params.dtype == torch.float32 and params.stride(-1) == 1
+    return params.is_cpu and params.dtype is torch.float32 and params.stride(-1) == 1

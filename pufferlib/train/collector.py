@@ -49,7 +49,12 @@ class Step(NamedTuple):
     actions: Tensor
     log_probs: Tensor
     values: Tensor
-    array: npt.NDArray[Any] | None  # the observations too, on a CPU, where copying arrays is quicker
+    observation_array: npt.NDArray[Any] | None  # the observations too, on a CPU, where copying arrays is quicker
+    action_array: npt.NDArray[Any] | None  # the actions too, on a CPU
+
+    def chosen(self) -> npt.NDArray[Any]:
+        """The actions in the memory of the CPU."""
+        return self.actions.numpy(force=True) if self.action_array is None else self.action_array
 
 
 class Collector:
@@ -85,6 +90,7 @@ class Collector:
         self.reward_scale = config.reward_scale or 1.0
         self._vecenv, self._policy, self._config = vecenv, policy, config
         self._generator, self._device = generator, generator.device
+        self._is_on_cpu = generator.device.type == "cpu"
         self._resets_next = vecenv.autoreset == "next_step"
         self._is_stopped = False
         self._views: dict[Rollout, Any] = {}
@@ -155,7 +161,7 @@ class Collector:
             step.values.copy_(values)
             self._check(distribution.draw(params, noise, step.actions, step.log_probs), observations, self._state)
             reports.masks[t], reports.episode_starts[t] = self._counts(), self._begins
-            self._vecenv.send(distribution.to_env(step.actions))
+            self._vecenv.send(distribution.to_env(step.chosen()))
             reports.rewards[t] = self._receive()
             reports.episode_ends[t] = self._ended
             self.episodes.add(self._batch.infos if self.curriculum is None else self._restart(self.curriculum))
@@ -167,11 +173,11 @@ class Collector:
 
     def _see(self, step: Step) -> Tensor:
         """Write the observations of the batch into the rollout; returns them on the policy's device."""
-        if step.array is None:
+        if step.observation_array is None:
             step.observations.copy_(torch.from_numpy(self._batch.observations))
         else:
-            np.copyto(step.array, self._batch.observations)
-        return step.observations.to(self._device)
+            np.copyto(step.observation_array, self._batch.observations)
+        return step.observations if self._is_on_cpu else step.observations.to(self._device)
 
     def _restart(self, curriculum: StateCurriculum) -> Infos:
         """Restart games whose episodes have ended; returns the infos of whole episodes."""
@@ -231,10 +237,9 @@ class Collector:
 def steps_of(rollout: Rollout, rows: slice) -> list[Step]:
     """Views of ``rows`` of each step."""
     fields = rollout.observations, rollout.actions, rollout.log_probs, rollout.values[:-1]
-    is_array = rollout.observations.device.type == "cpu"
-    arrays = rollout.observations[:, rows].numpy() if is_array else [None] * rollout.horizon
     views = [field[:, rows].unbind() for field in fields]
-    return [Step(*parts) for parts in zip(*views, arrays, strict=True)]
+    arrays = [field[:, rows].numpy() if field.is_cpu else [None] * rollout.horizon for field in fields[:2]]
+    return [Step(*parts) for parts in zip(*views, *arrays, strict=True)]
 
 
 def _check_autoreset(vecenv: Any) -> None:

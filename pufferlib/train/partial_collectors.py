@@ -72,7 +72,7 @@ class PartialCollector(Collector):
                 break
             for name, memory in state.items():
                 self._state[name][agents] = memory
-            self._vecenv.send(distribution.to_env(actions))
+            self._vecenv.send(distribution.to_env(actions.numpy(force=True)))
             rewards, agents = self._receive(), self._batch.agent_ids
             rows, t, who = _chosen(agents, taken, 0, horizon - 1)
             reports.rewards[t, who], reports.episode_ends[t, who] = rewards[rows], self._ended[agents[rows]]
@@ -107,8 +107,8 @@ class HalvesCollector(Collector):
         steps = [steps_of(rollout, rows) for rows in self._halves]
         for each, rows in zip(steps, self._halves, strict=True):
             seen, done, log_probs = map(torch.empty_like, each[0][:3])
-            array = None if each[0].array is None else seen.numpy()
-            each.append(Step(seen, done, log_probs, rollout.values[-1, rows], array))
+            arrays = [tensor.numpy() if tensor.is_cpu else None for tensor in (seen, done)]
+            each.append(Step(seen, done, log_probs, rollout.values[-1, rows], *arrays))
         return steps
 
     def _index(self, agent_ids: npt.NDArray[np.int64]) -> slice:
@@ -150,7 +150,7 @@ class HalvesCollector(Collector):
                 reports.masks[t, rows], reports.episode_starts[t, rows] = self._counts(), self._begins
             for name, memory in kept.items():
                 self._state[name][rows] = memory
-            self._vecenv.send(distribution.to_env(step.actions))
+            self._vecenv.send(distribution.to_env(step.chosen()))
             rewards = self._receive()
             if turn:
                 earned, others = (turn - 1) // 2, self._halves[1 - half]

@@ -99,7 +99,7 @@ class PolicyPlayer:
                 self._state[name][rows] = memory
             distribution = self._policy.distribution
             chosen = distribution.mode(params) if self._greedy else distribution.sample(params, self._generator)
-            return distribution.to_env(chosen)
+            return distribution.to_env(chosen.numpy(force=True))
 
     def _params(self, observations: "torch.Tensor", state: "models.State") -> "torch.Tensor":
         """Parameters of the distribution, a row for each observation; ``state`` moves on."""
