@@ -27,12 +27,8 @@ IN_THE_DAY = "atari"  # the binding that is played in every run; the others are 
 PLACES = (
     "tests/image/",
     "tests/installation/",
-    "tests/static/test_ci.py",
-    "tests/static/test_devcontainer.py",
     "tests/static/test_entrypoint.py",
-    "tests/static/test_images.py",
     "tests/static/test_script",  # and their faults
-    "tests/docs/test_examples.py",
     "tests/ocean/test_ocean.py",
     "tests/registry/test_registry.py",
     "tests/vector/test_make.py",

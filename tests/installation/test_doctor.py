@@ -277,8 +277,13 @@ def test_c_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert doctor.c_compiler().value == "CC='icc -O3' is none"
 
 
-def test_this_machine_is_usable(tmp_path: Path) -> None:
-    findings = doctor.examine(tmp_path)
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> list[Finding]:
+    """All of this machine, which takes a while: each package is imported."""
+    return doctor.examine(tmp_path_factory.mktemp("runs"))
+
+
+def test_this_machine_is_usable(findings: list[Finding]) -> None:
     assert doctor.usable(findings), [finding for finding in findings if finding.level == "problem"]
     names = [finding.name for finding in findings]
     assert len(names) == len(set(names))
@@ -291,8 +296,7 @@ def test_a_problem_makes_it_unusable() -> None:
     assert not doctor.usable([Finding("a", "b", "problem", "c")])
 
 
-def test_extras_of_nothing_but_extras_are_no_finding() -> None:
-    findings = doctor.packages()
+def test_extras_of_nothing_but_extras_are_no_finding(findings: list[Finding]) -> None:
     assert all(finding.value for finding in findings)
     names = {finding.name for finding in findings}
     assert "extra [train]" in names

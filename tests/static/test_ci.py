@@ -174,16 +174,18 @@ class Checkout:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     if shutil.which("git") is None:
-        pytest.skip("git is not installed")
+        pytest.skip("git is not here; CI runs this outside the image")
     return Checkout(tmp_path)
 
 
+@pytest.mark.place
 def test_nothing_is_left_out_where_no_commit_is_known_to_have_passed(checkout: Checkout) -> None:
     checkout.commit()
     assert checkout.choose() == ("", "the long tests of all 2 bindings: no commit is known to have passed")
     assert checkout.choose("--since", "0123456789") == checkout.choose()
 
 
+@pytest.mark.place
 def test_what_changed_since_the_commit_that_passed_is_tested_committed_or_not(checkout: Checkout) -> None:
     base = checkout.commit()
     checkout.write("bindings/retro/env.py", "pass")
@@ -200,6 +202,7 @@ def test_what_changed_since_the_commit_that_passed_is_tested_committed_or_not(ch
     assert (names, sentence.partition(": ")[2]) == ("", f"pufferlib/env.py changed since {base[:9]}, which passed")
 
 
+@pytest.mark.place
 def test_a_commit_of_another_line_or_of_long_ago_is_no_base(checkout: Checkout) -> None:
     base = checkout.commit()
     checkout.commit(day=10)

@@ -29,6 +29,7 @@ def test_no_class_name_has_two_meanings():
     assert {name: sorted(files) for name, files in homes.items() if len(files) > 1} == FOR_ONE_AND_FOR_MANY
 
 
+@pytest.mark.place
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not here; in CI this runs outside the image")
 def test_no_link_to_a_place_of_one_machine_is_committed():
     done = subprocess.run(["git", "ls-files", "--stage"], cwd=ROOT, capture_output=True, text=True)

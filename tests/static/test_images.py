@@ -165,6 +165,7 @@ def test_labels_say_what_an_image_is_and_what_it_was_made_from() -> None:
         assert names == {"revision", "created", "source", "base.name", "base.digest"}
 
 
+@pytest.mark.place
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not here; in CI this runs outside the image")
 def test_labels_name_the_commit_and_what_was_changed_since(tmp_path: Path) -> None:
     def labels(shell: str) -> list[str]:
