@@ -53,6 +53,10 @@ class EpisodeMeans:
         """The mean of the first of ``keys`` that was reported; None when none was."""
         return next((self._sums[key] / self._counts[key] for key in keys if key in self._sums), None)
 
+    def means(self) -> dict[str, float]:
+        """All means since the last ``pop``."""
+        return {key: total / self._counts[key] for key, total in self._sums.items()}
+
     def total(self, key: str) -> tuple[float, float]:
         """Sum of ``key`` over the episodes since the last ``pop``, and their number."""
         return self._sums.get(key, 0.0), self._counts.get(key, 0.0)
@@ -67,7 +71,7 @@ class EpisodeMeans:
 
     def pop(self) -> dict[str, float]:
         """The means since the last call, as ``environment/<key>``; empty when no episode ended."""
-        means = {f"environment/{key}": total / self._counts[key] for key, total in self._sums.items()}
+        means = {f"environment/{key}": mean for key, mean in self.means().items()}
         self._sums, self._counts = {}, {}
         return means
 

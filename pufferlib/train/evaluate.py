@@ -38,6 +38,7 @@ class EvalResult:
         episodes: How many ended.
         unfinished: How many were abandoned after ``eval.max_steps``; they are in no mean.
         scores: The score of each, in the order of their seeds.
+        reports: All figures that the environment reported of each, ``perf`` for instance, in the same order.
     """
 
     score_mean: float
@@ -46,6 +47,12 @@ class EvalResult:
     episodes: int
     unfinished: int
     scores: tuple[float, ...]
+    reports: tuple[dict[str, float], ...]
+
+    def metrics(self) -> dict[str, float]:
+        """Means of the reported figures over the episodes that have them."""
+        names = dict.fromkeys(name for report in self.reports for name in report)
+        return {name: statistics.fmean(report[name] for report in self.reports if name in report) for name in names}
 
 
 def evaluate(
@@ -110,6 +117,7 @@ def evaluate(
         episodes=len(ended),
         unfinished=episodes - len(ended),
         scores=scores,
+        reports=tuple(episode.report for episode in ended),
     )
 
 
@@ -124,6 +132,7 @@ class _PlayedEpisode:
     def __init__(self, env: Any) -> None:
         self.steps = 0
         self.score: float | None = None
+        self.report: dict[str, float] = {}
         self._means = EpisodeMeans()
         self._env = env
         source = env.env if env.emulated else env
@@ -141,6 +150,7 @@ class _PlayedEpisode:
         """Take the score, now that all agents have ended, and stop the environment; False if it is not known yet."""
         self.score = self._means.get("score", "episode_return")
         if self.score is not None:
+            self.report = self._means.means()
             self._env.step = self._show_rows_again
         return self.score is not None
 

@@ -71,6 +71,7 @@ class Comparison:
             "greedy": self.greedy,
             "episodes": self.agent.episodes,
             "unfinished_episodes": self.agent.unfinished,
+            "metrics": self.agent.metrics(),
             "random_score": self.random.score_mean,
             "random_score_std": self.random.score_std,
             **(self.film.as_dict() if self.film else {}),

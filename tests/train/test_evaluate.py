@@ -219,3 +219,10 @@ def test_an_environment_whose_episode_is_over_stands_still(config, emulation, ga
     )
     assert result.episodes == 3
     assert result.episode_length == (2 + 7 + 1) / 3
+
+
+def test_everything_that_the_environment_reports_of_an_episode_is_kept(config, policy):
+    result = evaluate(config, policy, episodes=3)
+    assert [report["score"] for report in result.reports] == list(result.scores)
+    assert result.metrics()["score"] == pytest.approx(result.score_mean)
+    assert {"perf", "score"} <= result.metrics().keys()
