@@ -1,6 +1,6 @@
 """The tables of docs/speed.md, from what the other benchmarks measured.
 
-    python benchmarks/engine.py     # and bindings.py, ocean.py, train.py, paper.py, variance.py
+    python benchmarks/engine.py     # and bindings.py, ocean.py, train.py, bars.py, paper.py, variance.py
     python benchmarks/speed.py benchmarks/results/*.json    # keeps the medians; rows of other names stay as they are
     python benchmarks/speed.py --check                      # exit code 1 if the page is not what would be written
 
@@ -24,7 +24,7 @@ from variance_plot import WAYS, plot, shares
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, KEPT = DOCS / "speed.md", DOCS / "speed"
 VERDICTS = {"NO": "**no**"}
-PARTS = ("engine", "bindings", "ocean", "train", "alone", "vectorized", "variance")
+PARTS = ("engine", "bindings", "ocean", "train", "bars", "alone", "vectorized", "variance")
 
 
 def main() -> int:
@@ -64,7 +64,7 @@ def keep(path: Path) -> None:
 
 
 def timed_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cells of what engine.py, bindings.py and train.py measured: less is better."""
+    """Cells of what engine.py, bindings.py, train.py and bars.py measured: less is better."""
     return [timed_row(row) for row in rows if OURS in row["figures"]]
 
 

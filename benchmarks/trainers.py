@@ -107,6 +107,52 @@ def puffer(env: str, frameskip: int, recurrent: bool, seconds: float) -> float:
         vecenv.close()
 
 
+def ours_to_bar(env: str, score: float, limit_s: float) -> float | None:
+    """Seconds of a run of ours with the environment's own settings until its episodes reach the score."""
+    from pufferlib.train.config import load_config
+
+    with run(load_config(env, {"train.device": "cpu", "train.checkpoint_interval": 0})) as trainer:
+        return seconds_until(lambda: trainer.step().get("environment/score"), score, limit_s)
+
+
+def puffer_to_bar(env: str, score: float, limit_s: float) -> float | None:
+    """The same with PufferLib 3.0.0's own settings, in one process, since its workers wait busily."""
+    from pufferlib import pufferl
+
+    torch.set_num_threads(2)
+    sys.argv = ["puffer"]  # it reads its settings with the command line
+    own = pufferl.load_config(f"puffer_{env}")
+    own["vec"]["backend"] = "Serial"
+    own["train"] |= {"device": "cpu", "compile": False, "env": env}
+    vecenv = pufferl.load_env(f"puffer_{env}", own)
+    pufferl.PuffeRL.print_dashboard = lambda *args, **kwargs: None
+    trainer = pufferl.PuffeRL(own["train"], vecenv, pufferl.load_policy(own, vecenv))
+
+    def update() -> float | None:
+        scores = trainer.evaluate().get("score")
+        mean = statistics.fmean(scores) if scores else None
+        trainer.stats.clear()
+        trainer.train()
+        return mean
+
+    try:
+        return seconds_until(update, score, limit_s)
+    finally:
+        trainer.utilization.stop()
+        vecenv.close()
+
+
+def seconds_until(update: Callable[[], float | None], score: float, limit_s: float) -> float | None:
+    """Seconds of updates until one of them returns the score, the first update included; None if none does in time."""
+    start = time.perf_counter()
+    while (seconds := time.perf_counter() - start) < limit_s:
+        reached = update()
+        if reached is not None and reached >= score:
+            return time.perf_counter() - start
+    print(f"{score} not reached in {seconds:.0f} s", file=sys.stderr)
+    return None
+
+
 def products(env: str, overrides: dict[str, Any], seconds: float) -> float:
     """The matrix products alone of what ``ours`` does, in its precision.
 
@@ -212,7 +258,19 @@ def us_per_step(update: Callable[[], Any], steps: int, seconds: float) -> float:
     return 1e6 * statistics.median(times) / steps
 
 
-CASES = (ours, ours_cartpole, sb3_cartpole, puffer, products, ours_loop, puffer_loop, ours_atari, sb3_atari)
+CASES = (
+    ours,
+    ours_to_bar,
+    puffer_to_bar,
+    ours_cartpole,
+    sb3_cartpole,
+    puffer,
+    products,
+    ours_loop,
+    puffer_loop,
+    ours_atari,
+    sb3_atari,
+)
 
 if __name__ == "__main__":
     sides.serve({case.__name__: case for case in CASES})
