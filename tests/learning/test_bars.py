@@ -1,4 +1,4 @@
-"""What the settings of an environment reach, whichever the seed: a whole run, and a thousand episodes."""
+"""Learning bars: what the settings of an environment reach with every seed, over a thousand episodes."""
 
 import statistics
 
