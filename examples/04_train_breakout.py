@@ -45,7 +45,6 @@ def main(timesteps: int, run_dir: Path) -> None:
     trained = evaluate(config, trainer.policy, episodes=16, seed=1)
     chance = evaluate(config, None, episodes=16, seed=1)
     print(f"trained: {trained.score_mean:.1f} ± {trained.score_std:.1f}, random play: {chance.score_mean:.1f}")
-    print("(Scores of training are of sampled actions; the trained agent's here is of whole games, played greedily.)")
     print(f"checkpoint: {trainer.checkpoint_path}")
 
 

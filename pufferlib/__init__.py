@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         WorkerError,
     )
     from pufferlib.registry import env_creator, list_envs, make, register
+    from pufferlib.train.agent import load
     from pufferlib.wrappers import (
         ClipAction,
         EpisodeStats,
@@ -50,6 +51,7 @@ __all__ = [
     "__version__",
     "env_creator",
     "list_envs",
+    "load",
     "make",
     "register",
     "set_buffers",
@@ -72,6 +74,7 @@ _HOME = {
     "WorkerError": "errors",
     "env_creator": "registry",
     "list_envs": "registry",
+    "load": "train.agent",
     "make": "registry",
     "register": "registry",
     "set_buffers": "buffers",

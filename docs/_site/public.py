@@ -44,6 +44,7 @@ MODULES = (
     "pufferlib.train.evaluate",
     "pufferlib.train.result",
     "pufferlib.train.runs",
+    "pufferlib.train.agent",
     "pufferlib.train.loggers",
     "pufferlib.train.rollout",
     "pufferlib.train.advantage",

@@ -21,6 +21,8 @@ class EmulatedEnv(EmulatedRows, RowArrays):
     """State that Gymnasium's and PettingZoo's emulated environments have alike."""
 
     env: Any
+    observation_layout: Layout
+    action_layout: Layout
     single_observation_space: Box
     single_action_space: Space
     _first_seed: int | None = None
@@ -94,6 +96,7 @@ class EmulatedEnv(EmulatedRows, RowArrays):
         self.is_atn_emulated = actions.is_emulated
         self.obs_dtype = observations.dtype.base
         self.emulated = observations.emulated
+        self.observation_layout, self.action_layout = observations, actions
         return observations, actions
 
     def _reset_wrapped(self, seed: int | None, options: dict[str, Any] | None) -> tuple[Any, Any]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pufferlib import models
     from pufferlib.train.checkpoint import About
 
-__all__ = ["RUNS", "Run", "find_run", "load_policy", "new_run"]
+__all__ = ["RUNS", "Run", "find_run", "load_policy", "new_run", "open_policy"]
 
 #: Default folder of all runs.
 RUNS: Path = Path("runs")
@@ -210,6 +210,13 @@ def _latest_run(where: str, target: str, runs: Path) -> Run:
 
 def load_policy(config: Config, run: Run) -> "models.Policy":
     """The trained network of a run; a warning names versions that are not those that it was trained with."""
+    policy, vecenv = open_policy(config, run)
+    vecenv.close()
+    return policy
+
+
+def open_policy(config: Config, run: Run) -> "tuple[models.Policy, Any]":
+    """``load_policy``, and environments that the policy plays in, which the caller closes."""
     from pufferlib.train import checkpoint
     from pufferlib.train.build import build_policy, build_vecenv, pick_device
     from pufferlib.train.versions import versions_of, warn_of_differences
@@ -222,10 +229,11 @@ def load_policy(config: Config, run: Run) -> "models.Policy":
     vecenv = build_vecenv(config)
     try:
         policy = build_policy(config, vecenv)
-    finally:
+        checkpoint.load_weights(policy, weights, path, about.env_name)
+    except BaseException:
         vecenv.close()
-    checkpoint.load_weights(policy, weights, path, about.env_name)
-    return policy
+        raise
+    return policy, vecenv
 
 
 def _new_folder(runs: Path, env_name: str) -> Path:

@@ -15,6 +15,7 @@ SMALL_BUDGETS = {
     "03_vectorize": ["--steps", "20"],
     "04_train_breakout": ["--timesteps", "65536"],
     "05_many_agents": ["--steps", "20"],
+    "06_use_an_agent": ["--timesteps", "2048", "--steps", "50"],
 }
 EXPECTED = {
     "01_first_environment": "episodes ended: score",
@@ -22,8 +23,9 @@ EXPECTED = {
     "03_vectorize": "same observations: True",
     "04_train_breakout": "random play: ",
     "05_many_agents": "present 5",
+    "06_use_an_agent": "50 steps in 16 environments: ",
 }
-NEEDS = {"03_vectorize": "ale_py", "04_train_breakout": "torch"}
+NEEDS = {"03_vectorize": "ale_py", "04_train_breakout": "torch", "06_use_an_agent": "torch"}
 
 
 def run(example: Path, arguments: list[str]) -> str:

@@ -30,6 +30,7 @@ PUBLIC = {
     "__version__",
     "env_creator",
     "list_envs",
+    "load",
     "make",
     "register",
     "set_buffers",

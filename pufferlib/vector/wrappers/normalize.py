@@ -92,13 +92,14 @@ class NormalizeObservation(VectorWrapper):
         if rows is None:
             self._write(shown, self.observations)
         else:
-            self.observations[rows] = self._written(shown[rows])
+            self.observations[rows] = self.normalize(shown[rows])
         if transitions.any_ended and self.autoreset == "same_step":
             ended = transitions.ended_rows
-            self.final_observations[ended] = self._written(self.vecenv.final_observations[ended])
+            self.final_observations[ended] = self.normalize(self.vecenv.final_observations[ended])
         transitions.observations = self.observations
 
-    def _written(self, observations: Array) -> Array:
+    def normalize(self, observations: Array) -> Array:
+        """Normalized copies of observations ``(rows, ...)``, by the moments so far."""
         found = np.zeros((len(observations), *self.observations.shape[1:]), self.observations.dtype)
         self._write(observations, found)
         return found
