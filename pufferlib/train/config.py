@@ -94,6 +94,7 @@ class TrainConfig:
 
     Attributes:
         seed: Seed of the environments, the network and the sampling.
+        init: Run, checkpoint or file of a policy whose weights a new run begins with; "" are random ones.
         device: A torch device; "auto" is CUDA where there is a GPU, else the CPU.
         num_threads: CPU threads of torch while learning; unset: one per usable core for networks of
             half a million parameters or more, and one for smaller ones.
@@ -160,6 +161,7 @@ class TrainConfig:
     """
 
     seed: Natural = 42
+    init: str = ""
     device: str = "auto"
     num_threads: OptionalCount = None
     act_threads: Count = 1
@@ -262,7 +264,9 @@ class Config:
     def with_full_names(self) -> "Config":
         """The same, with absolute paths in names of files, so that a run finds them from any folder."""
         policy = dataclasses.replace(self.policy, name=registry.full_name(self.policy.name))
-        return dataclasses.replace(self, env_name=registry.full_name(self.env_name), policy=policy)
+        init = Path(self.train.init).absolute() if self.train.init else ""
+        train = dataclasses.replace(self.train, init=str(init))
+        return dataclasses.replace(self, env_name=registry.full_name(self.env_name), policy=policy, train=train)
 
     def save(self, path: Path) -> None:
         """Write the merged settings as TOML; what is unset is left out.

@@ -22,6 +22,7 @@ __all__ = [
     "normalized",
     "save_wrappers",
     "store_moments",
+    "take_moments",
     "with_moments",
 ]
 
@@ -70,10 +71,18 @@ class ObservationMoments(nn.Module):
         settings = {name: float(self.get_buffer(name)) for name in ("clip", "epsilon")}
         wrapper = NormalizeObservation(vecenv, **settings)
         wrapper.training = False
+        self.load_into(wrapper)
+        return wrapper
+
+    def load_into(self, wrapper: NormalizeObservation) -> None:
+        """Let ``wrapper`` go on from these moments.
+
+        Raises:
+            APIUsageError: They are of other observations.
+        """
         names = {key: _buffer(key.split(".", 2)[2]) for key in wrapper.state_dict() if f".{WRAPPER}." in key}
         kept = {key: self.get_buffer(name).numpy(force=True) for key, name in names.items()}
         wrapper.load_state_dict({**wrapper.state_dict(), **kept})
-        return wrapper
 
 
 def attach_moments(policy: Policy, vecenv: Any) -> None:
@@ -88,6 +97,13 @@ def store_moments(policy: Policy, vecenv: Any) -> None:
     wrapper, moments = _observation_wrapper(vecenv), _moments_of(policy)
     if wrapper is not None and moments is not None:
         moments.store(wrapper)
+
+
+def take_moments(vecenv: Any, policy: Policy) -> None:
+    """Let ``vecenv`` go on from the moments of ``policy``, if it has any."""
+    wrapper, moments = _observation_wrapper(vecenv), _moments_of(policy)
+    if wrapper is not None and moments is not None:
+        moments.load_into(wrapper)
 
 
 def with_moments(vecenv: Any, policy: Policy | None) -> Any:

@@ -34,12 +34,19 @@ from pufferlib.train.episodes import ScoreHint, ScoreMean
 from pufferlib.train.games import load_games, save_games
 from pufferlib.train.learning import build_loss
 from pufferlib.train.loggers import Logger
-from pufferlib.train.normalization import attach_moments, load_wrappers, normalized, save_wrappers, store_moments
+from pufferlib.train.normalization import (
+    attach_moments,
+    load_wrappers,
+    normalized,
+    save_wrappers,
+    store_moments,
+    take_moments,
+)
 from pufferlib.train.optimizers import build_optimizer
 from pufferlib.train.overlap import build_source
 from pufferlib.train.precision import in_precision
 from pufferlib.train.rollout import Rollout
-from pufferlib.train.runs import Run
+from pufferlib.train.runs import Run, find_run
 from pufferlib.train.schedules import annealed
 from pufferlib.train.versions import versions_of, warn_of_differences
 
@@ -162,9 +169,12 @@ class Trainer:
         """One update: collect a rollout, learn from it. Returns the metrics, which the loggers got too.
 
         Raises:
+            APIUsageError: The weights of ``train.init`` are not there, or those of another network.
             PufferError: Not one agent was there during the whole rollout.
         """
         settings = self._anneal()
+        if self.updates == 0 and settings.init:
+            self._take_weights(Path(settings.init))
         start = time.perf_counter()
         with explained(self):
             rollout = self._source.take()
@@ -354,6 +364,13 @@ class Trainer:
         scale = fit_reward_scale(rollout.rewards, rollout.episode_ends, rollout.masks, self.config.train.gamma)
         self.collector.reward_scale = scale
         rollout.rewards *= scale
+
+    def _take_weights(self, init: Path) -> None:
+        """Begin with the weights of another run, and the moments that belong to them."""
+        path = find_run("train.init", str(init), init.parent).checkpoint
+        weights = checkpoint.read_policy(path, self.device)
+        checkpoint.load_weights(self.policy, weights, path, checkpoint.read_about(path).env_name)
+        take_moments(self.vecenv, self.policy)
 
     def _anneal(self) -> TrainConfig:
         """The settings of the next update; sets its learning rate."""

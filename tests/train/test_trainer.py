@@ -681,3 +681,34 @@ def test_the_trainer_says_which_settings_it_chose(tmp_path, target_env):
     trainer = Trainer(load_config("mine", {"train.device": "cpu"}), tmp_path, vecenv=vector.make(target_env))
     assert (trainer.config.train.horizon, trainer.rollout.horizon) == (128, 128)
     trainer.close()
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_a_run_may_begin_with_the_weights_of_another(normalize, tmp_path):
+    settings = {"env.num_envs": 8, "train.total_timesteps": 512, "train.minibatch_size": 256, "train.device": "cpu"}
+    settings["train.normalize_observations"] = normalize
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    before = Trainer(load_config("cartpole", settings), first)
+    before.train()
+
+    still = {"train.init": str(first), "train.learning_rate": 0.0, "train.seed": 7}
+    after = Trainer(load_config("cartpole", {**settings, **still}), second)
+    after.step()
+    assert np.array_equal(weights(after), weights(before))
+    if normalize:  # the moments go on from those of the other run
+        count = "observation_moments.count"
+        assert after.policy.state_dict()[count] > before.policy.state_dict()[count] > 100
+    after.close()
+
+
+def test_weights_to_begin_with_that_are_not_there_or_of_another_network_are_an_error(make_trainer, tmp_path):
+    with pytest.raises(PufferError, match="train.init: '.*nowhere' is no run, no checkpoint"):
+        make_trainer({"train.init": str(tmp_path / "nowhere")}).step()
+    make_trainer().train()
+    other = load_config("cartpole", {"train.init": str(tmp_path), "env.num_envs": 8, "train.device": "cpu"})
+    trainer = Trainer(other, tmp_path)
+    with pytest.raises(APIUsageError, match="does not fit this policy"):
+        trainer.step()
+    trainer.close()

@@ -26,6 +26,7 @@ ABOUT = """Train an agent, evaluate it, draw its learning curve and film it.
 
   --resume RUN     go on with a run: its folder, a checkpoint, or an environment's name for its latest; it may become
                    longer (--train.total-timesteps) and be judged otherwise, but keeps what it learns from
+  --init RUN       begin with the weights of a run, a checkpoint or the file of a policy, and with nothing else of it
   --runs FOLDER    keep the run in a new folder there (default: runs)
   --config FILE    settings over those of the environment, under the flags: a TOML file like a run's config.toml
   --vec auto       run the environment as puffer autotune has found it to be fastest
@@ -38,6 +39,7 @@ def run(argv: list[str]) -> int:
     name, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
     parser = Parser(PROG, add_help=False)
     parser.add_argument("--resume")
+    parser.add_argument("--init")
     parser.add_argument("--runs", type=Path, default=RUNS)
     parser.add_argument("--config", type=Path)
     parser.add_argument("--vec", choices=["auto"])
@@ -47,6 +49,8 @@ def run(argv: list[str]) -> int:
     if options.config and not name and not resumed:
         name = env_name_in(options.config) or ""
     base = _base(name, resumed, wants_help, options.config)
+    if options.init:
+        flags = [*flags, "--train.init", str(find_run(PROG, options.init, options.runs).checkpoint)]
     config = parse_config(PROG, base, flags, ABOUT, parser.flags).with_full_names()
     if options.vec:
         config = with_tuned_vec(config)
