@@ -704,7 +704,7 @@ def test_a_run_may_begin_with_the_weights_of_another(normalize, tmp_path):
 
 
 def test_weights_to_begin_with_that_are_not_there_or_of_another_network_are_an_error(make_trainer, tmp_path):
-    with pytest.raises(PufferError, match="train.init: '.*nowhere' is no run, no checkpoint"):
+    with pytest.raises(PufferError, match=r"train.init: '.*nowhere' is no run, no checkpoint"):
         make_trainer({"train.init": str(tmp_path / "nowhere")}).step()
     make_trainer().train()
     other = load_config("cartpole", {"train.init": str(tmp_path), "env.num_envs": 8, "train.device": "cpu"})
