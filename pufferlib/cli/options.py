@@ -142,7 +142,7 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "", othe
 
 
 def _as_written() -> "ConstructorRegistry":
-    """Take 1e6 for a whole number, and show ``INT|None`` for one that may be unset, not ``{None}|INT``."""
+    """Take 1e6 for a whole number and true for True; show ``INT|None`` for what may be unset, not ``{None}|INT``."""
     from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec
 
     registry = ConstructorRegistry()
@@ -160,7 +160,26 @@ def _as_written() -> "ConstructorRegistry":
             str_from_instance=lambda value: [str(value)],
         )
 
+    @registry.primitive_rule
+    def switch(info: "PrimitiveTypeInfo") -> PrimitiveConstructorSpec[bool] | None:
+        if info.type is not bool:
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="True|False",
+            instance_from_str=lambda words: _switch(words[0]),
+            is_instance=lambda value: isinstance(value, bool),
+            str_from_instance=lambda value: [str(value)],
+        )
+
     return registry
+
+
+def _switch(text: str) -> bool:
+    """Read True and False, in capitals or not, as TOML has them."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"got {text!r}")
+    return text.lower() == "true"
 
 
 def _whole(text: str) -> int:

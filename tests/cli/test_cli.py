@@ -87,7 +87,7 @@ def test_help_is_for_people(env: str, capsys: pytest.CaptureFixture[str]) -> Non
         (["train", "squared", "--train.seed"], "puffer train: --train.seed: expected a value"),
         (["train", "squared", "--train.seed", "x"], "puffer train: --train.seed: expected INT: invalid literal"),
         (["train", "squared", "--train.seed", "1e-3"], "puffer train: --train.seed: expected INT: invalid literal"),
-        (["train", "squared", "--train.norm-adv", "maybe"], "--train.norm-adv: expected True or False, got 'maybe'"),
+        (["train", "squared", "--train.norm-adv", "maybe"], "--train.norm-adv: expected True|False: got 'maybe'"),
         (["train", "squared", "--train.optimizer", "sgd"], "--train.optimizer: expected adam or muon, got 'sgd'"),
         (["train", "squared", "--env.size"], "puffer train: --env.size: expected a value"),
         (["train", "squared", "--env.siz", "5"], "Squared: unknown keyword 'siz'; did you mean 'size'?"),
@@ -123,6 +123,11 @@ def test_notes_say_which_environment_failed_but_show_no_stack(
     monkeypatch.setattr("pufferlib.registry.list_envs", fail)
     assert main(["list"]) == 1
     assert capsys.readouterr().err == f"error: {error}\nwhile stepping environment 1 with actions [0]\n"
+
+
+@pytest.mark.parametrize(("typed", "value"), [("true", True), ("True", True), ("false", False), ("False", False)])
+def test_switches_are_written_as_in_python_or_toml(typed: str, value: bool) -> None:
+    assert parse_config("puffer train", load_config("squared"), ["--train.norm-adv", typed]).train.norm_adv is value
 
 
 @pytest.mark.parametrize(("typed", "steps"), [("1e6", 1_000_000), ("2_000", 2000), ("2.5e3", 2500), ("7", 7)])
