@@ -34,6 +34,11 @@ SMALL = {
     "train.horizon": 16,
     "train.minibatch_size": 128,
     "train.update_epochs": 2,
+    "train.optimizer": "adam",
+    "train.learning_rate": 2e-3,
+    "train.gamma": 0.98,
+    "train.reward_scale": 0.3,
+    "train.reward_clip": 0.0,
     "policy.hidden_size": 16,
 }
 
