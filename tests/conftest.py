@@ -1,5 +1,6 @@
 """Worker processes unpickle the environments of tests by name, so they must find the package ``tests`` as well."""
 
+import itertools
 import os
 import random
 import re
@@ -7,6 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -59,8 +61,15 @@ def nightly(request):
 
 
 @pytest.fixture(autouse=True)
-def seeds():
-    """Give every test the same random numbers, whatever ran before it in the same process."""
+def seeds(monkeypatch):
+    """Give every test the same random numbers, whatever ran before it in the same process.
+
+    Spaces that no seed was given to sample the same too, each its own; those of other processes take their chance.
+    """
+    seed, unasked = gymnasium.Space.seed, itertools.count()
+    monkeypatch.setattr(
+        gymnasium.Space, "seed", lambda space, given=None: seed(space, next(unasked) if given is None else given)
+    )
     random.seed(0)
     np.random.seed(0)
     if "torch" in sys.modules:

@@ -16,6 +16,7 @@ from pufferlib.errors import PufferError
 __all__ = [
     "ATOMS",
     "BIT_GENERATORS",
+    "MAX_DEPTH",
     "OWN_METHODS",
     "SEQUENCES",
     "NotPlainError",
@@ -35,6 +36,8 @@ BIT_GENERATORS = {"MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"}
 # less than all of it, and called only where attributes do not tell it.
 OWN_METHODS = (("save_state", "load_state"), ("clone_state", "restore_state"), ("get_state", "set_state"))
 HEAD_BYTES = object.__basicsize__
+# Objects in objects: fewer than fill Python's stack, so that what is refused does not depend on the caller's.
+MAX_DEPTH = 150
 
 
 class NotPlainError(PufferError):

@@ -18,6 +18,7 @@ import numpy as np
 from pufferlib.emulation import simulators
 from pufferlib.emulation.plain_data import (
     BIT_GENERATORS,
+    MAX_DEPTH,
     NotPlainError,
     assign,
     attributes,
@@ -51,7 +52,7 @@ class PlainReader:
         self._buffers, self._packages = buffers, packages
         self._owners = {id(owner) for owner in owners}
         self._made: dict[int, Any] = {}
-        self._count = 0
+        self._count = self._depth = 0
         self._groups: dict[int, list[np.ndarray[Any, Any]]] = {}  # arrays that share memory
         self._writes: list[Callable[[], object]] = []
 
@@ -71,8 +72,13 @@ class PlainReader:
         kind, *parts = tree
         if kind == "same":
             return self._made[parts[0]]
+        if self._depth == MAX_DEPTH:
+            raise NotPlainError(f"it is nested more than {MAX_DEPTH} deep")
         number, self._count = self._count, self._count + 1
-        return getattr(self, _READERS[kind])(number, current, path, *parts)
+        self._depth += 1
+        found = getattr(self, _READERS[kind])(number, current, path, *parts)
+        self._depth -= 1
+        return found
 
     def _note(self, number: int, found: Any) -> Any:
         """Let ``found`` be what later references to ``number`` mean."""

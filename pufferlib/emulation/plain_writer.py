@@ -17,6 +17,7 @@ from pufferlib.emulation import simulators
 from pufferlib.emulation.plain_data import (
     ATOMS,
     BIT_GENERATORS,
+    MAX_DEPTH,
     OWN_METHODS,
     SEQUENCES,
     NotPlainError,
@@ -50,6 +51,7 @@ class PlainWriter:
 
     def __init__(self) -> None:
         self.buffers = bytearray()
+        self._depth = 0
         self._numbers: dict[int, int] = {}  # of objects, by their ids
         self._met: list[Any] = []  # which keeps the ids theirs
         self._arrays: list[tuple[np.ndarray[Any, Any], list[Any]]] = []
@@ -64,12 +66,15 @@ class PlainWriter:
             return value
         if id(value) in self._numbers:
             return ["same", self._numbers[id(value)]]
+        if self._depth == MAX_DEPTH:
+            raise NotPlainError(f"{path:.60}... is nested more than {MAX_DEPTH} deep")
         self._numbers[id(value)] = len(self._met)
         self._met.append(value)
-        for matches, name in _WRITERS:
-            if matches(value):
-                return getattr(self, name)(value, path)
-        return self._object(value, path)
+        self._depth += 1
+        try:
+            return getattr(self, next((name for matches, name in _WRITERS if matches(value)), "_object"))(value, path)
+        finally:
+            self._depth -= 1
 
     def _bytes(self, value: bytes | bytearray, path: str = "") -> list[Any]:
         start = len(self.buffers)

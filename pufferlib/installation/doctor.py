@@ -331,7 +331,7 @@ def _modules_by_distribution() -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for module, distributions in importlib.metadata.packages_distributions().items():
         if module.isidentifier() and not module.startswith("_"):
-            for distribution in distributions:
+            for distribution in filter(None, distributions):  # without a name: half of an installation
                 found.setdefault(canonicalize_name(distribution), []).append(module)
     return {
         name: min(modules, key=lambda module: (canonicalize_name(module) != name, module))

@@ -34,6 +34,7 @@ def test_games_of_several_agents_are_refused_with_what_to_use(name):
 def test_an_episode_ends_with_its_last_observation():
     env = gymnasium.make("puffer/squared", size=3)
     observation, _ = env.reset(seed=4)
+    env.action_space.seed(4)
     while True:
         before = observation
         observation, _, terminated, truncated, info = env.step(env.action_space.sample())

@@ -90,8 +90,9 @@ def test_a_run_that_is_ended_without_a_terminal_leaves_no_container() -> None:
 
 
 def containers(pid: int) -> list[str]:
-    """The names of running containers that scripts/tank started as process ``pid``."""
-    return run("docker", "ps", "--filter", f"name=puffertank-tank-{pid}-", "--format", "{{.Names}}").stdout.split()
+    """The names of containers that scripts/tank made as process ``pid``, whether they run or not."""
+    name = f"name=puffertank-tank-{pid}-"
+    return run("docker", "ps", "--all", "--filter", name, "--format", "{{.Names}}").stdout.split()
 
 
 def test_standard_output_is_the_commands_alone() -> None:

@@ -236,6 +236,8 @@ def test_what_is_not_installed_is_one_line_and_developers_tools_are_none(monkeyp
     monkeypatch.setattr(extras, "version_of", lambda name: "" if name in ("ziglang", "pyboy", "uv", "pytest") else "1")
     monkeypatch.setattr(doctor, "in_image", lambda: False)
     monkeypatch.setattr(doctor, "_import_error", lambda *_: "")
+    modules = {"torch": ["torch"], "left_behind": [None]}  # the second is half of an installation, without metadata
+    monkeypatch.setattr(doctor.importlib.metadata, "packages_distributions", lambda: modules)
     found = {finding.name: finding for finding in doctor.packages()}
     assert found["extras"].level == "absent"
     assert found["extras"].value == "2 not installed: compiler, pokemon-red"
