@@ -74,7 +74,7 @@ def train(
     if resume is not None:
         if env is not None or config is not None or vec is not None:
             raise APIUsageError(f"{WHERE}: a run goes on with what it was begun with; leave out env, config and vec")
-        return _resume(find_run(WHERE, str(resume), Path(runs)), settings, loggers)
+        return _resume(find_run(WHERE, str(resume), Path(runs), shipped=False), settings, loggers)
     if env is None:
         raise APIUsageError(f"{WHERE}: expected an environment, its name or what makes it, got None")
     if vec not in (None, "auto"):

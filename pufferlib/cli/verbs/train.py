@@ -44,7 +44,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--config", type=Path)
     parser.add_argument("--vec", choices=["auto"])
     options, flags = parser.parse_known_args(argv)
-    resumed = find_run(PROG, options.resume, options.runs) if options.resume else None
+    resumed = find_run(PROG, options.resume, options.runs, shipped=False) if options.resume else None
     wants_help = "--help" in flags or "-h" in flags
     if options.config and not name and not resumed:
         name = env_name_in(options.config) or ""
