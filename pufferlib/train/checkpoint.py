@@ -62,7 +62,9 @@ class About:
         env_name: The environment that it plays.
         updates: Of the run, until then.
         agent_steps: The same.
-        score: Mean score of the episodes in training since the checkpoint before; None where no episode ended.
+        score: Mean score; None where no episode ended.
+        score_of: "training": of the episodes in training since the checkpoint before; or "evaluation": of one that was
+            made of these weights.
         config: All settings, as TOML; empty where they could not be written down.
         versions: Of everything that it depends on, by name.
         number: Of the checkpoint among those of its folder, in the order in which they were saved.
@@ -75,6 +77,7 @@ class About:
     config: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     number: int = 0
+    score_of: str = "training"
 
 
 def save(folder: Path, policy: Mapping[str, Tensor], state: Mapping[str, Any], about: About) -> Path:
@@ -148,8 +151,15 @@ def latest(folder: Path) -> Path | None:
 
 
 def best(folder: Path) -> Path | None:
-    """The checkpoint of the best score, of equal ones the latest; None where none has a score."""
-    scored = {path: (about.score, about.number) for path, about in _all(folder).items() if about.score is not None}
+    """The checkpoint of the best score, of equal ones the latest; None where none has a score.
+
+    Those whose score is an evaluation's come before those whose score is the training's.
+    """
+    scored = {
+        path: (about.score_of == "evaluation", about.score, about.number)
+        for path, about in _all(folder).items()
+        if about.score is not None
+    }
     return max(scored, key=lambda path: scored[path], default=None)
 
 
