@@ -23,6 +23,7 @@ from pufferlib.train.kinds import (
     convert,
     limits_of,
 )
+from pufferlib.train.selfplay_config import SelfplayConfig
 from pufferlib.train.suggestions import RENAMED, suggest
 from pufferlib.train.toml import parse_toml, read_toml, to_toml
 
@@ -241,6 +242,7 @@ class Config:
         policy: The network.
         train: PPO and its schedule.
         eval: How a trained policy is judged.
+        selfplay: Opponents for games of two sides.
 
     Raises:
         APIUsageError: A number is out of its range.
@@ -252,9 +254,10 @@ class Config:
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
+    selfplay: SelfplayConfig = field(default_factory=SelfplayConfig)
 
     def __post_init__(self) -> None:
-        for section in ("policy", "train", "eval"):
+        for section in ("policy", "train", "eval", "selfplay"):
             values = getattr(self, section)
             for key, limits in limits_of(type(values)).items():
                 value = getattr(values, key)
