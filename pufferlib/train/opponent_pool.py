@@ -16,7 +16,7 @@ from pufferlib.models.engine import compile_policy
 from pufferlib.seeding import env_seed
 from pufferlib.train.selfplay_config import SelfplayConfig
 
-__all__ = ["FIRST_RATING", "Opponent", "OpponentPool", "expected_score"]
+__all__ = ["FIRST_RATING", "SCALE", "Opponent", "OpponentPool", "expected_score"]
 
 FIRST_RATING = 1000.0  # of a policy that has learned nothing
 SCALE = 400.0  # difference of ratings at which the stronger is expected to score ten times as much

@@ -7,16 +7,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pufferlib import registry
 from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.train.config import Config
 from pufferlib.train.opponent_pool import OpponentPool
+from pufferlib.train.two_sides import GameResults, check_two_sides, games_of
 from pufferlib.vector.wrappers import Transitions, VectorWrapper
 
-__all__ = ["Opponents", "check_two_sides", "first_side_results", "games_of", "with_opponents"]
+__all__ = ["Opponents", "with_opponents"]
 
 
 def with_opponents(config: Config, vecenv: Any, policy: Policy) -> "Opponents | None":
@@ -34,51 +34,6 @@ def with_opponents(config: Config, vecenv: Any, policy: Policy) -> "Opponents | 
         )
     check_two_sides("selfplay.opponents", config.env_name, vecenv)
     return Opponents(vecenv, OpponentPool(config.selfplay, config.train.seed), policy, config.train.seed)
-
-
-def check_two_sides(where: str, env_name: str, vecenv: Any) -> None:
-    """Raise APIUsageError unless the agents of a game are two sides, and batches are whole."""
-    agents = vecenv.num_agents // games_of(vecenv)
-    if agents % 2:
-        keywords = registry.both_sides(env_name)
-        flags = " ".join(f"--env.{name.replace('_', '-')} {value}" for name, value in keywords.items())
-        remedy = f"add {flags}" if keywords else "choose an environment of two agents, or two teams of equally many"
-        raise APIUsageError(
-            f"{where}: both sides of a game must be agents, got {agents} in each game of {env_name}; {remedy}"
-        )
-    if getattr(vecenv.driver_env, "agents_end", False):
-        raise APIUsageError(
-            f"{where}: the agents of a game must begin and end together, got agents of {env_name} that end one by one; "
-            "choose another environment"
-        )
-    if vecenv.agents_per_batch != vecenv.num_agents or vecenv.autoreset != "same_step":
-        raise APIUsageError(
-            f"{where}: batches must be whole and begin new episodes in the same step, got {vecenv.agents_per_batch} of "
-            f"{vecenv.num_agents} agents and autoreset={vecenv.autoreset!r}; leave out vec.batch_size, "
-            "train.overlap 'envs' and env.autoreset"
-        )
-
-
-def games_of(vecenv: Any) -> int:
-    """Number of games in a batch, some of which may be in one environment object."""
-    driver = vecenv.driver_env
-    agents = driver.num_agents // (1 if driver.emulated else getattr(driver, "num_envs", 1))
-    return int(vecenv.num_agents // agents)
-
-
-def first_side_results(rewards: npt.NDArray[np.float32], cut_off: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """Scores of the first half of the agents in games that are over: 1 a win, 0.5 a draw, 0 a loss.
-
-    The side with the greater reward at the end has won, since that is where games pay their result; a game that was cut
-    off is a draw, and so is one in which both got the same.
-
-    Args:
-        rewards: Of each agent in the step that ended its episode, ``(games, agents of a game)``.
-        cut_off: Games that were truncated, ``(games,)``.
-    """
-    half = rewards.shape[1] // 2
-    lead = rewards[:, :half].sum(1) - rewards[:, half:].sum(1)
-    return np.asarray(np.where(cut_off, 0.5, (np.sign(lead) + 1) / 2))
 
 
 class Opponents(VectorWrapper):
@@ -105,10 +60,7 @@ class Opponents(VectorWrapper):
         self._numbers = np.full(games, -1)  # of each game's opponent, or -1
         self._sides = np.zeros(games, np.int64)  # which of the two it has
         self._frozen = np.zeros(self._shape, bool)  # agents for which it acts
-        self._seen = np.zeros(self._shape, bool)  # agents that were there at some time in their game
-        self._over = np.zeros(self._shape, bool)  # agents whose episode has ended, in games that go on
-        self._cut_off = np.zeros(games, bool)
-        self._last_rewards = np.zeros(self._shape, np.float32)
+        self._results = GameResults(*self._shape)
         self._shown_masks = np.ones(rows, bool)
         self._memory = policy.initial_state(rows)
         self._generator = torch.Generator().manual_seed(seed)
@@ -158,7 +110,7 @@ class Opponents(VectorWrapper):
             self._seat(games, np.full(len(games), -1))
         elif transitions.any_ended:
             self._end(transitions)
-        self._seen |= transitions.masks.reshape(self._shape)
+        self._results.see(transitions.masks)
         np.logical_and(transitions.masks, ~self._frozen.ravel(), out=self._shown_masks)
         transitions.masks = self._shown_masks
         self._observations = transitions.observations
@@ -186,23 +138,14 @@ class Opponents(VectorWrapper):
             "numbers": self._numbers,
             "sides": self._sides,
             "frozen": self._frozen,
-            "seen": self._seen,
-            "over": self._over,
-            "cut_off": self._cut_off,
-            "last_rewards": self._last_rewards,
+            **self._results.arrays(),
             "masks": self._shown_masks,
             **memory,
         }
 
     def _end(self, transitions: Transitions) -> None:
         """Note the agents that ended; where they were the last of their games, count the result."""
-        ended = transitions.ended.reshape(self._shape).astype(bool)
-        self._over |= ended
-        np.copyto(self._last_rewards, transitions.rewards.reshape(self._shape), where=ended)
-        self._cut_off |= (transitions.truncations & ~transitions.terminals).reshape(self._shape).any(1)
-        finished = ended.any(1) & (self._over | ~self._seen).all(1)
-        games = np.flatnonzero(finished)
-        scores = first_side_results(self._last_rewards[games], self._cut_off[games])
+        games, scores = self._results.end(transitions.rewards, transitions.terminals, transitions.truncations)
         for number, side, score in zip(self._numbers[games], self._sides[games], scores, strict=True):
             if number >= 0:
                 self.pool.record(int(number), float(score if side == 1 else 1 - score))
@@ -216,8 +159,7 @@ class Opponents(VectorWrapper):
         self._sides[faced] = self.pool.random.integers(0, 2, len(faced))
         sides = np.repeat([0, 1], self._shape[1] // 2)
         self._frozen[games] = (sides == self._sides[games, None]) & (numbers >= 0)[:, None]
-        self._seen[games] = self._over[games] = self._cut_off[games] = False
-        self._last_rewards[games] = 0
+        self._results.begin(games)
         for memory in self._memory.values():
             memory.view(*self._shape, *memory.shape[1:])[torch.from_numpy(games)] = 0
         self._rows = None

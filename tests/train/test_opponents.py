@@ -15,10 +15,11 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import make_policy
 from pufferlib.train.config import load_config
 from pufferlib.train.opponent_pool import FIRST_RATING, Opponent, OpponentPool, expected_score
-from pufferlib.train.opponents import Opponents, first_side_results, games_of, with_opponents
+from pufferlib.train.opponents import Opponents, with_opponents
 from pufferlib.train.runs import Run
 from pufferlib.train.selfplay_config import SelfplayConfig
 from pufferlib.train.trainer import Trainer
+from pufferlib.train.two_sides import first_side_scores, games_of
 
 TINY = {
     "env.players": 2,
@@ -129,9 +130,9 @@ def load_policy():
 def test_the_greater_reward_at_the_end_wins_and_what_was_cut_off_is_a_draw():
     rewards = np.array([[1, -1], [-1, 1], [0, 0], [1, -1], [-0.1, 0]], np.float32)
     cut_off = np.array([False, False, False, True, False])
-    assert first_side_results(rewards, cut_off).tolist() == [1, 0, 0.5, 0.5, 0]
+    assert first_side_scores(rewards, cut_off).tolist() == [1, 0, 0.5, 0.5, 0]
     teams = np.array([[1, 1, -1, -1], [3, -1, 1, 0.5]], np.float32)
-    assert first_side_results(teams, np.zeros(2, bool)).tolist() == [1, 1]
+    assert first_side_scores(teams, np.zeros(2, bool)).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(("draw", "expected"), [("newest", {5}), ("uniform", {0, 1, 2, 3, 4, 5}), ("elo", {3, 4})])
