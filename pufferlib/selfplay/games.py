@@ -34,11 +34,14 @@ class Tables:
         where: Begins the message of an error.
         game: The game.
         greedy: Let agents take their likeliest actions instead of sampling.
+
+    Attributes:
+        policies: Those that were loaded, by the identities of their entrants.
     """
 
     def __init__(self, where: str, game: Game, greedy: bool = False) -> None:
         self._where, self._game, self._greedy = where, game, greedy
-        self._policies: dict[str, Policy] = {}
+        self.policies: dict[str, Policy] = {}
 
     def load(self, entrant: Entrant) -> None:
         """Load the policy of ``entrant``, so that what is wrong with it is said before any game.
@@ -46,8 +49,8 @@ class Tables:
         Raises:
             APIUsageError: Its file is damaged, or does not fit the environment.
         """
-        if entrant.config is not None and entrant.path is not None and entrant.identity not in self._policies:
-            self._policies[entrant.identity] = load_policy(entrant.config, Run(entrant.path, entrant.path)).eval()
+        if entrant.config is not None and entrant.path is not None and entrant.identity not in self.policies:
+            self.policies[entrant.identity] = load_policy(entrant.config, Run(entrant.path, entrant.path)).eval()
 
     def play(
         self, one: Entrant, other: Entrant, games: int, seed: int, record: Record | None = None
@@ -95,11 +98,13 @@ class Tables:
             check_two_sides(self._where, self._game.env_name, vecenv)
         return vecenv
 
-    def _player(self, entrant: Entrant, vecenv: Any, seed: int) -> "_Player":
-        if entrant.identity == RANDOM and RANDOM not in self._policies:
-            self._policies[RANDOM] = _indifferent(vecenv)
+    def _player(self, entrant: Entrant, vecenv: Any, seed: int) -> "_NormalizedPlayer":
+        if entrant.identity == RANDOM and RANDOM not in self.policies:
+            self.policies[RANDOM] = _indifferent(vecenv)
         self.load(entrant)
-        return _Player(self._policies[entrant.identity], vecenv, seed, self._greedy and entrant.identity != RANDOM)
+        return _NormalizedPlayer(
+            self.policies[entrant.identity], vecenv, seed, self._greedy and entrant.identity != RANDOM
+        )
 
     def _play_at_once(
         self, vecenv: Any, pair: tuple[Entrant, Entrant], count: int, seed: int, start: int, record: Record | None
@@ -138,7 +143,7 @@ class Tables:
         return np.where(is_swapped, 1 - scores, scores)[:count]
 
 
-class _Player:
+class _NormalizedPlayer:
     """A policy, which sees observations as it learned from them."""
 
     def __init__(self, policy: Policy, vecenv: Any, seed: int, greedy: bool) -> None:

@@ -80,6 +80,7 @@ class OpponentPool:
         config: Its settings.
         rating: Elo rating of the policy that learns.
         random: Source of all draws.
+        scores: Number of the opponent and score of the policy, of the games since the last ``pop_metrics``.
     """
 
     def __init__(self, config: SelfplayConfig, seed: int) -> None:
@@ -90,7 +91,7 @@ class OpponentPool:
         self._members: list[int] = []
         self._playing: list[int] = []
         self._joined = 0
-        self._scores: list[tuple[int, float]] = []  # of the policy since the last pop
+        self.scores: list[tuple[int, float]] = []
 
     def __getitem__(self, number: int) -> Opponent:
         return self._opponents[number]
@@ -102,8 +103,14 @@ class OpponentPool:
 
     def add(self, policy: Policy, updates: int) -> None:
         """Freeze ``policy`` as it is now, after ``updates`` updates, with the rating that it has; the oldest may go."""
-        self._take(Opponent(self._joined, updates, self.rating, _frozen(policy)))
+        self.join(Opponent(self._joined, updates, self.rating, _frozen(policy)))
         self._members = self._members[-self.config.pool_size :]
+
+    def join(self, opponent: Opponent) -> None:
+        """Let ``opponent`` be drawn from now on."""
+        self._opponents[opponent.number] = opponent
+        self._members.append(opponent.number)
+        self._joined += 1
 
     def draw(self) -> None:
         """Choose the opponents of the games that begin from now on."""
@@ -137,7 +144,7 @@ class OpponentPool:
         points = self.config.elo_k * (score - expected_score(self.rating, opponent.rating))
         self.rating += points
         opponent.rating -= points
-        self._scores.append((number, score))
+        self.scores.append((number, score))
 
     def forget(self, needed: Collection[int]) -> None:
         """Let go of those that have left the pool, but for the numbers of those that are ``needed``."""
@@ -147,8 +154,8 @@ class OpponentPool:
     def pop_metrics(self) -> dict[str, float]:
         """Ratings, and results since the last call, as ``selfplay/<name>``."""
         metrics = {"selfplay/elo": self.rating, "selfplay/pool": float(len(self._members))}
-        numbers, scores = np.array([number for number, _ in self._scores]), np.array([s for _, s in self._scores])
-        self._scores = []
+        numbers, scores = np.array([number for number, _ in self.scores]), np.array([s for _, s in self.scores])
+        self.scores = []
         if len(scores):
             metrics["selfplay/games"] = float(len(scores))
             metrics["selfplay/win_rate"] = float(np.mean(scores == 1))
@@ -174,7 +181,7 @@ class OpponentPool:
             "playing": self._playing,
             "joined": self._joined,
             "rating": self.rating,
-            "scores": self._scores,
+            "scores": self.scores,
             "random": self.random.bit_generator.state,
         }
 
@@ -189,16 +196,11 @@ class OpponentPool:
         for saved in state["opponents"]:
             twin = _frozen(policy)
             twin.load_state_dict(saved["weights"])
-            self._take(Opponent(saved["number"], saved["updates"], saved["rating"], twin))
+            self.join(Opponent(saved["number"], saved["updates"], saved["rating"], twin))
         self._members, self._playing = list(state["members"]), list(state["playing"])
         self._joined, self.rating = state["joined"], state["rating"]
-        self._scores = [(number, score) for number, score in state["scores"]]
+        self.scores = [(number, score) for number, score in state["scores"]]
         self.random.bit_generator.state = state["random"]
-
-    def _take(self, opponent: Opponent) -> None:
-        self._opponents[opponent.number] = opponent
-        self._members.append(opponent.number)
-        self._joined += 1
 
 
 def _frozen(policy: Policy) -> Policy:

@@ -50,6 +50,8 @@ class Opponents(VectorWrapper):
 
     Attributes:
         pool: The opponents.
+        numbers: Of each game's opponent in the pool, int64 ``(games,)``; -1 where the policy plays both sides.
+        sides: Which of the two it has, alike.
     """
 
     def __init__(self, vecenv: Any, pool: OpponentPool, policy: Policy, seed: int) -> None:
@@ -57,8 +59,8 @@ class Opponents(VectorWrapper):
         self.pool = pool
         games, rows = games_of(vecenv), int(vecenv.num_agents)
         self._shape = (games, rows // games)
-        self._numbers = np.full(games, -1)  # of each game's opponent, or -1
-        self._sides = np.zeros(games, np.int64)  # which of the two it has
+        self.numbers = np.full(games, -1)
+        self.sides = np.zeros(games, np.int64)
         self._frozen = np.zeros(self._shape, bool)  # agents for which it acts
         self._results = GameResults(*self._shape)
         self._shown_masks = np.ones(rows, bool)
@@ -78,7 +80,7 @@ class Opponents(VectorWrapper):
         if updates % self.pool.config.snapshot_interval == 0:
             self.pool.add(policy, updates)
         self.pool.draw()
-        self.pool.forget(set(self._numbers.tolist()))
+        self.pool.forget(set(self.numbers.tolist()))
         return metrics
 
     def pool_state(self) -> dict[str, Any]:
@@ -135,8 +137,8 @@ class Opponents(VectorWrapper):
         self._rows = None  # follows from the arrays, which may be about to be written
         memory = {f"memory.{name}": memory.numpy() for name, memory in self._memory.items()}
         return {
-            "numbers": self._numbers,
-            "sides": self._sides,
+            "numbers": self.numbers,
+            "sides": self.sides,
             "frozen": self._frozen,
             **self._results.arrays(),
             "masks": self._shown_masks,
@@ -146,24 +148,24 @@ class Opponents(VectorWrapper):
     def _end(self, transitions: Transitions) -> None:
         """Note the agents that ended; where they were the last of their games, count the result."""
         games, scores = self._results.end(transitions.rewards, transitions.terminals, transitions.truncations)
-        for number, side, score in zip(self._numbers[games], self._sides[games], scores, strict=True):
+        for number, side, score in zip(self.numbers[games], self.sides[games], scores, strict=True):
             if number >= 0:
                 self.pool.record(int(number), float(score if side == 1 else 1 - score))
         self._seat(games, self.pool.assign(len(games)))
 
     def _seat(self, games: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> None:
         """Begin ``games`` with the opponents of these ``numbers``, each on a side that is drawn."""
-        self._numbers[games] = numbers
-        self._sides[games] = 0
+        self.numbers[games] = numbers
+        self.sides[games] = 0
         faced = games[numbers >= 0]
-        self._sides[faced] = self.pool.random.integers(0, 2, len(faced))
+        self.sides[faced] = self.pool.random.integers(0, 2, len(faced))
         sides = np.repeat([0, 1], self._shape[1] // 2)
-        self._frozen[games] = (sides == self._sides[games, None]) & (numbers >= 0)[:, None]
+        self._frozen[games] = (sides == self.sides[games, None]) & (numbers >= 0)[:, None]
         self._results.begin(games)
         for memory in self._memory.values():
             memory.view(*self._shape, *memory.shape[1:])[torch.from_numpy(games)] = 0
         self._rows = None
 
     def _find_rows(self) -> dict[int, npt.NDArray[np.int64]]:
-        numbers = np.where(self._frozen, self._numbers[:, None], -1).ravel()
+        numbers = np.where(self._frozen, self.numbers[:, None], -1).ravel()
         return {int(number): np.flatnonzero(numbers == number) for number in np.unique(numbers) if number >= 0}

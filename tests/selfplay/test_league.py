@@ -86,7 +86,7 @@ def test_what_is_no_league_is_left_as_it_is(tmp_path):
 
 
 @pytest.mark.all
-def test_two_processes_play_the_same_league(league):
+def test_two_processes_play_the_same_league(league, runs):
     script = "import sys; from pufferlib.selfplay import League; print(League(sys.argv[1]).play(games=60))"
     command = [sys.executable, "-c", script, str(league.path)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -96,11 +96,6 @@ def test_two_processes_play_the_same_league(league):
     together = league.table()
     assert together.games.tolist() == [120, 120, 120]
     alone = League(league.path.with_name("alone.db"))
-    alone.add([row[2] for row in rows_of(league)])
+    alone.add([runs / "old", runs / "new", "random"])
     alone.play(games=60)
     np.testing.assert_array_equal(together.wins, alone.table().wins)
-
-
-def rows_of(league):
-    with league._connection() as connection:
-        return connection.execute("SELECT id, name, path FROM agents ORDER BY id").fetchall()

@@ -41,7 +41,7 @@ def test_each_agent_has_either_side_in_turns(runs):
     tables = Tables("test", game_of("test", [old, new]), greedy=True)
     for entrant in (old, new):
         tables.load(entrant)
-        for name, weights in tables._policies[entrant.identity].named_parameters():
+        for name, weights in tables.policies[entrant.identity].named_parameters():
             weights.data.zero_()
             if name.endswith("decoder.bias"):
                 weights.data[0] = 1

@@ -13,6 +13,7 @@ from pufferlib import ocean, vector
 from pufferlib.emulation import PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.models import make_policy
+from pufferlib.train import ppo
 from pufferlib.train.config import load_config
 from pufferlib.train.opponent_pool import FIRST_RATING, Opponent, OpponentPool, expected_score
 from pufferlib.train.opponents import Opponents, with_opponents
@@ -87,7 +88,7 @@ def names(number):
             return np.full(len(observations), number)
 
     pool = OpponentPool(SelfplayConfig(opponents=1, share=1.0, elo_k=0.0), seed=0)
-    pool._take(Namer())
+    pool.join(Namer())
     pool.draw()
     return pool
 
@@ -113,7 +114,7 @@ def test_ratings_move_as_the_formula_says():
     assert expected_score(1400, 1000) == pytest.approx(10 / 11)
     pool = OpponentPool(SelfplayConfig(opponents=1, elo_k=32), seed=0)
     for number, rating in enumerate((1613.0, 1609.0, 1477.0)):
-        pool._take(Opponent(number, 0, rating, load_policy()))
+        pool.join(Opponent(number, 0, rating, load_policy()))
     pool.rating = 1613.0
     pool.record(0, 1)  # an equal
     assert pool.rating == 1613 + 16
@@ -140,7 +141,7 @@ def test_opponents_are_drawn_as_the_settings_say(draw, expected):
     pool = OpponentPool(SelfplayConfig(opponents=1, share=1.0, draw=draw), seed=0)
     policy = load_policy()
     for number, rating in enumerate((-2000, -2000, -2000, 1000, 1000, -2000)):
-        pool._take(Opponent(number, number, float(rating), policy))
+        pool.join(Opponent(number, number, float(rating), policy))
     seen = set()
     for _ in range(60):
         pool.draw()
@@ -174,7 +175,7 @@ def play(vecenv, steps, action):
     vecenv.reset(seed=0)
     for _ in range(steps):
         before = vecenv.transitions.masks.copy()
-        numbers, sides = vecenv._numbers.copy(), vecenv._sides.copy()
+        numbers, sides = vecenv.numbers.copy(), vecenv.sides.copy()
         _, _, terminals, truncations, _ = vecenv.step(np.full(vecenv.num_agents, action))
         yield before, numbers, sides, (terminals | truncations).copy()
 
@@ -187,7 +188,7 @@ def test_an_opponent_acts_for_its_side_and_the_score_is_the_policys(named, score
         hidden = ~masks[4].reshape(40, 2)
         assert (hidden.sum(1) == 1).all()
         assert 10 < hidden[:, 0].sum() < 30  # it has either side
-        assert [kept for _, kept in vecenv.pool._scores] == [score] * 40
+        assert [kept for _, kept in vecenv.pool.scores] == [score] * 40
 
 
 def test_opponents_change_only_as_games_end(trainer):
@@ -196,7 +197,7 @@ def test_opponents_change_only_as_games_end(trainer):
     games, changes = trainer.opponents, 0
     for before, numbers, sides, ends in itertools.islice(play(games, 200, 3), 60, None):
         over = ends.reshape(-1, 2).all(1)
-        changed = (numbers != games._numbers) | (sides != games._sides)
+        changed = (numbers != games.numbers) | (sides != games.sides)
         assert not (changed & ~over).any()
         hidden = np.zeros((16, 2), bool)
         faced = np.flatnonzero(numbers >= 0)
@@ -210,28 +211,27 @@ def test_a_game_whose_agents_leave_one_by_one_is_over_with_the_last():
     with numbers_game(names(0), 10, leaves=True) as vecenv:
         ends = [ends.reshape(10, 2) for *_, ends in play(vecenv, 12, 1)]
         assert [each.sum() for each in ends[4:8]] == [0, 10, 0, 10]
-        assert len(vecenv.pool._scores) == 20  # each of the two games after the first
+        assert len(vecenv.pool.scores) == 20  # each of the two games after the first
 
 
-def test_nothing_is_learned_from_the_rows_of_opponents(tmp_path):
-    weights = []
+def test_nothing_is_learned_from_the_rows_of_opponents(tmp_path, monkeypatch):
+    weights, update = [], ppo.update
     for garbage in (0, 7):
         trainer = trainer_of(tmp_path / str(garbage), **{"selfplay.share": 1.0})
         for _ in range(3):
             trainer.step()
-        take = trainer._source.take
 
-        def spoilt(take=take, garbage=garbage):
-            rollout = take()
+        def spoilt(network, optimizer, rollout, advantages, *others, garbage=garbage):
             hidden = ~rollout.masks
             assert hidden.float().mean() > 0.3
-            rollout.observations[hidden] += garbage
+            for spoils in (rollout.observations, rollout.log_probs, rollout.values[:-1], advantages):
+                spoils[hidden] += garbage
             rollout.actions[hidden] = garbage % 3
-            rollout.rewards[hidden] += garbage
-            return rollout
+            return update(network, optimizer, rollout, advantages, *others)
 
-        trainer._source.take = spoilt
+        monkeypatch.setattr(ppo, "update", spoilt)
         metrics = trainer.step()
+        monkeypatch.undo()
         assert metrics["agent_steps"] < 4 * 512
         weights.append([parameter.clone() for parameter in trainer.policy.parameters()])
         trainer.close()
