@@ -80,6 +80,8 @@ class Checkpointer:
             "source": source,
             **save_wrappers(trainer.vecenv),
         }
+        if trainer.opponents is not None:
+            state["opponents"] = trainer.opponents.pool_state()
         games = None if begins_anew else save_games(trainer.vecenv, trainer.config.train.save_games)
         if games is not None:
             state |= {"games": games, "collector": trainer.collector.state_dict()}
@@ -126,6 +128,8 @@ class Checkpointer:
         if not trainer.config.train.reward_scale:
             trainer.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
         load_wrappers(trainer.vecenv, contents, with_episodes=False)
+        if trainer.opponents is not None:
+            trainer.opponents.load_pool_state(contents["opponents"], trainer.policy)
         trainer.start_episodes()
         goes_on = "games" in contents and self._restore_games(contents, path, allow_pickle)
         trainer.source.load_state_dict(contents.get("source", {}))

@@ -24,6 +24,7 @@ from pufferlib.train.kinds import (
     convert,
     limits_of,
 )
+from pufferlib.train.selfplay_config import SelfplayConfig
 from pufferlib.train.suggestions import RENAMED, suggest
 from pufferlib.train.toml import parse_toml, read_toml, to_toml
 
@@ -248,6 +249,7 @@ class Config:
         train: PPO and its schedule.
         eval: How a trained policy is judged.
         stop: When the run ends early.
+        selfplay: Opponents for games of two sides.
 
     Raises:
         APIUsageError: A number is out of its range.
@@ -260,9 +262,10 @@ class Config:
     train: TrainConfig = field(default_factory=TrainConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     stop: StopConfig = field(default_factory=StopConfig)
+    selfplay: SelfplayConfig = field(default_factory=SelfplayConfig)
 
     def __post_init__(self) -> None:
-        for section in ("policy", "train", "eval", "stop"):
+        for section in ("policy", "train", "eval", "stop", "selfplay"):
             values = getattr(self, section)
             for key, limits in limits_of(type(values)).items():
                 value = getattr(values, key)
