@@ -12,6 +12,7 @@ from pufferlib import registry
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.train.config import Config, load_config
+from pufferlib.train.distributed.job import open_ranks
 from pufferlib.train.loggers import JsonlLogger, Logger
 from pufferlib.train.result import Comparison, compare, finish_run
 from pufferlib.train.resume import check_changes, is_finished, settings_of
@@ -100,7 +101,10 @@ def _resume(run: Run, settings: Mapping[str, Any] | None, loggers: Sequence[Logg
 
 
 def _train(config: Config, run: Run, checkpoint: Path | None, loggers: Sequence[Logger]) -> TrainedRun:
-    with contextlib.closing(Trainer(config, run.folder)) as trainer:
+    with (
+        open_ranks(config, run.folder, checkpoint) as ranks,
+        contextlib.closing(Trainer(config, run.folder, ranks=ranks)) as trainer,
+    ):
         if checkpoint:
             trainer.restore(checkpoint, allow_pickle=config.train.save_games == "pickle")
         trainer.config.save(run.config)

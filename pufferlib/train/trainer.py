@@ -30,6 +30,10 @@ from pufferlib.train.build import (
 from pufferlib.train.config import Config, TrainConfig
 from pufferlib.train.curriculum import make_curriculum
 from pufferlib.train.diagnosis import explained
+from pufferlib.train.distributed.last_update import Contents, LastUpdate, part_of_rank
+from pufferlib.train.distributed.rank_config import check_agents, config_of_all, config_of_rank, device_of_rank
+from pufferlib.train.distributed.ranks import ALONE, Ranks
+from pufferlib.train.distributed.reduction import build_reduction
 from pufferlib.train.episodes import ScoreHint, ScoreMean
 from pufferlib.train.games import load_games, save_games
 from pufferlib.train.learning import build_loss
@@ -72,6 +76,7 @@ class Trainer:
         loggers: Take the metrics; closed at the end.
         vecenv: Environments of your own instead of those that ``config`` names.
         policy: A network of your own instead of the one that ``config`` describes.
+        ranks: The processes that train together; each has environments of its own, and rank 0 writes the run.
 
     Raises:
         APIUsageError: There is no folder ``run_dir``, or something does not fit ``config``.
@@ -86,29 +91,38 @@ class Trainer:
         *,
         vecenv: Any = None,
         policy: Policy | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
-        self.run_dir, self.loggers = Path(run_dir), loggers
+        self.run_dir, self.loggers, self.ranks = Path(run_dir), loggers, ranks
         self._saved_updates: int | None = None  # of the run's latest checkpoint
         self._scores = ScoreMean()  # since then
-        if not self.run_dir.is_dir():  # said now, not after hours of training
+        if ranks.is_first and not self.run_dir.is_dir():  # said now, not after hours of training
             raise APIUsageError(f"Trainer: run_dir must be a folder that exists, got {run_dir}; make it first")
-        self.device = pick_device(config.train.device)
+        config = config_of_all(config, ranks)
+        self.device = device_of_rank(pick_device(config.train.device), ranks)
         self.agent_steps, self.updates, self.uptime_s = 0, 0, 0.0
-        self.vecenv = build_vecenv(config) if vecenv is None else normalized(vecenv, config.train)
+        own = config_of_rank(config, ranks)
+        self.vecenv = build_vecenv(own) if vecenv is None else normalized(vecenv, config.train)
         self._opened = contextlib.ExitStack()  # the last one is closed first
         self._opened.callback(self.vecenv.close)
         try:
-            self.policy = build_policy(config, self.vecenv) if policy is None else policy.to(self.device)
+            self.policy = (build_policy(config, self.vecenv) if policy is None else policy).to(self.device)
             if policy is not None:
                 attach_moments(policy, self.vecenv)
             recurrent = bool(self.policy.initial_state(1))
             settings = fit_to_agents(config.train, self.vecenv.num_agents, recurrent)
             self.config = dataclasses.replace(config, train=settings)
+            check_agents(ranks, self.vecenv)
+            ranks.share_weights(self.policy)
+            self._reduction = build_reduction(ranks, self.policy)
+            self._reduction.start_moments(self.vecenv)
             self.num_threads = pick_num_threads(settings, self.policy)
             self.optimizer = build_optimizer(settings, self.policy)
-            checkpoint.check_room(self.run_dir, self.policy)
+            ranks.on_first(lambda: checkpoint.check_room(self.run_dir, self.policy))
             size = settings.minibatch_size * settings.accumulate_minibatches
             sizes = settings.horizon, size, self.device, settings.cpu_offload
+            settings = config_of_rank(self.config, ranks).train
+            self._seed = settings.seed
             self.generator = torch.Generator(self.device).manual_seed(settings.seed)
             self._network = in_precision(self.policy, settings.precision, self.device, not settings.cuda_graphs)
             self._loss = build_loss(settings, self.device)
@@ -117,6 +131,8 @@ class Trainer:
             self.collector = self._source.collector
             self._opened.callback(self._source.close)
             self.collector.curriculum = make_curriculum(self.vecenv, settings.horizon, settings)
+            ranks.when_lost(self.collector.stop)
+            self._last_update = LastUpdate(ranks)
             # What has a name reports scores; where a life ends before its game does, later.
             self._score_hint = None if vecenv is None else ScoreHint(getattr(vecenv.driver_env, "log_interval", 1))
             self._start_episodes()
@@ -143,24 +159,33 @@ class Trainer:
         progress, save a checkpoint, and then raise KeyboardInterrupt, or SystemExit(143). The second one of a kind
         stops at once.
 
+        Where several processes train, a signal to one stops all. When one is lost, the others end, and the weights of
+        the last whole update are saved.
+
         Raises:
             OSError: The last checkpoint could not be written.
+            RankLostError: Another process has ended.
             PufferError: Numbers became NaN or infinite; ``nan.safetensors`` has them for inspection.
         """
-        every, is_due = self.config.train.checkpoint_interval, False
+        every, is_due, stop = self.config.train.checkpoint_interval, False, 0
         try:
-            with _deferred(signal.SIGINT) as interrupted, _deferred(signal.SIGTERM) as ended:
+            with (
+                _deferred(signal.SIGINT) as interrupted,
+                _deferred(signal.SIGTERM) as ended,
+                self._last_update.saved_when_lost(Run.at(self.run_dir).checkpoints),
+            ):
                 while self.agent_steps < self.config.train.total_timesteps:
                     self.step()
                     if is_due or (every and self.updates % every == 0):
                         is_due = not self._tries_to_save(is_quiet=is_due)
-                    if interrupted.is_set() or ended.is_set():
+                    if stop := self.ranks.largest(_first_set(ended, interrupted)):
                         break
                 if self._saved_updates != self.updates:
                     self.save()
-            if ended.is_set():
+            stop = stop or _first_set(ended, interrupted)
+            if stop == signal.SIGTERM:
                 raise SystemExit(128 + signal.SIGTERM)
-            if interrupted.is_set():
+            if stop == signal.SIGINT:
                 raise KeyboardInterrupt
         finally:
             self.close()
@@ -176,12 +201,13 @@ class Trainer:
         if self.updates == 0 and settings.init:
             self._take_weights(Path(settings.init))
         start = time.perf_counter()
-        with explained(self):
+        with explained(self), self.ranks.interruptible():
             rollout = self._source.take()
+        self._reduction.merge_moments(self.vecenv)
         store_moments(self.policy, self.vecenv)
         torch.set_num_threads(self.num_threads)
         collected = time.perf_counter()
-        steps = int(rollout.masks.sum())
+        steps = self._reduction.count_experience(int(rollout.masks.sum()), self.collector.episodes)
         if steps == 0:
             raise PufferError(
                 f"Trainer.step: the environment's masks must be True where an agent is there, got False for all "
@@ -199,9 +225,8 @@ class Trainer:
         if self.collector.curriculum is not None:
             self.collector.curriculum.learn(advantages)
         with explained(self):
-            losses = ppo.update(
-                self._network, self.optimizer, rollout, advantages, settings, self.generator, self._loss
-            )
+            learner = self._network, self.optimizer, rollout, advantages
+            losses = ppo.update(*learner, settings, self.generator, self._loss, self._reduction)
         end = time.perf_counter()
         self.agent_steps += steps
         self.updates += 1
@@ -220,6 +245,7 @@ class Trainer:
         }
         if self._score_hint is not None:
             self._score_hint.update(metrics, bool(rollout.episode_ends.any()), rollout.horizon)
+        self._last_update.keep(self._contents)
         for logger in self.loggers:
             logger.log(metrics)
         return metrics
@@ -237,27 +263,36 @@ class Trainer:
         Raises:
             OSError: It cannot be written; those before it stay.
         """
-        source = self._source.state_dict()
+        contents, folder = self._contents(with_games=True), Run.at(self.run_dir).checkpoints
+        self.ranks.on_first(lambda: checkpoint.save(folder, *contents))
+        self._saved_updates, self._scores = self.updates, ScoreMean()
+        self._last_update.forget()
+        self.ranks.on_first(lambda: checkpoint.rotate(folder, self.config.train.keep_checkpoints))
+        if self.config.train.exact_resume:
+            self._start_episodes()
+
+    def _contents(self, with_games: bool = False) -> Contents:
+        """All that a checkpoint has; with the games of all ranks, which then all must ask for at once."""
         state = {
             "optimizer": self.optimizer.state_dict(),
-            "generator": self.generator.get_state(),
             "agent_steps": self.agent_steps,
             "updates": self.updates,
             "uptime_s": self.uptime_s,
             "reward_scale": self.collector.reward_scale,
-            "source": source,
-            **save_wrappers(self.vecenv),
         }
-        begins_anew = self.config.train.exact_resume
-        games = None if begins_anew else save_games(self.vecenv, self.config.train.save_games)
-        if games is not None:
-            state |= {"games": games, "collector": self.collector.state_dict()}
-        folder = Run.at(self.run_dir).checkpoints
-        checkpoint.save(folder, self.policy.state_dict(), state, self._about())
-        self._saved_updates, self._scores = self.updates, ScoreMean()
-        checkpoint.rotate(folder, self.config.train.keep_checkpoints)
-        if begins_anew:
-            self._start_episodes()
+        own = self._own_state(with_games)
+        first, *others = self.ranks.gather(own) if with_games else [own]
+        about = self._about()
+        return Contents(self.policy.state_dict(), {**state, **first, **({"ranks": others} if others else {})}, about)
+
+    def _own_state(self, with_games: bool) -> dict[str, Any]:
+        """The part of a checkpoint in which ranks differ."""
+        source = self._source.state_dict() if with_games else {}
+        own = {"generator": self.generator.get_state(), "source": source, **save_wrappers(self.vecenv)}
+        own |= self._reduction.state_dict()
+        how = "none" if self.config.train.exact_resume or not with_games else self.config.train.save_games
+        games = save_games(self.vecenv, how)
+        return own if games is None else {**own, "games": games, "collector": self.collector.state_dict()}
 
     def _tries_to_save(self, is_quiet: bool) -> bool:
         """True if a checkpoint could be written, else there is a warning."""
@@ -311,14 +346,11 @@ class Trainer:
         Raises:
             APIUsageError: It is missing, damaged, or belongs to another environment or policy.
         """
-        about, contents = checkpoint.read_about(path), checkpoint.read_state(path, self.device)
-        ours, theirs = (registry.short_name(name) for name in (self.config.env_name, about.env_name))
-        if ours != theirs:
-            raise APIUsageError(f"{path}: is of a run of {theirs}, got {ours}; begin a new run of {ours}")
-        checkpoint.load_weights(self.policy, checkpoint.read_policy(path, self.device), path, about.env_name)
+        about, weights, contents = self.ranks.on_first(lambda: self._read(path))
+        contents, is_same = part_of_rank(contents, self.ranks.rank, self.ranks.size)
+        checkpoint.load_weights(self.policy, weights, path, about.env_name)
         checkpoint.load_optimizer(self.optimizer, contents["optimizer"], path)
-        warn_of_differences(path, about.versions, self.versions)
-        self._restore_generator(contents["generator"].cpu())
+        self._restore_generator(contents["generator"].cpu(), is_same)
         self.agent_steps, self.updates = contents["agent_steps"], contents["updates"]
         self.uptime_s = contents["uptime_s"]
         if path.absolute().parent == Run.at(self.run_dir).checkpoints.absolute():
@@ -326,10 +358,22 @@ class Trainer:
         if not self.config.train.reward_scale:
             self.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
         load_wrappers(self.vecenv, contents, with_episodes=False)
+        self._reduction.start_moments(self.vecenv)
         self._start_episodes()
-        goes_on = "games" in contents and self._restore_games(contents, path, allow_pickle)
-        self._source.load_state_dict(contents.get("source", {}))
+        goes_on = is_same and "games" in contents and self._restore_games(contents, path, allow_pickle)
+        if is_same and contents.get("source"):
+            self._source.load_state_dict(contents["source"])
+        self._reduction.load_state_dict(contents)
         return goes_on
+
+    def _read(self, path: Path) -> tuple[checkpoint.About, dict[str, torch.Tensor], dict[str, Any]]:
+        about, contents = checkpoint.read_about(path), checkpoint.read_state(path, self.device)
+        ours, theirs = (registry.short_name(name) for name in (self.config.env_name, about.env_name))
+        if ours != theirs:
+            raise APIUsageError(f"{path}: is of a run of {theirs}, got {ours}; begin a new run of {ours}")
+        weights = checkpoint.read_policy(path, self.device)
+        warn_of_differences(path, about.versions, self.versions)
+        return about, weights, contents
 
     def _restore_games(self, contents: dict[str, Any], path: Path, allow_pickle: bool) -> bool:
         try:
@@ -342,12 +386,12 @@ class Trainer:
         load_wrappers(self.vecenv, contents, with_episodes=True)
         return True
 
-    def _restore_generator(self, state: torch.Tensor) -> None:
-        """Go on with its random numbers; those of another kind of device are begun anew, as its state is another."""
-        if len(state) == len(self.generator.get_state()):
+    def _restore_generator(self, state: torch.Tensor, is_own: bool) -> None:
+        """Go on with its random numbers; those of another kind of device, or of no rank, are begun anew."""
+        if is_own and len(state) == len(self.generator.get_state()):
             self.generator.set_state(state)
         else:
-            self.generator.manual_seed(env_seed(self.config.train.seed, self.updates) % 2**63)
+            self.generator.manual_seed(env_seed(self._seed, self.updates) % 2**63)
 
     def close(self) -> None:
         """Close the environments and the loggers; what is being collected is thrown away."""
@@ -356,21 +400,27 @@ class Trainer:
             logger.close()
 
     def _start_episodes(self) -> None:
-        self.collector.reset(env_seed(self.config.train.seed, self.updates))
+        self.collector.reset(env_seed(self._seed, self.updates))
 
     def _scale_rewards(self) -> None:
         """Bring the rewards of the first rollout, and of all that follow, to a size that is learned from well."""
         rollout = self.rollout
-        scale = fit_reward_scale(rollout.rewards, rollout.episode_ends, rollout.masks, self.config.train.gamma)
+        reports = rollout.rewards, rollout.episode_ends, rollout.masks
+        scale = fit_reward_scale(*reports, self.config.train.gamma, self._reduction.deviation)
         self.collector.reward_scale = scale
         rollout.rewards *= scale
 
     def _take_weights(self, init: Path) -> None:
         """Begin with the weights of another run, and the moments that belong to them."""
-        path = find_run("train.init", str(init), init.parent).checkpoint
-        weights = checkpoint.read_policy(path, self.device)
-        checkpoint.load_weights(self.policy, weights, path, checkpoint.read_about(path).env_name)
+
+        def read() -> tuple[Path, str, dict[str, torch.Tensor]]:
+            path = find_run("train.init", str(init), init.parent).checkpoint
+            return path, checkpoint.read_about(path).env_name, checkpoint.read_policy(path, self.device)
+
+        path, env_name, weights = self.ranks.on_first(read)
+        checkpoint.load_weights(self.policy, weights, path, env_name)
         take_moments(self.vecenv, self.policy)
+        self._reduction.start_moments(self.vecenv)
 
     def _anneal(self) -> TrainConfig:
         """The settings of the next update; sets its learning rate."""
@@ -378,6 +428,11 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = settings.learning_rate
         return settings
+
+
+def _first_set(ended: threading.Event, interrupted: threading.Event) -> int:
+    """Number of the signal that came, 0 for none."""
+    return signal.SIGTERM if ended.is_set() else signal.SIGINT if interrupted.is_set() else 0
 
 
 @contextlib.contextmanager
