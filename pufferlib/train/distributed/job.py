@@ -16,6 +16,7 @@ from pufferlib.train.distributed.join import join
 from pufferlib.train.distributed.local import start_ranks
 from pufferlib.train.distributed.place import Place, place_of_this_process
 from pufferlib.train.distributed.ranks import ALONE, JoinedRanks, Ranks
+from pufferlib.train.runs import Run
 from pufferlib.vector.pickling import pickle_by_value
 
 __all__ = ["Job", "follow", "open_ranks"]
@@ -59,7 +60,7 @@ class Job:
 
 
 @contextlib.contextmanager
-def open_ranks(config: Config, run_dir: Path, checkpoint: Path | None = None) -> Iterator[Ranks]:
+def open_ranks(config: Config, run_dir: Path, resumed: Run | None = None) -> Iterator[Ranks]:
     """Context in which the other ranks of a training do as this one does: make a ``Trainer``, restore it, and train.
 
     They are those that ``torchrun`` or another launcher has started, or else are started here, on this machine.
@@ -67,7 +68,7 @@ def open_ranks(config: Config, run_dir: Path, checkpoint: Path | None = None) ->
     Args:
         config: The settings; with ``train.processes`` 1 there are no others.
         run_dir: Folder of the run.
-        checkpoint: That this rank will restore.
+        resumed: Run whose checkpoint this rank will restore.
 
     Yields:
         The ranks, for ``Trainer``.
@@ -80,7 +81,7 @@ def open_ranks(config: Config, run_dir: Path, checkpoint: Path | None = None) ->
         yield ALONE
         return
     own = {name: found for name, found in registry.registrations().items() if name == config.env_name}
-    job = Job(config, run_dir.absolute(), checkpoint and checkpoint.absolute(), own).pack()
+    job = Job(config, run_dir.absolute(), resumed.checkpoint.absolute() if resumed else None, own).pack()
     timeout_s = settings.processes_timeout
     with start_ranks(settings.processes, timeout_s) if place is None else join(place, timeout_s) as ranks:
         ranks.share(job)

@@ -61,9 +61,9 @@ class Ranks:
         """The values of all ranks, in their order."""
         return [value]
 
-    def largest(self, number: int) -> int:
-        """The largest number that a rank gives."""
-        return number
+    def largest(self, *numbers: int) -> list[int]:
+        """The largest of each number over all ranks."""
+        return list(numbers)
 
     def share(self, value: _T) -> _T:
         """The value of rank 0."""
@@ -149,12 +149,12 @@ class JoinedRanks(Ranks):
             dist.all_gather_object(found, value)
         return found
 
-    def largest(self, number: int) -> int:
+    def largest(self, *numbers: int) -> list[int]:
         """See ``Ranks``."""
-        found = torch.tensor([number])
+        found = torch.tensor(numbers)
         with self._answering():
             dist.all_reduce(found, dist.ReduceOp.MAX)
-        return int(found)
+        return found.tolist()
 
     def share(self, value: _T) -> _T:
         """See ``Ranks``; values are pickled."""
