@@ -10,6 +10,7 @@ from typing import Any, Literal, get_type_hints
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean.files import settings_of_file
+from pufferlib.train.distributed.settings import ProcessSettings
 from pufferlib.train.early_stop import StopConfig
 from pufferlib.train.kinds import (
     Count,
@@ -91,7 +92,7 @@ class PolicyConfig:
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(ProcessSettings):
     """PPO and its schedule.
 
     Attributes:

@@ -13,6 +13,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.train.callbacks import Callback, CallbackFunction
 from pufferlib.train.config import Config, load_config
+from pufferlib.train.distributed.job import open_ranks
 from pufferlib.train.loggers import JsonlLogger, Logger
 from pufferlib.train.result import Comparison, compare, finish_run
 from pufferlib.train.resume import check_changes, go_on, is_finished, settings_of
@@ -115,7 +116,10 @@ def _train(
     loggers: Sequence[Logger],
     callbacks: Sequence[Callback | CallbackFunction],
 ) -> TrainedRun:
-    with contextlib.closing(Trainer(config, run.folder, callbacks=callbacks)) as trainer:
+    with (
+        open_ranks(config, run.folder, resumed) as ranks,
+        contextlib.closing(Trainer(config, run.folder, callbacks=callbacks, ranks=ranks)) as trainer,
+    ):
         if resumed:
             go_on(trainer, resumed)
         trainer.config.save(run.config)

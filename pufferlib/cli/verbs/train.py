@@ -103,12 +103,17 @@ def _train(config: Config, run: Run, resumed: Run | None) -> int:
 
     from pufferlib.train.build import describe_device, pick_device
     from pufferlib.train.dashboard import progress_logger
+    from pufferlib.train.distributed.job import open_ranks
+    from pufferlib.train.distributed.ranks import RankLostError
     from pufferlib.train.loggers import JsonlLogger
     from pufferlib.train.trainer import Trainer
 
     device = pick_device(config.train.device)
     say(f"{style(registry.short_name(config.env_name), 'bold')} on {describe_device(device)}")
-    with contextlib.closing(Trainer(config, run.folder)) as trainer:
+    with (
+        open_ranks(config, run.folder, resumed) as ranks,
+        contextlib.closing(Trainer(config, run.folder, ranks=ranks)) as trainer,
+    ):
         if resumed:
             say(f"its games {'go on where they were saved' if go_on(trainer, resumed) else 'begin new episodes'}")
         trainer.config.save(run.config)  # not before: flags that do not fit the checkpoint must not stay in the run
@@ -120,7 +125,7 @@ def _train(config: Config, run: Run, resumed: Run | None) -> int:
         except KeyboardInterrupt:
             _stopped(run)
             return 130
-        except (SystemExit, OSError):  # SIGTERM, or the window of an environment was closed; or a full disk
+        except (SystemExit, OSError, RankLostError):  # SIGTERM, or a window was closed; a full disk; a lost process
             _stopped(run)
             raise
     if trainer.stop_reason:
