@@ -87,6 +87,7 @@ _MODULES = {
     "pytorch",
     "render",
     "spaces",
+    "sweep",
     "train",
     "vector",
     "vectorization",

@@ -38,6 +38,7 @@ __all__ = [
     "env_name_in",
     "load_config",
     "setting_names",
+    "settings_files",
 ]
 
 
@@ -331,10 +332,18 @@ def load_config(env_name: str, overrides: Mapping[str, Any] | None = None, file:
         APIUsageError: A value of the wrong type, or a file that cannot be read.
     """
     env_name = registry.full_name(env_name.removeprefix("puffer_"))
-    sources = [_parse_own("default.toml"), *_sources_of(env_name)]
-    if file is not None:
-        sources.append((str(file), _without_name(read_toml(Path(file)))))
+    sources = [_parse_own("default.toml"), *settings_files(env_name, file)]
     return _build(env_name, [*sources, ("overrides", _nest(overrides or {}))]).with_full_names()
+
+
+def settings_files(env_name: str, file: Path | str | None = None) -> list[tuple[str, dict[str, Any]]]:
+    """The settings that an environment brings, then those of ``file``; each with its name in messages.
+
+    Raises:
+        APIUsageError: A file that cannot be read.
+    """
+    given = [] if file is None else [(str(file), _without_name(read_toml(Path(file))))]
+    return [*_sources_of(env_name), *given]
 
 
 def env_name_in(file: Path) -> str | None:
@@ -391,6 +400,8 @@ def _build(env_name: str, sources: list[tuple[str, dict[str, Any]]]) -> Config:
     merged: dict[str, dict[str, Any]] = {name: {} for name in hints if name != "env_name"}
     for where, data in sources:
         for section, values in data.items():
+            if section == "sweep":  # of pufferlib.sweep, which checks it when it is used
+                continue
             if section not in merged:
                 raise UnknownNameError.of(where, "section", section, merged)
             if not isinstance(values, dict):
