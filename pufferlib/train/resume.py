@@ -11,7 +11,7 @@ from pufferlib.train.config import Config
 from pufferlib.train.runs import Run
 from pufferlib.train.text import flag
 
-__all__ = ["check_changes", "is_finished", "settings_of"]
+__all__ = ["check_changes", "flat", "is_finished", "is_free", "settings_of"]
 
 # Where and how a run is computed, and how it is judged: what may change without making another run of it.
 FREE = {
@@ -46,8 +46,8 @@ def check_changes(where: str, before: Config, now: Config) -> None:
             f"{where}: a run may become longer, not shorter; it was begun with {before.train.total_timesteps} steps, "
             f"got --train.total-timesteps {now.train.total_timesteps}"
         )
-    old, new = _flat(before), _flat(now)
-    changed = [name for name, value in new.items() if value != old.get(name) and not _is_free(name)]
+    old, new = (flat(dataclasses.asdict(config)) for config in (before, now))
+    changed = [name for name, value in new.items() if value != old.get(name) and not is_free(name) and name != LENGTH]
     if changed:
         flags = [flag(name, new[name]) for name in changed]
         got = " and ".join(
@@ -70,12 +70,18 @@ def is_finished(config: Config, run: Run) -> bool:
     return bool(steps == reported and steps >= config.train.total_timesteps)
 
 
-def _flat(config: Config) -> dict[str, Any]:
-    """``{"train.seed": 42, ...}`` of all sections."""
-    sections = dataclasses.asdict(config)
-    del sections["env_name"]
-    return {f"{section}.{key}": value for section, values in sections.items() for key, value in values.items()}
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """``{"train.seed": 42, "track.wandb.mode": "auto"}`` of all sections; a dict of the environment is one value."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and prefix != "env.":
+            found |= flat(value, f"{prefix}{name}.")
+        elif prefix:
+            found[prefix + name] = value
+    return found
 
 
-def _is_free(name: str) -> bool:
-    return name in FREE or name == LENGTH or name.startswith("eval.")
+def is_free(name: str) -> bool:
+    """True for a setting that may change without making another run of it."""
+    is_told = name.startswith(("eval.", "track.")) and name != "track.name"
+    return name in FREE or is_told
