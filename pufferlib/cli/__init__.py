@@ -22,6 +22,8 @@ __all__ = ["main"]
 VERBS = {
     "train": "train an agent, evaluate it, draw its learning curve and film it",
     "eval": "evaluate a trained agent, against random play",
+    "runs": "list runs with their scores, and the settings that differ",
+    "plot": "draw the learning curves of runs in one picture",
     "play": "play an environment yourself, by keyboard, in a window or in the terminal",
     "check": "check an environment against the contract that training relies on",
     "replay": "step an environment again to the end that an error or a recording has kept",

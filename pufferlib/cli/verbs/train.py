@@ -22,6 +22,7 @@ from pufferlib.train.tuned import with_tuned_vec
 
 if TYPE_CHECKING:
     from pufferlib.train.loggers import Tracking
+    from pufferlib.train.result import Comparison
     from pufferlib.train.trainer import Trainer
 
 __all__ = ["run"]
@@ -145,10 +146,19 @@ def _train_group(group: SeedGroup, config: Config) -> int:
         note(f"the seeds that are left: {go_on}")
         raise
     say(f"\n{highlight(str(trained), trained.score)}")
-    say(f"\n{style(str(group.folder), 'bold')}")
-    for path, about in ((group.curve, "the learning curves as one"), (group.summary, "the result of all seeds")):
-        say(f"  {style(f'{path.name:<20}', 'accent')}{about}")
+    contents = [(group.curve, "the learning curves as one"), (group.summary, "the result of all seeds")]
+    _list(group.folder, [*contents, (group.runs[0].folder, "and others: the run of each seed")])
+    say(f"Play again: {style(as_typed(f'puffer eval {group.runs[0].argument}'), 'accent')}")
     return 0
+
+
+def _list(folder: Path, contents: list[tuple[Path, str]]) -> None:
+    """Say what is in a folder."""
+    say(f"\n{style(str(folder), 'bold')}")
+    for path, about in contents:
+        if path.exists():
+            say(f"  {style(f'{path.name:<20}', 'accent')}{about}")
+    say()
 
 
 def _check_trackers(config: Config) -> None:
@@ -194,10 +204,11 @@ def _train(config: Config, run: Run, checkpoint: Path | None, group: SeedGroup |
     try:
         with contextlib.ExitStack() as opened:
             trainer, tracking = _train_to_the_end(config, run, checkpoint, group, opened)
-            _evaluate(config, run, trainer, tracking)
+            comparison = _evaluate(config, run, trainer, tracking)
     except KeyboardInterrupt:
         return 130
-    _show(run, tracking)
+    if not group:
+        _show(run, comparison, tracking)
     return 0
 
 
@@ -251,7 +262,7 @@ def _stopped(run: Run) -> None:
         note("stopped before the first checkpoint")
 
 
-def _evaluate(config: Config, run: Run, trainer: "Trainer", tracking: "Tracking") -> None:
+def _evaluate(config: Config, run: Run, trainer: "Trainer", tracking: "Tracking") -> "Comparison":
     """Evaluate, film and report what was trained."""
     from pufferlib.train.report import last_score, read_metrics
     from pufferlib.train.result import finish_run
@@ -268,15 +279,12 @@ def _evaluate(config: Config, run: Run, trainer: "Trainer", tracking: "Tracking"
     say(highlight(str(comparison), comparison.score))
     if comparison.greedy and (last := last_score(read_metrics(run.metrics))) is not None:
         say(f"while it trained, with sampled actions, the score came to {short(last)}")
-    say(f"\n{style(str(run.folder), 'bold')}")
-    for path, about in _contents(run, comparison.film.about() if comparison.film else ""):
-        if path.exists():
-            say(f"  {style(f'{path.name:<20}', 'accent')}{about}")
+    return comparison
 
 
-def _show(run: Run, tracking: "Tracking") -> None:
-    """Say where the result can be seen."""
-    say()
+def _show(run: Run, comparison: "Comparison", tracking: "Tracking") -> None:
+    """Say where the result is, and how it can be seen."""
+    _list(run.folder, _contents(run, comparison.film.about() if comparison.film else ""))
     for place in tracking.places:
         say(place)
     say(f"Play again: {style(as_typed(f'puffer eval {run.argument}'), 'accent')}")
