@@ -68,6 +68,7 @@ class Trainer:
         uptime_s: Seconds of collecting, learning and evaluations so far, those before a resume included.
         policy: The network that learns.
         vecenv: The environments.
+        opponents: The same, where a pool has one side of games; None otherwise.
         stop_reason: Argument of the first ``stop``; None where nobody called it.
 
     Args:
