@@ -37,6 +37,7 @@ __all__ = [
     "read_state",
     "rotate",
     "save",
+    "write_policy",
 ]
 
 FORMAT = 2  # 1 was a file of torch.save
@@ -101,8 +102,7 @@ def save(folder: Path, policy: Mapping[str, Tensor], state: Mapping[str, Any], a
     for litter in folder.glob(f".*{PARTIAL}"):
         shutil.rmtree(litter)
     number = max((about.number for about in _all(folder).values()), default=0) + 1
-    facts = {"format": FORMAT, **dataclasses.asdict(dataclasses.replace(about, number=number))}
-    metadata = {"format": "pt", KEY: json.dumps(facts)}  # of tensors for PyTorch, as other programs say it
+    metadata = _metadata(dataclasses.replace(about, number=number))
     path = _free_name(folder, about.updates)
     partial = folder / f".{path.name}{PARTIAL}"
     try:
@@ -116,6 +116,16 @@ def save(folder: Path, policy: Mapping[str, Tensor], state: Mapping[str, Any], a
         shutil.rmtree(partial, ignore_errors=True)
         raise
     return path
+
+
+def write_policy(file: Path, policy: Mapping[str, Tensor], about: About) -> None:
+    """Write weights alone, as one file to hand on, in half of the bytes: matrices as float16.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    half = {name: each.half() if each.is_floating_point() and each.dim() > 1 else each for name, each in policy.items()}
+    tensor_file.write_tensors(file, half, _metadata(about))
 
 
 def rotate(folder: Path, keep: int) -> None:
@@ -276,6 +286,11 @@ def check_room(folder: Path, policy: nn.Module) -> None:
             os.posix_fallocate(file.fileno(), 0, max(needed, 1))
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(folder)) from None
+
+
+def _metadata(about: About) -> dict[str, str]:
+    # "pt" says that the tensors are PyTorch's, as other programs write it.
+    return {"format": "pt", KEY: json.dumps({"format": FORMAT, **dataclasses.asdict(about)})}
 
 
 def _all(folder: Path, warn: bool = False) -> dict[Path, About]:
