@@ -186,14 +186,10 @@ TASKS: tuple[Task, ...] = (
         episode_steps=5,
         findings=(
             Finding(
-                0.6,
-                "the recurrent state is not kept from step to step, or there is none",
-                "the state that goes into a step while acting, and into a segment while learning",
-            ),
-            Finding(
                 math.inf,
-                "the recurrent state is not reset at the ends of episodes, or at the wrong step",
-                "the reset of the state while acting and inside segments while learning, and act.reset(ended)",
+                "the recurrent state is not kept from step to step, or not reset at the ends of episodes",
+                "the state that goes into a step while acting and into a segment while learning, the rows reset in "
+                "both, and act.reset(ended)",
             ),
         ),
         settings={"env.mem_length": 1, "env.mem_delay": 4},
