@@ -17,7 +17,7 @@ __all__ = ["StopAfterSeconds", "StopAtScore", "StopConfig", "stop_callbacks"]
 
 @dataclass(frozen=True)
 class StopConfig:
-    """Ends of a run before ``train.total_timesteps``.
+    """Ends of a run before train.total_timesteps.
 
     Attributes:
         score: Mean score at which a run has done enough: of an evaluation where eval.interval has them, else of the
