@@ -6,23 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
+from pufferlib.train.callbacks import Callback, CallbackFunction
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.loggers import JsonlLogger, Logger, check_trackers, open_tracking
 from pufferlib.train.repeats import refuse_repeat
 from pufferlib.train.result import Comparison, compare, finish_run
-from pufferlib.train.resume import check_changes, is_finished, settings_of
+from pufferlib.train.resume import check_changes, go_on, is_finished, settings_of
 from pufferlib.train.runs import RUNS, Run, find_run, load_policy, new_run
 from pufferlib.train.seeds import SeedGroup, TrainedSeeds, find_group, new_group, parse_seeds, train_group
 from pufferlib.train.status import in_training
 from pufferlib.train.trainer import Trainer
 from pufferlib.train.tuned import with_tuned_vec
 
-__all__ = ["TrainedRun", "train"]
+__all__ = ["TrainedRun", "train", "train_seeds"]
 
 WHERE = "pufferlib.train"
 EnvLike = str | PathLike[str] | Callable[..., Any]
@@ -45,7 +46,6 @@ class TrainedRun:
     comparison: Comparison
 
 
-@overload
 def train(
     env: EnvLike | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -54,44 +54,13 @@ def train(
     vec: Literal["auto"] | None = None,
     runs: Path | str = RUNS,
     resume: Path | str | None = None,
-    loggers: Sequence[Logger] = (),
     name: str = "",
     tags: Sequence[str] = (),
     track: str | Sequence[str] = (),
     again: bool = False,
-    seeds: None = None,
-) -> TrainedRun: ...
-@overload
-def train(
-    env: EnvLike | None = None,
-    settings: Mapping[str, Any] | None = None,
-    *,
-    config: Path | str | None = None,
-    vec: Literal["auto"] | None = None,
-    runs: Path | str = RUNS,
-    resume: Path | str | None = None,
     loggers: Sequence[Logger] = (),
-    name: str = "",
-    tags: Sequence[str] = (),
-    track: str | Sequence[str] = (),
-    again: bool = False,
-    seeds: int | str | Sequence[int],
-) -> TrainedSeeds: ...
-def train(
-    env: EnvLike | None = None,
-    settings: Mapping[str, Any] | None = None,
-    *,
-    config: Path | str | None = None,
-    vec: Literal["auto"] | None = None,
-    runs: Path | str = RUNS,
-    resume: Path | str | None = None,
-    loggers: Sequence[Logger] = (),
-    name: str = "",
-    tags: Sequence[str] = (),
-    track: str | Sequence[str] = (),
-    again: bool = False,
-    seeds: int | str | Sequence[int] | None = None,
-) -> TrainedRun | TrainedSeeds:
+    callbacks: Sequence[Callback | CallbackFunction] = (),
+) -> TrainedRun:
     """Train an agent, evaluate it, draw its learning curve and film it: all that ``puffer train`` does, but print.
 
     Everything is kept in a new folder of ``runs``, which ``puffer eval`` and ``puffer play --watch`` take. Ctrl-C and
@@ -104,16 +73,15 @@ def train(
         config: A TOML file of settings, over those of the environment.
         vec: "auto" batches the environments in the way that ``autotune`` has found to be fastest.
         runs: Folder of all runs.
-        resume: A run to go on with: its folder, a checkpoint, or an environment's name for its latest run; or the
-            folder of several seeds.
-        loggers: Take the metrics of each update, beside the run's own file.
+        resume: A run to go on with: its folder, a checkpoint, or an environment's name for its latest run.
         name: Name of the run, in that of its folder and in every tracker. A run of this name and these settings that is
             there already is not made again.
         tags: Words to find the run by.
         track: Trackers that take metrics and result: "csv", "tensorboard", "wandb", or several of them.
         again: Make it again all the same.
-        seeds: Train one run for each of these seeds, one after the other, and report their mean: a number of them,
-            counted from ``train.seed`` on, or a list.
+        loggers: Take the metrics of each update, beside the run's own file.
+        callbacks: Take part in the training, and may stop it: objects like ``Callback``, or functions of the trainer
+            and the metrics, called after each update.
 
     Raises:
         UnknownNameError: There is no such environment or setting; the nearest are suggested.
@@ -121,24 +89,81 @@ def train(
             already, or a tracker lacks an account.
         BindingMissing: The package behind the environment, or a tracker, is not installed.
     """
-    given = {"track.name": name, "track.tags": tags, "track.loggers": track}
-    settings = {**(settings or {}), **{key: value for key, value in given.items() if value}}
+    settings = _with_track(settings, name, tags, track)
     if resume is not None:
-        if env is not None or config is not None or vec is not None:
-            raise APIUsageError(f"{WHERE}: a run goes on with what it was begun with; leave out env, config and vec")
-        if group := find_group(Path(resume)):
-            return _resume_group(group, settings, seeds, loggers)
-        return _resume(find_run(WHERE, str(resume), Path(runs)), settings, loggers)
+        _check_resume(env, config, vec)
+        return _resume(find_run(WHERE, str(resume), Path(runs), shipped=False), settings, loggers, callbacks)
     chosen = _chosen(env, settings, config, vec)
-    several = () if seeds is None else parse_seeds(_listed(seeds), chosen.train.seed)
+    if not again:
+        refuse_repeat(WHERE, "again=True", chosen, Path(runs))
+    check_trackers(chosen)
+    with new_run(Path(runs), chosen.env_name, chosen.track.name) as run:
+        return _train(chosen, run, None, loggers, callbacks)
+
+
+def train_seeds(
+    env: EnvLike | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    seeds: int | str | Sequence[int] | None = None,
+    config: Path | str | None = None,
+    vec: Literal["auto"] | None = None,
+    runs: Path | str = RUNS,
+    resume: Path | str | None = None,
+    name: str = "",
+    tags: Sequence[str] = (),
+    track: str | Sequence[str] = (),
+    again: bool = False,
+) -> TrainedSeeds:
+    """Train one run for each of several seeds, one after the other, and report their mean and its interval.
+
+    It is ``pufferlib.train(..., seeds=5)``, and what ``puffer train ENV --train.seeds 5`` does. All runs are in one
+    folder, with the result of all of them.
+
+    Args:
+        env: As for ``train``.
+        settings: As for ``train``.
+        seeds: A number of them, counted from ``train.seed`` on, or a list; with ``resume``, further ones.
+        config: As for ``train``.
+        vec: As for ``train``.
+        runs: Folder of all runs.
+        resume: The folder of several seeds to go on with: those that are finished stay as they are.
+        name: As for ``train``.
+        tags: As for ``train``.
+        track: As for ``train``.
+        again: As for ``train``.
+
+    Raises:
+        UsageError: ``seeds`` is neither a number nor a list of different seeds.
+        APIUsageError: As for ``train``; or ``resume`` has no seeds.
+    """
+    settings = _with_track(settings, name, tags, track)
+    listed = seeds if seeds is None or isinstance(seeds, int | str) else ",".join(map(str, seeds)) + ","
+    if resume is not None:
+        _check_resume(env, config, vec)
+        group = find_group(Path(resume))
+        if group is None:
+            raise APIUsageError(f"{WHERE}: {resume} has no seeds.json; expected the folder of several seeds")
+        return _resume_seeds(group, settings, listed)
+    chosen = _chosen(env, settings, config, vec)
+    several = parse_seeds(listed if listed is not None else 1, chosen.train.seed)
     if not again:
         refuse_repeat(WHERE, "again=True", chosen, Path(runs), several)
     check_trackers(chosen)
-    if several:
-        with new_group(Path(runs), chosen, several) as group:
-            return _train_group(group, chosen, loggers)
-    with new_run(Path(runs), chosen.env_name, chosen.track.name) as run:
-        return _train(chosen, run, None, loggers)
+    with new_group(Path(runs), chosen, several) as group:
+        return train_group(group, chosen, _train_quietly)
+
+
+def _with_track(
+    settings: Mapping[str, Any] | None, name: str, tags: Sequence[str], track: str | Sequence[str]
+) -> dict[str, Any]:
+    given = {"track.name": name, "track.tags": tags, "track.loggers": track}
+    return {**(settings or {}), **{key: value for key, value in given.items() if value}}
+
+
+def _check_resume(env: EnvLike | None, config: Path | str | None, vec: Literal["auto"] | None) -> None:
+    if env is not None or config is not None or vec is not None:
+        raise APIUsageError(f"{WHERE}: a run goes on with what it was begun with; leave out env, config and vec")
 
 
 def _chosen(
@@ -157,45 +182,48 @@ def _chosen(
     return with_tuned_vec(chosen) if vec == "auto" else chosen
 
 
-def _listed(seeds: int | str | Sequence[int]) -> int | str:
-    return seeds if isinstance(seeds, int | str) else ",".join(map(str, seeds)) + ","
-
-
-def _resume(run: Run, settings: Mapping[str, Any] | None, loggers: Sequence[Logger]) -> TrainedRun:
+def _resume(
+    run: Run,
+    settings: Mapping[str, Any] | None,
+    loggers: Sequence[Logger],
+    callbacks: Sequence[Callback | CallbackFunction],
+) -> TrainedRun:
     before, now = run.settings(), settings_of(run, settings)
     check_changes(WHERE, before, now)
     if now.eval != before.eval or not is_finished(now, run):
         check_trackers(now)
-        return _train(now, Run.at(run.folder), run.checkpoint, loggers)
+        return _train(now, Run.at(run.folder), run, loggers, callbacks)
     policy = load_policy(now, run)
     return TrainedRun(run, now, policy, compare(now, policy))
 
 
-def _resume_group(
-    group: SeedGroup, settings: Mapping[str, Any], seeds: int | str | Sequence[int] | None, loggers: Sequence[Logger]
-) -> TrainedSeeds:
-    before, now = group.settings(), group.settings(settings)
-    check_changes(WHERE, before, now)
+def _resume_seeds(group: SeedGroup, settings: Mapping[str, Any], seeds: int | str | None) -> TrainedSeeds:
+    now = group.settings(settings)
+    check_changes(WHERE, group.settings(), now)
     check_trackers(now)
     if seeds is not None:
-        group = group.with_seeds(parse_seeds(_listed(seeds), now.train.seed))
+        group = group.with_seeds(parse_seeds(seeds, now.train.seed))
     group.save(now)
-    return _train_group(group, now, loggers)
+    return train_group(group, now, _train_quietly)
 
 
-def _train_group(group: SeedGroup, config: Config, loggers: Sequence[Logger]) -> TrainedSeeds:
-    return train_group(group, config, lambda own, run, checkpoint: _train(own, run, checkpoint, loggers, group))
+def _train_quietly(config: Config, run: Run, resumed: Run | None) -> TrainedRun:
+    return _train(config, run, resumed, (), ())
 
 
 def _train(
-    config: Config, run: Run, checkpoint: Path | None, loggers: Sequence[Logger], group: SeedGroup | None = None
+    config: Config,
+    run: Run,
+    resumed: Run | None,
+    loggers: Sequence[Logger],
+    callbacks: Sequence[Callback | CallbackFunction],
 ) -> TrainedRun:
     with contextlib.ExitStack() as opened:
-        trainer = opened.enter_context(contextlib.closing(Trainer(config, run.folder)))
-        if checkpoint:
-            trainer.restore(checkpoint, allow_pickle=config.train.save_games == "pickle")
+        trainer = opened.enter_context(contextlib.closing(Trainer(config, run.folder, callbacks=callbacks)))
+        if resumed:
+            go_on(trainer, resumed)
         opened.enter_context(in_training(run))
-        tracking = opened.enter_context(open_tracking(trainer.config, run, group.folder.name if group else ""))
+        tracking = opened.enter_context(open_tracking(trainer.config, run))
         trainer.config.save(run.config)
         trainer.loggers = [JsonlLogger(run.metrics), tracking, *loggers]
         trainer.train()

@@ -189,20 +189,20 @@ def groups_of(runs: Path, env_name: str, name: str) -> Iterator[SeedGroup]:
 
 
 def train_group(
-    group: SeedGroup, config: Config, train_one: Callable[[Config, Run, Path | None], object]
+    group: SeedGroup, config: Config, train_one: Callable[[Config, Run, Run | None], object]
 ) -> TrainedSeeds:
     """Train each seed that is not finished yet, one after the other, and report all of them.
 
     Args:
         group: Their folder.
         config: Settings that they share.
-        train_one: Trains a run by its settings, from a checkpoint if it has one, and evaluates it.
+        train_one: Trains a run by its settings and evaluates it; gets the run once more where it goes on.
     """
     for seed, run in zip(group.seeds, group.runs, strict=True):
         own = dataclasses.replace(config, train=dataclasses.replace(config.train, seed=seed))
         if run.has_checkpoint:
             if not is_finished(own, run):
-                train_one(own, run, run.checkpoint)
+                train_one(own, run, run)
             continue
         run.folder.mkdir(exist_ok=True)
         with begun(run):

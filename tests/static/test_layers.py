@@ -13,7 +13,7 @@ FLOORS = {
     **dict.fromkeys(("vector", "vectorization", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
     **dict.fromkeys(("frameworks", "models", "pytorch"), 3),
     **dict.fromkeys(("installation", "train"), 4),
-    **dict.fromkeys(("analysis", "play"), 5),
+    **dict.fromkeys(("analysis", "play", "selfplay"), 5),
     "cli": 6,
 }
 HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib"}

@@ -1,6 +1,7 @@
 """``puffer train``: the whole way from an environment's name to an agent, its score, curve and film."""
 
 import contextlib
+import math
 from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +13,13 @@ from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.crashes import crash_explained
 from pufferlib.train.config import Config, env_name_in, load_config
+from pufferlib.train.early_stop import StopConfig
 from pufferlib.train.repeats import about_earlier, refuse_repeat
-from pufferlib.train.resume import check_changes, is_finished, settings_of
+from pufferlib.train.resume import check_changes, go_on, is_finished, settings_of, stop_reason_of
 from pufferlib.train.runs import RUNS, Run, find_run, new_run
 from pufferlib.train.seeds import SeedGroup, find_group, new_group, parse_seeds, train_group
 from pufferlib.train.status import in_training
-from pufferlib.train.text import plural, short
+from pufferlib.train.text import flag, plural, short
 from pufferlib.train.tuned import with_tuned_vec
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def run(argv: list[str]) -> int:
     parser = _parser()
     options, flags = parser.parse_known_args(argv)
     group = find_group(Path(options.resume)) if options.resume else None
-    resumed = find_run(PROG, options.resume, options.runs) if options.resume and not group else None
+    resumed = find_run(PROG, options.resume, options.runs, shipped=False) if options.resume and not group else None
     wants_help = "--help" in flags or "-h" in flags
     if options.config and not name and not (resumed or group):
         name = env_name_in(options.config) or ""
@@ -116,7 +118,7 @@ def _resume(resumed: Run, config: Config) -> int:
         return _report_finished(config, resumed)
     _check_trackers(config)
     with _crash_of_c_file(config):
-        return _train(config, Run.at(resumed.folder), resumed.checkpoint)
+        return _train(config, Run.at(resumed.folder), resumed)
 
 
 def _resume_group(group: SeedGroup, before: Config, config: Config) -> int:
@@ -130,20 +132,20 @@ def _resume_group(group: SeedGroup, before: Config, config: Config) -> int:
 def _train_group(group: SeedGroup, config: Config) -> int:
     """Train the seeds that are not finished, then report all of them."""
 
-    def train_one(own: Config, run: Run, checkpoint: Path | None) -> None:
+    def train_one(own: Config, run: Run, resumed: Run | None) -> None:
         number = group.seeds.index(own.train.seed) + 1
         say(style(f"seed {own.train.seed}, {number} of {len(group.seeds)}", "bold"))
-        if _train(own, run, checkpoint, group):
+        if _train(own, run, resumed):
             raise KeyboardInterrupt
 
-    go_on = as_typed(f"puffer train --resume {group.argument}")
+    command = as_typed(f"puffer train --resume {group.argument}")
     try:
         trained = train_group(group, config, train_one)
     except KeyboardInterrupt:
-        note(f"the seeds that are left: {go_on}")
+        note(f"the seeds that are left: {command}")
         return 130
     except (PufferError, SystemExit, OSError):
-        note(f"the seeds that are left: {go_on}")
+        note(f"the seeds that are left: {command}")
         raise
     say(f"\n{highlight(str(trained), trained.score)}")
     contents = [(group.curve, "the learning curves as one"), (group.summary, "the result of all seeds")]
@@ -199,21 +201,21 @@ def _base(name: str, resumed: Run | SeedGroup | None, wants_help: bool, file: Pa
     return load_config(name, file=file)
 
 
-def _train(config: Config, run: Run, checkpoint: Path | None, group: SeedGroup | None = None) -> int:
+def _train(config: Config, run: Run, resumed: Run | None) -> int:
     """Train a run and evaluate it, with its state told to those who look at its folder meanwhile."""
     try:
         with contextlib.ExitStack() as opened:
-            trainer, tracking = _train_to_the_end(config, run, checkpoint, group, opened)
+            trainer, tracking = _train_to_the_end(config, run, resumed, opened)
             comparison = _evaluate(config, run, trainer, tracking)
     except KeyboardInterrupt:
         return 130
-    if not group:
+    if not run.is_seed:
         _show(run, comparison, tracking)
     return 0
 
 
 def _train_to_the_end(
-    config: Config, run: Run, checkpoint: Path | None, group: SeedGroup | None, opened: contextlib.ExitStack
+    config: Config, run: Run, resumed: Run | None, opened: contextlib.ExitStack
 ) -> "tuple[Trainer, Tracking]":
     from rich.console import Console
 
@@ -225,11 +227,10 @@ def _train_to_the_end(
     device = pick_device(config.train.device)
     say(f"{style(registry.short_name(config.env_name), 'bold')} on {describe_device(device)}")
     trainer = opened.enter_context(contextlib.closing(Trainer(config, run.folder)))
-    if checkpoint:
-        goes_on = trainer.restore(checkpoint, allow_pickle=config.train.save_games == "pickle")
-        say(f"its games {'go on where they were saved' if goes_on else 'begin new episodes'}")
+    if resumed:
+        say(f"its games {'go on where they were saved' if go_on(trainer, resumed) else 'begin new episodes'}")
     opened.enter_context(in_training(run))  # not before: what does not fit the checkpoint leaves the run as it is
-    tracking = opened.enter_context(open_tracking(trainer.config, run, group.folder.name if group else ""))
+    tracking = opened.enter_context(open_tracking(trainer.config, run))
     trainer.config.save(run.config)
     say(f"the run is kept in {run.folder}")
     title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}"
@@ -240,24 +241,35 @@ def _train_to_the_end(
     except (KeyboardInterrupt, SystemExit, OSError):  # SIGTERM, or a window was closed; or a full disk
         _stopped(run)
         raise
+    if trainer.stop_reason:
+        say(f"stopped after {trainer.agent_steps} steps: {trainer.stop_reason}")
     return trainer, tracking
 
 
 def _report_finished(config: Config, run: Run) -> int:
-    total = config.train.total_timesteps
-    train_on = as_typed(f"puffer train --resume {run.argument} --train.total-timesteps {2 * total}")
+    total, reason = config.train.total_timesteps, stop_reason_of(run)
+    flags = _flags_to_go_on(config) if reason else ""
+    flags = flags or flag("train.total_timesteps", 2 * total)
+    train_on = as_typed(f"puffer train --resume {run.argument} {flags}")
     evaluate = as_typed(f"puffer eval {run.argument}")
-    say(
-        f"{run.folder}: nothing is left to train, its {total} steps are done; to train on: {train_on}; "
-        f"to evaluate it again: {evaluate}"
+    done = (
+        f"it was stopped after {run.about().agent_steps} steps: {reason}" if reason else f"its {total} steps are done"
     )
+    say(f"{run.folder}: nothing is left to train, {done}; to train on: {train_on}; to evaluate it again: {evaluate}")
     return 0
+
+
+def _flags_to_go_on(config: Config) -> str:
+    """Flags without which the run would stop again; empty where its settings do not stop it."""
+    limits = {"score": config.stop.score < math.inf, "patience": config.stop.patience, "seconds": config.stop.seconds}
+    never = StopConfig()
+    return " ".join(flag(f"stop.{name}", getattr(never, name)) for name, is_set in limits.items() if is_set)
 
 
 def _stopped(run: Run) -> None:
     if run.has_checkpoint:
-        go_on = as_typed(f"puffer train --resume {run.argument}")
-        note(f"stopped; the checkpoint is {run.checkpoint}; to go on: {go_on}")
+        command = as_typed(f"puffer train --resume {run.argument}")
+        note(f"stopped; the checkpoint is {run.checkpoint}; to go on: {command}")
     else:
         note("stopped before the first checkpoint")
 
