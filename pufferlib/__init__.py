@@ -88,6 +88,7 @@ _MODULES = {
     "pytorch",
     "render",
     "spaces",
+    "sweep",
     "train",
     "vector",
     "vectorization",

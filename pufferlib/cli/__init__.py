@@ -29,6 +29,7 @@ VERBS = {
     "play": "play an environment yourself, by keyboard, in a window or in the terminal",
     "check": "check an environment against the contract that training relies on",
     "replay": "step an environment again to the end that an error or a recording has kept",
+    "sweep": "search for the settings with which an environment is learned best",
     "autotune": "measure how an environment runs fastest on this machine",
     "list": "list the environments",
     "new": "write an environment of your own in C, from a template",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tyro import _errors
     from tyro.constructors import ConstructorRegistry, PrimitiveTypeInfo
 
-__all__ = ["Parser", "parse_config", "split_env", "with_commands"]
+__all__ = ["Parser", "parse_config", "split_env", "split_flags", "with_commands"]
 
 ENV = "--env."
 SECTIONS = [field for field in dataclasses.fields(Config) if field.name not in ("env_name", "env")]
@@ -77,20 +77,29 @@ def split_env(prog: str, argv: list[str]) -> tuple[dict[str, Any], list[str]]:
     Raises:
         UsageError: A keyword has no value.
     """
-    env: dict[str, Any] = {}
+    return split_flags(prog, argv, ENV)
+
+
+def split_flags(prog: str, argv: list[str], prefix: str) -> tuple[dict[str, Any], list[str]]:
+    """The values of all flags that begin with ``prefix``, by the rest of their names, and the other flags.
+
+    Raises:
+        UsageError: One has no value.
+    """
+    values: dict[str, Any] = {}
     rest: list[str] = []
     tokens = iter(argv)
     for token in tokens:
-        if not token.startswith(ENV):
+        if not token.startswith(prefix):
             rest.append(token)
             continue
-        key, equals, text = token.removeprefix(ENV).partition("=")
+        key, equals, text = token.removeprefix(prefix).partition("=")
         if not equals:
             text = next(tokens, "")
         if not key or not text or text.startswith("--"):
-            raise UsageError(f"{prog}: {token}: expected a value; write {ENV}{key or 'name'} VALUE")
-        env[key.replace("-", "_")] = _literal(text)
-    return env, rest
+            raise UsageError(f"{prog}: {token}: expected a value; write {prefix}{key or 'name'} VALUE")
+        values[key.replace("-", "_")] = _literal(text)
+    return values, rest
 
 
 def _literal(text: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_type_hints
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean.files import settings_of_file
+from pufferlib.train.distributed.settings import ProcessSettings
 from pufferlib.train.early_stop import StopConfig
 from pufferlib.train.kinds import (
     Count,
@@ -38,6 +39,7 @@ __all__ = [
     "env_name_in",
     "load_config",
     "setting_names",
+    "settings_files",
 ]
 
 
@@ -92,7 +94,7 @@ class PolicyConfig:
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(ProcessSettings):
     """PPO and its schedule.
 
     Attributes:
@@ -249,9 +251,9 @@ class Config:
         policy: The network.
         train: PPO and its schedule.
         eval: How a trained policy is judged.
-        track: Its name, and the trackers that take its metrics.
         stop: When the run ends early.
         selfplay: Opponents for games of two sides.
+        track: Its name, and the trackers that take its metrics.
 
     Raises:
         APIUsageError: A number is out of its range.
@@ -263,9 +265,9 @@ class Config:
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
-    track: TrackConfig = field(default_factory=TrackConfig)
     stop: StopConfig = field(default_factory=StopConfig)
     selfplay: SelfplayConfig = field(default_factory=SelfplayConfig)
+    track: TrackConfig = field(default_factory=TrackConfig)
 
     def __post_init__(self) -> None:
         for section in ("policy", "train", "eval", "stop", "selfplay"):
@@ -333,10 +335,18 @@ def load_config(env_name: str, overrides: Mapping[str, Any] | None = None, file:
         APIUsageError: A value of the wrong type, or a file that cannot be read.
     """
     env_name = registry.full_name(env_name.removeprefix("puffer_"))
-    sources = [_parse_own("default.toml"), *_sources_of(env_name)]
-    if file is not None:
-        sources.append((str(file), _without_name(read_toml(Path(file)))))
+    sources = [_parse_own("default.toml"), *settings_files(env_name, file)]
     return _build(env_name, [*sources, ("overrides", _nest(overrides or {}))]).with_full_names()
+
+
+def settings_files(env_name: str, file: Path | str | None = None) -> list[tuple[str, dict[str, Any]]]:
+    """The settings that an environment brings, then those of ``file``; each with its name in messages.
+
+    Raises:
+        APIUsageError: A file that cannot be read.
+    """
+    given = [] if file is None else [(str(file), _without_name(read_toml(Path(file))))]
+    return [*_sources_of(env_name), *given]
 
 
 def env_name_in(file: Path) -> str | None:
@@ -393,6 +403,8 @@ def _build(env_name: str, sources: list[tuple[str, dict[str, Any]]]) -> Config:
     merged: dict[str, dict[str, Any]] = {name: {} for name in hints if name != "env_name"}
     for where, data in sources:
         for section, values in data.items():
+            if section == "sweep":  # of pufferlib.sweep, which checks it when it is used
+                continue
             if section not in merged:
                 raise UnknownNameError.of(where, "section", section, merged)
             if not isinstance(values, dict):

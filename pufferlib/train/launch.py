@@ -13,6 +13,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.train.callbacks import Callback, CallbackFunction
 from pufferlib.train.config import Config, load_config
+from pufferlib.train.distributed.job import open_ranks
 from pufferlib.train.loggers import JsonlLogger, Logger, check_trackers, open_tracking
 from pufferlib.train.repeats import refuse_repeat
 from pufferlib.train.result import Comparison, compare, finish_run
@@ -114,6 +115,8 @@ def train_seeds(
     tags: Sequence[str] = (),
     track: str | Sequence[str] = (),
     again: bool = False,
+    loggers: Sequence[Logger] = (),
+    callbacks: Sequence[Callback | CallbackFunction] = (),
 ) -> TrainedSeeds:
     """Train one run for each of several seeds, one after the other, and report their mean and its interval.
 
@@ -132,11 +135,17 @@ def train_seeds(
         tags: As for ``train``.
         track: As for ``train``.
         again: As for ``train``.
+        loggers: As for ``train``; closed after each seed.
+        callbacks: As for ``train``.
 
     Raises:
         UsageError: ``seeds`` is neither a number nor a list of different seeds.
         APIUsageError: As for ``train``; or ``resume`` has no seeds.
     """
+
+    def train_one(own: Config, run: Run, resumed: Run | None) -> TrainedRun:
+        return _train(own, run, resumed, loggers, callbacks)
+
     settings = _with_track(settings, name, tags, track)
     listed = seeds if seeds is None or isinstance(seeds, int | str) else ",".join(map(str, seeds)) + ","
     if resume is not None:
@@ -144,14 +153,15 @@ def train_seeds(
         group = find_group(Path(resume))
         if group is None:
             raise APIUsageError(f"{WHERE}: {resume} has no seeds.json; expected the folder of several seeds")
-        return _resume_seeds(group, settings, listed)
+        group, chosen = _resumed_seeds(group, settings, listed)
+        return train_group(group, chosen, train_one)
     chosen = _chosen(env, settings, config, vec)
     several = parse_seeds(listed if listed is not None else 1, chosen.train.seed)
     if not again:
         refuse_repeat(WHERE, "again=True", chosen, Path(runs), several)
     check_trackers(chosen)
     with new_group(Path(runs), chosen, several) as group:
-        return train_group(group, chosen, _train_quietly)
+        return train_group(group, chosen, train_one)
 
 
 def _with_track(
@@ -197,18 +207,14 @@ def _resume(
     return TrainedRun(run, now, policy, compare(now, policy))
 
 
-def _resume_seeds(group: SeedGroup, settings: Mapping[str, Any], seeds: int | str | None) -> TrainedSeeds:
+def _resumed_seeds(group: SeedGroup, settings: Mapping[str, Any], seeds: int | str | None) -> tuple[SeedGroup, Config]:
     now = group.settings(settings)
     check_changes(WHERE, group.settings(), now)
     check_trackers(now)
     if seeds is not None:
         group = group.with_seeds(parse_seeds(seeds, now.train.seed))
     group.save(now)
-    return train_group(group, now, _train_quietly)
-
-
-def _train_quietly(config: Config, run: Run, resumed: Run | None) -> TrainedRun:
-    return _train(config, run, resumed, (), ())
+    return group, now
 
 
 def _train(
@@ -219,14 +225,17 @@ def _train(
     callbacks: Sequence[Callback | CallbackFunction],
 ) -> TrainedRun:
     with contextlib.ExitStack() as opened:
-        trainer = opened.enter_context(contextlib.closing(Trainer(config, run.folder, callbacks=callbacks)))
-        if resumed:
-            go_on(trainer, resumed)
-        opened.enter_context(in_training(run))
-        tracking = opened.enter_context(open_tracking(trainer.config, run))
-        trainer.config.save(run.config)
-        trainer.loggers = [JsonlLogger(run.metrics), tracking, *loggers]
-        trainer.train()
+        with (
+            open_ranks(config, run.folder, resumed) as ranks,
+            contextlib.closing(Trainer(config, run.folder, callbacks=callbacks, ranks=ranks)) as trainer,
+        ):
+            if resumed:
+                go_on(trainer, resumed)
+            opened.enter_context(in_training(run))
+            tracking = opened.enter_context(open_tracking(trainer.config, run))
+            trainer.config.save(run.config)
+            trainer.loggers = [JsonlLogger(run.metrics), tracking, *loggers]
+            trainer.train()
         comparison = finish_run(run, trainer, tracking)
     return TrainedRun(run, trainer.config, trainer.policy, comparison)
 

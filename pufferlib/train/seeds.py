@@ -196,7 +196,7 @@ def train_group(
     Args:
         group: Their folder.
         config: Settings that they share.
-        train_one: Trains a run by its settings and evaluates it; gets the run once more where it goes on.
+        train_one: Trains a run by its settings, from its own checkpoint if it has one, and evaluates it.
     """
     for seed, run in zip(group.seeds, group.runs, strict=True):
         own = dataclasses.replace(config, train=dataclasses.replace(config.train, seed=seed))

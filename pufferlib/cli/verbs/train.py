@@ -206,6 +206,8 @@ def _train(config: Config, run: Run, resumed: Run | None) -> int:
     try:
         with contextlib.ExitStack() as opened:
             trainer, tracking = _train_to_the_end(config, run, resumed, opened)
+            if trainer.stop_reason:
+                say(f"stopped after {trainer.agent_steps} steps: {trainer.stop_reason}")
             comparison = _evaluate(config, run, trainer, tracking)
     except KeyboardInterrupt:
         return 130
@@ -221,28 +223,31 @@ def _train_to_the_end(
 
     from pufferlib.train.build import describe_device, pick_device
     from pufferlib.train.dashboard import progress_logger
+    from pufferlib.train.distributed.job import open_ranks
+    from pufferlib.train.distributed.ranks import RankLostError
     from pufferlib.train.loggers import JsonlLogger, open_tracking
     from pufferlib.train.trainer import Trainer
 
     device = pick_device(config.train.device)
     say(f"{style(registry.short_name(config.env_name), 'bold')} on {describe_device(device)}")
-    trainer = opened.enter_context(contextlib.closing(Trainer(config, run.folder)))
-    if resumed:
-        say(f"its games {'go on where they were saved' if go_on(trainer, resumed) else 'begin new episodes'}")
-    opened.enter_context(in_training(run))  # not before: what does not fit the checkpoint leaves the run as it is
-    tracking = opened.enter_context(open_tracking(trainer.config, run))
-    trainer.config.save(run.config)
-    say(f"the run is kept in {run.folder}")
-    title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}"
-    progress = progress_logger(Console(), title, device.type)
-    trainer.loggers = [JsonlLogger(run.metrics), tracking, progress]
-    try:
-        trainer.train()
-    except (KeyboardInterrupt, SystemExit, OSError):  # SIGTERM, or a window was closed; or a full disk
-        _stopped(run)
-        raise
-    if trainer.stop_reason:
-        say(f"stopped after {trainer.agent_steps} steps: {trainer.stop_reason}")
+    with (
+        open_ranks(config, run.folder, resumed) as ranks,
+        contextlib.closing(Trainer(config, run.folder, ranks=ranks)) as trainer,
+    ):
+        if resumed:
+            say(f"its games {'go on where they were saved' if go_on(trainer, resumed) else 'begin new episodes'}")
+        opened.enter_context(in_training(run))  # not before: what does not fit the checkpoint leaves the run as it is
+        tracking = opened.enter_context(open_tracking(trainer.config, run))
+        trainer.config.save(run.config)
+        say(f"the run is kept in {run.folder}")
+        title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}"
+        progress = progress_logger(Console(), title, device.type)
+        trainer.loggers = [JsonlLogger(run.metrics), tracking, progress]
+        try:
+            trainer.train()
+        except (KeyboardInterrupt, SystemExit, OSError, RankLostError):  # also a closed window, a full disk
+            _stopped(run)
+            raise
     return trainer, tracking
 
 
