@@ -1,18 +1,30 @@
 """Ranks that are threads of one process, and a training whose rows can be split between ranks."""
 
+import copy
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pufferlib
 import torch
 from gymnasium.spaces import Box, Discrete
 
+import pufferlib
+from pufferlib.train.build import build_policy, build_vecenv
 from pufferlib.train.config import load_config
 from pufferlib.train.distributed.ranks import ALONE, JoinedRanks, Ranks
 from pufferlib.train.trainer import Trainer
 
-__all__ = ["SETTINGS", "Patchy", "ThreadRanks", "train_as_one", "train_in_threads"]
+__all__ = [
+    "AGENTS",
+    "Patchy",
+    "ThreadRanks",
+    "in_threads",
+    "make_config",
+    "make_trainer",
+    "train_as_one",
+    "train_in_threads",
+    "updates_of",
+]
 
 AGENTS, UPDATES = 6, 4
 SETTINGS = {
@@ -39,7 +51,7 @@ class ThreadRanks(Ranks):
     def gather(self, value):
         self.given[self.rank] = value
         self.meeting.wait(30)
-        found = list(self.given)
+        found = copy.deepcopy(self.given)  # as processes would
         self.meeting.wait(30)
         return found
 
@@ -93,10 +105,10 @@ class Patchy(pufferlib.PufferEnv):
         pass
 
 
-def make_config(settings, rows):
+def make_config(settings, rows, name="breakout"):
     steps = SETTINGS["train.horizon"] * rows
     sized = {"train.minibatch_size": steps, "train.total_timesteps": 10**6}
-    return load_config("breakout", {**SETTINGS, **sized, **settings})
+    return load_config(name, {**SETTINGS, **sized, **settings})
 
 
 def updates_of(trainer, count=UPDATES):
@@ -105,26 +117,47 @@ def updates_of(trainer, count=UPDATES):
     return [trainer.step() for _ in range(count)]
 
 
-def train_in_threads(folder, settings):
-    """Trainers of two ranks after some updates of all their steps at once, and the metrics of each."""
-    meeting, given = threading.Barrier(2), [None, None]
+_seeding = threading.Lock()  # of torch's random numbers, which threads share
+
+
+def make_trainer(config, folder, ranks=ALONE, vecenv=None, **options):
+    """A trainer whose first weights follow from the seed, also where another thread makes one too."""
+    shown = build_vecenv(config) if vecenv is None else vecenv
+    with _seeding:
+        policy = build_policy(config, shown)
+    if vecenv is None:
+        shown.close()
+    return Trainer(config, folder, vecenv=vecenv, policy=policy, ranks=ranks, **options)
+
+
+def in_threads(function, size=2):
+    """Call ``function`` with the ranks of so many threads; returns what it returned in each."""
+    meeting, given = threading.Barrier(size), [None] * size
 
     def run(rank):
         try:
-            ranks = ThreadRanks(rank, meeting, given)
-            trainer = Trainer(make_config(settings, AGENTS), folder, vecenv=Patchy(), ranks=ranks)
-            return trainer, updates_of(trainer)
+            return function(ThreadRanks(rank, meeting, given))
         except BaseException:
             meeting.abort()
             raise
 
-    with ThreadPoolExecutor(2) as threads:
-        return list(threads.map(run, range(2)))
+    with ThreadPoolExecutor(size) as threads:
+        return list(threads.map(run, range(size)))
 
 
-def train_as_one(folder, settings):
+def train_in_threads(folder, settings):
+    """Trainers of two ranks after some updates of all their steps at once, and the metrics of each."""
+
+    def run(ranks):
+        trainer = make_trainer(make_config(settings, AGENTS), folder, ranks, Patchy())
+        return trainer, updates_of(trainer)
+
+    return in_threads(run)
+
+
+def train_as_one(folder, settings, updates=UPDATES, name="breakout"):
     """A trainer with the environments of both ranks, which draws its random numbers as they do; and its metrics."""
-    config = make_config(settings, 2 * AGENTS)
+    config = make_config(settings, 2 * AGENTS, name)
     seeds = seeds_of_ranks(config.train.seed)
     trainer = Trainer(config, folder, vecenv=Patchy(seeds))
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
@@ -139,7 +172,7 @@ def train_as_one(folder, settings):
         return found
 
     object.__setattr__(trainer.policy.distribution, "noise", drawn_by_ranks)
-    return trainer, updates_of(trainer)
+    return trainer, updates_of(trainer, updates)
 
 
 def seeds_of_ranks(seed):
