@@ -125,6 +125,8 @@ class Checkpointer:
             **first,
             **({"ranks": others} if others else {}),
         }
+        if trainer.opponents is not None:
+            state["opponents"] = trainer.opponents.pool_state()
         return Contents(trainer.policy.state_dict(), state, self._about())
 
     @property
@@ -162,6 +164,8 @@ class Checkpointer:
         if not trainer.config.train.reward_scale:
             trainer.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
         load_wrappers(trainer.vecenv, contents, with_episodes=False)
+        if trainer.opponents is not None:
+            trainer.opponents.load_pool_state(contents["opponents"], trainer.policy)
         trainer.reduction.start_moments(trainer.vecenv)
         trainer.start_episodes()
         goes_on = is_own and "games" in contents and self._restore_games(contents, path, allow_pickle)

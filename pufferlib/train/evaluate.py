@@ -70,7 +70,8 @@ def evaluate(
     Same settings, weights and seed: same result.
 
     Args:
-        config: ``env`` says which environment (``num_envs`` counts as 1), ``eval`` how long an episode may last.
+        config: ``env`` says which environment (``num_envs`` counts as 1), ``eval`` how long an episode may last. Who
+            learned against a pool, as ``selfplay`` says, meets the opponent that the environment brings, if it has one.
         policy: Chooses the actions; None plays at random.
         episodes: How many; None: ``eval.episodes``.
         seed: Of environments and actions; None: ``eval.seed``.
@@ -236,6 +237,8 @@ def _make_vecenv(
     """One environment for each episode; the first draws pictures with ``render``."""
     kwargs = dict(config.env)
     kwargs.pop("autoreset", None)  # a setting of training; nothing is played twice here
+    if config.selfplay.opponents:  # judged by the environment's own opponent, whose skill does not change
+        kwargs = {key: value for key, value in kwargs.items() if key not in registry.both_sides(config.env_name)}
     if "num_envs" in kwargs:  # a batch of games, of which short ones would count more often than long ones
         kwargs["num_envs"] = 1
     if env_creator is None:

@@ -37,6 +37,7 @@ from pufferlib.train.episodes import ScoreHint
 from pufferlib.train.learning import build_loss
 from pufferlib.train.loggers import Logger
 from pufferlib.train.normalization import attach_moments, normalized, store_moments, take_moments
+from pufferlib.train.opponents import with_opponents
 from pufferlib.train.optimizers import build_optimizer
 from pufferlib.train.overlap import build_source
 from pufferlib.train.precision import in_precision
@@ -56,7 +57,9 @@ class Trainer:
     ``performance/collect_s`` (where learning overlaps it, seconds of waiting for it), ``performance/learn_s``,
     ``losses/policy``, ``losses/value``, ``losses/entropy``, ``losses/approx_kl``, ``losses/clip_fraction``,
     ``losses/explained_variance``, and ``environment/<key>`` (means over the episodes that ended)
-    whenever environments report some.
+    whenever environments report some. With opponents also ``selfplay/elo``, ``selfplay/pool`` (how many there are) and,
+    of the games against them, ``selfplay/games``, ``selfplay/win_rate``, ``selfplay/draw_rate``,
+    ``selfplay/win_rate_oldest`` and ``selfplay/win_rate_newest``.
 
     Attributes:
         config: The settings, with numbers in place of 0 for those that follow from the number of agents.
@@ -65,6 +68,7 @@ class Trainer:
         uptime_s: Seconds of collecting, learning and evaluations so far, those before a resume included.
         policy: The network that learns.
         vecenv: The environments.
+        opponents: The same, where a pool has one side of games; None otherwise.
         stop_reason: Argument of the first ``stop``; None where nobody called it.
 
     Args:
@@ -111,6 +115,8 @@ class Trainer:
             self.policy = (build_policy(config, self.vecenv) if policy is None else policy).to(self.device)
             if policy is not None:
                 attach_moments(policy, self.vecenv)
+            self.opponents = with_opponents(config, self.vecenv, self.policy)
+            self.vecenv = self.vecenv if self.opponents is None else self.opponents
             recurrent = bool(self.policy.initial_state(1))
             settings = fit_to_agents(config.train, self.vecenv.num_agents, recurrent)
             self.config = dataclasses.replace(config, train=settings)
@@ -261,6 +267,8 @@ class Trainer:
         if self.updates == 0 and not (settings.reward_scale or settings.reward_clip or settings.normalize_rewards):
             self._scale_rewards()
         episodes = self._pop_episodes()
+        if self.opponents is not None:
+            episodes |= self.opponents.end_rollout(self.policy, self.updates)
         if self.agent_steps + steps < settings.total_timesteps:
             self.source.start_next()
         advantages = generalized_advantage(

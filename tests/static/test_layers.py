@@ -13,10 +13,10 @@ FLOORS = {
     **dict.fromkeys(("vector", "vectorization", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
     **dict.fromkeys(("frameworks", "models", "pytorch"), 3),
     **dict.fromkeys(("installation", "train"), 4),
-    "play": 5,
+    **dict.fromkeys(("analysis", "export", "play", "selfplay", "sweep"), 5),
     "cli": 6,
 }
-HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib"}
+HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib", "optuna"}
 CYTHON = {".pyx", ".pxd"}
 FILES = [
     (path, path.relative_to(root))
