@@ -80,6 +80,7 @@ _HOME = {
     "set_buffers": "buffers",
 }
 _MODULES = {
+    "analysis",
     "emulation",
     "frameworks",
     "models",
@@ -87,6 +88,7 @@ _MODULES = {
     "pytorch",
     "render",
     "spaces",
+    "sweep",
     "train",
     "vector",
     "vectorization",

@@ -14,14 +14,14 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.ocean.env import type_of
 from pufferlib.ocean.files import is_c_file
 from pufferlib.ocean.types import env_types
-from pufferlib.train.config import Config
+from pufferlib.train.config import Config, setting_names
 from pufferlib.train.suggestions import RENAMED, suggest
 
 if TYPE_CHECKING:
     from tyro import _errors
     from tyro.constructors import ConstructorRegistry, PrimitiveTypeInfo
 
-__all__ = ["Parser", "parse_config", "split_env", "with_commands"]
+__all__ = ["Parser", "parse_config", "split_env", "split_flags", "with_commands"]
 
 ENV = "--env."
 SECTIONS = [field for field in dataclasses.fields(Config) if field.name not in ("env_name", "env")]
@@ -77,20 +77,29 @@ def split_env(prog: str, argv: list[str]) -> tuple[dict[str, Any], list[str]]:
     Raises:
         UsageError: A keyword has no value.
     """
-    env: dict[str, Any] = {}
+    return split_flags(prog, argv, ENV)
+
+
+def split_flags(prog: str, argv: list[str], prefix: str) -> tuple[dict[str, Any], list[str]]:
+    """The values of all flags that begin with ``prefix``, by the rest of their names, and the other flags.
+
+    Raises:
+        UsageError: One has no value.
+    """
+    values: dict[str, Any] = {}
     rest: list[str] = []
     tokens = iter(argv)
     for token in tokens:
-        if not token.startswith(ENV):
+        if not token.startswith(prefix):
             rest.append(token)
             continue
-        key, equals, text = token.removeprefix(ENV).partition("=")
+        key, equals, text = token.removeprefix(prefix).partition("=")
         if not equals:
             text = next(tokens, "")
         if not key or not text or text.startswith("--"):
-            raise UsageError(f"{prog}: {token}: expected a value; write {ENV}{key or 'name'} VALUE")
-        env[key.replace("-", "_")] = _literal(text)
-    return env, rest
+            raise UsageError(f"{prog}: {token}: expected a value; write {prefix}{key or 'name'} VALUE")
+        values[key.replace("-", "_")] = _literal(text)
+    return values, rest
 
 
 def _literal(text: str) -> Any:
@@ -219,8 +228,7 @@ def _unknown_flag(prog: str, base: Config, flag: str, others: Sequence[str]) -> 
     setting = flag.lstrip("-").replace("-", "_")
     if setting in RENAMED:
         return UnknownNameError(f"{prog}: {RENAMED[setting].as_flag()}")
-    known = [f"{section.name}.{field.name}" for section in SECTIONS for field in _fields(base, section)]
-    known += ["env." + name for name in [*base.env, *_defaults(base.env_name)]]
+    known = [*setting_names(), *("env." + name for name in [*base.env, *_defaults(base.env_name)])]
     close = nearest(flag, others, count=1, cutoff=0.8) or [
         "--" + name.replace("_", "-") for name in suggest(setting, known)
     ]
@@ -228,10 +236,6 @@ def _unknown_flag(prog: str, base: Config, flag: str, others: Sequence[str]) -> 
         see = as_typed(f"{prog} {base.env_name} --help")
         return UnknownNameError(f"{prog}: unknown flag {flag!r}; see {see}")
     return UnknownNameError.of(prog, "flag", flag, [], close)
-
-
-def _fields(base: Config, section: "dataclasses.Field[Any]") -> "tuple[dataclasses.Field[Any], ...]":
-    return dataclasses.fields(getattr(base, section.name))
 
 
 def _parameters(env_name: str) -> tuple[Any, ...]:

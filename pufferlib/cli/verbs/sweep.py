@@ -1,0 +1,157 @@
+"""``puffer sweep``: search for the settings with which an environment is learned best."""
+
+import contextlib
+import dataclasses
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+from pufferlib import registry
+from pufferlib.cli.console import note, say, style
+from pufferlib.cli.options import Parser, parse_config, split_flags
+from pufferlib.errors import UnknownNameError, UsageError
+from pufferlib.machine.commands import as_typed
+from pufferlib.sweep.result import SweepResult, load_sweep
+from pufferlib.sweep.settings import SECTIONS, SweepConfig, own_value
+from pufferlib.sweep.space import DISTRIBUTIONS, FIXED, KEYS
+from pufferlib.sweep.storage import SWEEPS
+from pufferlib.train.config import Config, env_name_in, load_config
+from pufferlib.train.text import short
+
+__all__ = ["run"]
+
+PROG = "puffer sweep"
+PREFIX = "--sweep."
+ABOUT = """Search for the settings with which an environment is learned best: trials in worker processes, by Optuna.
+
+  puffer sweep breakout --sweep.trials 50 --sweep.workers 2
+  puffer sweep breakout --train.gamma 0.99 --sweep.train.learning-rate.max 1e-2
+  puffer sweep breakout --report
+
+Called again it goes on, whatever has stopped it; called elsewhere with the same --sweep.storage, it helps.
+Settings that are given (--train.gamma 0.99) are the same in all trials; others may have a space:
+
+  --sweep.SECTION.NAME.distribution   {distributions}, or {fixed}
+  --sweep.SECTION.NAME.min, .max      its bounds; 0.1x is a tenth of the environment's own value
+  --sweep.SECTION.NAME.choices        of choice, as adam,muon
+
+{settings}
+  --sweeps FOLDER       keep sweeps in folders there (default: sweeps)
+  --config FILE         settings over those of the environment, under the flags; [sweep] in it is of the search
+  --report              write report.html of a sweep, by its name, as it is now"""
+
+
+def run(argv: list[str]) -> int:
+    """Search as ``argv`` says: an environment first, then flags."""
+    name, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
+    typed = [name, *argv]
+    parser = Parser(PROG, add_help=False)
+    parser.add_argument("--sweeps", type=Path, default=SWEEPS)
+    parser.add_argument("--config", type=Path)
+    parser.add_argument("--report", action="store_true")
+    options, argv = parser.parse_known_args(argv)
+    overrides, flags = split_flags(PROG, argv, PREFIX)
+    if options.report:
+        if not name:
+            raise UsageError(f"{PROG}: name a sweep first, for example: {as_typed('puffer sweep breakout --report')}")
+        return _report(load_sweep(name, options.sweeps))
+    wants_help = "--help" in flags or "-h" in flags
+    if options.config and not name:
+        name = env_name_in(options.config) or ""
+    base = _base(name, wants_help, options.config)
+    searches = [PREFIX + field.name.replace("_", "-") for field in dataclasses.fields(SweepConfig)]
+    config = parse_config(PROG, base, flags, _about(), [*parser.flags, *searches])
+    return _search(base.env_name, _given(config, flags), _read(overrides, searches), options, typed)
+
+
+def _base(name: str, wants_help: bool, file: Path | None) -> Config:
+    if name:
+        registry.env_creator(name, PROG)
+        return load_config(name, file=file)
+    if wants_help:
+        return load_config("ENV")
+    raise UsageError(
+        f"{PROG}: name an environment first, for example: {as_typed('puffer sweep breakout --sweep.trials 20')}; "
+        f"{as_typed('puffer list')} shows all"
+    )
+
+
+def _given(config: Config, flags: list[str]) -> dict[str, Any]:
+    """The settings that were typed, by dotted keys."""
+    names = [flag[2:].partition("=")[0].replace("-", "_") for flag in flags if flag.startswith("--")]
+    return {name: own_value(config, name) for name in names}
+
+
+def _read(overrides: dict[str, Any], searches: list[str]) -> dict[str, Any]:
+    """The values of ``--sweep...`` as the library takes them."""
+    texts = [field.name for field in dataclasses.fields(SweepConfig) if field.type is str]
+    for key, value in overrides.items():
+        section, _, rest = key.partition(".")
+        flag = PREFIX + key.replace("_", "-")
+        if not rest and flag not in searches:
+            raise UnknownNameError.of(PROG, "flag", flag, searches)
+        if rest and (section not in SECTIONS or rest.rpartition(".")[2] not in KEYS):
+            ways = ", ".join(KEYS)
+            raise UsageError(
+                f"{PROG}: unknown flag {flag!r}; a space is --sweep.SECTION.NAME.KEY, with one of the sections "
+                f"{', '.join(SECTIONS)}, and one of the keys {ways}: --sweep.train.gamma.min 0.9"
+            )
+        if key in texts:
+            overrides[key] = str(value)
+        if key.endswith(".choices") and not isinstance(value, list):
+            overrides[key] = [_number(word.strip()) for word in str(value).split(",")]
+    return overrides
+
+
+def _number(word: str) -> int | float | str:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(word)
+    return word
+
+
+def _search(env_name: str, given: dict[str, Any], overrides: dict[str, Any], options: Any, typed: list[str]) -> int:
+    from rich.console import Console
+
+    from pufferlib.sweep import launch
+    from pufferlib.sweep.progress import ConsoleDisplay
+
+    display = ConsoleDisplay(Console())
+    try:
+        result = launch.sweep(
+            env_name, given, config=options.config, sweeps=options.sweeps, display=display, **overrides
+        )
+    except (KeyboardInterrupt, SystemExit) as ended:
+        display.close()
+        note(f"stopped; finished trials are kept, and those in progress; to go on: {as_typed(PROG, *typed)}")
+        return 130 if isinstance(ended, KeyboardInterrupt) else int(ended.code or 0)
+    return _report(result)
+
+
+def _report(result: SweepResult) -> int:
+    """Say what came out, and write it down."""
+    counts = [trial.state for trial in result.trials]
+    about = ", ".join(f"{counts.count(state)} {state}" for state in dict.fromkeys(counts))
+    say(f"{style(str(result.folder), 'bold')}: {about}")
+    best = result.best
+    say(f"the best is trial {best.number}, score {style(short(best.score), 'good')}:")
+    say(f"  {style(as_typed('puffer train', result.about['env_name']), 'accent')} {result.flags(best)}")
+    if result.about["objective"] != "score":
+        say("the best score for each cost:")
+        for trial in result.front:
+            cost = f"{short(trial.seconds)} s, {short(trial.steps)} steps"
+            say(f"  trial {trial.number:<5} score {short(trial.score):<8} {cost}")
+    say(f"the same as a file:  {as_typed('puffer train --config', result.save_best())}")
+    say(f"what was found:      {result.report()}")
+    return 0
+
+
+def _about() -> str:
+    documented = re.findall(r"^    (\w+): (.+(?:\n {8}.+)*)", inspect.getdoc(SweepConfig) or "", re.MULTILINE)
+    defaults = {field.name: field.default for field in dataclasses.fields(SweepConfig)}
+    settings = "\n".join(
+        f"  {PREFIX}{name.replace('_', '-')}: {' '.join(text.split())} (now {defaults[name]!r})"
+        for name, text in documented
+    )
+    return ABOUT.format(distributions=", ".join(DISTRIBUTIONS), fixed=FIXED, settings=settings)
