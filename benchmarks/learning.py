@@ -2,10 +2,12 @@
 
     puffer train breakout
     python benchmarks/learning.py runs/20261121-092340-breakout    # keeps it; an older one of breakout goes
+    python benchmarks/learning.py --agent runs/20261121-092340-breakout    # keeps nothing of it but its agent
     python benchmarks/learning.py                                  # writes the page anew
     python benchmarks/learning.py --check                          # exit code 1 if it is not what would be written
 
-What is kept of a run are its figures, docs/curves/NAME.json, and its curve, docs/curves/NAME.png.
+What is kept of a run are its figures, docs/curves/NAME.json, its curve, docs/curves/NAME.png, and of an environment of
+Ocean its agent, pufferlib/ocean/NAME/agent.safetensors, which ships with it.
 """
 
 import argparse
@@ -19,8 +21,11 @@ sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, wh
 
 from report import cpu, figure
 
+from pufferlib import ocean
+from pufferlib.train import checkpoint
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.report import plot_learning_curve, read_metrics
+from pufferlib.train.runs import Run
 
 ROOT = Path(__file__).parent.parent
 PAGE, CURVES = ROOT / "docs" / "results.md", ROOT / "docs" / "curves"
@@ -39,12 +44,13 @@ def main() -> int:
     """Keep the runs that are named and write the page, or check it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*", type=Path, help="folders of finished runs to keep")
+    parser.add_argument("--agent", action="store_true", help="keep nothing but their agents: the figures are there")
     parser.add_argument("--busy", action="store_true", help="they shared their cores with other programs")
     parser.add_argument("--check", action="store_true", help="write nothing; whether the page is as it would be")
     arguments = parser.parse_args()
     if not arguments.check:
         for folder in arguments.runs:
-            keep(folder, arguments.busy)
+            keep(folder, arguments.busy, arguments.agent)
     page = render([json.loads(path.read_text()) for path in sorted(CURVES.glob("*.json"))])
     if arguments.check:
         return int(PAGE.read_text() != page)
@@ -53,9 +59,13 @@ def main() -> int:
     return 0
 
 
-def keep(folder: Path, busy: bool) -> None:
-    """Copy the figures of a run and draw its curve."""
+def keep(folder: Path, busy: bool, only_agent: bool) -> None:
+    """Copy the figures of a run, draw its curve, and let its agent ship if its environment is of Ocean."""
     config, summary = Config.load(folder / "config.toml"), json.loads((folder / "summary.json").read_text())
+    if config.env_name in (*ocean.names(), *ocean.python_names()):
+        ship(Run.at(folder), config)
+    if only_agent:
+        return
     name = config.env_name.replace("/", "-")
     CURVES.mkdir(exist_ok=True)
     record = {**summary, "command": command(config), "cpu": cpu(), "busy": busy}
@@ -64,6 +74,17 @@ def keep(folder: Path, busy: bool) -> None:
         CURVES / f"{name}.png", read_metrics(folder / "metrics.jsonl"), config.env_name, summary["random_score"]
     )
     print(f"kept {config.env_name}")
+
+
+def ship(run: Run, config: Config) -> None:
+    """Let the agent of a run ship with its environment, to be evaluated as others are and on any device."""
+    usual = load_config(config.env_name)
+    settings = dataclasses.replace(
+        config, eval=usual.eval, train=dataclasses.replace(config.train, device=usual.train.device)
+    )
+    about = dataclasses.replace(run.about(), config=settings.to_toml())
+    checkpoint.write_policy(ocean.agent_file(config.env_name), checkpoint.read_policy(run.checkpoint), about)
+    print(f"the agent of {config.env_name} ships")
 
 
 def command(config: Config) -> str:

@@ -13,6 +13,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -21,7 +22,16 @@ from pufferlib.ocean.env import OceanEnv, type_of
 from pufferlib.ocean.files import compile_file, is_c_file
 from pufferlib.ocean.types import EnvType, env_types
 
-__all__ = ["OceanEnv", "about", "env_creator", "env_creator_of_file", "names", "python_names", "type_made_by"]
+__all__ = [
+    "OceanEnv",
+    "about",
+    "agent_file",
+    "env_creator",
+    "env_creator_of_file",
+    "names",
+    "python_names",
+    "type_made_by",
+]
 
 
 def names() -> tuple[str, ...]:
@@ -40,6 +50,11 @@ def about(name: str) -> str:
     if name in python_names():
         return (_module(name).__doc__ or "").partition("\n")[0]
     return type_of(name).about
+
+
+def agent_file(name: str) -> Path:
+    """Path of the trained agent that ships with environment ``name``, a policy; there may be none."""
+    return Path(__file__).parent / name / "agent.safetensors"
 
 
 def env_creator(name: str) -> Callable[..., Any]:

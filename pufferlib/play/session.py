@@ -101,7 +101,7 @@ class Session:
         agents = self._env.num_agents
         if not 0 <= self.agent < agents:
             raise APIUsageError(
-                f"puffer play: --agent must be at least 0 and below {agents}, the agents of {self.name}, "
+                f"puffer play: --player must be at least 0 and below {agents}, the agents of {self.name}, "
                 f"got {self.agent}"
             )
         if run and agents == 1 and not self.watched:

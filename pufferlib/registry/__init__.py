@@ -8,6 +8,7 @@ import functools
 import importlib
 import pkgutil
 import re
+import tomllib
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from os import PathLike, fspath
@@ -25,6 +26,7 @@ __all__ = [
     "Registration",
     "batches_itself",
     "binding_facts",
+    "both_sides",
     "c_file",
     "env_creator",
     "folder",
@@ -45,6 +47,8 @@ __all__ = [
 ]
 
 _OWN = "your own is path/to/file.py:Class or module:Class"
+
+_BOTH_SIDES = {"players": 2, "script_opponents": False}  # of games in C, by the names of their parameters
 
 
 def list_envs() -> list[str]:
@@ -114,6 +118,22 @@ def batches_itself(name: str) -> bool:
     if is_inside(name):
         return name.removeprefix("puffer_") in ocean.names()
     return creators.batches_itself(env_creator(name))
+
+
+def both_sides(name: str) -> dict[str, Any]:
+    """Return the keywords with which agents play both sides of a game, instead of one against its own opponent.
+
+    Empty where no keyword does that.
+    """
+    from pufferlib import ocean
+
+    binding, _, game = name.partition("/")
+    if game and binding in _bindings():
+        facts = binding_facts().get(binding)
+        return tomllib.loads(facts.both_sides) if facts else {}
+    made = ocean.type_made_by(env_creator(name)) if is_inside(name) or c_file(name) else None
+    known = {parameter.name for parameter in made.parameters} if made else set()
+    return {key: value for key, value in _BOTH_SIDES.items() if key in known}
 
 
 def own_keywords(name: str) -> dict[str, Any]:

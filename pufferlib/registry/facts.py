@@ -61,6 +61,7 @@ class Facts:
         unavailable: Why no package index has it, and what a user must provide; "" for all others.
         seeding: Why a seed cannot decide everything; "" where it does, as it should.
         deterministic: Those of ``conformance`` that play the same whatever the seed.
+        both_sides: Keywords, as TOML, with which agents play both sides of its games; "" where there are none.
         isolated: The stack that needs a Python environment of its own, such as "jax"; "" for none.
         prepare: Functions, ``module:function``, to call once after the installation in an image: they write
             files beside themselves, which whoever runs the image may not.
@@ -86,6 +87,7 @@ class Facts:
     unavailable: str = ""
     seeding: str = ""
     deterministic: tuple[str, ...] = ()
+    both_sides: str = ""
     isolated: str = ""
     prepare: tuple[str, ...] = ()
     strip: tuple[str, ...] = ()

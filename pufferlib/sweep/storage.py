@@ -1,6 +1,7 @@
 """The study of a search: where it is stored, and whether it is the one that is meant."""
 
 import contextlib
+import dataclasses
 import json
 import sqlite3
 import warnings
@@ -97,7 +98,8 @@ def find_sweep(where: str, name: str, sweeps: Path) -> Path:
 def describe(search: Search) -> dict[str, Any]:
     """All that trials of one study have in common."""
     base = search.base
-    sections = {"env": base.env, **{name: vars(getattr(base, name)) for name in ("vec", "policy", "train", "eval")}}
+    sections = dataclasses.asdict(base)
+    del sections["env_name"]
     settings = {f"{section}.{key}": value for section, values in sections.items() for key, value in values.items()}
     others = {key: value for key, value in settings.items() if key not in search.spaces and key not in FREE}
     return {

@@ -12,11 +12,15 @@ from pufferlib import registry, vector
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.models import Policy, make_policy
+from pufferlib.train.callbacks import Callback
 from pufferlib.train.config import Config, TrainConfig, VecConfig
+from pufferlib.train.early_stop import stop_callbacks
 from pufferlib.train.normalization import attach_moments, normalized
+from pufferlib.train.periodic_evaluation import PeriodicEvaluation
 from pufferlib.train.text import plural
 
 __all__ = [
+    "build_callbacks",
     "build_policy",
     "build_vecenv",
     "describe_device",
@@ -65,6 +69,13 @@ def build_vecenv(config: Config) -> Any:
     except BaseException:
         vecenv.close()
         raise
+
+
+def build_callbacks(config: Config) -> list[Callback]:
+    """The callbacks that the settings ask for: evaluations, and early stops, which read their scores."""
+    interval = config.eval.interval
+    found: list[Callback] = [PeriodicEvaluation(interval, config.eval.interval_episodes)] if interval else []
+    return found + stop_callbacks(config.stop, evaluates=bool(interval))
 
 
 def _in_halves(vec: VecConfig) -> VecConfig:

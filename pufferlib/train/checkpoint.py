@@ -37,6 +37,7 @@ __all__ = [
     "read_state",
     "rotate",
     "save",
+    "write_policy",
 ]
 
 FORMAT = 2  # 1 was a file of torch.save
@@ -61,7 +62,9 @@ class About:
         env_name: The environment that it plays.
         updates: Of the run, until then.
         agent_steps: The same.
-        score: Mean score of the episodes in training since the checkpoint before; None where no episode ended.
+        score: Mean score; None where no episode ended.
+        score_of: "training": of the episodes in training since the checkpoint before; or "evaluation": of one that was
+            made of these weights.
         config: All settings, as TOML; empty where they could not be written down.
         versions: Of everything that it depends on, by name.
         number: Of the checkpoint among those of its folder, in the order in which they were saved.
@@ -74,6 +77,7 @@ class About:
     config: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     number: int = 0
+    score_of: str = "training"
 
 
 def save(folder: Path, policy: Mapping[str, Tensor], state: Mapping[str, Any], about: About) -> Path:
@@ -98,8 +102,7 @@ def save(folder: Path, policy: Mapping[str, Tensor], state: Mapping[str, Any], a
     for litter in folder.glob(f".*{PARTIAL}"):
         shutil.rmtree(litter)
     number = max((about.number for about in _all(folder).values()), default=0) + 1
-    facts = {"format": FORMAT, **dataclasses.asdict(dataclasses.replace(about, number=number))}
-    metadata = {"format": "pt", KEY: json.dumps(facts)}  # of tensors for PyTorch, as other programs say it
+    metadata = _metadata(dataclasses.replace(about, number=number))
     path = _free_name(folder, about.updates)
     partial = folder / f".{path.name}{PARTIAL}"
     try:
@@ -113,6 +116,16 @@ def save(folder: Path, policy: Mapping[str, Tensor], state: Mapping[str, Any], a
         shutil.rmtree(partial, ignore_errors=True)
         raise
     return path
+
+
+def write_policy(file: Path, policy: Mapping[str, Tensor], about: About) -> None:
+    """Write weights alone, as one file to hand on, in half of the bytes: matrices as float16.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    half = {name: each.half() if each.is_floating_point() and each.dim() > 1 else each for name, each in policy.items()}
+    tensor_file.write_tensors(file, half, _metadata(about))
 
 
 def rotate(folder: Path, keep: int) -> None:
@@ -138,8 +151,15 @@ def latest(folder: Path) -> Path | None:
 
 
 def best(folder: Path) -> Path | None:
-    """The checkpoint of the best score, of equal ones the latest; None where none has a score."""
-    scored = {path: (about.score, about.number) for path, about in _all(folder).items() if about.score is not None}
+    """The checkpoint of the best score, of equal ones the latest; None where none has a score.
+
+    Those whose score is an evaluation's come before those whose score is the training's.
+    """
+    scored = {
+        path: (about.score_of == "evaluation", about.score, about.number)
+        for path, about in _all(folder).items()
+        if about.score is not None
+    }
     return max(scored, key=lambda path: scored[path], default=None)
 
 
@@ -266,6 +286,11 @@ def check_room(folder: Path, policy: nn.Module) -> None:
             os.posix_fallocate(file.fileno(), 0, max(needed, 1))
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(folder)) from None
+
+
+def _metadata(about: About) -> dict[str, str]:
+    # "pt" says that the tensors are PyTorch's, as other programs write it.
+    return {"format": "pt", KEY: json.dumps({"format": FORMAT, **dataclasses.asdict(about)})}
 
 
 def _all(folder: Path, warn: bool = False) -> dict[Path, About]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_type_hints
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean.files import settings_of_file
+from pufferlib.train.early_stop import StopConfig
 from pufferlib.train.kinds import (
     Count,
     CountOrAuto,
@@ -23,6 +24,7 @@ from pufferlib.train.kinds import (
     convert,
     limits_of,
 )
+from pufferlib.train.selfplay_config import SelfplayConfig
 from pufferlib.train.suggestions import RENAMED, suggest
 from pufferlib.train.toml import parse_toml, read_toml, to_toml
 
@@ -222,6 +224,9 @@ class EvalConfig:
         max_steps: Steps after which an episode is abandoned.
         greedy: Take the likeliest action instead of sampling.
         video_seconds: Longest film of the first episode, which is cut after that; 0 is no limit.
+        interval: Agent-steps between evaluations during training, by which the best checkpoint is chosen then; 0 has
+            none.
+        interval_episodes: Episodes of each of these.
     """
 
     episodes: Count = 32
@@ -229,6 +234,8 @@ class EvalConfig:
     max_steps: Count = 20_000
     greedy: bool = False
     video_seconds: NotNegative = 600.0
+    interval: Natural = 0
+    interval_episodes: Count = 32
 
 
 @dataclass(frozen=True)
@@ -242,6 +249,8 @@ class Config:
         policy: The network.
         train: PPO and its schedule.
         eval: How a trained policy is judged.
+        stop: When the run ends early.
+        selfplay: Opponents for games of two sides.
 
     Raises:
         APIUsageError: A number is out of its range.
@@ -253,9 +262,11 @@ class Config:
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
+    stop: StopConfig = field(default_factory=StopConfig)
+    selfplay: SelfplayConfig = field(default_factory=SelfplayConfig)
 
     def __post_init__(self) -> None:
-        for section in ("policy", "train", "eval"):
+        for section in ("policy", "train", "eval", "stop", "selfplay"):
             values = getattr(self, section)
             for key, limits in limits_of(type(values)).items():
                 value = getattr(values, key)

@@ -28,7 +28,12 @@ LINE_INTERVAL_S = 5.0
 LOOK_FOR_WORKERS = 20
 MAX_WIDTH = 110
 
-KINDS = (("Environment", "environment/"), ("Losses", "losses/"))
+KINDS = (
+    ("Environment", "environment/"),
+    ("Evaluation", "evaluation/"),
+    ("Losses", "losses/"),
+    ("Self-play", "selfplay/"),
+)
 GAP = 4
 
 

@@ -1,7 +1,8 @@
 """Evaluation of a policy: a fixed number of episodes, each from its first step to its end."""
 
+import contextlib
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from pufferlib.train.episodes import EpisodeMeans
 from pufferlib.train.normalization import with_moments
 from pufferlib.train.players import Player, PolicyPlayer, RandomPlayer
 
-__all__ = ["EvalResult", "evaluate"]
+__all__ = ["EvalResult", "Evaluator", "evaluate"]
 
 AT_ONCE = 32  # episodes side by side: enough to fill the network's batch, few enough for big environments
 Record = Callable[[Frame | None, float], None]
@@ -69,7 +70,8 @@ def evaluate(
     Same settings, weights and seed: same result.
 
     Args:
-        config: ``env`` says which environment (``num_envs`` counts as 1), ``eval`` how long an episode may last.
+        config: ``env`` says which environment (``num_envs`` counts as 1), ``eval`` how long an episode may last. Who
+            learned against a pool, as ``selfplay`` says, meets the opponent that the environment brings, if it has one.
         policy: Chooses the actions; None plays at random.
         episodes: How many; None: ``eval.episodes``.
         seed: Of environments and actions; None: ``eval.seed``.
@@ -87,14 +89,9 @@ def evaluate(
     """
     episodes = config.eval.episodes if episodes is None else episodes
     seed = config.eval.seed if seed is None else seed
-    if episodes < 1:
-        raise APIUsageError(f"evaluate: episodes must be at least 1, got {episodes}")
-    device = torch.device("cpu") if policy is None else next(policy.parameters()).device
-    generator = torch.Generator(device).manual_seed(env_seed(seed, 0))  # torch takes no more than 64 bits
     played: list[_PlayedEpisode] = []
-    for start in range(0, episodes, AT_ONCE):
-        first_seed = env_seed(seed, start) if start else seed
-        count = min(episodes - start, AT_ONCE)
+    generator = _generator(policy, seed)
+    for count, first_seed in _batches(episodes, seed):
         made = _make_vecenv(config, env_creator, count, first_seed, render=record is not None)
         with made, drawn_unseen():
             vecenv = with_moments(made, policy)
@@ -103,10 +100,76 @@ def evaluate(
                 player = PolicyPlayer(policy, vecenv.num_agents, generator, config.eval.greedy)
             played += _play(vecenv, player, config.eval.max_steps, record)
         record = None
+    return _result(config, played)
+
+
+class Evaluator:
+    """Evaluations one after the other, in environments that stay open; each plays the same episodes.
+
+    Args:
+        config: As for ``evaluate``.
+        env_creator: As for ``evaluate``.
+        episodes: Of each evaluation; None: ``eval.episodes``.
+
+    Raises:
+        APIUsageError: ``episodes`` is below 1, or the environment refuses its arguments.
+    """
+
+    def __init__(
+        self, config: Config, env_creator: Callable[..., Any] | None = None, episodes: int | None = None
+    ) -> None:
+        self._config = config
+        self._batches = list(_batches(config.eval.episodes if episodes is None else episodes, config.eval.seed))
+        self._vecenvs: dict[int, Any] = {}  # by the number of environments: all batches are as large, but for the last
+        with contextlib.ExitStack() as made:
+            for count, seed in self._batches:
+                if count not in self._vecenvs:
+                    self._vecenvs[count] = made.enter_context(_make_vecenv(config, env_creator, count, seed))
+            self._opened = made.pop_all()
+
+    def evaluate(self, policy: Policy) -> EvalResult:
+        """Play all episodes with ``policy``: the result of ``evaluate``.
+
+        Raises:
+            APIUsageError: Not one of them ended in time.
+            PufferError: The policy's outputs are NaN.
+        """
+        played: list[_PlayedEpisode] = []
+        generator = _generator(policy, self._config.eval.seed)
+        for count, seed in self._batches:
+            vecenv = with_moments(self._vecenvs[count], policy)
+            player = PolicyPlayer(policy, vecenv.num_agents, generator, self._config.eval.greedy)
+            with drawn_unseen():
+                episodes = _play(vecenv, player, self._config.eval.max_steps, seed=seed)
+            for episode in episodes:
+                episode.release()
+            played += episodes
+        return _result(self._config, played)
+
+    def close(self) -> None:
+        """Close the environments."""
+        self._opened.close()
+
+
+def _batches(episodes: int, seed: int) -> Iterator[tuple[int, int]]:
+    """Number of the episodes that are played side by side, and seed of their environments; for each batch."""
+    if episodes < 1:
+        raise APIUsageError(f"evaluate: episodes must be at least 1, got {episodes}")
+    for start in range(0, episodes, AT_ONCE):
+        yield min(episodes - start, AT_ONCE), env_seed(seed, start) if start else seed
+
+
+def _generator(policy: Policy | None, seed: int) -> torch.Generator:
+    """Random numbers of the actions; torch takes no more than 64 bits of a seed."""
+    device = torch.device("cpu") if policy is None else next(policy.parameters()).device
+    return torch.Generator(device).manual_seed(env_seed(seed, 0))
+
+
+def _result(config: Config, played: "list[_PlayedEpisode]") -> EvalResult:
     ended = [episode for episode in played if episode.score is not None]
     if not ended:
         raise APIUsageError(
-            f"evaluate: none of {episodes} episodes of {config.env_name} reported a score within "
+            f"evaluate: none of {len(played)} episodes of {config.env_name} reported a score within "
             f"{config.eval.max_steps} steps; raise eval.max_steps, or wrap the environment with pufferlib.EpisodeStats"
         )
     scores = tuple(episode.score for episode in ended if episode.score is not None)
@@ -115,7 +178,7 @@ def evaluate(
         score_std=statistics.stdev(scores) if len(scores) > 1 else 0.0,
         episode_length=statistics.fmean(episode.steps for episode in ended),
         episodes=len(ended),
-        unfinished=episodes - len(ended),
+        unfinished=len(played) - len(ended),
         scores=scores,
         reports=tuple(episode.report for episode in ended),
     )
@@ -134,9 +197,9 @@ class _PlayedEpisode:
         self.score: float | None = None
         self.report: dict[str, float] = {}
         self._means = EpisodeMeans()
-        self._env = env
-        source = env.env if env.emulated else env
-        self._step, source.step = source.step, self.step
+        self._env, self._env_step = env, env.step
+        self._source = env.env if env.emulated else env
+        self._step, self._source.step = self._source.step, self.step
 
     def step(self, actions: Any) -> Any:
         """Step the environment, and take its infos."""
@@ -154,6 +217,11 @@ class _PlayedEpisode:
             self._env.step = self._show_rows_again
         return self.score is not None
 
+    def release(self) -> None:
+        """Give the environment its own ``step`` again."""
+        self._env.step = self._env_step
+        self._source.step = self._step
+
     def _show_rows_again(self, actions: Any) -> Any:
         """Take the place of the environment's ``step``: return its rows as they are."""
         env = self._env
@@ -163,10 +231,14 @@ class _PlayedEpisode:
         return (*(row[0] for row in rows), {}) if env.emulated else (*rows, [])
 
 
-def _make_vecenv(config: Config, env_creator: Callable[..., Any] | None, num_envs: int, seed: int, render: bool) -> Any:
+def _make_vecenv(
+    config: Config, env_creator: Callable[..., Any] | None, num_envs: int, seed: int, render: bool = False
+) -> Any:
     """One environment for each episode; the first draws pictures with ``render``."""
     kwargs = dict(config.env)
     kwargs.pop("autoreset", None)  # a setting of training; nothing is played twice here
+    if config.selfplay.opponents:  # judged by the environment's own opponent, whose skill does not change
+        kwargs = {key: value for key, value in kwargs.items() if key not in registry.both_sides(config.env_name)}
     if "num_envs" in kwargs:  # a batch of games, of which short ones would count more often than long ones
         kwargs["num_envs"] = 1
     if env_creator is None:
@@ -184,10 +256,12 @@ def _make_vecenv(config: Config, env_creator: Callable[..., Any] | None, num_env
     )
 
 
-def _play(vecenv: Any, player: Player, max_steps: int, record: Record | None) -> list[_PlayedEpisode]:
-    """Play an episode in each environment, all side by side."""
+def _play(
+    vecenv: Any, player: Player, max_steps: int, record: Record | None = None, seed: int | None = None
+) -> list[_PlayedEpisode]:
+    """Play an episode in each environment, all side by side; without ``seed`` by that of their making."""
     count, agents = vecenv.num_envs, vecenv.num_agents // vecenv.num_envs
-    observations, _ = vecenv.reset()
+    observations, _ = vecenv.reset() if seed is None else vecenv.reset(seed)
     episodes = [_PlayedEpisode(env) for env in vecenv.envs]
     motion = Motion(vecenv.driver_env)
     actions = vecenv.actions.copy()

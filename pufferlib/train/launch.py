@@ -11,10 +11,11 @@ from typing import Any, Literal
 from pufferlib import registry
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
+from pufferlib.train.callbacks import Callback, CallbackFunction
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.loggers import JsonlLogger, Logger
 from pufferlib.train.result import Comparison, compare, finish_run
-from pufferlib.train.resume import check_changes, is_finished, settings_of
+from pufferlib.train.resume import check_changes, go_on, is_finished, settings_of
 from pufferlib.train.runs import RUNS, Run, find_run, load_policy, new_run
 from pufferlib.train.trainer import Trainer
 from pufferlib.train.tuned import with_tuned_vec
@@ -50,6 +51,7 @@ def train(
     runs: Path | str = RUNS,
     resume: Path | str | None = None,
     loggers: Sequence[Logger] = (),
+    callbacks: Sequence[Callback | CallbackFunction] = (),
 ) -> TrainedRun:
     """Train an agent, evaluate it, draw its learning curve and film it: all that ``puffer train`` does, but print.
 
@@ -65,6 +67,8 @@ def train(
         runs: Folder of all runs.
         resume: A run to go on with: its folder, a checkpoint, or an environment's name for its latest run.
         loggers: Take the metrics of each update, beside the run's own file.
+        callbacks: Take part in the training, and may stop it: objects like ``Callback``, or functions of the trainer
+            and the metrics, called after each update.
 
     Raises:
         UnknownNameError: There is no such environment or setting; the nearest are suggested.
@@ -74,7 +78,7 @@ def train(
     if resume is not None:
         if env is not None or config is not None or vec is not None:
             raise APIUsageError(f"{WHERE}: a run goes on with what it was begun with; leave out env, config and vec")
-        return _resume(find_run(WHERE, str(resume), Path(runs)), settings, loggers)
+        return _resume(find_run(WHERE, str(resume), Path(runs), shipped=False), settings, loggers, callbacks)
     if env is None:
         raise APIUsageError(f"{WHERE}: expected an environment, its name or what makes it, got None")
     if vec not in (None, "auto"):
@@ -87,22 +91,33 @@ def train(
     chosen = load_config(name, settings, config)
     chosen = with_tuned_vec(chosen) if vec == "auto" else chosen
     with new_run(Path(runs), chosen.env_name) as run:
-        return _train(chosen, run, None, loggers)
+        return _train(chosen, run, None, loggers, callbacks)
 
 
-def _resume(run: Run, settings: Mapping[str, Any] | None, loggers: Sequence[Logger]) -> TrainedRun:
+def _resume(
+    run: Run,
+    settings: Mapping[str, Any] | None,
+    loggers: Sequence[Logger],
+    callbacks: Sequence[Callback | CallbackFunction],
+) -> TrainedRun:
     before, now = run.settings(), settings_of(run, settings)
     check_changes(WHERE, before, now)
     if now.eval != before.eval or not is_finished(now, run):
-        return _train(now, Run.at(run.folder), run.checkpoint, loggers)
+        return _train(now, Run.at(run.folder), run, loggers, callbacks)
     policy = load_policy(now, run)
     return TrainedRun(run, now, policy, compare(now, policy))
 
 
-def _train(config: Config, run: Run, checkpoint: Path | None, loggers: Sequence[Logger]) -> TrainedRun:
-    with contextlib.closing(Trainer(config, run.folder)) as trainer:
-        if checkpoint:
-            trainer.restore(checkpoint, allow_pickle=config.train.save_games == "pickle")
+def _train(
+    config: Config,
+    run: Run,
+    resumed: Run | None,
+    loggers: Sequence[Logger],
+    callbacks: Sequence[Callback | CallbackFunction],
+) -> TrainedRun:
+    with contextlib.closing(Trainer(config, run.folder, callbacks=callbacks)) as trainer:
+        if resumed:
+            go_on(trainer, resumed)
         trainer.config.save(run.config)
         trainer.loggers = [JsonlLogger(run.metrics), *loggers]
         trainer.train()

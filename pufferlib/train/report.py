@@ -20,7 +20,8 @@ __all__ = ["last_score", "plot_learning_curve", "read_metrics", "smooth", "write
 
 Series = npt.NDArray[np.float64]
 
-CURVE, RAW, BASELINE = "#0b7285", "#99d1db", "#e8590c"
+CURVE, RAW, BASELINE, EVALUATED = "#0b7285", "#99d1db", "#e8590c", "#5f3dc4"
+EVALUATION = "evaluation/score"
 
 # The bold line is a mean over this share of the points around each.
 SMOOTHING = 0.05
@@ -56,15 +57,22 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
 
 
 def plot_learning_curve(
-    path: Path, metrics: list[dict[str, float]], title: str, random_score: float = math.nan
+    path: Path,
+    metrics: list[dict[str, float]],
+    title: str,
+    random_score: float = math.nan,
+    stop_score: float = math.nan,
 ) -> None:
     """Draw the score of training, where actions are sampled, over agent steps and over time as a PNG.
+
+    Evaluations during training are points with their standard deviation.
 
     Args:
         path: The picture.
         metrics: Rows as ``read_metrics`` returns them; rows without a score are left out.
         title: Stands above both panels.
         random_score: Mean score of random play, a dashed line; NaN draws none.
+        stop_score: Score at which training stops, a dotted line; NaN and infinity draw none.
 
     Raises:
         BindingMissing: matplotlib is not installed.
@@ -75,17 +83,23 @@ def plot_learning_curve(
     except ImportError as error:
         raise BindingMissing(f"plot_learning_curve: pictures need matplotlib; {way_to_install('train')}") from error
 
-    rows = _with_score(metrics)
-    score, steps, seconds = (
-        np.array([row.get(key, math.nan) for row in rows]) for key in (SCORE, "agent_steps", "uptime_s")
+    score, steps, seconds = _columns(_with_score(metrics), SCORE, "agent_steps", "uptime_s")
+    evaluated = [row for row in metrics if math.isfinite(row.get(EVALUATION, math.nan))]
+    mean, deviation, at_steps, at_seconds = _columns(
+        evaluated, EVALUATION, f"{EVALUATION}_std", "agent_steps", "uptime_s"
     )
     # The object interface keeps matplotlib's global state, and with it any display, out of this.
     figure = Figure(figsize=(11, 4.5), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, sharey=True)
     minutes = seconds.size > 0 and seconds[-1] > 180
-    _panel(left, steps / 1e6, score, random_score, "agent steps (millions)")
-    _panel(right, seconds / 60 if minutes else seconds, score, random_score, "minutes" if minutes else "seconds")
+    scale = 60 if minutes else 1
+    _panel(left, steps / 1e6, score, "agent steps (millions)")
+    _panel(right, seconds / scale, score, "minutes" if minutes else "seconds")
+    for axes, x in ((left, at_steps / 1e6), (right, at_seconds / scale)):
+        if mean.size:
+            axes.errorbar(x, mean, deviation, fmt="o", color=EVALUATED, markersize=4, elinewidth=0.8, label="evaluated")
+        _lines(axes, random_score, stop_score)
     left.set_ylabel("score in training (sampled actions)")
     if left.get_legend_handles_labels()[0]:
         left.legend(frameon=False, loc="best")
@@ -111,15 +125,26 @@ def _with_score(metrics: list[dict[str, float]]) -> list[dict[str, float]]:
     return [row for row in metrics if math.isfinite(row.get(SCORE, math.nan))]
 
 
-def _panel(axes: "Axes", x: Series, score: Series, random_score: float, label: str) -> None:
+def _columns(rows: list[dict[str, float]], *keys: str) -> list[Series]:
+    """The figures of these names, NaN where a row has none."""
+    return [np.array([row.get(key, math.nan) for row in rows]) for key in keys]
+
+
+def _lines(axes: "Axes", random_score: float, stop_score: float) -> None:
+    """Draw the scores that the curve is compared with."""
+    if math.isfinite(random_score):
+        axes.axhline(random_score, color=BASELINE, linestyle="--", linewidth=1.2, label="random play")
+    if math.isfinite(stop_score):
+        axes.axhline(stop_score, color=EVALUATED, linestyle=":", linewidth=1.2, label="stop.score")
+
+
+def _panel(axes: "Axes", x: Series, score: Series, label: str) -> None:
     if score.size:
         marker = "o" if score.size == 1 else ""  # no line goes through one point
         axes.plot(x, score, color=RAW, linewidth=0.8, label="in training, each update")
         axes.plot(x, smooth(score), color=CURVE, linewidth=2.2, marker=marker, label="in training, smoothed")
     else:
         axes.text(0.5, 0.5, "no episode ended", ha="center", va="center", transform=axes.transAxes)
-    if math.isfinite(random_score):
-        axes.axhline(random_score, color=BASELINE, linestyle="--", linewidth=1.2, label="random play")
     axes.set_xlabel(label)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)

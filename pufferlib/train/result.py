@@ -113,7 +113,7 @@ def finish_run(run: Run, trainer: Trainer) -> Comparison:
     score, random_score = comparison.agent.score_mean, comparison.random.score_mean
     outcome = f"evaluated {comparison.way}: {short(score)} (random play {short(random_score)})"
     title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}; {outcome}"
-    report.plot_learning_curve(run.curve, report.read_metrics(run.metrics), title, random_score)
+    report.plot_learning_curve(run.curve, report.read_metrics(run.metrics), title, random_score, config.stop.score)
     report.write_summary(run.summary, {**run_metadata(trainer), **comparison.as_dict()})
     return comparison
 
@@ -126,6 +126,7 @@ def run_metadata(trainer: Trainer) -> dict[str, Any]:
         "seed": config.train.seed,
         "agent_steps": trainer.agent_steps,
         "updates": trainer.updates,
+        "stop_reason": trainer.stop_reason,
         "train_s": round(trainer.uptime_s, 3),
         "steps_per_s": round(trainer.agent_steps / trainer.uptime_s) if trainer.uptime_s else None,
         "device": describe_device(trainer.device),

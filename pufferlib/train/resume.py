@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
@@ -11,7 +11,10 @@ from pufferlib.train.config import Config
 from pufferlib.train.runs import Run
 from pufferlib.train.text import flag
 
-__all__ = ["check_changes", "is_finished", "settings_of"]
+if TYPE_CHECKING:
+    from pufferlib.train.trainer import Trainer
+
+__all__ = ["check_changes", "go_on", "is_finished", "settings_of", "stop_reason_of"]
 
 # Where and how a run is computed, and how it is judged: what may change without making another run of it.
 FREE = {
@@ -60,14 +63,47 @@ def check_changes(where: str, before: Config, now: Config) -> None:
         )
 
 
+def go_on(trainer: "Trainer", run: Run) -> bool:
+    """Let ``trainer`` go on from the checkpoint of a run; one that was stopped early, and would be again, has no steps.
+
+    Returns:
+        True if its games go on where they were; False if new episodes begin.
+
+    Raises:
+        APIUsageError: The checkpoint is missing, damaged, or does not fit the trainer's settings.
+    """
+    games_go_on = trainer.restore(run.checkpoint, allow_pickle=trainer.config.train.save_games == "pickle")
+    if is_finished(trainer.config, run) and (reason := stop_reason_of(run)):
+        trainer.stop(reason)
+    return games_go_on
+
+
 def is_finished(config: Config, run: Run) -> bool:
-    """True if all steps are done, and their result is in the run."""
-    steps = run.about().agent_steps
-    try:
-        reported = json.loads(run.summary.read_text("utf-8"))["agent_steps"]
-    except (OSError, ValueError, LookupError):
+    """True if all steps are done, or it was stopped early, and the result is in the run.
+
+    One that was stopped goes on where ``config`` has other settings to stop it, or more steps.
+    """
+    steps, summary = run.about().agent_steps, _summary(run)
+    if steps != summary.get("agent_steps"):
         return False
-    return bool(steps == reported and steps >= config.train.total_timesteps)
+    before = run.settings()
+    is_same = (config.stop, config.train.total_timesteps) == (before.stop, before.train.total_timesteps)
+    return steps >= config.train.total_timesteps or (is_same and bool(summary.get("stop_reason")))
+
+
+def stop_reason_of(run: Run) -> str | None:
+    """Reason for which the run ended before all of its steps; None where it did not, or has not ended."""
+    reason: str | None = _summary(run).get("stop_reason")
+    return reason
+
+
+def _summary(run: Run) -> dict[str, Any]:
+    """The ``summary.json`` of a run; empty where there is none that is whole."""
+    try:
+        summary: Any = json.loads(run.summary.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return summary if isinstance(summary, dict) else {}
 
 
 def _flat(config: Config) -> dict[str, Any]:
@@ -78,4 +114,4 @@ def _flat(config: Config) -> dict[str, Any]:
 
 
 def _is_free(name: str) -> bool:
-    return name in FREE or name == LENGTH or name.startswith("eval.")
+    return name in FREE or name == LENGTH or name.startswith(("eval.", "stop."))

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pufferlib import registry
+from pufferlib import ocean, registry
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.train.config import Config, VecConfig, env_name_in
@@ -139,20 +139,23 @@ def new_run(runs: Path, env_name: str) -> Iterator[Run]:
         raise
 
 
-def find_run(where: str, target: str, runs: Path, best: bool = False) -> Run:
+def find_run(where: str, target: str, runs: Path, best: bool = False, shipped: bool = True) -> Run:
     """The run that ``target`` means: its folder, one of its checkpoints, or an environment's latest run.
+
+    Of an environment that was not trained here it is the agent that ships with it, where one does.
 
     Args:
         where: Begins the message of an error.
         target: Also the file of a policy that somebody handed on.
         runs: Folder of all runs.
         best: Choose the checkpoint of the best score, not the latest.
+        shipped: Agents that ship count.
 
     Raises:
         UsageError: ``target`` is none of these.
         APIUsageError: It has no checkpoint, or none with a score where the best is asked for.
     """
-    run = _run_at(where, Path(target), runs) or _latest_run(where, target, runs)
+    run = _run_at(where, Path(target), runs) or _latest_run(where, target, runs, shipped)
     return _with_best(where, run) if best else run
 
 
@@ -191,7 +194,7 @@ def _with_best(where: str, run: Run) -> Run:
     return dataclasses.replace(run, chosen=found)
 
 
-def _latest_run(where: str, target: str, runs: Path) -> Run:
+def _latest_run(where: str, target: str, runs: Path, shipped: bool) -> Run:
     env_name = registry.full_name(target.removeprefix("puffer_"))
     of_env = [run for run in _all_runs(runs) if _is_of(run, env_name)]
     known = registry.list_envs()
@@ -203,6 +206,8 @@ def _latest_run(where: str, target: str, runs: Path) -> Run:
             else as_typed("puffer list shows the environments")
         )
         raise UsageError(f"{where}: {target!r} is no run, no checkpoint and no environment; {hint}")
+    if not of_env and shipped and (file := ocean.agent_file(env_name)).is_file():
+        return Run(file.parent, file)
     if not of_env:
         raise APIUsageError(f"{where}: no run of {env_name} in {runs}; train one: {as_typed('puffer train', env_name)}")
     return max(of_env, key=lambda run: run.checkpoints.stat().st_mtime)
@@ -223,7 +228,8 @@ def open_policy(config: Config, run: Run) -> "tuple[models.Policy, Any]":
 
     path = run.checkpoint
     about, weights = checkpoint.read_about(path), checkpoint.read_policy(path, pick_device(config.train.device))
-    warn_of_differences(path, about.versions, versions_of(config.env_name))
+    if path != ocean.agent_file(config.env_name):  # which is as good as its score on the page of results, says a test
+        warn_of_differences(path, about.versions, versions_of(config.env_name))
     if config.vec.backend not in ("native", "PufferEnv"):  # one environment tells as much as many workers
         config = dataclasses.replace(config, vec=VecConfig(backend="Serial"))
     vecenv = build_vecenv(config)

@@ -4,51 +4,43 @@ import contextlib
 import dataclasses
 import functools
 import signal
-import threading
 import time
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 
-from pufferlib import registry
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
 from pufferlib.train.advantage import fit_reward_scale, generalized_advantage
 from pufferlib.train.build import (
+    build_callbacks,
     build_policy,
     build_vecenv,
     fit_to_agents,
     pick_device,
     pick_num_threads,
 )
+from pufferlib.train.callbacks import Callback, CallbackFunction, CallbackList
+from pufferlib.train.checkpointer import Checkpointer
 from pufferlib.train.config import Config, TrainConfig
 from pufferlib.train.curriculum import make_curriculum
 from pufferlib.train.diagnosis import explained
-from pufferlib.train.episodes import ScoreHint, ScoreMean
-from pufferlib.train.games import load_games, save_games
+from pufferlib.train.episodes import ScoreHint
 from pufferlib.train.learning import build_loss
 from pufferlib.train.loggers import Logger
-from pufferlib.train.normalization import (
-    attach_moments,
-    load_wrappers,
-    normalized,
-    save_wrappers,
-    store_moments,
-    take_moments,
-)
+from pufferlib.train.normalization import attach_moments, normalized, store_moments, take_moments
+from pufferlib.train.opponents import with_opponents
 from pufferlib.train.optimizers import build_optimizer
 from pufferlib.train.overlap import build_source
 from pufferlib.train.precision import in_precision
 from pufferlib.train.rollout import Rollout
 from pufferlib.train.runs import Run, find_run
 from pufferlib.train.schedules import annealed
-from pufferlib.train.versions import versions_of, warn_of_differences
+from pufferlib.train.signals import deferred
 
 __all__ = ["Trainer"]
 
@@ -61,10 +53,18 @@ class Trainer:
     ``performance/collect_s`` (where learning overlaps it, seconds of waiting for it), ``performance/learn_s``,
     ``losses/policy``, ``losses/value``, ``losses/entropy``, ``losses/approx_kl``, ``losses/clip_fraction``,
     ``losses/explained_variance``, and ``environment/<key>`` (means over the episodes that ended)
-    whenever environments report some.
+    whenever environments report some. With opponents also ``selfplay/elo``, ``selfplay/pool`` (how many there are) and,
+    of the games against them, ``selfplay/games``, ``selfplay/win_rate``, ``selfplay/draw_rate``,
+    ``selfplay/win_rate_oldest`` and ``selfplay/win_rate_newest``.
 
     Attributes:
         config: The settings, with numbers in place of 0 for those that follow from the number of agents.
+        agent_steps: Steps of all agents so far.
+        updates: Their number so far.
+        uptime_s: Seconds of collecting, learning and evaluations so far, those before a resume included.
+        policy: The network that learns.
+        vecenv: The environments.
+        stop_reason: Argument of the first ``stop``; None where nobody called it.
 
     Args:
         config: The settings.
@@ -72,6 +72,8 @@ class Trainer:
         loggers: Take the metrics; closed at the end.
         vecenv: Environments of your own instead of those that ``config`` names.
         policy: A network of your own instead of the one that ``config`` describes.
+        callbacks: Called after those that the settings ask for, ``eval.interval`` and ``stop``: objects like
+            ``Callback``, or functions of trainer and metrics, called after each update.
 
     Raises:
         APIUsageError: There is no folder ``run_dir``, or something does not fit ``config``.
@@ -86,10 +88,13 @@ class Trainer:
         *,
         vecenv: Any = None,
         policy: Policy | None = None,
+        callbacks: Sequence[Callback | CallbackFunction] = (),
     ) -> None:
         self.run_dir, self.loggers = Path(run_dir), loggers
-        self._saved_updates: int | None = None  # of the run's latest checkpoint
-        self._scores = ScoreMean()  # since then
+        self.stop_reason: str | None = None
+        self.callbacks = CallbackList([*build_callbacks(config), *callbacks])
+        self._has_started = self._has_ended = False
+        self.checkpointer = Checkpointer(self)
         if not self.run_dir.is_dir():  # said now, not after hours of training
             raise APIUsageError(f"Trainer: run_dir must be a folder that exists, got {run_dir}; make it first")
         self.device = pick_device(config.train.device)
@@ -101,6 +106,8 @@ class Trainer:
             self.policy = build_policy(config, self.vecenv) if policy is None else policy.to(self.device)
             if policy is not None:
                 attach_moments(policy, self.vecenv)
+            self.opponents = with_opponents(config, self.vecenv, self.policy)
+            self.vecenv = self.vecenv if self.opponents is None else self.opponents
             recurrent = bool(self.policy.initial_state(1))
             settings = fit_to_agents(config.train, self.vecenv.num_agents, recurrent)
             self.config = dataclasses.replace(config, train=settings)
@@ -113,16 +120,21 @@ class Trainer:
             self._network = in_precision(self.policy, settings.precision, self.device, not settings.cuda_graphs)
             self._loss = build_loss(settings, self.device)
             rollouts = functools.partial(Rollout, self.vecenv, self.policy, *sizes)
-            self._source = build_source(self.vecenv, self.policy, rollouts, settings, self.generator)
-            self.collector = self._source.collector
-            self._opened.callback(self._source.close)
+            self.source = build_source(self.vecenv, self.policy, rollouts, settings, self.generator)
+            self.collector = self.source.collector
+            self._opened.callback(self.source.close)
             self.collector.curriculum = make_curriculum(self.vecenv, settings.horizon, settings)
             # What has a name reports scores; where a life ends before its game does, later.
             self._score_hint = None if vecenv is None else ScoreHint(getattr(vecenv.driver_env, "log_interval", 1))
-            self._start_episodes()
+            self.start_episodes()
         except BaseException:
             self.close()
             raise
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of all that the run depends on."""
+        return self.checkpointer.versions
 
     @property
     def checkpoint_path(self) -> Path:
@@ -139,6 +151,8 @@ class Trainer:
         A checkpoint that cannot be written, on a full disk for example, is tried again after the next update, with a
         warning; those before it stay.
 
+        ``stop`` ends it earlier, in the same way. An exception in a callback does so too, and is raised then.
+
         Ctrl-C, and the SIGTERM with which batch systems and containers end a job, finish the update in
         progress, save a checkpoint, and then raise KeyboardInterrupt, or SystemExit(143). The second one of a kind
         stops at once.
@@ -147,17 +161,18 @@ class Trainer:
             OSError: The last checkpoint could not be written.
             PufferError: Numbers became NaN or infinite; ``nan.safetensors`` has them for inspection.
         """
-        every, is_due = self.config.train.checkpoint_interval, False
         try:
-            with _deferred(signal.SIGINT) as interrupted, _deferred(signal.SIGTERM) as ended:
-                while self.agent_steps < self.config.train.total_timesteps:
-                    self.step()
-                    if is_due or (every and self.updates % every == 0):
-                        is_due = not self._tries_to_save(is_quiet=is_due)
+            self._start()
+            with deferred(signal.SIGINT) as interrupted, deferred(signal.SIGTERM) as ended:
+                while self.agent_steps < self.config.train.total_timesteps and self.stop_reason is None:
+                    self._update()
+                    if self.checkpointer.is_due:
+                        self.checkpointer.try_to_save()
                     if interrupted.is_set() or ended.is_set():
                         break
-                if self._saved_updates != self.updates:
+                if not self.checkpointer.has_all:
                     self.save()
+            self.callbacks.raise_failure()
             if ended.is_set():
                 raise SystemExit(128 + signal.SIGTERM)
             if interrupted.is_set():
@@ -166,18 +181,45 @@ class Trainer:
             self.close()
 
     def step(self) -> dict[str, float]:
-        """One update: collect a rollout, learn from it. Returns the metrics, which the loggers got too.
+        """One update: collect a rollout, learn from it. Returns the metrics, which callbacks and loggers got too.
 
         Raises:
             APIUsageError: The weights of ``train.init`` are not there, or those of another network.
             PufferError: Not one agent was there during the whole rollout.
+            Exception: Whatever a callback raised, after the update.
         """
+        self._start()
+        metrics = self._update()
+        self.callbacks.raise_failure()
+        return metrics
+
+    def stop(self, reason: str) -> None:
+        """End ``train`` after the update in progress, with a checkpoint; the run is finished, and tells the reason."""
+        self.stop_reason = self.stop_reason or reason
+
+    def request_checkpoint(self, score: float | None = None) -> None:
+        """Let ``train`` save a checkpoint after the update in progress.
+
+        Args:
+            score: Of an evaluation of the weights as they are now, by which checkpoints are compared then; None keeps
+                to the mean score in training.
+        """
+        self.checkpointer.request(score)
+
+    def _start(self) -> None:
+        if not self._has_started:
+            self._has_started = True
+            self.callbacks.on_training_start(self)
+            self.callbacks.raise_failure()
+
+    def _update(self) -> dict[str, float]:
         settings = self._anneal()
         if self.updates == 0 and settings.init:
             self._take_weights(Path(settings.init))
         start = time.perf_counter()
         with explained(self):
-            rollout = self._source.take()
+            rollout = self.source.take()
+        self.callbacks.on_rollout_end(self)
         store_moments(self.policy, self.vecenv)
         torch.set_num_threads(self.num_threads)
         collected = time.perf_counter()
@@ -191,8 +233,10 @@ class Trainer:
         if self.updates == 0 and not (settings.reward_scale or settings.reward_clip or settings.normalize_rewards):
             self._scale_rewards()
         episodes = self._pop_episodes()
+        if self.opponents is not None:
+            episodes |= self.opponents.end_rollout(self.policy, self.updates)
         if self.agent_steps + steps < settings.total_timesteps:
-            self._source.start_next()
+            self.source.start_next()
         advantages = generalized_advantage(
             rollout.rewards, rollout.values, rollout.episode_ends, settings.gamma, settings.gae_lambda
         )
@@ -220,6 +264,7 @@ class Trainer:
         }
         if self._score_hint is not None:
             self._score_hint.update(metrics, bool(rollout.episode_ends.any()), rollout.horizon)
+        self.callbacks.on_update_end(self, metrics)
         for logger in self.loggers:
             logger.log(metrics)
         return metrics
@@ -227,7 +272,7 @@ class Trainer:
     @property
     def rollout(self) -> Rollout:
         """The rollout that was learned from last."""
-        return self._source.rollout
+        return self.source.rollout
 
     def save(self) -> None:
         """Write a checkpoint, in one piece, and remove old ones as ``train.keep_checkpoints`` says.
@@ -237,59 +282,10 @@ class Trainer:
         Raises:
             OSError: It cannot be written; those before it stay.
         """
-        source = self._source.state_dict()
-        state = {
-            "optimizer": self.optimizer.state_dict(),
-            "generator": self.generator.get_state(),
-            "agent_steps": self.agent_steps,
-            "updates": self.updates,
-            "uptime_s": self.uptime_s,
-            "reward_scale": self.collector.reward_scale,
-            "source": source,
-            **save_wrappers(self.vecenv),
-        }
-        begins_anew = self.config.train.exact_resume
-        games = None if begins_anew else save_games(self.vecenv, self.config.train.save_games)
-        if games is not None:
-            state |= {"games": games, "collector": self.collector.state_dict()}
-        folder = Run.at(self.run_dir).checkpoints
-        checkpoint.save(folder, self.policy.state_dict(), state, self._about())
-        self._saved_updates, self._scores = self.updates, ScoreMean()
-        checkpoint.rotate(folder, self.config.train.keep_checkpoints)
-        if begins_anew:
-            self._start_episodes()
-
-    def _tries_to_save(self, is_quiet: bool) -> bool:
-        """True if a checkpoint could be written, else there is a warning."""
-        self._source.wait()  # its failure is none of the disk
-        try:
-            self.save()
-        except OSError as error:
-            if not is_quiet:
-                warnings.warn(
-                    f"{self.run_dir}: a checkpoint could not be written ({error.strerror}); training goes on, and "
-                    "tries again after each update; make room there",
-                    stacklevel=3,
-                )
-            return False
-        return True
-
-    def _about(self) -> checkpoint.About:
-        try:
-            settings = self.config.to_toml()
-        except APIUsageError:  # keywords of the environment that TOML cannot write down, such as objects
-            settings = ""
-        return checkpoint.About(
-            self.config.env_name, self.updates, self.agent_steps, self._scores.mean, settings, self.versions
-        )
-
-    @functools.cached_property
-    def versions(self) -> dict[str, str]:
-        """Versions of all that the run depends on."""
-        return versions_of(self.config.env_name)
+        self.checkpointer.save(begins_anew=self.config.train.exact_resume)
 
     def _pop_episodes(self) -> dict[str, float]:
-        self._scores.add(self.collector.episodes)
+        self.checkpointer.add(self.collector.episodes)
         return self.collector.episodes.pop()
 
     def restore(self, path: Path, allow_pickle: bool = False) -> bool:
@@ -311,51 +307,24 @@ class Trainer:
         Raises:
             APIUsageError: It is missing, damaged, or belongs to another environment or policy.
         """
-        about, contents = checkpoint.read_about(path), checkpoint.read_state(path, self.device)
-        ours, theirs = (registry.short_name(name) for name in (self.config.env_name, about.env_name))
-        if ours != theirs:
-            raise APIUsageError(f"{path}: is of a run of {theirs}, got {ours}; begin a new run of {ours}")
-        checkpoint.load_weights(self.policy, checkpoint.read_policy(path, self.device), path, about.env_name)
-        checkpoint.load_optimizer(self.optimizer, contents["optimizer"], path)
-        warn_of_differences(path, about.versions, self.versions)
-        self._restore_generator(contents["generator"].cpu())
-        self.agent_steps, self.updates = contents["agent_steps"], contents["updates"]
-        self.uptime_s = contents["uptime_s"]
-        if path.absolute().parent == Run.at(self.run_dir).checkpoints.absolute():
-            self._saved_updates = self.updates
-        if not self.config.train.reward_scale:
-            self.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
-        load_wrappers(self.vecenv, contents, with_episodes=False)
-        self._start_episodes()
-        goes_on = "games" in contents and self._restore_games(contents, path, allow_pickle)
-        self._source.load_state_dict(contents.get("source", {}))
-        return goes_on
-
-    def _restore_games(self, contents: dict[str, Any], path: Path, allow_pickle: bool) -> bool:
-        try:
-            load_games(self.vecenv, contents["games"], allow_pickle)
-        except APIUsageError as error:
-            warnings.warn(f"{path}: new episodes begin, since its games cannot go on: {error}", stacklevel=3)
-            self._start_episodes()
-            return False
-        self.collector.load_state_dict(contents["collector"])
-        load_wrappers(self.vecenv, contents, with_episodes=True)
-        return True
-
-    def _restore_generator(self, state: torch.Tensor) -> None:
-        """Go on with its random numbers; those of another kind of device are begun anew, as its state is another."""
-        if len(state) == len(self.generator.get_state()):
-            self.generator.set_state(state)
-        else:
-            self.generator.manual_seed(env_seed(self.config.train.seed, self.updates) % 2**63)
+        return self.checkpointer.restore(path, allow_pickle)
 
     def close(self) -> None:
-        """Close the environments and the loggers; what is being collected is thrown away."""
+        """Close the environments and the loggers; what is being collected is thrown away.
+
+        Raises:
+            Exception: Whatever a callback raised at the end.
+        """
+        if self._has_started and not self._has_ended:
+            self._has_ended = True
+            self.callbacks.on_training_end(self)
         self._opened.close()
         for logger in self.loggers:
             logger.close()
+        self.callbacks.raise_failure()
 
-    def _start_episodes(self) -> None:
+    def start_episodes(self) -> None:
+        """Begin new episodes everywhere, from seeds that follow from ``train.seed`` and the number of updates."""
         self.collector.reset(env_seed(self.config.train.seed, self.updates))
 
     def _scale_rewards(self) -> None:
@@ -378,23 +347,3 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = settings.learning_rate
         return settings
-
-
-@contextlib.contextmanager
-def _deferred(number: signal.Signals) -> Iterator[threading.Event]:
-    """While this holds, the first signal of that number only sets the event; the second does what it always does."""
-    came = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield came  # only the main thread gets signals
-        return
-    before = signal.getsignal(number)
-
-    def note(_signal: int, _frame: FrameType | None) -> None:
-        came.set()
-        signal.signal(number, before)
-
-    signal.signal(number, note)
-    try:
-        yield came
-    finally:
-        signal.signal(number, before)

@@ -126,16 +126,15 @@ run_unattended() {
     local status=0
     container=puffertank-$1-$$-$RANDOM
     [ ! -t 0 ] || exec </dev/null # who runs in the background may not read from a terminal
+    trap 'stop_container 129' HUP
+    trap 'stop_container 130' INT
+    trap 'stop_container 143' TERM
     # In a process group of its own: what is meant for all (Ctrl-C) ends the script alone, and Compose goes on
     # to show what the container says at its end.
     set -m
     "${compose[@]}" --progress quiet run "${flags[@]}" -T --name "$container" "$@" <&0 &
-    client=$!
     set +m
-    trap 'stop_container 129' HUP
-    trap 'stop_container 130' INT
-    trap 'stop_container 143' TERM
-    wait "$client" || status=$?
+    wait $! || status=$?
     [ "$status" -eq 0 ] || docker stop "$container" >/dev/null 2>&1 || true # left behind where Compose was killed
     exit "$status"
 }
@@ -143,8 +142,8 @@ run_unattended() {
 # stop_container STATUS: gives training the time to write its checkpoint, then exits.
 stop_container() {
     trap - HUP INT TERM
-    # Before the container has started, stopping it changes nothing: hence again.
-    while kill -0 "$client" 2>/dev/null; do
+    # Before the container has started, stopping it changes nothing: hence again. Without $! there is no client yet.
+    while kill -0 "${!:-}" 2>/dev/null; do
         docker stop --time 30 "$container" >/dev/null 2>&1 || sleep 0.2
     done
     exit "$1"

@@ -155,3 +155,43 @@ def test_the_picture_shows_discs_and_the_winning_line():
         env.step([3 if not env.observations[0][3 * ROWS + 5] else 2])
     assert env.rewards[0] == 1
     assert amounts()["white"] > first["white"] + 1000, "a line through the four, and who has won"
+
+
+def view_of(model, turn, player):
+    """Model of what ``player`` sees while ``turn`` is to move."""
+    view = Model.view(model)
+    view[: COLUMNS * ROWS] *= 1 if player == 0 else -1
+    if player != turn:
+        view[COLUMNS * ROWS :] = np.arange(COLUMNS) == 0
+    return view
+
+
+def test_two_players_move_by_turns_and_each_sees_the_board_from_its_own_side():
+    env = ocean.Connect4(num_envs=1, players=2, seed=3, log_interval=1)
+    rows, _ = env.reset()
+    rng = np.random.default_rng(3)
+    results = []
+    for _ in range(60):
+        model, turn, over = Model(np.zeros(49)), 0, False
+        while not over:
+            for player in range(2):
+                np.testing.assert_array_equal(rows[player], view_of(model, turn, player))
+            is_legal = rng.random() < 0.97
+            action = int(rng.choice(model.moves())) if is_legal else -1
+            actions = rng.integers(-3, 10, 2)  # who waits cannot do anything
+            actions[turn] = action
+            *_, infos = env.step(actions)
+            won = is_legal and model.play(turn, action)
+            over = won or not is_legal or not model.moves()
+            result = (1 if won else 0 if is_legal else -1) * (1 if turn == 0 else -1)
+            assert env.terminals.tolist() == [over, over]
+            assert env.rewards.tolist() == [result, -result]
+            turn = 1 - turn
+        (info,) = infos
+        assert (info["score"], info["perf"], info["illegal"]) == (result, result == 1, not is_legal)
+        for player in range(2):
+            expected = view_of(model, turn, player)[: COLUMNS * ROWS]
+            if is_legal:
+                np.testing.assert_array_equal(env.final_observations[player, : COLUMNS * ROWS], expected)
+        results.append(result)
+    assert {-1, 1} <= set(results)

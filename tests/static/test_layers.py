@@ -13,7 +13,7 @@ FLOORS = {
     **dict.fromkeys(("vector", "vectorization", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
     **dict.fromkeys(("frameworks", "models", "pytorch"), 3),
     **dict.fromkeys(("installation", "train"), 4),
-    **dict.fromkeys(("play", "sweep"), 5),
+    **dict.fromkeys(("play", "selfplay", "sweep"), 5),
     "cli": 6,
 }
 HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib", "optuna"}

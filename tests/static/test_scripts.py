@@ -14,7 +14,7 @@ import pytest
 from tests.static.sandbox import FAKE_PYTHON, Sandbox
 
 # A job that `docker stop` ends, as it does a training, which then writes its checkpoint.
-LONG_RUN = 'echo $$ >"$FAKE_LOG.client"; sleep 20 & trap "kill $!; echo checkpoint written; exit 143" TERM; wait'
+LONG_RUN = 'sleep 20 & trap "kill $!; echo checkpoint written; exit 143" TERM; echo $$ >"$FAKE_LOG.client"; wait'
 
 
 # Which way is taken, and what passes through

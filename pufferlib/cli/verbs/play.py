@@ -15,7 +15,7 @@ __all__ = ["run"]
 PROG = "puffer play"
 ABOUT = """Play an environment by keyboard. Its keys are shown; R begins another episode, Q ends. Keywords of the
 environment are flags: puffer play squared --env.size 7. Other agents of the game act at random, or by --checkpoint.
-To watch a trained agent play instead: puffer play --watch RUN."""
+To watch a trained agent play instead: puffer play breakout --agent, or puffer play --watch RUN."""
 
 
 def run(argv: list[str]) -> int:
@@ -23,28 +23,35 @@ def run(argv: list[str]) -> int:
     keywords, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
     parser.add_argument("env", nargs="?", help="a name of puffer list, my_env.py:Class, module:Class, Gymnasium's id")
-    parser.add_argument("--watch", metavar="RUN", help="watch the agent of this run or checkpoint play")
+    parser.add_argument(
+        *("--watch", "--agent"),
+        nargs="?",
+        const="",
+        metavar="RUN",
+        help="watch an agent play: of this run, or the environment's own, of its latest run or as it ships",
+    )
     parser.add_argument("--terminal", action="store_true", help="in the terminal, even where windows can be opened")
     parser.add_argument("--fps", type=float, help="steps per second; by default the environment's own")
     parser.add_argument("--seed", type=int, default=0, help="of the environment and of the others (default: 0)")
-    parser.add_argument("--agent", type=int, default=0, help="which agent of the game is yours (default: 0)")
-    parser.add_argument("--checkpoint", metavar="RUN", help="a run or checkpoint that plays the other agents")
+    parser.add_argument("--player", type=int, default=0, help="which agent of the game is yours (default: 0)")
+    parser.add_argument("--checkpoint", metavar="RUN", help="a run, checkpoint or name whose agent plays the others")
     parser.add_argument("--best", action="store_true", help="its best checkpoint, not the latest")
     parser.add_argument("--runs", type=Path, default=RUNS, help="where to look for it (default: runs)")
     options = parser.parse(argv)
     if options.fps is not None and not 0.1 <= options.fps <= 1000:
         raise UsageError(f"{PROG}: --fps must be from 0.1 to 1000, got {options.fps:g}")
-    if options.watch and options.checkpoint:
+    watched = options.watch is not None
+    if watched and options.checkpoint:
         raise UsageError(f"{PROG}: --watch lets one run play all agents; leave out --checkpoint")
-    if not options.env and not options.watch:
+    target = (options.watch or options.env) if watched else options.checkpoint
+    if not options.env and not target:
         raise UsageError(f"{PROG}: name an environment first, for example: puffer play breakout; puffer list shows all")
-    if options.best and not (options.watch or options.checkpoint):
+    if options.best and not target:
         raise UsageError(f"{PROG}: --best chooses a checkpoint of a run; name one by --watch or --checkpoint")
     open_viewer = choose_viewer(PROG, options.terminal, "run it in a terminal")
-    target = options.watch or options.checkpoint
     files = find_run(PROG, target, options.runs, options.best) if target else None
     name = _name_of(options.env) if options.env or not files else files.settings().env_name
-    session = Session(name, keywords, options.seed, options.agent, files, watched=bool(options.watch))
+    session = Session(name, keywords, options.seed, options.player, files, watched)
     try:
         viewer = open_viewer(f"{PROG} {registry.short_name(name)}")
         try:

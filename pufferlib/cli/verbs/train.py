@@ -1,6 +1,7 @@
 """``puffer train``: the whole way from an environment's name to an agent, its score, curve and film."""
 
 import contextlib
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,10 @@ from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.crashes import crash_explained
 from pufferlib.train.config import Config, env_name_in, load_config
-from pufferlib.train.resume import check_changes, is_finished, settings_of
+from pufferlib.train.early_stop import StopConfig
+from pufferlib.train.resume import check_changes, go_on, is_finished, settings_of, stop_reason_of
 from pufferlib.train.runs import RUNS, Run, find_run, new_run
-from pufferlib.train.text import plural, short
+from pufferlib.train.text import flag, plural, short
 from pufferlib.train.tuned import with_tuned_vec
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--config", type=Path)
     parser.add_argument("--vec", choices=["auto"])
     options, flags = parser.parse_known_args(argv)
-    resumed = find_run(PROG, options.resume, options.runs) if options.resume else None
+    resumed = find_run(PROG, options.resume, options.runs, shipped=False) if options.resume else None
     wants_help = "--help" in flags or "-h" in flags
     if options.config and not name and not resumed:
         name = env_name_in(options.config) or ""
@@ -60,7 +62,7 @@ def run(argv: list[str]) -> int:
         if config.eval == before.eval and is_finished(config, resumed):
             return _report_finished(config, resumed)
         with _crash_of_c_file(config):
-            return _train(config, Run.at(resumed.folder), resumed.checkpoint)
+            return _train(config, Run.at(resumed.folder), resumed)
     with new_run(options.runs, config.env_name) as started, _crash_of_c_file(config):
         return _train(config, started, None)
 
@@ -96,7 +98,7 @@ def _base(name: str, resumed: Run | None, wants_help: bool, file: Path | None) -
     return load_config(name, file=file)
 
 
-def _train(config: Config, run: Run, checkpoint: Path | None) -> int:
+def _train(config: Config, run: Run, resumed: Run | None) -> int:
     from rich.console import Console
 
     from pufferlib.train.build import describe_device, pick_device
@@ -107,9 +109,8 @@ def _train(config: Config, run: Run, checkpoint: Path | None) -> int:
     device = pick_device(config.train.device)
     say(f"{style(registry.short_name(config.env_name), 'bold')} on {describe_device(device)}")
     with contextlib.closing(Trainer(config, run.folder)) as trainer:
-        if checkpoint:
-            goes_on = trainer.restore(checkpoint, allow_pickle=config.train.save_games == "pickle")
-            say(f"its games {'go on where they were saved' if goes_on else 'begin new episodes'}")
+        if resumed:
+            say(f"its games {'go on where they were saved' if go_on(trainer, resumed) else 'begin new episodes'}")
         trainer.config.save(run.config)  # not before: flags that do not fit the checkpoint must not stay in the run
         say(f"the run is kept in {run.folder}")
         title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}"
@@ -122,6 +123,8 @@ def _train(config: Config, run: Run, checkpoint: Path | None) -> int:
         except (SystemExit, OSError):  # SIGTERM, or the window of an environment was closed; or a full disk
             _stopped(run)
             raise
+    if trainer.stop_reason:
+        say(f"stopped after {trainer.agent_steps} steps: {trainer.stop_reason}")
     try:
         _finish(config, run, trainer)
     except KeyboardInterrupt:
@@ -134,20 +137,29 @@ def _train(config: Config, run: Run, checkpoint: Path | None) -> int:
 
 
 def _report_finished(config: Config, run: Run) -> int:
-    total = config.train.total_timesteps
-    train_on = as_typed(f"puffer train --resume {run.argument} --train.total-timesteps {2 * total}")
+    total, reason = config.train.total_timesteps, stop_reason_of(run)
+    flags = _flags_to_go_on(config) if reason else ""
+    flags = flags or flag("train.total_timesteps", 2 * total)
+    train_on = as_typed(f"puffer train --resume {run.argument} {flags}")
     evaluate = as_typed(f"puffer eval {run.argument}")
-    say(
-        f"{run.folder}: nothing is left to train, its {total} steps are done; to train on: {train_on}; "
-        f"to evaluate it again: {evaluate}"
+    done = (
+        f"it was stopped after {run.about().agent_steps} steps: {reason}" if reason else f"its {total} steps are done"
     )
+    say(f"{run.folder}: nothing is left to train, {done}; to train on: {train_on}; to evaluate it again: {evaluate}")
     return 0
+
+
+def _flags_to_go_on(config: Config) -> str:
+    """Flags without which the run would stop again; empty where its settings do not stop it."""
+    limits = {"score": config.stop.score < math.inf, "patience": config.stop.patience, "seconds": config.stop.seconds}
+    never = StopConfig()
+    return " ".join(flag(f"stop.{name}", getattr(never, name)) for name, is_set in limits.items() if is_set)
 
 
 def _stopped(run: Run) -> None:
     if run.has_checkpoint:
-        go_on = as_typed(f"puffer train --resume {run.argument}")
-        note(f"stopped; the checkpoint is {run.checkpoint}; to go on: {go_on}")
+        command = as_typed(f"puffer train --resume {run.argument}")
+        note(f"stopped; the checkpoint is {run.checkpoint}; to go on: {command}")
     else:
         note("stopped before the first checkpoint")
 

@@ -1,18 +1,21 @@
 /* Connect4: drop discs into seven columns of six cells; four in a line win. The agent begins, an opponent
- * that searches `depth` moves ahead answers within the same step.
+ * that searches `depth` moves ahead answers within the same step; or a second agent moves by turns with it.
  *
  * Observation  float[49]: 42 cells, column by column from the left, each from the bottom: 1 own disc, -1 disc
  *              of the opponent, 0 empty. 7 columns, a mask of the legal actions: 1, or 0 once it is full.
  * Actions      Discrete(7): the column. A full column, or none of the seven, loses at once.
+ *              With two players who is not to move can only wait: 0 is legal, and any number does nothing.
  * Rewards      1 for a win, -1 for a loss, 0 for a draw and for all other moves.
  * Ends         terminal with four in a line, with a full board (a draw), and with an illegal move.
  * Opponent     Minimax, `depth` moves ahead, its own being the first: it forces a win, the soonest, or else
  *              avoids a loss, or puts it off the longest; among equal moves it plays any. So it never misses
  *              a win from depth 1 on, nor a block from depth 2 on; where all moves lose to the next one, it
  *              blocks what can be blocked.
- * Source       PufferLib's connect4. There the opponent looks four moves ahead too, but adds up values over
- *              replies, so that it errs, and answers two openings from a book; a full board is never a draw;
- *              only games that end at the moment of a report are counted. Here all of that is as above.
+ * Players      1: an agent against the opponent. 2: an agent for each side, for play against itself; the
+ * first begins, both are there in every step, each sees its own discs as 1, and one of them waits. Source
+ * PufferLib's connect4. There the opponent looks four moves ahead too, but adds up values over replies, so
+ * that it errs, and answers two openings from a book; a full board is never a draw; only games that end at
+ * the moment of a report are counted. Here all of that is as above.
  *
  * A side is a word of bits, seven a column, the lowest the bottom cell and the seventh always 0, which keeps
  * lines from running around the edges. A game has 56 bytes, and the head that all games have; there are no
@@ -32,11 +35,11 @@ enum { CONNECT4_OBSERVED = CONNECT4_CELLS + CONNECT4_COLUMNS };
 typedef struct {
     PufferGame game;
     /* parameters */
-    int32_t depth;
+    int32_t depth, players;
     /* metrics */
     float score, perf, drawn, illegal;
     /* state */
-    uint64_t own, other;           /* discs of the agent and of the opponent */
+    uint64_t own, other;           /* discs of the agent and of the opponent, or of the second agent */
     uint64_t own_last, other_last; /* the disc dropped last; 0 before the first, and after an illegal move */
 } Connect4;
 
@@ -45,18 +48,18 @@ static const char connect4_about[] = "Four in a line against an opponent that se
 /* clang-format off */
 static const PufferParameter connect4_parameters[] = {
     PUFFER_PARAMETER(Connect4, depth, 4, 0, 8, "moves that the opponent looks ahead; 0: it plays at random"),
+    PUFFER_PARAMETER(Connect4, players, 1, 1, 2, "agents of a game: 1 plays against the opponent, 2 against each other"),
 };
 
 static const PufferMetric connect4_metrics[] = {
-    PUFFER_METRIC(Connect4, score, "1 for a win, 0 for a draw, -1 for a loss"),
-    PUFFER_METRIC(Connect4, perf, "share of games won"),
+    PUFFER_METRIC(Connect4, score, "1 for a win, 0 for a draw, -1 for a loss; of the first agent"),
+    PUFFER_METRIC(Connect4, perf, "share of games won, by the first agent"),
     PUFFER_METRIC(Connect4, drawn, "share of games drawn"),
     PUFFER_METRIC(Connect4, illegal, "share of games lost by an illegal move"),
 };
 /* clang-format on */
 
 static inline const char *connect4_spec(const Connect4 *env, PufferSpec *spec) {
-    (void)env;
     *spec = (PufferSpec){
         .observation_type = PUFFER_FLOAT32,
         .observation_shape = {CONNECT4_OBSERVED},
@@ -65,7 +68,7 @@ static inline const char *connect4_spec(const Connect4 *env, PufferSpec *spec) {
         .action_kind = PUFFER_DISCRETE,
         .action_sizes = {CONNECT4_COLUMNS},
         .action_mask = {.offset = CONNECT4_CELLS, .size = CONNECT4_COLUMNS},
-        .agents = 1,
+        .agents = env->players,
         .picture_width = 600,
         .picture_height = 600,
         .frames_per_second = 2,
@@ -166,11 +169,19 @@ static inline uint64_t connect4_pick(PufferRng *rng, uint64_t moves) {
 
 /* ---- The game ----------------------------------------------------------------------------------- */
 
-static inline void connect4_observe_move(Connect4 *env, uint64_t move, float disc) {
-    float *observation = env->game.observations;
+static inline void connect4_observe_move(float *observation, uint64_t move, float disc) {
     const int32_t bit = __builtin_ctzll(move), column = bit / 7, row = bit % 7;
     observation[CONNECT4_ROWS * column + row] = disc;
     if (row == CONNECT4_ROWS - 1) observation[CONNECT4_CELLS + column] = 0;
+}
+
+/* Write the mask of one of two agents: the legal columns of the one that `acts`, column 0 of the other. */
+static inline void connect4_observe_turn(const Connect4 *env, float *observation, bool acts) {
+    const uint64_t playable = connect4_playable(env->own | env->other);
+    for (int32_t column = 0; column < CONNECT4_COLUMNS; column++) {
+        const bool legal = acts ? (playable & connect4_column(column)) != 0 : column == 0;
+        observation[CONNECT4_CELLS + column] = legal;
+    }
 }
 
 static inline void connect4_reset(Connect4 *env) {
@@ -178,6 +189,9 @@ static inline void connect4_reset(Connect4 *env) {
     env->own = env->other = env->own_last = env->other_last = 0;
     memset(observation, 0, CONNECT4_CELLS * sizeof(float));
     for (int32_t i = CONNECT4_CELLS; i < CONNECT4_OBSERVED; i++) observation[i] = 1;
+    if (env->players == 1) return;
+    memset(observation + CONNECT4_OBSERVED, 0, CONNECT4_CELLS * sizeof(float));
+    connect4_observe_turn(env, observation + CONNECT4_OBSERVED, false);
 }
 
 static inline PufferOutcome connect4_end(Connect4 *env, int32_t result, bool illegal) {
@@ -188,19 +202,50 @@ static inline PufferOutcome connect4_end(Connect4 *env, int32_t result, bool ill
     return PUFFER_TERMINATED;
 }
 
-static inline PufferOutcome connect4_step(Connect4 *env) {
-    const int32_t action = *(const int32_t *)env->game.actions;
+/* `result` is that of the first agent. */
+static inline PufferOutcome connect4_end_of_two(Connect4 *env, int32_t result, bool illegal) {
+    env->game.rewards[1] = (float)-result;
+    return connect4_end(env, result, illegal);
+}
+
+/* The cell that a disc falls into; 0 where the column is full or there is none. */
+static inline uint64_t connect4_cell(const Connect4 *env, int32_t action) {
     const uint64_t column = action >= 0 && action < CONNECT4_COLUMNS ? connect4_column(action) : 0;
-    env->own_last = connect4_playable(env->own | env->other) & column;
+    return connect4_playable(env->own | env->other) & column;
+}
+
+/* A step of two agents, of which the one with fewer discs, or else the first, is to move. */
+static inline PufferOutcome connect4_step_of_two(Connect4 *env) {
+    const uint64_t discs = env->own | env->other;
+    const int32_t mover = __builtin_popcountll(discs) & 1, won = mover == 0 ? 1 : -1;
+    float *observation = env->game.observations;
+    const uint64_t move = connect4_cell(env, ((const int32_t *)env->game.actions)[mover]);
+    uint64_t *side = mover == 0 ? &env->own : &env->other;
+    *(mover == 0 ? &env->own_last : &env->other_last) = move;
+    if (move == 0) return connect4_end_of_two(env, -won, true);
+    *side |= move;
+    connect4_observe_move(observation + CONNECT4_OBSERVED * mover, move, 1);
+    connect4_observe_move(observation + CONNECT4_OBSERVED * (1 - mover), move, -1);
+    for (int32_t agent = 0; agent < 2; agent++) {
+        connect4_observe_turn(env, observation + CONNECT4_OBSERVED * agent, agent != mover);
+    }
+    if (connect4_has_line(*side)) return connect4_end_of_two(env, won, false);
+    if ((discs | move) == CONNECT4_BOARD) return connect4_end_of_two(env, 0, false);
+    return PUFFER_RUNNING;
+}
+
+static inline PufferOutcome connect4_step(Connect4 *env) {
+    if (env->players == 2) return connect4_step_of_two(env);
+    env->own_last = connect4_cell(env, *(const int32_t *)env->game.actions);
     if (env->own_last == 0) return connect4_end(env, -1, true);
     env->own |= env->own_last;
-    connect4_observe_move(env, env->own_last, 1);
+    connect4_observe_move(env->game.observations, env->own_last, 1);
     if (connect4_has_line(env->own)) return connect4_end(env, 1, false);
 
     /* The agent began, so that a cell is left. */
     env->other_last = connect4_pick(&env->game.rng, connect4_best_moves(env->other, env->own, env->depth));
     env->other |= env->other_last;
-    connect4_observe_move(env, env->other_last, -1);
+    connect4_observe_move(env->game.observations, env->other_last, -1);
     if (connect4_has_line(env->other)) return connect4_end(env, -1, false);
     if ((env->own | env->other) == CONNECT4_BOARD) return connect4_end(env, 0, false);
     return PUFFER_RUNNING;

@@ -62,22 +62,25 @@ static inline void connect4_draw_lines(PufferCanvas *canvas, uint64_t side) {
 }
 
 static inline const char *connect4_headline(const Connect4 *env) {
-    if (connect4_has_line(env->own)) return "YOU WIN";
-    if (connect4_has_line(env->other)) return "RIVAL WINS";
+    const bool two = env->players == 2;
+    if (connect4_has_line(env->own)) return two ? "YELLOW WINS" : "YOU WIN";
+    if (connect4_has_line(env->other)) return two ? "RED WINS" : "RIVAL WINS";
     if ((env->own | env->other) == CONNECT4_BOARD) return "DRAW";
     if (env->game.episode_length > 0 && env->own_last == 0) return "ILLEGAL";
+    if (env->game.episode_length > 1 && env->other_last == 0) return "ILLEGAL";
     return "FOUR IN A LINE";
 }
 
 static inline void connect4_draw(const Connect4 *env, PufferCanvas *canvas) {
     const int32_t width = CONNECT4_COLUMNS * CONNECT4_PITCH, height = CONNECT4_ROWS * CONNECT4_PITCH;
     const char *headline = connect4_headline(env);
+    const char *first = env->players == 2 ? "YELLOW" : "YOU", *second = env->players == 2 ? "RED" : "RIVAL";
     draw_clear(canvas, DRAW_NIGHT);
     draw_disc(canvas, CONNECT4_LEFT + 14, 40, 13, CONNECT4_OWN);
-    draw_text(canvas, CONNECT4_LEFT + 38, 30, 3, CONNECT4_OWN, "YOU");
+    draw_text(canvas, CONNECT4_LEFT + 38, 30, 3, CONNECT4_OWN, first);
     draw_disc(canvas, canvas->width - CONNECT4_LEFT - 14, 40, 13, CONNECT4_OTHER);
-    draw_text(canvas, canvas->width - CONNECT4_LEFT - 38 - draw_text_width(5, 3), 30, 3, CONNECT4_OTHER,
-              "RIVAL");
+    draw_text(canvas, canvas->width - CONNECT4_LEFT - 38 - draw_text_width((int32_t)strlen(second), 3), 30, 3,
+              CONNECT4_OTHER, second);
     draw_text(canvas, (canvas->width - draw_text_width((int32_t)strlen(headline), 3)) / 2, 30, 3, DRAW_WHITE,
               headline);
     draw_rectangle(canvas, CONNECT4_LEFT - 8, CONNECT4_TOP - 8, width + 16, height + 16, CONNECT4_EDGE);

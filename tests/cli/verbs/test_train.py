@@ -91,7 +91,7 @@ def test_a_run_that_is_finished_stays_as_it_is(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     titles = []
-    monkeypatch.setattr(report, "plot_learning_curve", lambda path, metrics, title, score: titles.append(title))
+    monkeypatch.setattr(report, "plot_learning_curve", lambda path, metrics, title, *scores: titles.append(title))
     assert main(["train", "squared", *TINY, "--eval.greedy", "True"]) == 0
     assert re.fullmatch(r"squared, seed \d+; evaluated greedily: -?[\d.]+ \(random play -?[\d.]+\)", titles[0])
     assert re.search(r"\nwhile it trained, with sampled actions, the score came to -?[\d.]+\n", capsys.readouterr().out)
@@ -265,3 +265,26 @@ def test_ctrl_c_and_batch_systems_keep_a_checkpoint(
     assert f"./scripts/tank train --resume runs/{run.name}" in error
     assert "Traceback" not in error
     assert main(["eval", str(run), "--eval.episodes", "1"]) == 0
+
+
+def test_a_run_that_is_stopped_early_is_finished_until_it_is_told_to_go_on(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--eval.interval", "600", "--eval.interval-episodes", "2", "--stop.score", "-2"]
+    assert main(["train", "squared", *TINY, *flags]) == 0
+    run = only_run(here)
+    summary = json.loads((run / "summary.json").read_text())
+    steps, reason = summary["agent_steps"], summary["stop_reason"]
+    assert 600 <= steps < 4096
+    assert re.fullmatch(r"the evaluation's score came to -?[\d.]+, and stop\.score is -2", reason)
+    assert f"\nstopped after {steps} steps: {reason}\n" in capsys.readouterr().out
+    again = f"puffer train --resume runs/{run.name} --stop.score inf"
+    assert main(["train", "--resume", "squared"]) == 0
+    assert f"nothing is left to train, it was stopped after {steps} steps: {reason}; to train on: {again};" in (
+        capsys.readouterr().out
+    )
+    assert main(["train", "--resume", "squared", "--eval.episodes", "2"]) == 0, "to be judged otherwise"
+    assert json.loads((run / "summary.json").read_text())["agent_steps"] == steps
+    assert main(again.split()[1:]) == 0
+    summary = json.loads((run / "summary.json").read_text())
+    assert (summary["agent_steps"], summary["stop_reason"]) == (4096, None)

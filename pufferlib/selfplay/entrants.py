@@ -1,0 +1,169 @@
+"""Entrants of a match or a league: trained agents, random play, and the opponent that an environment brings."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pufferlib import ocean, registry
+from pufferlib.errors import APIUsageError
+from pufferlib.train.config import Config
+from pufferlib.train.runs import RUNS, find_run
+
+__all__ = ["RANDOM", "SCRIPTED", "Entrant", "Game", "enter", "game_of"]
+
+RANDOM, SCRIPTED = "random", "scripted"
+# Keywords that change how many games are played at once, and how they are shown, but no game.
+BATCH = {"num_envs", "num_threads", "log_interval", "autoreset", "render_mode", "check_actions"}
+
+
+@dataclass(frozen=True)
+class Game:
+    """The game that all entrants of a match play.
+
+    Attributes:
+        env_name: Its name.
+        settings: Keywords, with the defaults of those that are not given, but without ``keywords``.
+        keywords: Those with which agents play both sides.
+    """
+
+    env_name: str
+    settings: Mapping[str, Any]
+    keywords: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A player.
+
+    Attributes:
+        name: As tables show it.
+        identity: SHA-256 of the weights; "random" or "scripted" of those.
+        config: The settings of its run; None without one.
+        path: Its checkpoint, or the file of its policy; None without one.
+    """
+
+    name: str
+    identity: str
+    config: Config | None = None
+    path: Path | None = None
+
+
+def enter(where: str, targets: Sequence[str], runs: Path | str = RUNS, best: bool = False) -> list[Entrant]:
+    """Find the entrants that ``targets`` name.
+
+    Args:
+        where: Begins the message of an error.
+        targets: Runs, checkpoints, files of policies or names of environments, as ``find_run`` takes them; "random";
+            "scripted".
+        runs: Folder in which the latest run of an environment is looked for.
+        best: Take the checkpoints of the best scores, not the latest.
+
+    Raises:
+        APIUsageError: One of them is not there, or the same agent is named twice.
+    """
+    found = [_entrant(where, target, Path(runs), best) for target in targets]
+    for index, entrant in enumerate(found):
+        same = [other.name for other in found[:index] if other.identity == entrant.identity]
+        if same:
+            raise APIUsageError(
+                f"{where}: entrants must have different weights, got {same[0]} and {entrant.name}, which have the "
+                "same; leave one out"
+            )
+    return _with_short_names(found)
+
+
+def game_of(where: str, entrants: Sequence[Entrant]) -> Game:
+    """The game that all of them know.
+
+    Raises:
+        APIUsageError: They were trained in different environments, or with other settings of them.
+    """
+    trained = [(entrant, entrant.config) for entrant in entrants if entrant.config is not None]
+    if not trained:
+        raise APIUsageError(
+            f"{where}: at least one entrant must be a trained agent, whose environment is played, got "
+            f"{' and '.join(entrant.name for entrant in entrants)}; name a run"
+        )
+    (first, config), *others = trained
+    game = _game(config)
+    for entrant, other in ((entrant, _game(config)) for entrant, config in others):
+        difference = _difference(game, other)
+        if difference:
+            raise APIUsageError(
+                f"{where}: all entrants must play the same game, got {first.name} {difference[0]} and {entrant.name} "
+                f"{difference[1]}; leave one out, or train them with the same settings of the environment"
+            )
+    if any(entrant.identity == SCRIPTED for entrant in entrants) and not game.keywords:
+        raise APIUsageError(
+            f"{where}: 'scripted' is the opponent that an environment brings, {game.env_name} has none; leave it out"
+        )
+    return game
+
+
+def _entrant(where: str, target: str, runs: Path, best: bool) -> Entrant:
+    if target in (RANDOM, SCRIPTED):
+        return Entrant(target, target)
+    run = find_run(where, target, runs, best)
+    path = run.checkpoint
+    return Entrant(str(path), _hash(path), run.settings({"train.device": "cpu"}), path)
+
+
+def _hash(path: Path) -> str:
+    """SHA-256 of the weights, whatever else is in the file."""
+    from pufferlib.train import checkpoint
+
+    digest = hashlib.sha256()
+    for name, weights in sorted(checkpoint.read_policy(path).items()):
+        digest.update(f"{name} {weights.dtype} {tuple(weights.shape)} ".encode())
+        digest.update(np.ascontiguousarray(weights.view(-1).numpy()).tobytes())
+    return digest.hexdigest()
+
+
+def _with_short_names(entrants: Sequence[Entrant]) -> list[Entrant]:
+    """Name each by its run, and by its checkpoint too where another one of the run takes part."""
+    runs = [_run_name(entrant) for entrant in entrants]
+    names = [
+        f"{run}/{entrant.path.name}" if entrant.path is not None and runs.count(run) > 1 else run
+        for run, entrant in zip(runs, entrants, strict=True)
+    ]
+    if len(set(names)) < len(names):
+        names = [entrant.name for entrant in entrants]
+    return [
+        Entrant(name, entrant.identity, entrant.config, entrant.path)
+        for name, entrant in zip(names, entrants, strict=True)
+    ]
+
+
+def _run_name(entrant: Entrant) -> str:
+    path = entrant.path
+    if path is None:
+        return entrant.name
+    if path.is_file():
+        return path.stem
+    return path.absolute().parents[1].name if path.absolute().parent.name == "checkpoints" else path.name
+
+
+def _game(config: Config) -> Game:
+    keywords = registry.both_sides(config.env_name)
+    creator = registry.env_creator(config.env_name)
+    made = ocean.type_made_by(creator)
+    defaults = {parameter.name: parameter.default for parameter in made.parameters} if made else {}
+    settings = {
+        name: value for name, value in {**defaults, **config.env}.items() if name not in BATCH and name not in keywords
+    }
+    return Game(config.env_name, settings, keywords)
+
+
+def _difference(one: Game, other: Game) -> tuple[str, str] | None:
+    """Words for the first thing in which games differ; None where they are the same."""
+    if one.env_name != other.env_name:
+        return f"of {registry.short_name(one.env_name)}", f"of {registry.short_name(other.env_name)}"
+    for name in sorted({*one.settings, *other.settings}):
+        values = [game.settings.get(name, "unset") for game in (one, other)]
+        if values[0] != values[1]:
+            return f"with {name} {values[0]}", f"with {values[1]}"
+    return None

@@ -1,0 +1,172 @@
+"""Playing: two entrants in many games at once, each of them on either side in turns."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pufferlib import registry, vector
+from pufferlib.models import Policy, make_policy
+from pufferlib.render.motion import Motion
+from pufferlib.render.picture import picture_of
+from pufferlib.render.video import Frame
+from pufferlib.render.window import drawn_unseen
+from pufferlib.seeding import env_seed
+from pufferlib.selfplay.entrants import RANDOM, SCRIPTED, Entrant, Game
+from pufferlib.train.normalization import with_moments
+from pufferlib.train.players import PolicyPlayer
+from pufferlib.train.runs import Run, load_policy
+from pufferlib.train.two_sides import GameResults, check_two_sides, games_of
+
+__all__ = ["Tables"]
+
+Record = Callable[[Frame | None, float], None]
+AT_ONCE = {True: 256, False: 16}  # games side by side, of environments that batch themselves and of others
+MAX_STEPS = 20_000  # of a game; it is a draw then
+
+
+class Tables:
+    """Tables at which entrants play a game: policies are loaded once, batches of environments are made for each pair.
+
+    Args:
+        where: Begins the message of an error.
+        game: The game.
+        greedy: Let agents take their likeliest actions instead of sampling.
+
+    Attributes:
+        policies: Those that were loaded, by the identities of their entrants.
+    """
+
+    def __init__(self, where: str, game: Game, greedy: bool = False) -> None:
+        self._where, self._game, self._greedy = where, game, greedy
+        self.policies: dict[str, Policy] = {}
+
+    def load(self, entrant: Entrant) -> None:
+        """Load the policy of ``entrant``, so that what is wrong with it is said before any game.
+
+        Raises:
+            APIUsageError: Its file is damaged, or does not fit the environment.
+        """
+        if entrant.config is not None and entrant.path is not None and entrant.identity not in self.policies:
+            self.policies[entrant.identity] = load_policy(entrant.config, Run(entrant.path, entrant.path)).eval()
+
+    def play(
+        self, one: Entrant, other: Entrant, games: int, seed: int, record: Record | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Play ``games`` games; the sides change after each.
+
+        What comes of it depends on the weights of both, the settings and ``seed`` alone, not on their order.
+
+        Args:
+            one: An entrant.
+            other: Another one. One of them may be "scripted", who always has the environment's own side.
+            games: How many.
+            seed: Of the environments and the actions.
+            record: Takes every picture of the first game, and how many make a second.
+
+        Returns:
+            Scores of ``one``, 1 for a win, 0.5 for a draw, 0 for a loss, in the order of the games.
+        """
+        if one.identity == SCRIPTED or one.identity > other.identity != SCRIPTED:
+            return np.asarray(1 - self.play(other, one, games, seed, record))
+        scores: list[npt.NDArray[np.float64]] = []
+        at_once = min(games, AT_ONCE[registry.batches_itself(self._game.env_name)])
+        with self._open(at_once, other.identity == SCRIPTED, record is not None) as vecenv, drawn_unseen():
+            for wave, start in enumerate(range(0, games, at_once)):
+                count = min(at_once, games - start)
+                scores.append(self._play_at_once(vecenv, (one, other), count, env_seed(seed, wave), start, record))
+                record = None
+        return np.concatenate(scores)
+
+    def _open(self, games: int, has_script: bool, render: bool) -> Any:
+        """Make the environments."""
+        keywords = {**self._game.settings, **({} if has_script else self._game.keywords)}
+        creator = registry.env_creator(self._game.env_name)
+        first = {**keywords, "render_mode": "rgb_array"} if render else keywords
+        if registry.batches_itself(self._game.env_name):
+            return vector.make(creator, env_kwargs={**first, "num_envs": games}, backend="native")
+        vecenv = vector.make(
+            [creator] * games,
+            env_kwargs=[first, *[keywords] * (games - 1)],
+            num_envs=games,
+            backend="Serial",
+            autoreset="same_step",
+        )
+        if not has_script:
+            check_two_sides(self._where, self._game.env_name, vecenv)
+        return vecenv
+
+    def _player(self, entrant: Entrant, vecenv: Any, seed: int) -> "_NormalizedPlayer":
+        if entrant.identity == RANDOM and RANDOM not in self.policies:
+            self.policies[RANDOM] = _indifferent(vecenv)
+        self.load(entrant)
+        return _NormalizedPlayer(
+            self.policies[entrant.identity], vecenv, seed, self._greedy and entrant.identity != RANDOM
+        )
+
+    def _play_at_once(
+        self, vecenv: Any, pair: tuple[Entrant, Entrant], count: int, seed: int, start: int, record: Record | None
+    ) -> npt.NDArray[np.float64]:
+        """Play a game in each environment, after ``start`` others; returns the first one's ``count`` scores."""
+        games = games_of(vecenv)
+        agents, sides = vecenv.num_agents // games, 1 if pair[1].identity == SCRIPTED else 2
+        players = [self._player(pair[index], vecenv, env_seed(seed, index + 1)) for index in range(sides)]
+        is_swapped = (np.arange(start, start + games) % 2 == 1) & (sides == 2)
+        seats = np.repeat(np.arange(sides), agents // sides)  # the side of each agent of a game
+        who = (seats ^ is_swapped[:, None]).ravel()  # which player chooses for each agent
+        results, scores = GameResults(games, agents, sides), np.full(games, np.nan)
+        playing = np.arange(games) < count
+        motion = Motion(vecenv.driver_env)
+        observations, _ = vecenv.reset(seed=seed)
+        actions = vecenv.actions.copy()
+        for _ in range(MAX_STEPS):
+            awake = np.repeat(playing, agents)
+            for index, player in enumerate(players):
+                rows = np.flatnonzero(awake & (who == index))
+                if len(rows):
+                    actions[rows] = player.act(observations, rows)
+            if record is not None and playing[0]:
+                record(picture_of(vecenv.driver_env), motion.fps)
+            results.see(vecenv.masks)
+            present = vecenv.masks.copy()
+            observations, rewards, terminals, truncations, _ = vecenv.step(actions)
+            for player in players:
+                player.begin(terminals | truncations | ~present)
+            over, found = results.end(rewards, terminals, truncations)
+            scores[over] = np.where(playing[over], found, scores[over])
+            playing[over] = False
+            if not playing.any():
+                break
+        scores[np.isnan(scores)] = 0.5
+        return np.where(is_swapped, 1 - scores, scores)[:count]
+
+
+class _NormalizedPlayer:
+    """A policy, which sees observations as it learned from them."""
+
+    def __init__(self, policy: Policy, vecenv: Any, seed: int, greedy: bool) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self._player = PolicyPlayer(policy, vecenv.num_agents, generator, greedy)
+        seen = with_moments(vecenv, policy)
+        self._normalize = None if seen is vecenv else seen.normalize
+        self._player.begin()
+
+    def begin(self, rows: npt.NDArray[np.bool_]) -> None:
+        """Forget the episodes of the agents in ``rows``, a mask."""
+        if rows.any():
+            self._player.begin(torch.from_numpy(rows))
+
+    def act(self, observations: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> Any:
+        """Choose the actions of the agents in ``rows``."""
+        return self._player.act(observations if self._normalize is None else self._normalize(observations), rows)
+
+
+def _indifferent(vecenv: Any) -> Policy:
+    """A policy to which all legal actions are alike."""
+    policy = make_policy(vecenv.driver_env, "Default", 1, 1, "none")
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            parameter.zero_()
+    return policy.requires_grad_(False).eval()

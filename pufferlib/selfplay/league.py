@@ -1,0 +1,232 @@
+"""Leagues: tables of agents that last, in a file of SQLite, which several processes may use at once."""
+
+import itertools
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from pufferlib.errors import APIUsageError, UsageError, nearest
+from pufferlib.machine.commands import as_typed
+from pufferlib.selfplay.entrants import Entrant, enter, game_of
+from pufferlib.selfplay.games import Tables
+from pufferlib.selfplay.round_robin import CrossTable, play_pair
+from pufferlib.train.runs import RUNS
+
+__all__ = ["LEAGUES", "League", "find_league"]
+
+#: Default folder of all leagues.
+LEAGUES: Path = Path("leagues")
+WHERE = "pufferlib.selfplay.League"
+ROUND = 20  # games of a pair that are played, and kept, at once
+WAIT_S = 60.0  # longest that a process waits for another one to write
+SUFFIX = ".db"
+SCHEMA = (
+    """
+CREATE TABLE IF NOT EXISTS agents (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    identity TEXT NOT NULL UNIQUE,
+    path TEXT NOT NULL
+)""",
+    """
+CREATE TABLE IF NOT EXISTS results (
+    one INTEGER NOT NULL REFERENCES agents (id),
+    other INTEGER NOT NULL REFERENCES agents (id),
+    round INTEGER NOT NULL,
+    wins INTEGER NOT NULL,
+    draws INTEGER NOT NULL,
+    losses INTEGER NOT NULL,
+    PRIMARY KEY (one, other, round),
+    CHECK (one < other)
+)""",
+)
+
+
+class League:
+    """Agents, and the results of their games.
+
+    Everything may be done twice: an agent that is there is not added again, and games that were played are not
+    repeated. The games of a round follow from the weights of both agents and the number of the round, so two processes
+    that play the same round come to the same result, of which one is kept.
+
+    Args:
+        path: The file; it is made when the first agent is added.
+        where: Begins the messages of errors.
+
+    Raises:
+        APIUsageError: The file is something else.
+    """
+
+    def __init__(self, path: Path | str, where: str = WHERE) -> None:
+        self.path, self._where = Path(path), where
+        if self.path.exists():
+            self._prepare()
+
+    def add(
+        self, agents: Sequence[str | Path], best: bool = False, runs: Path | str = RUNS
+    ) -> tuple[list[str], list[str]]:
+        """Add agents, as ``match`` takes them.
+
+        Returns:
+            The names of those that are new, and of those that were there, by their weights.
+
+        Raises:
+            APIUsageError: They do not play the game of the others.
+            UsageError: There is no such run.
+        """
+        found = enter(self._where, [str(agent) for agent in agents], runs, best)
+        members = self._entrants()
+        known = {entrant.identity: entrant.name for entrant in members}
+        fresh = [entrant for entrant in found if entrant.identity not in known]
+        if fresh:
+            game_of(self._where, [*members, *fresh])
+        self._prepare()
+        added = []
+        with self._connection() as connection:
+            for entrant in fresh:
+                path = str(entrant.path.absolute()) if entrant.path else entrant.name
+                added.append(self._free_name(connection, entrant))
+                row = (added[-1], entrant.identity, path)
+                connection.execute("INSERT OR IGNORE INTO agents (name, identity, path) VALUES (?, ?, ?)", row)
+        return added, [known[entrant.identity] for entrant in found if entrant.identity in known]
+
+    def play(self, games: int = 100, report: Callable[[str, str, float], None] | None = None) -> int:
+        """Play what is missing until every pair has ``games`` games, in rounds of 20, each of which is kept at once.
+
+        Args:
+            games: Of each pair; more only up to a whole round.
+            report: Called before each round with both names, and the share of the missing rounds that is done.
+
+        Returns:
+            Games that were played.
+
+        Raises:
+            APIUsageError: There are fewer than two agents, or the weights of one are not those that were added.
+        """
+        entrants = self._entrants()
+        if len(entrants) < 2:
+            raise APIUsageError(
+                f"{self._where}: games need two agents, {self.path.stem} has {len(entrants)}; add some: "
+                f"{as_typed(f'puffer league add {self.path.stem}')} RUN RUN"
+            )
+        tables = Tables(self._where, game_of(self._where, entrants))
+        for entrant in entrants:
+            tables.load(entrant)
+        ids = self._ids()
+        pairs = [sorted(pair, key=lambda each: ids[each.name]) for pair in itertools.combinations(entrants, 2)]
+        rounds = [(one, other, number) for one, other in pairs for number in range(-(-games // ROUND))]
+        missing = [each for each in rounds if not self._has(ids[each[0].name], ids[each[1].name], each[2])]
+        np.random.default_rng(os.getpid()).shuffle(missing)  # two processes seldom play the same
+        played = 0
+        for index, (one, other, number) in enumerate(missing):
+            if self._has(ids[one.name], ids[other.name], number):  # another process was quicker
+                continue
+            if report is not None:
+                report(one.name, other.name, index / len(missing))
+            result = play_pair(tables, one, other, ROUND, number)
+            with self._connection() as connection:
+                row = (ids[one.name], ids[other.name], number, *result)
+                connection.execute("INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?, ?, ?)", row)
+            played += ROUND
+        return played
+
+    def table(self) -> CrossTable:
+        """All results so far."""
+        with self._connection() as connection:
+            agents = connection.execute("SELECT id, name FROM agents ORDER BY id").fetchall()
+            results = connection.execute(
+                "SELECT one, other, sum(wins), sum(draws), sum(losses) FROM results GROUP BY one, other"
+            ).fetchall()
+        places = {agent: place for place, (agent, _) in enumerate(agents)}
+        wins, draws = np.zeros((2, len(agents), len(agents)), np.int64)
+        for one, other, won, drawn, lost in results:
+            i, j = places[one], places[other]
+            wins[i, j], wins[j, i], draws[i, j], draws[j, i] = won, lost, drawn, drawn
+        return CrossTable(tuple(name for _, name in agents), wins, draws)
+
+    def _prepare(self) -> None:
+        """Make the file and its tables if they are not there."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self._connection() as connection:
+                for statement in SCHEMA:
+                    connection.execute(statement)
+        except (sqlite3.DatabaseError, OSError) as error:
+            raise APIUsageError(
+                f"{self._where}: a league must be a file of SQLite in a folder that can be written to, got {self.path} "
+                f"({error}); choose another name"
+            ) from error
+
+    def _entrants(self) -> list[Entrant]:
+        """The agents, as they were added.
+
+        Raises:
+            APIUsageError: The weights of one are not there any more, or others.
+        """
+        if not self.path.exists():
+            return []
+        with self._connection() as connection:
+            rows = connection.execute("SELECT name, identity, path FROM agents ORDER BY id").fetchall()
+        found = []
+        for name, identity, path in rows:
+            try:
+                (entrant,) = enter(self._where, [path])
+            except UsageError as error:
+                raise self._lost(name, f"there is nothing at {path}") from error
+            if entrant.identity != identity:
+                raise self._lost(name, f"{path} has other weights now")
+            found.append(Entrant(name, identity, entrant.config, entrant.path))
+        return found
+
+    def _lost(self, name: str, reason: str) -> APIUsageError:
+        return APIUsageError(
+            f"{self._where}: the weights of {name} must be those that were added, but {reason}; bring them back, or "
+            "begin another league"
+        )
+
+    def _ids(self) -> dict[str, int]:
+        with self._connection() as connection:
+            return dict(connection.execute("SELECT name, id FROM agents").fetchall())
+
+    def _has(self, one: int, other: int, number: int) -> bool:
+        with self._connection() as connection:
+            query = "SELECT 1 FROM results WHERE one = ? AND other = ? AND round = ?"
+            return connection.execute(query, (one, other, number)).fetchone() is not None
+
+    def _free_name(self, connection: sqlite3.Connection, entrant: Entrant) -> str:
+        """The entrant's own name, or where that is taken with its checkpoint, or else with a number."""
+        taken = {row[0] for row in connection.execute("SELECT name FROM agents")}
+        own = [entrant.name] if entrant.path is None else [entrant.name, f"{entrant.name}/{entrant.path.name}"]
+        names = [*own, *(f"{own[-1]}-{number}" for number in range(2, len(taken) + 3))]
+        return next(each for each in names if each not in taken)
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        """A transaction, which nobody else's writing comes between."""
+        connection = sqlite3.connect(self.path, timeout=WAIT_S, isolation_level="IMMEDIATE")
+        try:
+            with connection:
+                yield connection
+        finally:
+            connection.close()
+
+
+def find_league(where: str, name: str, folder: Path) -> League:
+    """The league ``name`` in ``folder``.
+
+    Raises:
+        UsageError: There is none of this name.
+    """
+    path = folder / f"{name}{SUFFIX}"
+    if not path.is_file():
+        known = sorted(each.stem for each in folder.glob(f"*{SUFFIX}"))
+        close = nearest(name, known)
+        hint = (
+            f"did you mean {' or '.join(close)}?" if close else "begin it: " + as_typed(f"puffer league add {name} RUN")
+        )
+        raise UsageError(f"{where}: there is no league {name!r} in {folder}; {hint}")
+    return League(path, where)

@@ -1,0 +1,180 @@
+"""Checkpoints of a training: when one is written, what is in it, and how the training goes on from it."""
+
+import functools
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pufferlib import registry
+from pufferlib.errors import APIUsageError
+from pufferlib.seeding import env_seed
+from pufferlib.train import checkpoint
+from pufferlib.train.episodes import EpisodeMeans, ScoreMean
+from pufferlib.train.games import load_games, save_games
+from pufferlib.train.normalization import load_wrappers, save_wrappers
+from pufferlib.train.runs import Run
+from pufferlib.train.versions import versions_of, warn_of_differences
+
+if TYPE_CHECKING:
+    from pufferlib.train.trainer import Trainer
+
+__all__ = ["Checkpointer"]
+
+
+class Checkpointer:
+    """Writes and reads the checkpoints of a trainer.
+
+    Args:
+        trainer: All that is kept is in its public attributes.
+    """
+
+    def __init__(self, trainer: "Trainer") -> None:
+        self._trainer = trainer
+        self._is_requested = self._failed = False
+        self._evaluated: tuple[int, float] | None = None  # update and score of the latest evaluation
+        self._saved_updates: int | None = None  # of the run's latest checkpoint
+        self._scores = ScoreMean()  # since then
+
+    @functools.cached_property
+    def versions(self) -> dict[str, str]:
+        """Versions of all that the run depends on."""
+        return versions_of(self._trainer.config.env_name)
+
+    @property
+    def is_due(self) -> bool:
+        """True where one was asked for, its turn has come by ``checkpoint_interval``, or the last one failed."""
+        return self._is_requested or self._failed or self._is_at_interval
+
+    @property
+    def has_all(self) -> bool:
+        """True if the latest checkpoint is of the latest update."""
+        return self._saved_updates == self._trainer.updates
+
+    def add(self, episodes: EpisodeMeans) -> None:
+        """Take the episodes of an update, whose scores are those of the next checkpoint."""
+        self._scores.add(episodes)
+
+    def request(self, score: float | None) -> None:
+        """See ``Trainer.request_checkpoint``."""
+        self._is_requested = True
+        if score is not None:
+            self._evaluated = self._trainer.updates, score
+
+    def save(self, begins_anew: bool) -> None:
+        """Write a checkpoint; with ``begins_anew`` it has no games, and new episodes begin.
+
+        Raises:
+            OSError: It cannot be written; those before it stay.
+        """
+        trainer = self._trainer
+        source = trainer.source.state_dict()
+        state = {
+            "optimizer": trainer.optimizer.state_dict(),
+            "generator": trainer.generator.get_state(),
+            "agent_steps": trainer.agent_steps,
+            "updates": trainer.updates,
+            "uptime_s": trainer.uptime_s,
+            "reward_scale": trainer.collector.reward_scale,
+            "source": source,
+            **save_wrappers(trainer.vecenv),
+        }
+        if trainer.opponents is not None:
+            state["opponents"] = trainer.opponents.pool_state()
+        games = None if begins_anew else save_games(trainer.vecenv, trainer.config.train.save_games)
+        if games is not None:
+            state |= {"games": games, "collector": trainer.collector.state_dict()}
+        folder = Run.at(trainer.run_dir).checkpoints
+        path = checkpoint.save(folder, trainer.policy.state_dict(), state, self._about())
+        self._saved_updates, self._scores = trainer.updates, ScoreMean()
+        self._is_requested = self._failed = False
+        checkpoint.rotate(folder, trainer.config.train.keep_checkpoints)
+        if begins_anew:
+            trainer.start_episodes()
+        trainer.callbacks.on_checkpoint(trainer, path)
+
+    def try_to_save(self) -> None:
+        """Write the checkpoint that is due; where it cannot be written it stays due, with a warning."""
+        trainer = self._trainer
+        trainer.source.wait()  # its failure is none of the disk
+        try:
+            # One that was asked for in between leaves the episodes as they are, and thereby the run.
+            self.save(begins_anew=trainer.config.train.exact_resume and self._is_at_interval)
+        except OSError as error:
+            if not self._failed:
+                warnings.warn(
+                    f"{trainer.run_dir}: a checkpoint could not be written ({error.strerror}); training goes on, and "
+                    "tries again after each update; make room there",
+                    stacklevel=3,
+                )
+            self._failed = True
+
+    def restore(self, path: Path, allow_pickle: bool) -> bool:
+        """See ``Trainer.restore``."""
+        trainer = self._trainer
+        about, contents = checkpoint.read_about(path), checkpoint.read_state(path, trainer.device)
+        ours, theirs = (registry.short_name(name) for name in (trainer.config.env_name, about.env_name))
+        if ours != theirs:
+            raise APIUsageError(f"{path}: is of a run of {theirs}, got {ours}; begin a new run of {ours}")
+        checkpoint.load_weights(trainer.policy, checkpoint.read_policy(path, trainer.device), path, about.env_name)
+        checkpoint.load_optimizer(trainer.optimizer, contents["optimizer"], path)
+        warn_of_differences(path, about.versions, self.versions)
+        self._restore_generator(contents["generator"].cpu(), contents["updates"])
+        trainer.agent_steps, trainer.updates = contents["agent_steps"], contents["updates"]
+        trainer.uptime_s = contents["uptime_s"]
+        if path.absolute().parent == Run.at(trainer.run_dir).checkpoints.absolute():
+            self._saved_updates = trainer.updates
+        if not trainer.config.train.reward_scale:
+            trainer.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
+        load_wrappers(trainer.vecenv, contents, with_episodes=False)
+        if trainer.opponents is not None:
+            trainer.opponents.load_pool_state(contents["opponents"], trainer.policy)
+        trainer.start_episodes()
+        goes_on = "games" in contents and self._restore_games(contents, path, allow_pickle)
+        trainer.source.load_state_dict(contents.get("source", {}))
+        return goes_on
+
+    def _restore_games(self, contents: dict[str, Any], path: Path, allow_pickle: bool) -> bool:
+        trainer = self._trainer
+        try:
+            load_games(trainer.vecenv, contents["games"], allow_pickle)
+        except APIUsageError as error:
+            warnings.warn(f"{path}: new episodes begin, since its games cannot go on: {error}", stacklevel=4)
+            trainer.start_episodes()
+            return False
+        trainer.collector.load_state_dict(contents["collector"])
+        load_wrappers(trainer.vecenv, contents, with_episodes=True)
+        return True
+
+    def _restore_generator(self, state: torch.Tensor, updates: int) -> None:
+        """Go on with its random numbers; those of another kind of device are begun anew, as its state is another."""
+        generator = self._trainer.generator
+        if len(state) == len(generator.get_state()):
+            generator.set_state(state)
+        else:
+            generator.manual_seed(env_seed(self._trainer.config.train.seed, updates) % 2**63)
+
+    @property
+    def _is_at_interval(self) -> bool:
+        every = self._trainer.config.train.checkpoint_interval
+        return every > 0 and self._trainer.updates % every == 0
+
+    def _about(self) -> checkpoint.About:
+        trainer = self._trainer
+        try:
+            settings = trainer.config.to_toml()
+        except APIUsageError:  # keywords of the environment that TOML cannot write down, such as objects
+            settings = ""
+        score, score_of = self._scores.mean, "training"
+        if self._evaluated is not None and self._evaluated[0] == trainer.updates:
+            score, score_of = self._evaluated[1], "evaluation"
+        return checkpoint.About(
+            trainer.config.env_name,
+            trainer.updates,
+            trainer.agent_steps,
+            score,
+            settings,
+            self.versions,
+            score_of=score_of,
+        )

@@ -1,0 +1,37 @@
+"""Agents that ship with Ocean: each is there, acts, and is as good as the page of results says."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+import pufferlib
+from pufferlib import ocean
+from pufferlib.train.evaluate import evaluate
+from pufferlib.train.runs import find_run, load_policy
+
+NAMES = [*ocean.names(), *ocean.python_names()]
+CURVES = Path(__file__).parents[2] / "docs" / "curves"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_environment_has_an_agent_that_acts(name, tmp_path):
+    agent = pufferlib.load(name, runs=tmp_path)
+    with pufferlib.make(name) as env:
+        observations, _ = env.reset(0)
+        env.step(agent(observations))
+    assert ocean.agent_file(name).stat().st_size < 2**20
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", NAMES)
+def test_an_agent_is_as_good_as_the_page_of_results_says(name, tmp_path):
+    """Not below its score there by more than four standard errors, which chance exceeds once in 30,000 times."""
+    said = json.loads((CURVES / f"{name}.json").read_text())
+    run = find_run("test", name, tmp_path)
+    config = run.settings({"train.device": "cpu", "eval.greedy": said["greedy"]})
+    result = evaluate(config, load_policy(config, run), episodes=100)
+    error = math.hypot(said["score_std"] / math.sqrt(said["episodes"]), result.score_std / math.sqrt(result.episodes))
+    assert result.score_mean >= said["score"] - 4 * error - 1e-9

@@ -1,0 +1,44 @@
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """More threads than free cores would slow these small networks down a hundredfold."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory):
+    """Runs of connect4: "old" learned nothing, "new" learned for a second, with another network."""
+    from pufferlib.train.config import load_config
+    from pufferlib.train.trainer import Trainer
+
+    folder = tmp_path_factory.mktemp("runs")
+    settings = {
+        "env.players": 2,
+        "env.num_envs": 128,
+        "selfplay.opponents": 2,
+        "train.horizon": 32,
+        "train.minibatch_size": 2048,
+        "train.device": "cpu",
+        "train.num_threads": 1,
+    }
+    own = {
+        "old": ({"policy.hidden_size": 16, "policy.memory": "LSTM"}, 0),
+        "new": ({"policy.hidden_size": 32, "train.normalize_observations": True}, 25),
+    }
+    for name, (more, updates) in own.items():
+        run = folder / name
+        run.mkdir()
+        config = load_config("connect4", {**settings, **more})
+        config.save(run / "config.toml")
+        trainer = Trainer(config, run)
+        for _ in range(updates):
+            trainer.step()
+        trainer.save()
+        trainer.close()
+    return folder

@@ -1,0 +1,94 @@
+"""Matches: who plays whom, on which side, and what is refused."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+import pufferlib.selfplay
+from pufferlib.errors import APIUsageError, UsageError
+from pufferlib.selfplay.entrants import enter, game_of
+from pufferlib.selfplay.games import Tables
+
+
+def test_a_match_is_decided_by_its_seed_whatever_the_order_of_the_agents(runs):
+    agents = [runs / "old", runs / "new", "random"]
+    table = pufferlib.selfplay.match(agents, games=10, seed=3)
+    turned = pufferlib.selfplay.match(agents[::-1], games=10, seed=3)
+    assert table.names == ("old", "new", "random")
+    np.testing.assert_array_equal(table.wins, turned.wins[::-1, ::-1])
+    np.testing.assert_array_equal(table.draws, turned.draws[::-1, ::-1])
+    others = [pufferlib.selfplay.match(agents[:2], games=10, seed=seed).wins[1, 0] for seed in (3, 4, 5, 6)]
+    assert others[0] == table.wins[1, 0]  # whoever else takes part
+    assert len(set(others)) > 1
+
+
+def test_who_has_learned_wins_and_is_rated_higher(runs):
+    table = pufferlib.selfplay.match([runs / "old", runs / "new"], games=40)
+    assert table.games.tolist() == [40, 40]
+    assert table.wins[1, 0] > 25
+    ratings, _ = table.ratings()
+    assert ratings[1] > ratings[0] + 50
+    lines = str(table).splitlines()
+    assert lines[0].split() == ["Elo", "score", "1", "2"]
+    assert lines[1].split()[:2] == ["1", "new"]
+    assert f"{table.wins[1, 0]}-{table.draws[0, 1]}-{table.wins[0, 1]}" in lines[1]
+
+
+def test_each_agent_has_either_side_in_turns(runs):
+    """In connect4 who begins is seen: two agents that always take the leftmost column differ by it alone."""
+    old, new = enter("test", [str(runs / "old"), str(runs / "new")])
+    tables = Tables("test", game_of("test", [old, new]), greedy=True)
+    for entrant in (old, new):
+        tables.load(entrant)
+        for name, weights in tables.policies[entrant.identity].named_parameters():
+            weights.data.zero_()
+            if name.endswith("decoder.bias"):
+                weights.data[0] = 1
+    scores = tables.play(old, new, 7, seed=0)  # each drops discs on discs of the other, until a column is full
+    assert len(set(scores[::2])) == len(set(scores[1::2])) == 1
+    assert scores[0] == 1 - scores[1]
+
+
+def test_the_opponent_of_the_environment_wins_against_random_play(runs):
+    table = pufferlib.selfplay.match(["random", "scripted", runs / "old"], games=6)
+    assert table.wins[1].tolist() == [6, 0, 6]
+
+
+def test_the_first_game_is_filmed(runs, tmp_path):
+    pufferlib.selfplay.match([runs / "new", "random"], games=2, video=tmp_path / "game.mp4")
+    assert (tmp_path / "game.mp4").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("agents", "said"),
+    [
+        (["old", "squared"], "all entrants must play the same game, got old of connect4 and squared of squared"),
+        (["old", "shallow"], "the same game, got old with depth 4 and shallow with 2; leave one out"),
+        (["old", "copy"], "entrants must have different weights, got .*old.* and .*copy.*, which have the same"),
+        (["old"], "at least two agents and one game must be given, got 1 and 100"),
+    ],
+)
+def test_other_games_and_the_same_agent_twice_are_refused(runs, tmp_path, agents, said):
+    for name in ("old", "copy", "shallow", "squared"):
+        shutil.copytree(runs / ("old" if name != "shallow" else "new"), tmp_path / name)
+    change(tmp_path / "shallow", "players = 2", "players = 2\ndepth = 2")
+    change(tmp_path / "squared", 'env_name = "connect4"', 'env_name = "squared"')
+    if "squared" in agents:  # it is said before anything is loaded, so other weights are enough
+        shutil.rmtree(tmp_path / "squared" / "checkpoints")
+        shutil.copytree(runs / "new" / "checkpoints", tmp_path / "squared" / "checkpoints")
+    with pytest.raises(APIUsageError, match=said):
+        pufferlib.selfplay.match([tmp_path / agent for agent in agents])
+
+
+def change(run, before, after):
+    text = (run / "config.toml").read_text()
+    assert before in text
+    (run / "config.toml").write_text(text.replace(before, after))
+
+
+def test_an_agent_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="'nobody' is no run, no checkpoint and no environment"):
+        pufferlib.selfplay.match(["nobody", "random"], runs=tmp_path)
+    with pytest.raises(APIUsageError, match="at least one entrant must be a trained agent"):
+        pufferlib.selfplay.match(["scripted", "random"], runs=tmp_path)
