@@ -53,6 +53,7 @@ MODULES = (
     "pufferlib.train.optimizers",
     "pufferlib.train.precision",
     "pufferlib.train.ppo",
+    "pufferlib.export",
     "pufferlib.render.view",
     "pufferlib.render.window",
     "pufferlib.render.video",

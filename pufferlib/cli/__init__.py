@@ -25,6 +25,7 @@ VERBS = {
     "play": "play an environment yourself, by keyboard, in a window or in the terminal",
     "check": "check an environment against the contract that training relies on",
     "replay": "step an environment again to the end that an error or a recording has kept",
+    "export": "write a trained agent into one file: ONNX, C or torch.export",
     "autotune": "measure how an environment runs fastest on this machine",
     "list": "list the environments",
     "new": "write an environment of your own in C, from a template",

@@ -13,6 +13,7 @@ FLOORS = {
     **dict.fromkeys(("vector", "vectorization", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
     **dict.fromkeys(("frameworks", "models", "pytorch"), 3),
     **dict.fromkeys(("installation", "train"), 4),
+    "export": 5,
     "play": 5,
     "cli": 6,
 }
