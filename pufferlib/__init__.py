@@ -80,6 +80,7 @@ _HOME = {
     "set_buffers": "buffers",
 }
 _MODULES = {
+    "analysis",
     "emulation",
     "frameworks",
     "models",

@@ -22,6 +22,8 @@ __all__ = ["main"]
 VERBS = {
     "train": "train an agent, evaluate it, draw its learning curve and film it",
     "eval": "evaluate a trained agent, against random play",
+    "runs": "list runs with their scores, and the settings that differ",
+    "plot": "draw the learning curves of runs in one picture",
     "league": "keep agents, their games and their ratings in a table that lasts",
     "match": "let trained agents play against each other, and rate them",
     "play": "play an environment yourself, by keyboard, in a window or in the terminal",

@@ -14,7 +14,7 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.ocean.env import type_of
 from pufferlib.ocean.files import is_c_file
 from pufferlib.ocean.types import env_types
-from pufferlib.train.config import Config
+from pufferlib.train.config import Config, setting_names
 from pufferlib.train.suggestions import RENAMED, suggest
 
 if TYPE_CHECKING:
@@ -228,8 +228,7 @@ def _unknown_flag(prog: str, base: Config, flag: str, others: Sequence[str]) -> 
     setting = flag.lstrip("-").replace("-", "_")
     if setting in RENAMED:
         return UnknownNameError(f"{prog}: {RENAMED[setting].as_flag()}")
-    known = [f"{section.name}.{field.name}" for section in SECTIONS for field in _fields(base, section)]
-    known += ["env." + name for name in [*base.env, *_defaults(base.env_name)]]
+    known = [*setting_names(), *("env." + name for name in [*base.env, *_defaults(base.env_name)])]
     close = nearest(flag, others, count=1, cutoff=0.8) or [
         "--" + name.replace("_", "-") for name in suggest(setting, known)
     ]
@@ -237,10 +236,6 @@ def _unknown_flag(prog: str, base: Config, flag: str, others: Sequence[str]) -> 
         see = as_typed(f"{prog} {base.env_name} --help")
         return UnknownNameError(f"{prog}: unknown flag {flag!r}; see {see}")
     return UnknownNameError.of(prog, "flag", flag, [], close)
-
-
-def _fields(base: Config, section: "dataclasses.Field[Any]") -> "tuple[dataclasses.Field[Any], ...]":
-    return dataclasses.fields(getattr(base, section.name))
 
 
 def _parameters(env_name: str) -> tuple[Any, ...]:

@@ -13,14 +13,16 @@ BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # the last one is of ARM
 def usable_cpus(root: Path = Path("/")) -> int:
     """Return the cores that this process can keep busy: those it may run on, or its cgroup quota if that is less.
 
-    At least 1. A quota of 2.5 cores counts as 2: a third busy worker would stall all of them.
+    At least 1. A quota of 2.5 cores counts as 2: a third busy worker would stall all of them. Processes that train
+    together have equal shares of them; ``LOCAL_WORLD_SIZE``, as torchrun sets it, says how many these are.
 
     Args:
         root: Where /proc and /sys are; tests pass a folder of their own.
     """
     allowed = len(os.sched_getaffinity(0))
     quotas = [quota for group in control_groups("cpu", root) if (quota := _quota(group)) is not None]
-    return max(1, min(allowed, *map(int, quotas))) if quotas else allowed
+    share = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return max(1, min([allowed, *map(int, quotas)]) // (int(share) if share.isdecimal() and int(share) else 1))
 
 
 def has_bfloat16(root: Path = Path("/")) -> bool:

@@ -142,6 +142,8 @@ def _run_name(entrant: Entrant) -> str:
     path = entrant.path
     if path is None:
         return entrant.name
+    if path == ocean.agent_file(entrant.config.env_name if entrant.config else ""):
+        return path.parent.name
     if path.is_file():
         return path.stem
     return path.absolute().parents[1].name if path.absolute().parent.name == "checkpoints" else path.name

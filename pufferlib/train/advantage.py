@@ -1,5 +1,6 @@
 """Advantages: by how much an action turned out better than expected; and the scale of rewards."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -7,7 +8,7 @@ from torch import Tensor
 
 from pufferlib.train._advantage import sum_backwards
 
-__all__ = ["Estimates", "fit_reward_scale", "generalized_advantage", "vtrace"]
+__all__ = ["Estimates", "deviation", "fit_reward_scale", "generalized_advantage", "vtrace"]
 
 MOST_DEVIATION = 2.0  # of returns that are learned from as they are
 
@@ -113,7 +114,18 @@ def _sum_backwards(x: Tensor, decay: Tensor) -> Tensor:
     return x
 
 
-def fit_reward_scale(rewards: Tensor, episode_ends: Tensor, masks: Tensor, gamma: float) -> float:
+def deviation(returns: Tensor) -> float:
+    """Standard deviation of ``returns``; 0 where there are none."""
+    return float(returns.std(correction=0)) if returns.numel() else 0.0
+
+
+def fit_reward_scale(
+    rewards: Tensor,
+    episode_ends: Tensor,
+    masks: Tensor,
+    gamma: float,
+    deviation: Callable[[Tensor], float] = deviation,
+) -> float:
     """Factor for the rewards with which no value loss drowns the policy's.
 
     Args:
@@ -121,11 +133,12 @@ def fit_reward_scale(rewards: Tensor, episode_ends: Tensor, masks: Tensor, gamma
         episode_ends: bool ``(T, agents)``; True where step t was the last of its episode.
         masks: bool ``(T, agents)``; False where an agent was absent.
         gamma: Discount per step.
+        deviation: Of returns, ``(steps,)``; with several processes it is that of all.
 
     Returns:
         1, or where the discounted returns deviate by more than 2 what brings their deviation to 1.
     """
     nothing = rewards.new_zeros(len(rewards) + 1, *rewards.shape[1:])
     returns = generalized_advantage(rewards, nothing, episode_ends, gamma, gae_lambda=1.0)[masks]
-    deviation = float(returns.std(correction=0)) if returns.numel() else 0.0
-    return 1 / deviation if deviation > MOST_DEVIATION else 1.0
+    found = deviation(returns)
+    return 1 / found if found > MOST_DEVIATION else 1.0

@@ -1,5 +1,6 @@
 """Checkpoints of a training: when one is written, what is in it, and how the training goes on from it."""
 
+import contextlib
 import functools
 import warnings
 from pathlib import Path
@@ -11,6 +12,7 @@ from pufferlib import registry
 from pufferlib.errors import APIUsageError
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint
+from pufferlib.train.distributed.last_update import Contents, LastUpdate, part_of_rank
 from pufferlib.train.episodes import EpisodeMeans, ScoreMean
 from pufferlib.train.games import load_games, save_games
 from pufferlib.train.normalization import load_wrappers, save_wrappers
@@ -26,16 +28,20 @@ __all__ = ["Checkpointer"]
 class Checkpointer:
     """Writes and reads the checkpoints of a trainer.
 
+    Attributes:
+        is_requested: A checkpoint was asked for, and not written yet.
+
     Args:
         trainer: All that is kept is in its public attributes.
     """
 
     def __init__(self, trainer: "Trainer") -> None:
         self._trainer = trainer
-        self._is_requested = self._failed = False
+        self.is_requested = self._failed = False
         self._evaluated: tuple[int, float] | None = None  # update and score of the latest evaluation
         self._saved_updates: int | None = None  # of the run's latest checkpoint
         self._scores = ScoreMean()  # since then
+        self._last_update = LastUpdate(trainer.ranks)
 
     @functools.cached_property
     def versions(self) -> dict[str, str]:
@@ -45,7 +51,7 @@ class Checkpointer:
     @property
     def is_due(self) -> bool:
         """True where one was asked for, its turn has come by ``checkpoint_interval``, or the last one failed."""
-        return self._is_requested or self._failed or self._is_at_interval
+        return self.is_requested or self._failed or self._is_at_interval
 
     @property
     def has_all(self) -> bool:
@@ -58,7 +64,7 @@ class Checkpointer:
 
     def request(self, score: float | None) -> None:
         """See ``Trainer.request_checkpoint``."""
-        self._is_requested = True
+        self.is_requested = True
         if score is not None:
             self._evaluated = self._trainer.updates, score
 
@@ -69,30 +75,63 @@ class Checkpointer:
             OSError: It cannot be written; those before it stay.
         """
         trainer = self._trainer
-        source = trainer.source.state_dict()
+        contents = self._contents("none" if begins_anew else trainer.config.train.save_games)
+        path = trainer.ranks.on_first(lambda: checkpoint.save(self._folder, *contents))
+        self._saved_updates, self._scores = trainer.updates, ScoreMean()
+        self.is_requested = self._failed = False
+        self._last_update.forget()
+        trainer.ranks.on_first(lambda: checkpoint.rotate(self._folder, trainer.config.train.keep_checkpoints))
+        if begins_anew:
+            trainer.start_episodes()
+        trainer.callbacks.on_checkpoint(trainer, path)
+
+    def keep(self) -> None:
+        """Keep what the latest update has come to, where another rank may be lost during the next."""
+        self._last_update.keep(lambda: self._of_all([self._of_rank()]))
+
+    def rescued(self) -> contextlib.AbstractContextManager[None]:
+        """Context in which what the latest update has come to is saved when a rank is lost.
+
+        Raises:
+            RankLostError: Says what was saved.
+        """
+        return self._last_update.saved_when_lost(self._folder)
+
+    def _contents(self, how: str) -> Contents:
+        """All that a checkpoint has, with the games of all ranks, which ask for it at once."""
+        trainer = self._trainer
+        own = {"source": trainer.source.state_dict(), **self._of_rank()}
+        games = save_games(trainer.vecenv, how)
+        if games is not None:
+            own |= {"games": games, "collector": trainer.collector.state_dict()}
+        return self._of_all(trainer.ranks.gather(own))
+
+    def _of_rank(self) -> dict[str, Any]:
+        """The state in which ranks differ, but for their games."""
+        trainer = self._trainer
+        generator = trainer.generator.get_state()
+        return {"generator": generator, **trainer.reduction.state_dict(), **save_wrappers(trainer.vecenv)}
+
+    def _of_all(self, ranks: list[dict[str, Any]]) -> Contents:
+        """The checkpoint of ranks with these states; that of rank 0 is where a single process has its own."""
+        trainer = self._trainer
+        first, *others = ranks
         state = {
             "optimizer": trainer.optimizer.state_dict(),
-            "generator": trainer.generator.get_state(),
             "agent_steps": trainer.agent_steps,
             "updates": trainer.updates,
             "uptime_s": trainer.uptime_s,
             "reward_scale": trainer.collector.reward_scale,
-            "source": source,
-            **save_wrappers(trainer.vecenv),
+            **first,
+            **({"ranks": others} if others else {}),
         }
         if trainer.opponents is not None:
             state["opponents"] = trainer.opponents.pool_state()
-        games = None if begins_anew else save_games(trainer.vecenv, trainer.config.train.save_games)
-        if games is not None:
-            state |= {"games": games, "collector": trainer.collector.state_dict()}
-        folder = Run.at(trainer.run_dir).checkpoints
-        path = checkpoint.save(folder, trainer.policy.state_dict(), state, self._about())
-        self._saved_updates, self._scores = trainer.updates, ScoreMean()
-        self._is_requested = self._failed = False
-        checkpoint.rotate(folder, trainer.config.train.keep_checkpoints)
-        if begins_anew:
-            trainer.start_episodes()
-        trainer.callbacks.on_checkpoint(trainer, path)
+        return Contents(trainer.policy.state_dict(), state, self._about())
+
+    @property
+    def _folder(self) -> Path:
+        return Run.at(self._trainer.run_dir).checkpoints
 
     def try_to_save(self) -> None:
         """Write the checkpoint that is due; where it cannot be written it stays due, with a warning."""
@@ -113,14 +152,11 @@ class Checkpointer:
     def restore(self, path: Path, allow_pickle: bool) -> bool:
         """See ``Trainer.restore``."""
         trainer = self._trainer
-        about, contents = checkpoint.read_about(path), checkpoint.read_state(path, trainer.device)
-        ours, theirs = (registry.short_name(name) for name in (trainer.config.env_name, about.env_name))
-        if ours != theirs:
-            raise APIUsageError(f"{path}: is of a run of {theirs}, got {ours}; begin a new run of {ours}")
-        checkpoint.load_weights(trainer.policy, checkpoint.read_policy(path, trainer.device), path, about.env_name)
+        about, weights, contents = trainer.ranks.on_first(lambda: self._read(path))
+        contents, is_own = part_of_rank(contents, trainer.ranks.rank, trainer.ranks.size)
+        checkpoint.load_weights(trainer.policy, weights, path, about.env_name)
         checkpoint.load_optimizer(trainer.optimizer, contents["optimizer"], path)
-        warn_of_differences(path, about.versions, self.versions)
-        self._restore_generator(contents["generator"].cpu(), contents["updates"])
+        self._restore_generator(contents["generator"].cpu(), contents["updates"], is_own)
         trainer.agent_steps, trainer.updates = contents["agent_steps"], contents["updates"]
         trainer.uptime_s = contents["uptime_s"]
         if path.absolute().parent == Run.at(trainer.run_dir).checkpoints.absolute():
@@ -130,10 +166,24 @@ class Checkpointer:
         load_wrappers(trainer.vecenv, contents, with_episodes=False)
         if trainer.opponents is not None:
             trainer.opponents.load_pool_state(contents["opponents"], trainer.policy)
+        trainer.reduction.start_moments(trainer.vecenv)
         trainer.start_episodes()
-        goes_on = "games" in contents and self._restore_games(contents, path, allow_pickle)
-        trainer.source.load_state_dict(contents.get("source", {}))
+        goes_on = is_own and "games" in contents and self._restore_games(contents, path, allow_pickle)
+        if is_own and "source" in contents:
+            trainer.source.load_state_dict(contents["source"])
+            trainer.reduction.load_state_dict(contents)
         return goes_on
+
+    def _read(self, path: Path) -> tuple[checkpoint.About, dict[str, torch.Tensor], dict[str, Any]]:
+        """Facts, weights and state of a checkpoint of a run like this."""
+        trainer = self._trainer
+        about, contents = checkpoint.read_about(path), checkpoint.read_state(path, trainer.device)
+        ours, theirs = (registry.short_name(name) for name in (trainer.config.env_name, about.env_name))
+        if ours != theirs:
+            raise APIUsageError(f"{path}: is of a run of {theirs}, got {ours}; begin a new run of {ours}")
+        weights = checkpoint.read_policy(path, trainer.device)
+        warn_of_differences(path, about.versions, self.versions)
+        return about, weights, contents
 
     def _restore_games(self, contents: dict[str, Any], path: Path, allow_pickle: bool) -> bool:
         trainer = self._trainer
@@ -147,13 +197,13 @@ class Checkpointer:
         load_wrappers(trainer.vecenv, contents, with_episodes=True)
         return True
 
-    def _restore_generator(self, state: torch.Tensor, updates: int) -> None:
-        """Go on with its random numbers; those of another kind of device are begun anew, as its state is another."""
+    def _restore_generator(self, state: torch.Tensor, updates: int, is_own: bool) -> None:
+        """Go on with its random numbers; those of another kind of device, or of no rank before, are begun anew."""
         generator = self._trainer.generator
-        if len(state) == len(generator.get_state()):
+        if is_own and len(state) == len(generator.get_state()):
             generator.set_state(state)
         else:
-            generator.manual_seed(env_seed(self._trainer.config.train.seed, updates) % 2**63)
+            generator.manual_seed(env_seed(self._trainer.seed, updates) % 2**63)
 
     @property
     def _is_at_interval(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_type_hints
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.ocean.files import settings_of_file
+from pufferlib.train.distributed.settings import ProcessSettings
 from pufferlib.train.early_stop import StopConfig
 from pufferlib.train.kinds import (
     Count,
@@ -27,6 +28,7 @@ from pufferlib.train.kinds import (
 from pufferlib.train.selfplay_config import SelfplayConfig
 from pufferlib.train.suggestions import RENAMED, suggest
 from pufferlib.train.toml import parse_toml, read_toml, to_toml
+from pufferlib.train.track_config import TrackConfig
 
 __all__ = [
     "Config",
@@ -92,7 +94,7 @@ class PolicyConfig:
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(ProcessSettings):
     """PPO and its schedule.
 
     Attributes:
@@ -251,6 +253,7 @@ class Config:
         eval: How a trained policy is judged.
         stop: When the run ends early.
         selfplay: Opponents for games of two sides.
+        track: Its name, and the trackers that take its metrics.
 
     Raises:
         APIUsageError: A number is out of its range.
@@ -264,6 +267,7 @@ class Config:
     eval: EvalConfig = field(default_factory=EvalConfig)
     stop: StopConfig = field(default_factory=StopConfig)
     selfplay: SelfplayConfig = field(default_factory=SelfplayConfig)
+    track: TrackConfig = field(default_factory=TrackConfig)
 
     def __post_init__(self) -> None:
         for section in ("policy", "train", "eval", "stop", "selfplay"):
@@ -407,11 +411,25 @@ def _build(env_name: str, sources: list[tuple[str, dict[str, Any]]]) -> Config:
                 raise APIUsageError(f"{where}: {section} must be a table of settings, got {values!r}")
             if section != "env":
                 values = _checked(where, section, hints[section], values)
-            merged[section].update(values)
+            merged[section] = _over(merged[section], values) if section != "env" else {**merged[section], **values}
     parts: dict[str, Any] = {
-        name: values if name == "env" else hints[name](**values) for name, values in merged.items()
+        name: values if name == "env" else _section(hints[name], values) for name, values in merged.items()
     }
     return Config(env_name, **parts)
+
+
+def _over(values: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    """``values`` with ``later`` laid over them, those of a section inside one by one."""
+    inner = {key: _over(values.get(key, {}), value) for key, value in later.items() if isinstance(value, dict)}
+    return {**values, **later, **inner}
+
+
+def _section(kind: type, values: dict[str, Any]) -> Any:
+    """A dataclass of settings, and those inside it."""
+    hints = get_type_hints(kind)
+    return kind(
+        **{key: _section(hints[key], value) if isinstance(value, dict) else value for key, value in values.items()}
+    )
 
 
 def _checked(where: str, section: str, kind: type, values: dict[str, Any]) -> dict[str, Any]:
@@ -424,14 +442,26 @@ def _checked(where: str, section: str, kind: type, values: dict[str, Any]) -> di
         meant = suggest(f"{section}.{unknown[0]}", setting_names())
         close = [name.removeprefix(f"{section}.") for name in meant]
         raise UnknownNameError.of(f"{where}, [{section}]", "key", unknown[0], hints, close)
-    return {key: convert(f"{where}: {section}.{key}", hints[key], value) for key, value in values.items()}
+    return {key: _converted(where, f"{section}.{key}", hints[key], value) for key, value in values.items()}
 
 
-def setting_names() -> list[str]:
+def _converted(where: str, name: str, hint: Any, value: Any) -> Any:
+    if not dataclasses.is_dataclass(hint):
+        return convert(f"{where}: {name}", hint, value)
+    if not isinstance(value, dict):
+        raise APIUsageError(f"{where}: {name} must be a table of settings, got {value!r}")
+    return _checked(where, name, hint, value)  # type: ignore[arg-type]  # a class, not one of its objects
+
+
+def setting_names(kind: type = Config, prefix: str = "") -> list[str]:
     """Every setting, as ``section.name``."""
-    hints = get_type_hints(Config)
-    sections = [name for name in hints if dataclasses.is_dataclass(hints[name])]
-    return [f"{section}.{name}" for section in sections for name in get_type_hints(hints[section])]
+    names: list[str] = []
+    for name, hint in get_type_hints(kind).items():
+        if dataclasses.is_dataclass(hint):
+            names += setting_names(hint, f"{prefix}{name}.")  # type: ignore[arg-type]
+        elif prefix:
+            names.append(prefix + name)
+    return names
 
 
 def _nest(dotted: Mapping[str, Any]) -> dict[str, Any]:
@@ -444,5 +474,9 @@ def _nest(dotted: Mapping[str, Any]) -> dict[str, Any]:
         if not dot:
             meant = suggest(section, setting_names(), count=1) or ["train.seed"]
             raise APIUsageError(f"overrides: a key must be section.name, got {key!r}; for example {meant[0]}")
-        nested.setdefault(section, {})[name] = value
+        table = nested.setdefault(section, {})
+        *tables, last = [name] if section == "env" else name.split(".")
+        for inner in tables:
+            table = table.setdefault(inner, {})
+        table[last] = value
     return nested

@@ -18,7 +18,7 @@ def minibatches(
 ) -> Iterator[Minibatch]:
     """One pass over the rollout: every part once, or with ``priority_alpha`` those of large advantages more often."""
     draws = None
-    if config.priority_alpha > 0:
+    if config.priority_alpha > 0 and bool(rollout.masks.any()):
         advantages, masks = rollout.as_parts(estimates.advantages), rollout.as_parts(rollout.masks)
         draws = by_priority(advantages, masks, rollout.rows, config, generator)
     return rollout.minibatches(estimates.advantages, generator, estimates.returns, draws)

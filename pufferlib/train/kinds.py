@@ -76,6 +76,8 @@ def convert(where: str, hint: Any, value: Any) -> Any:
         if value not in get_args(hint):
             raise APIUsageError(f"{where} must be {' or '.join(map(repr, get_args(hint)))}, got {value!r}")
         return value
+    if get_origin(hint) is tuple:
+        return _words(where, get_args(hint)[0], value)
     options = get_args(hint) if get_origin(hint) in (types.UnionType, Union) else (hint,)
     if isinstance(value, np.generic):
         value = value.item()
@@ -87,3 +89,11 @@ def convert(where: str, hint: Any, value: Any) -> Any:
         expected = " or ".join("unset" if option is types.NoneType else option.__name__ for option in options)
         raise APIUsageError(f"{where} must be {expected}, got {value!r} ({type(value).__name__})")
     return value
+
+
+def _words(where: str, kind: Any, value: Any) -> tuple[Any, ...]:
+    """A list of words, or one text with commas between them."""
+    words = [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+    if not isinstance(words, list | tuple):
+        raise APIUsageError(f"{where} must be a list of strings, got {value!r} ({type(value).__name__})")
+    return tuple(convert(where, kind, word) for word in words)

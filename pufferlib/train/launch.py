@@ -1,28 +1,33 @@
 """``pufferlib.train(...)``: a whole run from Python, as ``puffer train`` does it."""
 
 import contextlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
+from pufferlib.registry.outside import name_of
 from pufferlib.train.callbacks import Callback, CallbackFunction
 from pufferlib.train.config import Config, load_config
-from pufferlib.train.loggers import JsonlLogger, Logger
+from pufferlib.train.distributed.job import open_ranks
+from pufferlib.train.loggers import JsonlLogger, Logger, check_trackers, open_tracking
+from pufferlib.train.repeats import refuse_repeat
 from pufferlib.train.result import Comparison, compare, finish_run
 from pufferlib.train.resume import check_changes, go_on, is_finished, settings_of
 from pufferlib.train.runs import RUNS, Run, find_run, load_policy, new_run
+from pufferlib.train.seeds import SeedGroup, TrainedSeeds, find_group, new_group, parse_seeds, train_group
+from pufferlib.train.status import in_training
 from pufferlib.train.trainer import Trainer
 from pufferlib.train.tuned import with_tuned_vec
 
 __all__ = ["TrainedRun", "train"]
 
 WHERE = "pufferlib.train"
+EnvLike = str | PathLike[str] | Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,9 @@ class TrainedRun:
     comparison: Comparison
 
 
+@overload
 def train(
-    env: str | PathLike[str] | Callable[..., Any] | None = None,
+    env: EnvLike | None = None,
     settings: Mapping[str, Any] | None = None,
     *,
     config: Path | str | None = None,
@@ -52,7 +58,45 @@ def train(
     resume: Path | str | None = None,
     loggers: Sequence[Logger] = (),
     callbacks: Sequence[Callback | CallbackFunction] = (),
-) -> TrainedRun:
+    name: str = "",
+    tags: Sequence[str] = (),
+    track: str | Sequence[str] = (),
+    again: bool = False,
+    seeds: None = None,
+) -> TrainedRun: ...
+@overload
+def train(
+    env: EnvLike | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    config: Path | str | None = None,
+    vec: Literal["auto"] | None = None,
+    runs: Path | str = RUNS,
+    resume: Path | str | None = None,
+    loggers: Sequence[Logger] = (),
+    callbacks: Sequence[Callback | CallbackFunction] = (),
+    name: str = "",
+    tags: Sequence[str] = (),
+    track: str | Sequence[str] = (),
+    again: bool = False,
+    seeds: int | str | Sequence[int],
+) -> TrainedSeeds: ...
+def train(
+    env: EnvLike | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    config: Path | str | None = None,
+    vec: Literal["auto"] | None = None,
+    runs: Path | str = RUNS,
+    resume: Path | str | None = None,
+    loggers: Sequence[Logger] = (),
+    callbacks: Sequence[Callback | CallbackFunction] = (),
+    name: str = "",
+    tags: Sequence[str] = (),
+    track: str | Sequence[str] = (),
+    again: bool = False,
+    seeds: int | str | Sequence[int] | None = None,
+) -> TrainedRun | TrainedSeeds:
     """Train an agent, evaluate it, draw its learning curve and film it: all that ``puffer train`` does, but print.
 
     Everything is kept in a new folder of ``runs``, which ``puffer eval`` and ``puffer play --watch`` take. Ctrl-C and
@@ -65,20 +109,48 @@ def train(
         config: A TOML file of settings, over those of the environment.
         vec: "auto" batches the environments in the way that ``autotune`` has found to be fastest.
         runs: Folder of all runs.
-        resume: A run to go on with: its folder, a checkpoint, or an environment's name for its latest run.
+        resume: A run to go on with: its folder, a checkpoint, or an environment's name for its latest run; or the
+            folder of several seeds.
         loggers: Take the metrics of each update, beside the run's own file.
         callbacks: Take part in the training, and may stop it: objects like ``Callback``, or functions of the trainer
             and the metrics, called after each update.
+        name: Name of the run, in that of its folder and in every tracker. A run of this name and these settings that is
+            there already is not made again.
+        tags: Words to find the run by.
+        track: Trackers that take metrics and result: "csv", "tensorboard", "wandb", or several of them.
+        again: Make it again all the same.
+        seeds: Train one run for each of these seeds, one after the other, and report their mean: a number of them,
+            counted from ``train.seed`` on, or a list.
 
     Raises:
         UnknownNameError: There is no such environment or setting; the nearest are suggested.
-        APIUsageError: A setting is wrong, neither ``env`` nor ``resume`` was given, or a run cannot go on so.
-        BindingMissing: The package behind the environment is not installed.
+        APIUsageError: A setting is wrong, neither ``env`` nor ``resume`` was given, a run cannot go on so, is there
+            already, or a tracker lacks an account.
+        BindingMissing: The package behind the environment, or a tracker, is not installed.
     """
+    given = {"track.name": name, "track.tags": tags, "track.loggers": track}
+    settings = {**(settings or {}), **{key: value for key, value in given.items() if value}}
     if resume is not None:
         if env is not None or config is not None or vec is not None:
             raise APIUsageError(f"{WHERE}: a run goes on with what it was begun with; leave out env, config and vec")
+        if group := find_group(Path(resume)):
+            return _resume_group(group, settings, seeds, loggers, callbacks)
         return _resume(find_run(WHERE, str(resume), Path(runs), shipped=False), settings, loggers, callbacks)
+    chosen = _chosen(env, settings, config, vec)
+    several = () if seeds is None else parse_seeds(_listed(seeds), chosen.train.seed)
+    if not again:
+        refuse_repeat(WHERE, "again=True", chosen, Path(runs), several)
+    check_trackers(chosen)
+    if several:
+        with new_group(Path(runs), chosen, several) as group:
+            return _train_group(group, chosen, loggers, callbacks)
+    with new_run(Path(runs), chosen.env_name, chosen.track.name) as run:
+        return _train(chosen, run, None, loggers, callbacks)
+
+
+def _chosen(
+    env: EnvLike | None, settings: Mapping[str, Any], config: Path | str | None, vec: Literal["auto"] | None
+) -> Config:
     if env is None:
         raise APIUsageError(f"{WHERE}: expected an environment, its name or what makes it, got None")
     if vec not in (None, "auto"):
@@ -86,12 +158,14 @@ def train(
             f'{WHERE}: vec must be "auto" or None, got {vec!r}; give a layout of your own as settings: '
             '{"vec.backend": "Serial", "vec.num_envs": 4}'
         )
-    name = fspath(env) if isinstance(env, str | PathLike) else _name_of(env)
+    name = fspath(env) if isinstance(env, str | PathLike) else name_of(env, WHERE)
     registry.env_creator(name, WHERE)
     chosen = load_config(name, settings, config)
-    chosen = with_tuned_vec(chosen) if vec == "auto" else chosen
-    with new_run(Path(runs), chosen.env_name) as run:
-        return _train(chosen, run, None, loggers, callbacks)
+    return with_tuned_vec(chosen) if vec == "auto" else chosen
+
+
+def _listed(seeds: int | str | Sequence[int]) -> int | str:
+    return seeds if isinstance(seeds, int | str) else ",".join(map(str, seeds)) + ","
 
 
 def _resume(
@@ -103,9 +177,35 @@ def _resume(
     before, now = run.settings(), settings_of(run, settings)
     check_changes(WHERE, before, now)
     if now.eval != before.eval or not is_finished(now, run):
+        check_trackers(now)
         return _train(now, Run.at(run.folder), run, loggers, callbacks)
     policy = load_policy(now, run)
     return TrainedRun(run, now, policy, compare(now, policy))
+
+
+def _resume_group(
+    group: SeedGroup,
+    settings: Mapping[str, Any],
+    seeds: int | str | Sequence[int] | None,
+    loggers: Sequence[Logger],
+    callbacks: Sequence[Callback | CallbackFunction],
+) -> TrainedSeeds:
+    before, now = group.settings(), group.settings(settings)
+    check_changes(WHERE, before, now)
+    check_trackers(now)
+    if seeds is not None:
+        group = group.with_seeds(parse_seeds(_listed(seeds), now.train.seed))
+    group.save(now)
+    return _train_group(group, now, loggers, callbacks)
+
+
+def _train_group(
+    group: SeedGroup, config: Config, loggers: Sequence[Logger], callbacks: Sequence[Callback | CallbackFunction]
+) -> TrainedSeeds:
+    def train_one(own: Config, run: Run, resumed: Run | None) -> TrainedRun:
+        return _train(own, run, resumed, loggers, callbacks, group)
+
+    return train_group(group, config, train_one)
 
 
 def _train(
@@ -114,26 +214,19 @@ def _train(
     resumed: Run | None,
     loggers: Sequence[Logger],
     callbacks: Sequence[Callback | CallbackFunction],
+    group: SeedGroup | None = None,
 ) -> TrainedRun:
-    with contextlib.closing(Trainer(config, run.folder, callbacks=callbacks)) as trainer:
-        if resumed:
-            go_on(trainer, resumed)
-        trainer.config.save(run.config)
-        trainer.loggers = [JsonlLogger(run.metrics), *loggers]
-        trainer.train()
-    return TrainedRun(run, trainer.config, trainer.policy, finish_run(run, trainer))
-
-
-def _name_of(env: Callable[..., Any]) -> str:
-    """The name of a class or function in its module; one of a script or notebook is registered by its own."""
-    module, own = getattr(env, "__module__", "__main__"), getattr(env, "__qualname__", "")
-    if not callable(env) or not own:
-        raise APIUsageError(
-            f"{WHERE}: env must be a name, a class or a function, got {env!r}; "
-            "anything else that makes one gets a name by pufferlib.register(name, env)"
-        )
-    if module != "__main__" and own.isidentifier() and inspect.getmodule(env) is not None:
-        return f"{module}:{own}"
-    name = own.rpartition(".")[2].strip("<>")
-    registry.register(name, env)
-    return name
+    with contextlib.ExitStack() as opened:
+        with (
+            open_ranks(config, run.folder, resumed) as ranks,
+            contextlib.closing(Trainer(config, run.folder, callbacks=callbacks, ranks=ranks)) as trainer,
+        ):
+            if resumed:
+                go_on(trainer, resumed)
+            opened.enter_context(in_training(run))
+            tracking = opened.enter_context(open_tracking(trainer.config, run, group.folder.name if group else ""))
+            trainer.config.save(run.config)
+            trainer.loggers = [JsonlLogger(run.metrics), tracking, *loggers]
+            trainer.train()
+        comparison = finish_run(run, trainer, tracking)
+    return TrainedRun(run, trainer.config, trainer.policy, comparison)

@@ -5,7 +5,7 @@ Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017), equat
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,9 @@ from pufferlib.train.config import TrainConfig
 from pufferlib.train.diagnosis import NonFiniteError
 from pufferlib.train.estimates import estimate_anew, minibatches
 from pufferlib.train.rollout import Minibatch, Rollout
+
+if TYPE_CHECKING:
+    from pufferlib.train.distributed.reduction import Reduction
 
 __all__ = [
     "Loss",
@@ -257,6 +260,7 @@ def update(
     config: TrainConfig,
     generator: torch.Generator,
     loss: Loss = ppo_loss,
+    reduction: "Reduction | None" = None,
 ) -> dict[str, float]:
     """Learn from one rollout: ``update_epochs`` passes over it in minibatches.
 
@@ -268,6 +272,7 @@ def update(
         config: Coefficients.
         generator: Shuffles the minibatches.
         loss: Takes the policy, a minibatch and the settings.
+        reduction: Joins gradients and figures with those of other processes; None where there are none.
 
     Returns:
         ``losses/<name>``: means over the minibatches; ``explained_variance`` of the values used.
@@ -276,7 +281,9 @@ def update(
         PufferError: The loss is not finite; the policy is left as it was before that minibatch.
     """
     estimates = Estimates(advantages, advantages + rollout.values[:-1])
-    explained = explained_variance(rollout.values[:-1], estimates.returns, rollout.masks)
+    accumulate = accumulate_gradients if reduction is None else reduction.accumulate_gradients
+    explain = explained_variance if reduction is None else reduction.explained_variance
+    explained = explain(rollout.values[:-1], estimates.returns, rollout.masks)
     figures: list[Tensor] = []
     for epoch in range(config.update_epochs):
         is_stale = epoch > 0 or config.overlap == "learning"  # another policy acted than the one that learns
@@ -284,7 +291,7 @@ def update(
             estimates = estimate_anew(policy, rollout, config)
         for batch in minibatches(rollout, estimates, config, generator):
             optimizer.zero_grad()
-            figures += accumulate_gradients(policy, batch, config, loss)
+            figures += accumulate(policy, batch, config, loss)
             nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm)
             optimizer.step()
         if config.target_kl > 0 and figures[-1][Losses._fields.index("approx_kl")] > config.target_kl:

@@ -16,7 +16,7 @@ from pufferlib.train.episodes import SCORE
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["last_score", "plot_learning_curve", "read_metrics", "smooth", "write_summary"]
+__all__ = ["last_score", "plot_learning_curve", "read_metrics", "read_scores", "smooth", "write_summary"]
 
 Series = npt.NDArray[np.float64]
 
@@ -54,6 +54,16 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
             rows.pop()
         rows.append(row)
     return rows
+
+
+def read_scores(path: Path, x: str = "agent_steps") -> tuple[Series, Series]:
+    """Agent steps, or another metric, and the scores of a ``metrics.jsonl``, for each update that has a score.
+
+    Raises:
+        APIUsageError: As ``read_metrics``.
+    """
+    rows = _with_score(read_metrics(path))
+    return np.array([row.get(x, math.nan) for row in rows]), np.array([row[SCORE] for row in rows])
 
 
 def plot_learning_curve(

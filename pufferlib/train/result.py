@@ -17,6 +17,8 @@ from pufferlib.train.build import describe_device
 from pufferlib.train.config import Config
 from pufferlib.train.evaluate import EvalResult, evaluate
 from pufferlib.train.film import Film
+from pufferlib.train.loggers.logger import Result
+from pufferlib.train.loggers.tracking import Tracking
 from pufferlib.train.runs import Run
 from pufferlib.train.text import plural, short
 from pufferlib.train.trainer import Trainer
@@ -96,12 +98,13 @@ def compare(config: Config, policy: Policy, video: Path | None = None) -> Compar
     return Comparison(config.env_name, agent, evaluate(config, None), config.eval.greedy, film)
 
 
-def finish_run(run: Run, trainer: Trainer) -> Comparison:
+def finish_run(run: Run, trainer: Trainer, tracking: Tracking | None = None) -> Comparison:
     """Evaluate what was trained, and write film, learning curve and summary into its run.
 
     Args:
         run: The folder, with the metrics of the training.
         trainer: Done with the training.
+        tracking: Trackers, which get it too.
 
     Raises:
         APIUsageError: Not one episode ended in time, or the metrics cannot be read.
@@ -114,7 +117,10 @@ def finish_run(run: Run, trainer: Trainer) -> Comparison:
     outcome = f"evaluated {comparison.way}: {short(score)} (random play {short(random_score)})"
     title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}; {outcome}"
     report.plot_learning_curve(run.curve, report.read_metrics(run.metrics), title, random_score, config.stop.score)
-    report.write_summary(run.summary, {**run_metadata(trainer), **comparison.as_dict()})
+    summary = {**run_metadata(trainer), **comparison.as_dict()}
+    report.write_summary(run.summary, summary)
+    if tracking:
+        tracking.finish(Result(summary, run.curve, run.video if run.video.exists() else None))
     return comparison
 
 

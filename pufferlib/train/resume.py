@@ -14,13 +14,13 @@ from pufferlib.train.text import flag
 if TYPE_CHECKING:
     from pufferlib.train.trainer import Trainer
 
-__all__ = ["check_changes", "go_on", "is_finished", "settings_of", "stop_reason_of"]
+__all__ = ["check_changes", "flat", "go_on", "is_finished", "is_free", "settings_of", "stop_reason_of"]
 
 # Where and how a run is computed, and how it is judged: what may change without making another run of it.
 FREE = {
     "train.device", "train.num_threads", "train.act_threads", "train.checkpoint_interval",
     "train.compile", "train.cuda_graphs", "train.cpu_offload",
-    "train.keep_checkpoints", "train.save_games",
+    "train.keep_checkpoints", "train.save_games", "train.processes", "train.processes_timeout",
     "vec.num_workers", "vec.overwork", "vec.timeout_s", "vec.on_crash", "vec.record",
     "env.num_threads", "env.render_mode",
 }  # fmt: skip
@@ -49,8 +49,8 @@ def check_changes(where: str, before: Config, now: Config) -> None:
             f"{where}: a run may become longer, not shorter; it was begun with {before.train.total_timesteps} steps, "
             f"got --train.total-timesteps {now.train.total_timesteps}"
         )
-    old, new = _flat(before), _flat(now)
-    changed = [name for name, value in new.items() if value != old.get(name) and not _is_free(name)]
+    old, new = (flat(dataclasses.asdict(config)) for config in (before, now))
+    changed = [name for name, value in new.items() if value != old.get(name) and not is_free(name) and name != LENGTH]
     if changed:
         flags = [flag(name, new[name]) for name in changed]
         got = " and ".join(
@@ -106,12 +106,18 @@ def _summary(run: Run) -> dict[str, Any]:
     return summary if isinstance(summary, dict) else {}
 
 
-def _flat(config: Config) -> dict[str, Any]:
-    """``{"train.seed": 42, ...}`` of all sections."""
-    sections = dataclasses.asdict(config)
-    del sections["env_name"]
-    return {f"{section}.{key}": value for section, values in sections.items() for key, value in values.items()}
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """``{"train.seed": 42, "track.wandb.mode": "auto"}`` of all sections; a dict of the environment is one value."""
+    found: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and prefix != "env.":
+            found |= flat(value, f"{prefix}{name}.")
+        elif prefix:
+            found[prefix + name] = value
+    return found
 
 
-def _is_free(name: str) -> bool:
-    return name in FREE or name == LENGTH or name.startswith(("eval.", "stop."))
+def is_free(name: str) -> bool:
+    """True for a setting that may change without making another run of it."""
+    is_told = name.startswith(("eval.", "stop.", "track.")) and name != "track.name"
+    return name in FREE or is_told

@@ -1,4 +1,7 @@
-"""The folders that runs are kept in: ``runs/<YYYYmmdd-HHMMSS>-<environment>/``."""
+"""The folders that runs are kept in: ``runs/<YYYYmmdd-HHMMSS>-<environment>[-<name>]/``.
+
+The runs of several seeds are in one folder of that kind, as ``seed-<seed>/``.
+"""
 
 import dataclasses
 import os
@@ -16,12 +19,24 @@ from pufferlib import ocean, registry
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.train.config import Config, VecConfig, env_name_in
+from pufferlib.train.toml import read_toml
 
 if TYPE_CHECKING:
     from pufferlib import models
     from pufferlib.train.checkpoint import About
 
-__all__ = ["RUNS", "Run", "find_run", "load_policy", "new_run", "open_policy"]
+__all__ = [
+    "RUNS",
+    "Run",
+    "all_runs",
+    "begun",
+    "find_run",
+    "load_policy",
+    "new_folder",
+    "new_run",
+    "open_policy",
+    "titled_folders",
+]
 
 #: Default folder of all runs.
 RUNS: Path = Path("runs")
@@ -29,6 +44,7 @@ CHECKPOINTS = "checkpoints"
 POLICY = "policy.safetensors"  # in each of them
 STAMP = "%Y%m%d-%H%M%S"
 STAMP_WIDTH = len("20260101-000000-")
+SEED = "seed-"  # begins the folder of a run that is one of several seeds
 
 
 @dataclass(frozen=True)
@@ -106,6 +122,16 @@ class Run:
         return self.folder / "metrics.jsonl"
 
     @property
+    def table(self) -> Path:
+        """The same as a table, where the run has the logger "csv"."""
+        return self.folder / "metrics.csv"
+
+    @property
+    def status(self) -> Path:
+        """The state of a run that is not finished."""
+        return self.folder / "status.json"
+
+    @property
     def curve(self) -> Path:
         """The learning curve."""
         return self.folder / "learning_curve.png"
@@ -127,9 +153,15 @@ class Run:
 
 
 @contextmanager
-def new_run(runs: Path, env_name: str) -> Iterator[Run]:
+def new_run(runs: Path, env_name: str, name: str = "") -> Iterator[Run]:
     """A new folder for a run that starts now; it goes again if the run fails before its first update."""
-    run = Run.at(_new_folder(runs, env_name))
+    with begun(Run.at(new_folder(runs, env_name, name))) as run:
+        yield run
+
+
+@contextmanager
+def begun(run: Run) -> Iterator[Run]:
+    """``run``, whose folder goes again if it fails before its first update."""
     try:
         yield run
     except BaseException:
@@ -146,7 +178,7 @@ def find_run(where: str, target: str, runs: Path, best: bool = False, shipped: b
 
     Args:
         where: Begins the message of an error.
-        target: Also the file of a policy that somebody handed on.
+        target: Also the name of a run, or the file of a policy that somebody handed on.
         runs: Folder of all runs.
         best: Choose the checkpoint of the best score, not the latest.
         shipped: Agents that ship count.
@@ -196,7 +228,9 @@ def _with_best(where: str, run: Run) -> Run:
 
 def _latest_run(where: str, target: str, runs: Path, shipped: bool) -> Run:
     env_name = registry.full_name(target.removeprefix("puffer_"))
-    of_env = [run for run in _all_runs(runs) if _is_of(run, env_name)]
+    of_env = [run for run in _all_runs(runs) if _is_of(run, env_name)] or [
+        run for run in _all_runs(runs) if _has_name(run, target)
+    ]
     known = registry.list_envs()
     if not of_env and env_name not in known and not _is_known(env_name):
         close = nearest(target, [*known, *(str(run.folder) for run in _all_runs(runs))])
@@ -242,7 +276,12 @@ def open_policy(config: Config, run: Run) -> "tuple[models.Policy, Any]":
     return policy, vecenv
 
 
-def _new_folder(runs: Path, env_name: str) -> Path:
+def new_folder(runs: Path, env_name: str, name: str = "") -> Path:
+    """A folder of ``runs`` that nobody has, named after this second.
+
+    Raises:
+        APIUsageError: It cannot be made.
+    """
     place = runs.absolute()  # fails where the folder that this runs in is gone, whatever --runs says
     try:
         runs.mkdir(parents=True, exist_ok=True)
@@ -253,7 +292,7 @@ def _new_folder(runs: Path, env_name: str) -> Path:
         ) from error
     start = datetime.now()
     while True:
-        folder = runs / f"{start.strftime(STAMP)}-{_plain(env_name)}"
+        folder = runs / f"{start.strftime(STAMP)}-{_titled(env_name, name)}"
         try:
             folder.mkdir()
         except FileExistsError:  # another run began in the same second
@@ -262,14 +301,42 @@ def _new_folder(runs: Path, env_name: str) -> Path:
             return folder
 
 
+def all_runs(runs: Path, file: str = "config.toml") -> list[Run]:
+    """The runs in a folder that have a file or folder of that name, those of several seeds one by one."""
+    found = [*runs.glob(f"*/{file}"), *runs.glob(f"*/{SEED}*/{file}")]
+    groups = {path.parents[1] for path in found if path.parent.name.startswith(SEED)}
+    return [Run.at(path.parent) for path in found if path.parent not in groups]
+
+
+def titled_folders(runs: Path, env_name: str, name: str) -> list[Path]:
+    """Folders of ``runs`` whose names tell this environment and this name of a run."""
+    return [
+        path for path in runs.glob(f"*-{_titled(env_name, name)}") if path.name[STAMP_WIDTH:] == _titled(env_name, name)
+    ]
+
+
 def _all_runs(runs: Path) -> list[Run]:
-    return [run for path in runs.glob(f"*/{CHECKPOINTS}") if (run := Run.at(path.parent)).has_checkpoint]
+    return [run for run in all_runs(runs, CHECKPOINTS) if run.has_checkpoint]
+
+
+def _title(run: Run) -> str:
+    """The part of its folder's name that tells the environment, and its name."""
+    folder = run.folder.parent if run.folder.name.startswith(SEED) else run.folder
+    return folder.name[STAMP_WIDTH:]
 
 
 def _is_of(run: Run, env_name: str) -> bool:
     """True for a run of that environment; two files of one name in two folders are two."""
-    same_file = not env_name.startswith("/") or env_name_in(run.config) == env_name
-    return run.folder.name[STAMP_WIDTH:] == _plain(env_name) and same_file
+    if _title(run) == _plain(env_name) and not env_name.startswith("/"):
+        return True
+    may_be = _title(run).startswith(_plain(env_name))
+    return may_be and run.config.is_file() and env_name_in(run.config) == env_name
+
+
+def _has_name(run: Run, name: str) -> bool:
+    if not _title(run).endswith(f"-{_plain_text(name)}") or not run.config.is_file():
+        return False
+    return bool(read_toml(run.config).get("track", {}).get("name") == name)
 
 
 def _is_known(env_name: str) -> bool:
@@ -280,6 +347,15 @@ def _is_known(env_name: str) -> bool:
     return True
 
 
+def _titled(env_name: str, name: str) -> str:
+    return f"{_plain(env_name)}-{_plain_text(name)}" if name else _plain(env_name)
+
+
 def _plain(env_name: str) -> str:
     """The part of a folder's name that tells the environment: "atari-pong", "my_env-Forage"."""
-    return re.sub(r"[^\w.-]", "-", registry.short_name(env_name).replace(".py", ""))
+    return _plain_text(registry.short_name(env_name).replace(".py", ""))
+
+
+def _plain_text(text: str) -> str:
+    """``text`` with a dash for everything that does not belong into the name of a folder."""
+    return re.sub(r"[^\w.-]", "-", text)

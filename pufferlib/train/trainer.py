@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import signal
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,9 @@ from pufferlib.train.checkpointer import Checkpointer
 from pufferlib.train.config import Config, TrainConfig
 from pufferlib.train.curriculum import make_curriculum
 from pufferlib.train.diagnosis import explained
+from pufferlib.train.distributed.rank_config import check_agents, config_of_all, config_of_rank, device_of_rank
+from pufferlib.train.distributed.ranks import ALONE, Ranks
+from pufferlib.train.distributed.reduction import build_reduction
 from pufferlib.train.episodes import ScoreHint
 from pufferlib.train.learning import build_loss
 from pufferlib.train.loggers import Logger
@@ -64,6 +68,7 @@ class Trainer:
         uptime_s: Seconds of collecting, learning and evaluations so far, those before a resume included.
         policy: The network that learns.
         vecenv: The environments.
+        opponents: The same, where a pool has one side of games; None otherwise.
         stop_reason: Argument of the first ``stop``; None where nobody called it.
 
     Args:
@@ -73,7 +78,8 @@ class Trainer:
         vecenv: Environments of your own instead of those that ``config`` names.
         policy: A network of your own instead of the one that ``config`` describes.
         callbacks: Called after those that the settings ask for, ``eval.interval`` and ``stop``: objects like
-            ``Callback``, or functions of trainer and metrics, called after each update.
+            ``Callback``, or functions of trainer and metrics, called after each update; in rank 0 alone.
+        ranks: The processes that train together; each has environments of its own, and rank 0 writes the run.
 
     Raises:
         APIUsageError: There is no folder ``run_dir``, or something does not fit ``config``.
@@ -89,21 +95,24 @@ class Trainer:
         vecenv: Any = None,
         policy: Policy | None = None,
         callbacks: Sequence[Callback | CallbackFunction] = (),
+        ranks: Ranks = ALONE,
     ) -> None:
-        self.run_dir, self.loggers = Path(run_dir), loggers
+        self.run_dir, self.loggers, self.ranks = Path(run_dir), loggers, ranks
         self.stop_reason: str | None = None
-        self.callbacks = CallbackList([*build_callbacks(config), *callbacks])
+        self.callbacks = CallbackList([*build_callbacks(config), *callbacks] if ranks.is_first else [])
         self._has_started = self._has_ended = False
         self.checkpointer = Checkpointer(self)
-        if not self.run_dir.is_dir():  # said now, not after hours of training
+        if ranks.is_first and not self.run_dir.is_dir():  # said now, not after hours of training
             raise APIUsageError(f"Trainer: run_dir must be a folder that exists, got {run_dir}; make it first")
-        self.device = pick_device(config.train.device)
+        config = config_of_all(config, ranks)
+        self.device = device_of_rank(pick_device(config.train.device), ranks)
         self.agent_steps, self.updates, self.uptime_s = 0, 0, 0.0
-        self.vecenv = build_vecenv(config) if vecenv is None else normalized(vecenv, config.train)
+        own = config_of_rank(config, ranks)
+        self.vecenv = build_vecenv(own) if vecenv is None else normalized(vecenv, config.train)
         self._opened = contextlib.ExitStack()  # the last one is closed first
         self._opened.callback(self.vecenv.close)
         try:
-            self.policy = build_policy(config, self.vecenv) if policy is None else policy.to(self.device)
+            self.policy = (build_policy(config, self.vecenv) if policy is None else policy).to(self.device)
             if policy is not None:
                 attach_moments(policy, self.vecenv)
             self.opponents = with_opponents(config, self.vecenv, self.policy)
@@ -111,12 +120,18 @@ class Trainer:
             recurrent = bool(self.policy.initial_state(1))
             settings = fit_to_agents(config.train, self.vecenv.num_agents, recurrent)
             self.config = dataclasses.replace(config, train=settings)
+            check_agents(ranks, self.vecenv)
+            ranks.share_weights(self.policy)
+            self.reduction = build_reduction(ranks, self.policy)
+            self.reduction.start_moments(self.vecenv)
             self.num_threads = pick_num_threads(settings, self.policy)
             self.optimizer = build_optimizer(settings, self.policy)
-            checkpoint.check_room(self.run_dir, self.policy)
+            ranks.on_first(lambda: checkpoint.check_room(self.run_dir, self.policy))
             size = settings.minibatch_size * settings.accumulate_minibatches
             sizes = settings.horizon, size, self.device, settings.cpu_offload
-            self.generator = torch.Generator(self.device).manual_seed(settings.seed)
+            settings = config_of_rank(self.config, ranks).train
+            self.seed = settings.seed
+            self.generator = torch.Generator(self.device).manual_seed(self.seed)
             self._network = in_precision(self.policy, settings.precision, self.device, not settings.cuda_graphs)
             self._loss = build_loss(settings, self.device)
             rollouts = functools.partial(Rollout, self.vecenv, self.policy, *sizes)
@@ -124,6 +139,7 @@ class Trainer:
             self.collector = self.source.collector
             self._opened.callback(self.source.close)
             self.collector.curriculum = make_curriculum(self.vecenv, settings.horizon, settings)
+            ranks.when_lost(self.collector.stop)
             # What has a name reports scores; where a life ends before its game does, later.
             self._score_hint = None if vecenv is None else ScoreHint(getattr(vecenv.driver_env, "log_interval", 1))
             self.start_episodes()
@@ -157,25 +173,31 @@ class Trainer:
         progress, save a checkpoint, and then raise KeyboardInterrupt, or SystemExit(143). The second one of a kind
         stops at once.
 
+        Where several processes train, whatever stops one of them stops all. When one is lost, the others end, and what
+        the last whole update came to is saved.
+
         Raises:
             OSError: The last checkpoint could not be written.
+            RankLostError: Another process has ended.
             PufferError: Numbers became NaN or infinite; ``nan.safetensors`` has them for inspection.
         """
         try:
             self._start()
-            with deferred(signal.SIGINT) as interrupted, deferred(signal.SIGTERM) as ended:
+            with deferred(signal.SIGINT) as interrupted, deferred(signal.SIGTERM) as ended, self.checkpointer.rescued():
+                stopped = self._agree(interrupted, ended)
                 while self.agent_steps < self.config.train.total_timesteps and self.stop_reason is None:
                     self._update()
+                    stopped = self._agree(interrupted, ended)
                     if self.checkpointer.is_due:
                         self.checkpointer.try_to_save()
-                    if interrupted.is_set() or ended.is_set():
+                    if stopped:
                         break
                 if not self.checkpointer.has_all:
                     self.save()
             self.callbacks.raise_failure()
-            if ended.is_set():
+            if ended.is_set() or stopped == signal.SIGTERM:
                 raise SystemExit(128 + signal.SIGTERM)
-            if interrupted.is_set():
+            if interrupted.is_set() or stopped == signal.SIGINT:
                 raise KeyboardInterrupt
         finally:
             self.close()
@@ -206,6 +228,16 @@ class Trainer:
         """
         self.checkpointer.request(score)
 
+    def _agree(self, interrupted: threading.Event, ended: threading.Event) -> int:
+        """Do as any of the ranks wants to: stop, or save; returns the number of the signal that one got, or 0."""
+        number = signal.SIGTERM if ended.is_set() else signal.SIGINT if interrupted.is_set() else 0
+        number, stops, saves = self.ranks.largest(number, self.stop_reason is not None, self.checkpointer.is_requested)
+        if stops:
+            self.stop("another rank has stopped")
+        if saves:
+            self.checkpointer.request(None)
+        return number
+
     def _start(self) -> None:
         if not self._has_started:
             self._has_started = True
@@ -217,13 +249,14 @@ class Trainer:
         if self.updates == 0 and settings.init:
             self._take_weights(Path(settings.init))
         start = time.perf_counter()
-        with explained(self):
+        with explained(self), self.ranks.interruptible():
             rollout = self.source.take()
+        self.reduction.merge_moments(self.vecenv)
+        steps = self.reduction.count_experience(int(rollout.masks.sum()), self.collector.episodes)
         self.callbacks.on_rollout_end(self)
         store_moments(self.policy, self.vecenv)
         torch.set_num_threads(self.num_threads)
         collected = time.perf_counter()
-        steps = int(rollout.masks.sum())
         if steps == 0:
             raise PufferError(
                 f"Trainer.step: the environment's masks must be True where an agent is there, got False for all "
@@ -243,9 +276,8 @@ class Trainer:
         if self.collector.curriculum is not None:
             self.collector.curriculum.learn(advantages)
         with explained(self):
-            losses = ppo.update(
-                self._network, self.optimizer, rollout, advantages, settings, self.generator, self._loss
-            )
+            learner = self._network, self.optimizer, rollout, advantages
+            losses = ppo.update(*learner, settings, self.generator, self._loss, self.reduction)
         end = time.perf_counter()
         self.agent_steps += steps
         self.updates += 1
@@ -264,6 +296,7 @@ class Trainer:
         }
         if self._score_hint is not None:
             self._score_hint.update(metrics, bool(rollout.episode_ends.any()), rollout.horizon)
+        self.checkpointer.keep()
         self.callbacks.on_update_end(self, metrics)
         for logger in self.loggers:
             logger.log(metrics)
@@ -325,21 +358,27 @@ class Trainer:
 
     def start_episodes(self) -> None:
         """Begin new episodes everywhere, from seeds that follow from ``train.seed`` and the number of updates."""
-        self.collector.reset(env_seed(self.config.train.seed, self.updates))
+        self.collector.reset(env_seed(self.seed, self.updates))
 
     def _scale_rewards(self) -> None:
         """Bring the rewards of the first rollout, and of all that follow, to a size that is learned from well."""
         rollout = self.rollout
-        scale = fit_reward_scale(rollout.rewards, rollout.episode_ends, rollout.masks, self.config.train.gamma)
+        reports = rollout.rewards, rollout.episode_ends, rollout.masks
+        scale = fit_reward_scale(*reports, self.config.train.gamma, self.reduction.deviation)
         self.collector.reward_scale = scale
         rollout.rewards *= scale
 
     def _take_weights(self, init: Path) -> None:
         """Begin with the weights of another run, and the moments that belong to them."""
-        path = find_run("train.init", str(init), init.parent).checkpoint
-        weights = checkpoint.read_policy(path, self.device)
-        checkpoint.load_weights(self.policy, weights, path, checkpoint.read_about(path).env_name)
+
+        def read() -> tuple[Path, str, dict[str, torch.Tensor]]:
+            path = find_run("train.init", str(init), init.parent).checkpoint
+            return path, checkpoint.read_about(path).env_name, checkpoint.read_policy(path, self.device)
+
+        path, env_name, weights = self.ranks.on_first(read)
+        checkpoint.load_weights(self.policy, weights, path, env_name)
         take_moments(self.vecenv, self.policy)
+        self.reduction.start_moments(self.vecenv)
 
     def _anneal(self) -> TrainConfig:
         """The settings of the next update; sets its learning rate."""

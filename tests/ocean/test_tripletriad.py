@@ -217,3 +217,50 @@ def test_the_picture_shows_whose_cards_lie_where():
     laid = amounts()
     assert laid["selected"] == 0
     assert laid["own"] + laid["rival"] > dealt["own"] + dealt["rival"], "cards on the board are larger"
+
+
+def test_two_players_see_the_same_game_each_from_its_own_side():
+    """By turns each is the agent of the plain model, and the other one waits."""
+    env = ocean.TripleTriad(num_envs=1, players=2, max_value=10, log_interval=1, seed=4)
+    rows, _ = env.reset()
+    rng, results, clocks = np.random.default_rng(4), [], np.full(2, 30)
+    mover = 0
+    for _ in range(1000):
+        before = [View(row, 10) for row in rows]
+        assert before[1 - mover].legal.tolist() == [1] + [0] * 13
+        assert not before[1 - mover].selected.any()
+        action = int(rng.integers(-1, 15) if rng.random() < 0.3 else rng.choice(np.flatnonzero(before[mover].legal)))
+        actions = rng.integers(-2, 16, 2)  # who waits cannot do anything
+        actions[mover] = action
+        *_, infos = env.step(actions)
+        ended = bool(env.terminals[0])
+        after = [View(row, 10) for row in (env.final_observations if ended else rows)]
+        clocks[mover] -= 1
+        assert [view.clock[0] for view in after] == clocks.tolist()
+        expected = before[mover]
+        legal, lays = 0 <= action < 14 and bool(expected.legal[action]), False
+        if legal and action < LAY:
+            expected.selected[:] = expected.hands[OWN, action]
+        elif legal:
+            lays = True
+            (card,) = [card for card in expected.held(OWN) if (expected.hands[OWN, card] == expected.selected).all()]
+            expected.lay(OWN, card, action - LAY)
+            expected.selected[:] = 0
+        for player, view in enumerate(after):
+            turned = slice(None) if player == mover else slice(None, None, -1)
+            for part in ("board", "hands", "points"):
+                np.testing.assert_array_equal(getattr(view, part), getattr(expected, part)[turned])
+        if not ended:
+            mover = 1 - mover if lays else mover
+            after[mover].show()
+            np.testing.assert_array_equal(after[mover].numbers, View(rows[mover], 10).numbers)
+            continue
+        complete = not expected.empty()
+        lead = int(np.sign(after[0].points[0] - after[0].points[1]))
+        result = lead if complete else (-1 if mover == 0 else 1)
+        (info,) = infos
+        assert (info["perf"], info["out_of_time"]) == (result > 0, not complete)
+        assert np.sign(env.rewards[0] - env.rewards[1]) == result
+        results.append((result, complete))
+        clocks[:], mover = 30, 0
+    assert {(-1, True), (1, True)} <= set(results)

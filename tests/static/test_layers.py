@@ -13,7 +13,7 @@ FLOORS = {
     **dict.fromkeys(("vector", "vectorization", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
     **dict.fromkeys(("frameworks", "models", "pytorch"), 3),
     **dict.fromkeys(("installation", "train"), 4),
-    **dict.fromkeys(("play", "selfplay", "sweep"), 5),
+    **dict.fromkeys(("analysis", "export", "play", "selfplay", "sweep"), 5),
     "cli": 6,
 }
 HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib", "optuna"}
@@ -69,6 +69,8 @@ def test_cython_is_pasted_nowhere():
 @pytest.mark.parametrize(("path", "inside"), FILES, ids=lambda value: str(value))
 def test_floors(path, inside):
     own = "" if inside.parts == ("__init__.py",) else inside.parts[0].removesuffix(".py")
+    if inside.name == "__main__.py":
+        own = "cli"  # python -m is a command, wherever its module is
     if is_policy(inside):
         own = "models"  # the policy of an environment is a part of that, which the trainer loads by name
     assert own in FLOORS, f"put {own} on a floor"

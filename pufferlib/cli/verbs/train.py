@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,17 @@ from pufferlib.machine.commands import as_typed
 from pufferlib.machine.crashes import crash_explained
 from pufferlib.train.config import Config, env_name_in, load_config
 from pufferlib.train.early_stop import StopConfig
+from pufferlib.train.repeats import about_earlier, refuse_repeat
 from pufferlib.train.resume import check_changes, go_on, is_finished, settings_of, stop_reason_of
 from pufferlib.train.runs import RUNS, Run, find_run, new_run
+from pufferlib.train.seeds import SeedGroup, find_group, new_group, parse_seeds, train_group
+from pufferlib.train.status import in_training
 from pufferlib.train.text import flag, plural, short
 from pufferlib.train.tuned import with_tuned_vec
 
 if TYPE_CHECKING:
+    from pufferlib.train.loggers import Tracking
+    from pufferlib.train.result import Comparison
     from pufferlib.train.trainer import Trainer
 
 __all__ = ["run"]
@@ -29,6 +35,11 @@ ABOUT = """Train an agent, evaluate it, draw its learning curve and film it.
   --resume RUN     go on with a run: its folder, a checkpoint, or an environment's name for its latest; it may become
                    longer (--train.total-timesteps) and be judged otherwise, but keeps what it learns from
   --init RUN       begin with the weights of a run, a checkpoint or the file of a policy, and with nothing else of it
+  --name NAME      name of the run, in that of its folder and in every tracker; one that is there is not made again
+  --tag TAG        a word to find the run by; may be given several times
+  --again          make a run again that is there under this name, with these settings
+  --track LIST     send metrics and result there too: csv, tensorboard, wandb, or several with commas between them
+  --train.seeds N  train N seeds one after the other, from train.seed on, or a list of seeds: 1,2,3; report their mean
   --runs FOLDER    keep the run in a new folder there (default: runs)
   --config FILE    settings over those of the environment, under the flags: a TOML file like a run's config.toml
   --vec auto       run the environment as puffer autotune has found it to be fastest
@@ -39,32 +50,124 @@ ENV is a name of puffer list, or an environment of your own: my_env.py:Class, mo
 def run(argv: list[str]) -> int:
     """Train as ``argv`` says: an environment first, then flags."""
     name, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
+    parser = _parser()
+    options, flags = parser.parse_known_args(argv)
+    group = find_group(Path(options.resume)) if options.resume else None
+    resumed = find_run(PROG, options.resume, options.runs, shipped=False) if options.resume and not group else None
+    wants_help = "--help" in flags or "-h" in flags
+    if options.config and not name and not (resumed or group):
+        name = env_name_in(options.config) or ""
+    base = _base(name, resumed or group, wants_help, options.config)
+    if options.init:
+        flags = [*flags, "--train.init", str(find_run(PROG, options.init, options.runs).checkpoint)]
+    known = [flag for flag in parser.flags if "." not in flag]  # settings are suggested before --train.seeds
+    config = parse_config(PROG, base, [*flags, *_tracking_flags(options)], ABOUT, known).with_full_names()
+    if options.vec:
+        config = with_tuned_vec(config)
+    seeds = parse_seeds(options.seeds, config.train.seed) if options.seeds else ()
+    if group:
+        return _resume_group(group.with_seeds(seeds), group.settings(), config)
+    if resumed:
+        if seeds:
+            raise UsageError(f"{PROG}: {resumed.folder} is the run of one seed; leave out --train.seeds")
+        return _resume(resumed, config)
+    return _begin(config, seeds, options)
+
+
+def _parser() -> Parser:
     parser = Parser(PROG, add_help=False)
     parser.add_argument("--resume")
     parser.add_argument("--init")
     parser.add_argument("--runs", type=Path, default=RUNS)
     parser.add_argument("--config", type=Path)
     parser.add_argument("--vec", choices=["auto"])
-    options, flags = parser.parse_known_args(argv)
-    resumed = find_run(PROG, options.resume, options.runs, shipped=False) if options.resume else None
-    wants_help = "--help" in flags or "-h" in flags
-    if options.config and not name and not resumed:
-        name = env_name_in(options.config) or ""
-    base = _base(name, resumed, wants_help, options.config)
-    if options.init:
-        flags = [*flags, "--train.init", str(find_run(PROG, options.init, options.runs).checkpoint)]
-    config = parse_config(PROG, base, flags, ABOUT, parser.flags).with_full_names()
-    if options.vec:
-        config = with_tuned_vec(config)
-    if resumed:
-        before = resumed.settings()
-        check_changes(PROG, before, config)
-        if config.eval == before.eval and is_finished(config, resumed):
-            return _report_finished(config, resumed)
-        with _crash_of_c_file(config):
-            return _train(config, Run.at(resumed.folder), resumed)
-    with new_run(options.runs, config.env_name) as started, _crash_of_c_file(config):
+    parser.add_argument("--name")
+    parser.add_argument("--tag", action="append", default=[])
+    parser.add_argument("--track")
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--train.seeds", dest="seeds")
+    return parser
+
+
+def _tracking_flags(options: Namespace) -> list[str]:
+    """Short flags as those of the settings that they stand for."""
+    name = ["--track.name", options.name] if options.name is not None else []
+    tags = ["--track.tags", *options.tag] if options.tag else []
+    loggers = ["--track.loggers", *options.track.split(",")] if options.track is not None else []
+    return [*name, *tags, *loggers]
+
+
+def _begin(config: Config, seeds: tuple[int, ...], options: Namespace) -> int:
+    """Train a new run, or a new one of each seed."""
+    if not options.again:
+        refuse_repeat(PROG, "add --again", config, options.runs, seeds)
+        if earlier := about_earlier(config, options.runs, seeds):
+            note(earlier)
+    _check_trackers(config)
+    if seeds:
+        with new_group(options.runs, config, seeds) as group, _crash_of_c_file(config):
+            return _train_group(group, config)
+    with new_run(options.runs, config.env_name, config.track.name) as started, _crash_of_c_file(config):
         return _train(config, started, None)
+
+
+def _resume(resumed: Run, config: Config) -> int:
+    before = resumed.settings()
+    check_changes(PROG, before, config)
+    if config.eval == before.eval and is_finished(config, resumed):
+        return _report_finished(config, resumed)
+    _check_trackers(config)
+    with _crash_of_c_file(config):
+        return _train(config, Run.at(resumed.folder), resumed)
+
+
+def _resume_group(group: SeedGroup, before: Config, config: Config) -> int:
+    check_changes(PROG, before, config)
+    _check_trackers(config)
+    group.save(config)
+    with _crash_of_c_file(config):
+        return _train_group(group, config)
+
+
+def _train_group(group: SeedGroup, config: Config) -> int:
+    """Train the seeds that are not finished, then report all of them."""
+
+    def train_one(own: Config, run: Run, resumed: Run | None) -> None:
+        number = group.seeds.index(own.train.seed) + 1
+        say(style(f"seed {own.train.seed}, {number} of {len(group.seeds)}", "bold"))
+        if _train(own, run, resumed, group):
+            raise KeyboardInterrupt
+
+    go_on = as_typed(f"puffer train --resume {group.argument}")
+    try:
+        trained = train_group(group, config, train_one)
+    except KeyboardInterrupt:
+        note(f"the seeds that are left: {go_on}")
+        return 130
+    except (PufferError, SystemExit, OSError):
+        note(f"the seeds that are left: {go_on}")
+        raise
+    say(f"\n{highlight(str(trained), trained.score)}")
+    contents = [(group.curve, "the learning curves as one"), (group.summary, "the result of all seeds")]
+    _list(group.folder, [*contents, (group.runs[0].folder, "and others: the run of each seed")])
+    say(f"Play again: {style(as_typed(f'puffer eval {group.runs[0].argument}'), 'accent')}")
+    return 0
+
+
+def _list(folder: Path, contents: list[tuple[Path, str]]) -> None:
+    """Say what is in a folder."""
+    say(f"\n{style(str(folder), 'bold')}")
+    for path, about in contents:
+        if path.exists():
+            say(f"  {style(f'{path.name:<20}', 'accent')}{about}")
+    say()
+
+
+def _check_trackers(config: Config) -> None:
+    if config.track.loggers:
+        from pufferlib.train.loggers import check_trackers
+
+        check_trackers(config)
 
 
 def _crash_of_c_file(config: Config) -> contextlib.AbstractContextManager[None]:
@@ -76,10 +179,10 @@ def _crash_of_c_file(config: Config) -> contextlib.AbstractContextManager[None]:
     return crash_explained(f"error: {PROG}: the process crashed, most likely in {source}; find the line: {check}")
 
 
-def _base(name: str, resumed: Run | None, wants_help: bool, file: Path | None) -> Config:
+def _base(name: str, resumed: Run | SeedGroup | None, wants_help: bool, file: Path | None) -> Config:
     """The settings that the flags change: of the run that goes on, or of the environment and the file."""
     if resumed:
-        base = settings_of(resumed)
+        base = resumed.settings() if isinstance(resumed, SeedGroup) else settings_of(resumed)
         if file:
             raise UsageError(f"{PROG}: a run goes on with the settings that it was begun with; leave out --config")
         if name and registry.full_name(name) != base.env_name:
@@ -98,42 +201,54 @@ def _base(name: str, resumed: Run | None, wants_help: bool, file: Path | None) -
     return load_config(name, file=file)
 
 
-def _train(config: Config, run: Run, resumed: Run | None) -> int:
+def _train(config: Config, run: Run, resumed: Run | None, group: SeedGroup | None = None) -> int:
+    """Train a run and evaluate it, with its state told to those who look at its folder meanwhile."""
+    try:
+        with contextlib.ExitStack() as opened:
+            trainer, tracking = _train_to_the_end(config, run, resumed, group, opened)
+            if trainer.stop_reason:
+                say(f"stopped after {trainer.agent_steps} steps: {trainer.stop_reason}")
+            comparison = _evaluate(config, run, trainer, tracking)
+    except KeyboardInterrupt:
+        return 130
+    if not group:
+        _show(run, comparison, tracking)
+    return 0
+
+
+def _train_to_the_end(
+    config: Config, run: Run, resumed: Run | None, group: SeedGroup | None, opened: contextlib.ExitStack
+) -> "tuple[Trainer, Tracking]":
     from rich.console import Console
 
     from pufferlib.train.build import describe_device, pick_device
     from pufferlib.train.dashboard import progress_logger
-    from pufferlib.train.loggers import JsonlLogger
+    from pufferlib.train.distributed.job import open_ranks
+    from pufferlib.train.distributed.ranks import RankLostError
+    from pufferlib.train.loggers import JsonlLogger, open_tracking
     from pufferlib.train.trainer import Trainer
 
     device = pick_device(config.train.device)
     say(f"{style(registry.short_name(config.env_name), 'bold')} on {describe_device(device)}")
-    with contextlib.closing(Trainer(config, run.folder)) as trainer:
+    with (
+        open_ranks(config, run.folder, resumed) as ranks,
+        contextlib.closing(Trainer(config, run.folder, ranks=ranks)) as trainer,
+    ):
         if resumed:
             say(f"its games {'go on where they were saved' if go_on(trainer, resumed) else 'begin new episodes'}")
-        trainer.config.save(run.config)  # not before: flags that do not fit the checkpoint must not stay in the run
+        opened.enter_context(in_training(run))  # not before: what does not fit the checkpoint leaves the run as it is
+        tracking = opened.enter_context(open_tracking(trainer.config, run, group.folder.name if group else ""))
+        trainer.config.save(run.config)
         say(f"the run is kept in {run.folder}")
         title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}"
-        trainer.loggers = [JsonlLogger(run.metrics), progress_logger(Console(), title, device.type)]
+        progress = progress_logger(Console(), title, device.type)
+        trainer.loggers = [JsonlLogger(run.metrics), tracking, progress]
         try:
             trainer.train()
-        except KeyboardInterrupt:
-            _stopped(run)
-            return 130
-        except (SystemExit, OSError):  # SIGTERM, or the window of an environment was closed; or a full disk
+        except (KeyboardInterrupt, SystemExit, OSError, RankLostError):  # also a closed window, a full disk
             _stopped(run)
             raise
-    if trainer.stop_reason:
-        say(f"stopped after {trainer.agent_steps} steps: {trainer.stop_reason}")
-    try:
-        _finish(config, run, trainer)
-    except KeyboardInterrupt:
-        note(f"stopped before the evaluation ended; the agent is kept: {as_typed(f'puffer eval {run.argument}')}")
-        return 130
-    except PufferError:
-        note(f"the agent was trained, but not evaluated; it is kept: {as_typed(f'puffer eval {run.argument}')}")
-        raise
-    return 0
+    return trainer, tracking
 
 
 def _report_finished(config: Config, run: Run) -> int:
@@ -164,21 +279,32 @@ def _stopped(run: Run) -> None:
         note("stopped before the first checkpoint")
 
 
-def _finish(config: Config, run: Run, trainer: "Trainer") -> None:
-    """Evaluate, film and report; then say where everything is."""
+def _evaluate(config: Config, run: Run, trainer: "Trainer", tracking: "Tracking") -> "Comparison":
+    """Evaluate, film and report what was trained."""
     from pufferlib.train.report import last_score, read_metrics
     from pufferlib.train.result import finish_run
 
     say(f"playing {plural(config.eval.episodes, 'episode')} with it, and as many at random ...")
-    comparison = finish_run(run, trainer)
+    try:
+        comparison = finish_run(run, trainer, tracking)
+    except KeyboardInterrupt:
+        note(f"stopped before the evaluation ended; the agent is kept: {as_typed(f'puffer eval {run.argument}')}")
+        raise
+    except PufferError:
+        note(f"the agent was trained, but not evaluated; it is kept: {as_typed(f'puffer eval {run.argument}')}")
+        raise
     say(highlight(str(comparison), comparison.score))
     if comparison.greedy and (last := last_score(read_metrics(run.metrics))) is not None:
         say(f"while it trained, with sampled actions, the score came to {short(last)}")
-    say(f"\n{style(str(run.folder), 'bold')}")
-    for path, about in _contents(run, comparison.film.about() if comparison.film else ""):
-        if path.exists():
-            say(f"  {style(f'{path.name:<20}', 'accent')}{about}")
-    say(f"\nPlay again: {style(as_typed(f'puffer eval {run.argument}'), 'accent')}")
+    return comparison
+
+
+def _show(run: Run, comparison: "Comparison", tracking: "Tracking") -> None:
+    """Say where the result is, and how it can be seen."""
+    _list(run.folder, _contents(run, comparison.film.about() if comparison.film else ""))
+    for place in tracking.places:
+        say(place)
+    say(f"Play again: {style(as_typed(f'puffer eval {run.argument}'), 'accent')}")
     if run.video.exists():
         say(f"Watch it:   {style(as_typed(f'puffer play --watch {run.argument}'), 'accent')}")
 
@@ -187,6 +313,7 @@ def _contents(run: Run, film: str) -> list[tuple[Path, str]]:
     return [
         (run.config, "all settings of this run"),
         (run.metrics, "the figures of each update, one JSON object per line"),
+        (run.table, "the same as a table"),
         (run.curve, "the learning curve"),
         (run.checkpoints, "the agents: the latest, from which --resume goes on, and the best one"),
         (run.video, film),

@@ -60,7 +60,7 @@ static inline void tripletriad_draw_hand(const TripleTriad *env, PufferCanvas *c
     for (int32_t i = 0; i < TRIPLETRIAD_HAND; i++) {
         const int32_t y = TRIPLETRIAD_TOP + TRIPLETRIAD_LOW_PITCH * i;
         if (player == TRIPLETRIAD_OWN) draw_number(canvas, 18, y + 35, 2, TRIPLETRIAD_FAINT, i + 1);
-        const bool selected = player == TRIPLETRIAD_OWN && env->selected == i;
+        const bool selected = player == env->mover && env->selected == i;
         if (env->in_hand[player] >> i & 1) {
             tripletriad_draw_card(canvas, selected ? x + 20 : x, y, TRIPLETRIAD_LOW_CARD,
                                   env->hands[player][i], player,
@@ -90,17 +90,24 @@ static inline void tripletriad_draw_cell(const TripleTriad *env, PufferCanvas *c
 
 static inline void tripletriad_draw_points(const TripleTriad *env, PufferCanvas *canvas) {
     const int32_t right = canvas->width - TRIPLETRIAD_MARGIN;
-    draw_text(canvas, TRIPLETRIAD_MARGIN, 34, 3, DRAW_CYAN, "YOU");
+    const bool two = env->players == 2;
+    draw_text(canvas, TRIPLETRIAD_MARGIN, 34, 3, DRAW_CYAN, two ? "BLUE" : "YOU");
     draw_number(canvas, TRIPLETRIAD_MARGIN + TRIPLETRIAD_CARD, 28, 5, DRAW_CYAN,
                 env->points[TRIPLETRIAD_OWN]);
-    draw_text(canvas, right - draw_text_width(5, 3), 34, 3, DRAW_ORANGE, "RIVAL");
+    draw_text(canvas, right - draw_text_width(5, 3), 34, 3, DRAW_ORANGE, two ? "  RED" : "RIVAL");
     draw_number(canvas, right - draw_text_width(5, 3) - 20, 28, 5, DRAW_ORANGE,
                 env->points[TRIPLETRIAD_RIVAL]);
 }
 
 static inline const char *tripletriad_headline(const TripleTriad *env) {
     const int32_t lead = env->points[TRIPLETRIAD_OWN] - env->points[TRIPLETRIAD_RIVAL];
-    if (env->empty == 0) return lead > 0 ? "YOU WIN" : lead < 0 ? "RIVAL WINS" : "DRAW";
+    const bool two = env->players == 2;
+    if (env->empty == 0 && lead > 0) return two ? "BLUE WINS" : "YOU WIN";
+    if (env->empty == 0 && lead < 0) return two ? "RED WINS" : "RIVAL WINS";
+    if (env->empty == 0) return "DRAW";
+    if (two)
+        return env->played[0] >= env->max_actions || env->played[1] >= env->max_actions ? "OUT OF ACTIONS"
+                                                                                        : "";
     return env->game.episode_length >= env->max_actions ? "OUT OF ACTIONS" : "";
 }
 
@@ -124,7 +131,8 @@ static inline void tripletriad_draw(const TripleTriad *env, PufferCanvas *canvas
               DRAW_WHITE, rule);
     draw_text(canvas, TRIPLETRIAD_MARGIN, bottom, 2, DRAW_WHITE, "ACTIONS LEFT");
     draw_bar(canvas, TRIPLETRIAD_MARGIN + 160, bottom + 3, canvas->width - 160 - 2 * TRIPLETRIAD_MARGIN, 8,
-             env->max_actions - env->game.episode_length, env->max_actions, DRAW_YELLOW);
+             env->max_actions - (env->players == 2 ? env->played[env->mover] : env->game.episode_length),
+             env->max_actions, DRAW_YELLOW);
 }
 
 #endif

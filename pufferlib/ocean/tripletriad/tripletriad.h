@@ -1,6 +1,6 @@
 /* Triple Triad: two hands of five cards, each with a value on each of its four sides, are laid by turns on a
  * board of 3 x 3; who owns more cards at the end wins. The agent begins and so lays five cards; a rival that
- * plays any card anywhere answers within the same step.
+ * plays any card anywhere answers within the same step, or a second agent moves by turns with it.
  *
  * A card that is laid takes each neighbour of the rival whose touching value is less than its own; cards
  * taken take no others. Every card counts for its owner, on the board and in the hand: 10 points in all.
@@ -15,17 +15,21 @@
  *              5: the most cards that each one of the hand would take anywhere, over 4.
  * Actions      Discrete(14): 0 to 4 select a card of the hand, 5 to 13 lay it on a cell, row by row.
  *              Illegal: selecting a card that is laid or already selected, laying on a card, laying none,
- *              any other number; an illegal action changes nothing.
+ *              any other number; an illegal action changes nothing. With two players who is not to move can
+ *              only wait: 0 is legal, and any number does nothing.
  * Rewards      1 for a win, -1 for a loss, 0 for a draw; -select_cost for a selection, -illegal_cost for an
  *              illegal action; -1 more for running out of actions; reward_per_card for each card taken,
  *              minus that for each card lost.
  * Ends         terminal when the board is full, and after max_actions actions: the clock is part of the
  *              game, it is observed, and who runs out of it has lost.
+ * Players      1: an agent against the rival. 2: an agent for each hand, for play against itself; the first
+ *              begins, both are there in every step, each sees its own cards first and its own clock, and one
+ *              of them waits.
  * Source       The card game of Final Fantasy VIII (Square, 1999), its basic rule; numbers of PufferLib's
  *              tripletriad. There running out of actions raises no flag, and the mask only marks cells
  *              that are taken.
  *
- * A game has 184 bytes, and the head that all games have.
+ * A game has 200 bytes, and the head that all games have.
  */
 #ifndef TRIPLETRIAD_H
 #define TRIPLETRIAD_H
@@ -61,7 +65,7 @@ typedef struct {
 typedef struct {
     PufferGame game;
     /* parameters */
-    int32_t max_value, max_actions;
+    int32_t max_value, max_actions, players;
     float select_cost, illegal_cost, reward_per_card;
     /* metrics */
     float score, perf, illegal, out_of_time;
@@ -72,10 +76,12 @@ typedef struct {
     uint8_t gains[TRIPLETRIAD_HAND][TRIPLETRIAD_CELLS]; /* what each own card would take on each cell */
     uint8_t in_hand[2];                                 /* bit i: card i is not laid yet */
     int8_t points[2];
-    int8_t selected;         /* card of the own hand, or -1 */
+    int8_t selected;         /* card of the hand of who is to move, or -1 */
+    uint8_t mover;           /* whose turn it is: of one agent always its own */
     uint16_t empty;          /* bit i: no card lies on cell i */
     uint16_t placed, taken;  /* cells that changed in the last step, for the picture */
     int32_t illegal_actions; /* in this episode */
+    int32_t played[2];       /* actions of each of two agents */
 } TripleTriad;
 
 static const char tripletriad_about[] = "Lay cards next to the rival's weaker ones to take them.";
@@ -84,14 +90,15 @@ static const char tripletriad_about[] = "Lay cards next to the rival's weaker on
 static const PufferParameter tripletriad_parameters[] = {
     PUFFER_PARAMETER(TripleTriad, max_value, 7, 1, 10, "values of cards are drawn from 1 to this"),
     PUFFER_PARAMETER(TripleTriad, max_actions, 30, 10, 10000, "actions after which the game is lost"),
+    PUFFER_PARAMETER(TripleTriad, players, 1, 1, 2, "agents of a game: 1 plays against the rival, 2 against each other"),
     PUFFER_PARAMETER(TripleTriad, select_cost, 0.1, 0, 1, "what a selection costs"),
     PUFFER_PARAMETER(TripleTriad, illegal_cost, 0.1, 0, 1, "what an illegal action costs"),
     PUFFER_PARAMETER(TripleTriad, reward_per_card, 0, 0, 1, "reward for taking a card, and cost of losing one"),
 };
 
 static const PufferMetric tripletriad_metrics[] = {
-    PUFFER_METRIC(TripleTriad, score, "own points at the end, 0 to 10, over 5 wins; 0 if the actions ran out"),
-    PUFFER_METRIC(TripleTriad, perf, "share of games won"),
+    PUFFER_METRIC(TripleTriad, score, "own points at the end, 0 to 10, over 5 wins; 0 if the actions ran out; of the first agent"),
+    PUFFER_METRIC(TripleTriad, perf, "share of games won, by the first agent"),
     PUFFER_METRIC(TripleTriad, illegal, "share of actions that are illegal"),
     PUFFER_METRIC(TripleTriad, out_of_time, "share of games in which the actions ran out"),
 };
@@ -104,7 +111,6 @@ static const int8_t tripletriad_neighbours[TRIPLETRIAD_CELLS][TRIPLETRIAD_SIDES]
 };
 
 static inline const char *tripletriad_spec(const TripleTriad *env, PufferSpec *spec) {
-    (void)env;
     *spec = (PufferSpec){
         .observation_type = PUFFER_FLOAT32,
         .observation_shape = {TRIPLETRIAD_OBSERVED},
@@ -113,7 +119,7 @@ static inline const char *tripletriad_spec(const TripleTriad *env, PufferSpec *s
         .action_kind = PUFFER_DISCRETE,
         .action_sizes = {TRIPLETRIAD_ACTIONS},
         .action_mask = {.offset = TRIPLETRIAD_LEGAL, .size = TRIPLETRIAD_ACTIONS},
-        .agents = 1,
+        .agents = env->players,
         .picture_width = 720,
         .picture_height = 600,
         .frames_per_second = 3,
@@ -145,9 +151,9 @@ static inline int32_t tripletriad_hand_of(int32_t player, int32_t card) {
 
 /* Bit i: action i is legal. */
 static inline uint32_t tripletriad_legal(const TripleTriad *env) {
-    if (env->selected < 0) return env->in_hand[TRIPLETRIAD_OWN];
-    return (env->in_hand[TRIPLETRIAD_OWN] & ~(1u << env->selected)) | (uint32_t)env->empty
-                                                                          << TRIPLETRIAD_HAND;
+    const uint32_t in_hand = env->in_hand[env->mover];
+    if (env->selected < 0) return in_hand;
+    return (in_hand & ~(1u << env->selected)) | (uint32_t)env->empty << TRIPLETRIAD_HAND;
 }
 
 static inline void tripletriad_show_legal(const TripleTriad *env) {
@@ -186,27 +192,15 @@ static inline void tripletriad_deal(TripleTriad *env) {
     }
 }
 
-static inline void tripletriad_reset(TripleTriad *env) {
-    memset(env->game.observations, 0, TRIPLETRIAD_OBSERVED * sizeof(float));
-    memset(env->owners, TRIPLETRIAD_NOBODY, sizeof env->owners);
-    memset(env->gains, 0, sizeof env->gains);
-    env->in_hand[TRIPLETRIAD_OWN] = env->in_hand[TRIPLETRIAD_RIVAL] = (1 << TRIPLETRIAD_HAND) - 1;
-    env->points[TRIPLETRIAD_OWN] = env->points[TRIPLETRIAD_RIVAL] = TRIPLETRIAD_HAND;
-    env->empty = (1 << TRIPLETRIAD_CELLS) - 1;
-    env->selected = -1;
-    env->placed = env->taken = 0;
-    env->illegal_actions = 0;
-    tripletriad_deal(env);
-    tripletriad_show_legal(env);
-    tripletriad_show_numbers(env);
-}
-
 static inline void tripletriad_capture(TripleTriad *env, int32_t player, int32_t cell) {
     env->owners[cell] = (uint8_t)player;
     env->points[player]++;
     env->points[!player]--;
     env->taken |= (uint16_t)(1 << cell);
     env->game.rewards[0] += player == TRIPLETRIAD_OWN ? env->reward_per_card : -env->reward_per_card;
+    if (env->players == 2) {
+        env->game.rewards[1] += player == TRIPLETRIAD_OWN ? -env->reward_per_card : env->reward_per_card;
+    }
     tripletriad_hide_card(env, tripletriad_place_of(!player, cell));
     tripletriad_show_card(env, tripletriad_place_of(player, cell), env->board[cell]);
 }
@@ -228,16 +222,16 @@ static inline void tripletriad_place_card(TripleTriad *env, int32_t player, int3
     }
 }
 
-/* Count the cards that each card of the own hand would capture on an empty cell. */
-static inline void tripletriad_count_captures_at(TripleTriad *env, int32_t cell) {
+/* Count the cards that each card in the hand of `player` would capture on an empty cell. */
+static inline void tripletriad_count_captures_at(TripleTriad *env, int32_t player, int32_t cell) {
     uint8_t touching[TRIPLETRIAD_SIDES];
     for (int32_t side = 0; side < TRIPLETRIAD_SIDES; side++) {
         const int32_t neighbour = tripletriad_neighbours[cell][side];
-        const bool rival = neighbour >= 0 && env->owners[neighbour] == TRIPLETRIAD_RIVAL;
+        const bool rival = neighbour >= 0 && env->owners[neighbour] == !player;
         touching[side] = rival ? env->board[neighbour].values[side ^ 1] : UINT8_MAX;
     }
     for (int32_t card = 0; card < TRIPLETRIAD_HAND; card++) {
-        const TripleTriadCard *own = &env->hands[TRIPLETRIAD_OWN][card];
+        const TripleTriadCard *own = &env->hands[player][card];
         int32_t gain = 0;
         for (int32_t side = 0; side < TRIPLETRIAD_SIDES; side++) {
             gain += own->values[side] > touching[side] ? 1 : 0;
@@ -246,19 +240,113 @@ static inline void tripletriad_count_captures_at(TripleTriad *env, int32_t cell)
     }
 }
 
-static inline void tripletriad_count_captures(TripleTriad *env) {
-    float *observation = (float *)env->game.observations + TRIPLETRIAD_MOST;
+/* Count them on all cells, and write the most that each card takes. */
+static inline void tripletriad_count_captures(TripleTriad *env, int32_t player, float *observation) {
     memset(env->gains, 0, sizeof env->gains);
     for (int32_t cell = 0; cell < TRIPLETRIAD_CELLS; cell++) {
-        if (env->empty >> cell & 1) tripletriad_count_captures_at(env, cell);
+        if (env->empty >> cell & 1) tripletriad_count_captures_at(env, player, cell);
     }
     for (int32_t card = 0; card < TRIPLETRIAD_HAND; card++) {
         uint8_t most = 0;
         for (int32_t cell = 0; cell < TRIPLETRIAD_CELLS; cell++) {
             if (env->gains[card][cell] > most) most = env->gains[card][cell];
         }
-        observation[card] = env->in_hand[TRIPLETRIAD_OWN] >> card & 1 ? 0.25f * (float)most : 0;
+        observation[TRIPLETRIAD_MOST + card] = env->in_hand[player] >> card & 1 ? 0.25f * (float)most : 0;
     }
+}
+
+/* ---- Two agents ------------------------------------------------------------------------------------ */
+
+/* Write the cards as agent `own` sees them; its row begins at `row` of the observation. */
+static inline void tripletriad_show_cards_to(const TripleTriad *env, int32_t own, int32_t row) {
+    for (int32_t cell = 0; cell < TRIPLETRIAD_CELLS; cell++) {
+        const int32_t owner = env->owners[cell];
+        if (owner == TRIPLETRIAD_NOBODY) continue;
+        tripletriad_show_card(env, row + tripletriad_place_of(owner ^ own, cell), env->board[cell]);
+    }
+    for (int32_t card = 0; card < 2 * TRIPLETRIAD_HAND; card++) {
+        const int32_t player = card >= TRIPLETRIAD_HAND, place = card % TRIPLETRIAD_HAND;
+        if (!(env->in_hand[player] >> place & 1)) continue;
+        tripletriad_show_card(env, row + tripletriad_hand_of(player ^ own, place), env->hands[player][place]);
+    }
+}
+
+/* Write both rows anew; only who is to move sees a choice. */
+static inline void tripletriad_observe_of_two(TripleTriad *env) {
+    memset(env->game.observations, 0, 2 * TRIPLETRIAD_OBSERVED * sizeof(float));
+    for (int32_t own = 0; own < 2; own++) {
+        const int32_t row = TRIPLETRIAD_OBSERVED * own;
+        float *observation = (float *)env->game.observations + row;
+        const bool acts = own == env->mover, chose = acts && env->selected >= 0;
+        const uint32_t legal = acts ? tripletriad_legal(env) : 1;
+        for (int32_t action = 0; action < TRIPLETRIAD_ACTIONS; action++) {
+            observation[TRIPLETRIAD_LEGAL + action] = (float)(legal >> action & 1);
+        }
+        tripletriad_show_cards_to(env, own, row);
+        observation[TRIPLETRIAD_POINTS] = 0.1f * (float)env->points[own];
+        observation[TRIPLETRIAD_POINTS + 1] = 0.1f * (float)env->points[!own];
+        observation[TRIPLETRIAD_CLOCK] =
+            (float)(env->max_actions - env->played[own]) / (float)env->max_actions;
+        tripletriad_count_captures(env, own, observation);
+        if (!chose) continue;
+        tripletriad_show_card(env, row + TRIPLETRIAD_SELECTED, env->hands[own][env->selected]);
+        for (int32_t cell = 0; cell < TRIPLETRIAD_CELLS; cell++) {
+            observation[TRIPLETRIAD_GAINS + cell] = 0.25f * (float)env->gains[env->selected][cell];
+        }
+    }
+}
+
+static inline void tripletriad_act_of_two(TripleTriad *env, int32_t agent, int32_t action) {
+    const bool known = action >= 0 && action < TRIPLETRIAD_ACTIONS;
+    env->played[agent]++;
+    if (!known || !(tripletriad_legal(env) >> action & 1)) {
+        env->illegal_actions++;
+        env->game.rewards[agent] -= env->illegal_cost;
+    } else if (action < TRIPLETRIAD_HAND) {
+        env->selected = (int8_t)action;
+        env->game.rewards[agent] -= env->select_cost;
+    } else {
+        tripletriad_place_card(env, agent, env->selected, action - TRIPLETRIAD_HAND);
+        env->selected = -1;
+        env->mover = !agent;
+    }
+}
+
+static inline PufferOutcome tripletriad_step_of_two(TripleTriad *env) {
+    const int32_t agent = env->mover;
+    tripletriad_act_of_two(env, agent, ((const int32_t *)env->game.actions)[agent]);
+    tripletriad_observe_of_two(env);
+    const bool complete = env->empty == 0;
+    if (!complete && env->played[agent] < env->max_actions) return PUFFER_RUNNING;
+    const int32_t lead = env->points[0] - env->points[1];
+    const int32_t result = complete ? (lead > 0) - (lead < 0) : agent == 0 ? -1 : 1;
+    env->game.rewards[0] += (float)result;
+    env->game.rewards[1] -= (float)result;
+    env->score = complete ? env->points[0] : result > 0 ? 2 * TRIPLETRIAD_HAND : 0;
+    env->perf = result > 0;
+    env->out_of_time = !complete;
+    env->illegal = (float)env->illegal_actions / (float)env->game.episode_length;
+    return PUFFER_TERMINATED;
+}
+
+/* ---- One agent -------------------------------------------------------------------------------------- */
+
+static inline void tripletriad_reset(TripleTriad *env) {
+    memset(env->game.observations, 0, TRIPLETRIAD_OBSERVED * sizeof(float));
+    memset(env->owners, TRIPLETRIAD_NOBODY, sizeof env->owners);
+    memset(env->gains, 0, sizeof env->gains);
+    env->in_hand[TRIPLETRIAD_OWN] = env->in_hand[TRIPLETRIAD_RIVAL] = (1 << TRIPLETRIAD_HAND) - 1;
+    env->points[TRIPLETRIAD_OWN] = env->points[TRIPLETRIAD_RIVAL] = TRIPLETRIAD_HAND;
+    env->empty = (1 << TRIPLETRIAD_CELLS) - 1;
+    env->selected = -1;
+    env->mover = TRIPLETRIAD_OWN;
+    env->placed = env->taken = 0;
+    env->played[0] = env->played[1] = 0;
+    env->illegal_actions = 0;
+    tripletriad_deal(env);
+    tripletriad_show_legal(env);
+    tripletriad_show_numbers(env);
+    if (env->players == 2) tripletriad_observe_of_two(env);
 }
 
 /* The number of a bit of `bits`, each with the same chance; there is one at least. */
@@ -291,7 +379,7 @@ static inline void tripletriad_act(TripleTriad *env, int32_t action) {
         env->selected = -1;
         tripletriad_hide_card(env, TRIPLETRIAD_SELECTED);
         if (env->empty != 0) tripletriad_play_rival(env);
-        tripletriad_count_captures(env);
+        tripletriad_count_captures(env, TRIPLETRIAD_OWN, env->game.observations);
     }
     tripletriad_show_gains(env);
     tripletriad_show_legal(env);
@@ -312,6 +400,7 @@ static inline PufferOutcome tripletriad_outcome(TripleTriad *env) {
 
 static inline PufferOutcome tripletriad_step(TripleTriad *env) {
     env->placed = env->taken = 0;
+    if (env->players == 2) return tripletriad_step_of_two(env);
     tripletriad_act(env, *(const int32_t *)env->game.actions);
     tripletriad_show_numbers(env);
     return tripletriad_outcome(env);

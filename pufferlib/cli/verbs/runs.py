@@ -1,0 +1,114 @@
+"""``puffer runs``: the runs that are kept, and what tells them apart."""
+
+import dataclasses
+import json
+import math
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pufferlib import registry
+from pufferlib.analysis import RunSummary, differing_settings, runs
+from pufferlib.analysis.compare import short_names, value_text
+from pufferlib.cli.console import note, say, style
+from pufferlib.cli.options import Parser
+from pufferlib.cli.table import print_table
+from pufferlib.machine.commands import as_typed
+from pufferlib.train.runs import RUNS
+from pufferlib.train.text import duration, short
+
+__all__ = ["run"]
+
+PROG = "puffer runs"
+COLOURS = {"finished": "good", "running": "accent", "stopped": "warning", "failed": "bad"}
+HEADS = ("run", "environment", "tags", "state", "score", "steps", "time")
+RIGHT = ("steps", "time")
+# Best or most first, but for the folders, whose names begin with the time.
+SORTS: dict[str, Callable[[RunSummary], Any]] = {
+    "started": lambda run: run.title,
+    "score": lambda run: -math.inf if math.isnan(run.score) else run.score,
+    "steps": lambda run: run.agent_steps,
+    "time": lambda run: run.train_s,
+}
+
+
+def run(argv: list[str]) -> int:
+    """Print a table of runs, or the same as JSON."""
+    parser = Parser(PROG, description="List runs: state, score, steps, time, and the settings that differ.")
+    parser.add_argument("envs", nargs="*", metavar="ENV", help="environments; default: all")
+    parser.add_argument("--runs", type=Path, default=RUNS, metavar="FOLDER", help="where they are (default: runs)")
+    parser.add_argument(
+        "--tag", action="append", default=[], help="only runs with this tag; may be given several times"
+    )
+    parser.add_argument("--sort", choices=SORTS, default="started", help="the newest, best or longest first")
+    parser.add_argument("--json", action="store_true", help="print a JSON list of objects, with all settings")
+    options = parser.parse(argv)
+    for name in options.envs:
+        registry.env_creator(name, PROG)
+    found = sorted(runs(options.runs, options.envs, options.tag), key=SORTS[options.sort], reverse=True)
+    if options.json:
+        say(json.dumps([_object(one) for one in found], indent=2))
+    elif found:
+        _print(found)
+    else:
+        which = f" of {' or '.join(options.envs)}" if options.envs else ""
+        tagged = f" with the tag {' and '.join(options.tag)}" if options.tag else ""
+        example = as_typed("puffer train", *options.envs[:1] or ["breakout"])
+        note(f"there is no run{which}{tagged} in {options.runs}; train one: {example}")
+    return 0
+
+
+def _print(found: Sequence[RunSummary]) -> None:
+    names = short_names(differing_settings(found))
+    rows = [_cells(one) for one in found]
+    columns = [[value_text(one.settings.get(name)) if one.settings else "" for one in found] for name in names]
+    shown = _fitting([*names.values()], columns, rows)
+    table = [[*row, *(column[i] for column in columns[:shown])] for i, row in enumerate(rows)]
+    print_table([*HEADS, *[*names.values()][:shown]], table, RIGHT)
+    if shown < len(names):
+        left = ", ".join([*names.values()][shown:])
+        say(style(f"these differ too, and have no room here ({as_typed(PROG)} --json has all): {left}", "muted"))
+    say(f"Their curves in one picture: {style(as_typed('puffer plot RUN RUN ...'), 'accent')}")
+
+
+def _fitting(heads: Sequence[str], columns: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> int:
+    """Number of settings that a terminal has room for; all of them where the output is none."""
+    if not sys.stdout.isatty():
+        return len(heads)
+    plain = [[*HEADS], *rows]
+    used = sum(max(len(row[i]) for row in plain) + 2 for i in range(len(HEADS)))
+    for count, (head, column) in enumerate(zip(heads, columns, strict=True)):
+        used += max(map(len, [head, *column])) + 2
+        if used > shutil.get_terminal_size().columns:
+            return count
+    return len(heads)
+
+
+def _cells(one: RunSummary) -> list[str]:
+    score = short(one.score) if math.isfinite(one.score) else "–"
+    if one.is_evaluated and math.isfinite(one.score_std):
+        score += f" ± {short(one.score_std)}"
+    elif math.isfinite(one.score):
+        score += " in training"
+    return [
+        one.title,
+        registry.short_name(one.env_name) or "?",
+        ", ".join(one.tags),
+        style(one.state, COLOURS[one.state]),
+        score,
+        short(one.agent_steps),
+        duration(one.train_s),
+    ]
+
+
+def _object(one: RunSummary) -> dict[str, Any]:
+    values = dataclasses.asdict(one) | {"folder": str(one.folder), "tags": list(one.tags)}
+    settings = {name: _finite(value, str(value)) for name, value in one.settings.items()}
+    return {key: _finite(value, None) for key, value in values.items()} | {"settings": settings}
+
+
+def _finite(value: Any, other: Any) -> Any:
+    """``value``, or ``other`` in place of what JSON has not: NaN and infinity."""
+    return other if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,75 @@
+"""The place of this process among those that train together, as ``torchrun`` and others like it tell it."""
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pufferlib.errors import APIUsageError
+
+__all__ = ["Place", "place_of_this_process"]
+
+NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+HIGHEST_PORT = 65_535
+
+
+class Place(NamedTuple):
+    """Number of a process among others.
+
+    Attributes:
+        rank: From 0.
+        size: Processes in all.
+        local_rank: From 0, among those of this machine.
+        local_size: Processes of this machine.
+        address: Where rank 0 is.
+        port: Where the processes meet.
+    """
+
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    address: str
+    port: int
+
+    def variables(self) -> dict[str, str]:
+        """The variables of the environment that say it."""
+        return {
+            "RANK": str(self.rank),
+            "WORLD_SIZE": str(self.size),
+            "LOCAL_RANK": str(self.local_rank),
+            "LOCAL_WORLD_SIZE": str(self.local_size),
+            "MASTER_ADDR": self.address,
+            "MASTER_PORT": str(self.port),
+        }
+
+
+def place_of_this_process(variables: Mapping[str, str] | None = None) -> Place | None:
+    """Read the place of this process from the variables of the environment; None where it is the only one.
+
+    Raises:
+        APIUsageError: Some of the variables are missing, or are no places.
+    """
+    found = os.environ if variables is None else variables
+    if not {"RANK", "WORLD_SIZE"} & found.keys():
+        return None
+    if missing := [name for name in NEEDED if not found.get(name)]:
+        given = ", ".join(f"{name}={found[name]}" for name in NEEDED if found.get(name))
+        raise APIUsageError(
+            "train: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say together which of several processes this is, "
+            f"got {given or 'empty ones'} without {' and '.join(missing)}; start by torchrun, which sets all, or unset "
+            f"{' and '.join(name for name in NEEDED if name in found)} to train in one process"
+        )
+    size = _number(found, "WORLD_SIZE", 1, None)
+    rank = _number(found, "RANK", 0, size - 1)
+    local_size = _number(found, "LOCAL_WORLD_SIZE", 1, size) if "LOCAL_WORLD_SIZE" in found else 1
+    local_rank = _number(found, "LOCAL_RANK", 0, local_size - 1) if "LOCAL_RANK" in found else 0
+    port = _number(found, "MASTER_PORT", 1, HIGHEST_PORT)
+    return Place(rank, size, local_rank, local_size, found["MASTER_ADDR"], port) if size > 1 else None
+
+
+def _number(variables: Mapping[str, str], name: str, low: int, high: int | None) -> int:
+    text = variables[name]
+    if text.isdecimal() and low <= int(text) and (high is None or int(text) <= high):
+        return int(text)
+    kind = f"a number from {low} to {high}" if high is not None else f"a number from {low}"
+    raise APIUsageError(f"train: the variable {name} must be {kind}, got {text!r}; start by torchrun, or unset it")

@@ -1,0 +1,68 @@
+"""A thread for each tracker, so that training waits for none and ends with none."""
+
+import threading
+import warnings
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+from pufferlib.train.loggers.logger import Result, Tracker
+
+__all__ = ["BackgroundTracker"]
+
+
+class BackgroundTracker:
+    """Hands everything to a tracker from a thread, in order; nothing is left out.
+
+    Once the tracker has failed it gets nothing more. The next call warns of that, once; the training goes on.
+
+    Args:
+        name: Of the tracker, for the warning.
+        tracker: Gets its calls from one thread alone.
+    """
+
+    def __init__(self, name: str, tracker: Tracker) -> None:
+        self._name, self._tracker = name, tracker
+        self._calls: SimpleQueue[Callable[[], Any] | None] = SimpleQueue()
+        self._failure: Exception | None = None
+        self._is_told = False
+        self._thread = threading.Thread(target=self._work, name=f"logger {name}", daemon=True)
+        self._thread.start()
+
+    def log(self, metrics: dict[str, float]) -> None:
+        """Let the tracker take the metrics of an update."""
+        metrics = dict(metrics)  # the caller may change them
+        self._calls.put(lambda: self._tracker.log(metrics))
+        self._tell()
+
+    def finish(self, result: Result) -> None:
+        """Let it take the result."""
+        self._calls.put(lambda: self._tracker.finish(result))
+        self._tell()
+
+    def close(self) -> None:
+        """Wait until it has taken everything, and close it; may be called twice."""
+        if self._thread.is_alive():
+            self._calls.put(self._tracker.close)
+            self._calls.put(None)
+            self._thread.join()
+        self._tell()
+
+    def _work(self) -> None:
+        while call := self._calls.get():
+            if self._failure is None:
+                try:
+                    call()
+                except Exception as error:  # whatever it is: it must not end the training
+                    self._failure = error
+
+    def _tell(self) -> None:
+        """Warn of a failure in the thread of the caller, who may have made an error of warnings."""
+        if self._failure is not None and not self._is_told:
+            self._is_told = True
+            reason = str(self._failure).partition("\n")[0] or type(self._failure).__name__
+            warnings.warn(
+                f"{self._name} failed ({reason}), and gets nothing more of this run; training goes on, and "
+                "metrics.jsonl has all figures",
+                stacklevel=3,
+            )

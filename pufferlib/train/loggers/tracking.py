@@ -1,0 +1,119 @@
+"""The trackers that the settings of a run name."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pufferlib.errors import BindingMissing
+from pufferlib.machine.commands import way_to_install
+from pufferlib.train.config import Config
+from pufferlib.train.loggers.background import BackgroundTracker
+from pufferlib.train.loggers.csv_file import CsvLogger
+from pufferlib.train.loggers.logger import Logger, Result
+from pufferlib.train.loggers.tensorboard import TensorBoardLogger
+from pufferlib.train.loggers.wandb import WandbLogger, check_account
+from pufferlib.train.resume import flat
+from pufferlib.train.runs import Run
+
+__all__ = ["Tracking", "check_trackers", "open_tracking"]
+
+
+class Tracking:
+    """All trackers of a run as one logger, which stays open after the training for the result.
+
+    Args:
+        table: The file in CSV, if it is asked for.
+        trackers: Get metrics and result.
+        places: Sentences on where to look.
+    """
+
+    def __init__(
+        self, table: CsvLogger | None = None, trackers: Sequence[BackgroundTracker] = (), places: Sequence[str] = ()
+    ) -> None:
+        self._loggers: list[Logger] = [*([table] if table else []), *trackers]
+        self._trackers, self.places = trackers, places
+
+    def log(self, metrics: dict[str, float]) -> None:
+        """Take the metrics of an update."""
+        for logger in self._loggers:
+            logger.log(metrics)
+
+    def close(self) -> None:
+        """Do nothing: the result comes after the metrics, and ``open_tracking`` closes the trackers after that."""
+
+    def finish(self, result: Result) -> None:
+        """Take the result of the run."""
+        for tracker in self._trackers:
+            tracker.finish(result)
+
+    def end(self) -> None:
+        """Close all of them."""
+        for logger in self._loggers:
+            logger.close()
+
+
+def check_trackers(config: Config) -> None:
+    """Raise unless the trackers of ``config`` can be opened, as far as that is known without the network.
+
+    Raises:
+        APIUsageError: One lacks an account.
+        BindingMissing: One is not installed.
+    """
+    if "tensorboard" in config.track.loggers:
+        try:
+            import tensorboard  # noqa: F401 - it is looked for here
+        except ImportError as error:
+            raise BindingMissing(
+                f'TensorBoard: the logger "tensorboard" needs it; {way_to_install("track")}'
+            ) from error
+    if "wandb" in config.track.loggers:
+        check_account(config.track.wandb)
+
+
+@contextlib.contextmanager
+def open_tracking(config: Config, run: Run, group: str = "") -> Iterator[Tracking]:
+    """The trackers that ``config`` names, until the end of this context.
+
+    Args:
+        config: The settings of the run, which the trackers show.
+        run: Its folder.
+        group: Folder of the seeds that the run is one of; "" is none.
+
+    Raises:
+        APIUsageError: One lacks an account.
+        BindingMissing: One is not installed.
+        PufferError: One does not answer.
+    """
+    wanted, folder = config.track.loggers, run.folder
+    name = config.track.name or group or folder.name
+    name = f"{name}-{folder.name}" if group else name
+    trackers, places = [], []
+    table = CsvLogger(run.table) if "csv" in wanted else None
+    if "tensorboard" in wanted:
+        board = TensorBoardLogger(folder, _shown(config), name)
+        trackers.append(BackgroundTracker("TensorBoard", board))
+        places.append(f"TensorBoard: tensorboard --logdir {folder.parent}")
+    if "wandb" in wanted:
+        page = WandbLogger(
+            folder,
+            config.track.wandb,
+            name=name,
+            tags=config.track.tags,
+            group=group,
+            config=dataclasses.asdict(config),
+        )
+        trackers.append(BackgroundTracker("Weights & Biases", page))
+        places += [f"Weights & Biases: {page.place}"] if page.place else []
+    tracking = Tracking(table, trackers, places)
+    try:
+        yield tracking
+    finally:
+        tracking.end()
+
+
+def _shown(config: Config) -> dict[str, Any]:
+    """Settings by their dotted names, but for those of the trackers; what is unset is left out."""
+    sections = dataclasses.asdict(config)
+    del sections["track"]
+    return {key: value for key, value in flat(sections).items() if value is not None}
