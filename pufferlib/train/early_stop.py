@@ -55,7 +55,7 @@ class StopAtScore(Callback):
         score: Enough; inf is never.
         patience: Agent-steps without a better score after which it stops; 0 is never. A resumed run counts anew.
         episodes: The score is the mean of the latest episodes in training, at least so many; None takes
-            ``evaluation/score`` from the metrics.
+            evaluation/score from the metrics.
     """
 
     def __init__(self, score: float = math.inf, patience: int = 0, episodes: int | None = None) -> None:
