@@ -69,6 +69,7 @@ MODULES = (
     "pufferlib.sweep.result",
     "pufferlib.sweep.space",
     "pufferlib.sweep.progress",
+    "pufferlib.export",
     "pufferlib.render.view",
     "pufferlib.render.window",
     "pufferlib.render.video",

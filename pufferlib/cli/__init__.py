@@ -31,6 +31,7 @@ VERBS = {
     "check-learner": "check a trainer, this one or yours, and say which class of bug it points to",
     "replay": "step an environment again to the end that an error or a recording has kept",
     "sweep": "search for the settings with which an environment is learned best",
+    "export": "write a trained agent into one file: ONNX, C or torch.export",
     "autotune": "measure how an environment runs fastest on this machine",
     "list": "list the environments",
     "new": "write an environment of your own in C, from a template",

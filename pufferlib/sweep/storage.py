@@ -27,6 +27,7 @@ __all__ = [
     "open_study",
     "quiet_optuna",
     "speaks_of_errors",
+    "tidy",
 ]
 
 #: Default folder of all sweeps.
@@ -93,6 +94,13 @@ def find_sweep(where: str, name: str, sweeps: Path) -> Path:
     others = sorted(path.parent.name for path in [*sweeps.glob(f"*/{DATABASE}"), *sweeps.glob(f"*/{PLACE}")])
     there = f"there are {', '.join(others)}" if others else "there is none yet"
     raise APIUsageError(f"{where}: no sweep {name!r} in {sweeps}; {there}; begin it: {as_typed('puffer sweep', name)}")
+
+
+def tidy(folder: Path) -> None:
+    """Bring all of the study into its one file, so that a copy of that is whole."""
+    if (folder / DATABASE).is_file():
+        with contextlib.closing(sqlite3.connect(folder / DATABASE, timeout=LOCKED_S)) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def describe(search: Search) -> dict[str, Any]:

@@ -133,7 +133,7 @@ TASKS: tuple[Task, ...] = (
     ),
     Task(
         env_name="spaces",
-        asks="read structured observations, write structured actions",
+        asks="read and write structured spaces",
         total_timesteps=120_000,
         bar=0.9,
         enough=0.93,

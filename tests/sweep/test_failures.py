@@ -115,3 +115,14 @@ def test_a_database_that_is_locked_for_long_is_named(done, monkeypatch):
             pufferlib.sweep.sweep("squared", TINY, spaces=SPACES, only=ONLY, trials=9, sweeps=done.folder.parent)
     finally:
         holder.close()
+
+
+@pytest.mark.all
+def test_an_environment_that_only_the_caller_has_can_be_searched(tmp_path):
+    namespace = {"__name__": "__main__"}
+    exec(FRAGILE, namespace)  # as in a notebook
+    found = pufferlib.sweep.sweep(
+        namespace["Fragile"], SETTINGS, spaces=SPACES, only=ONLY, trials=1, sweeps=tmp_path, name="mine"
+    )
+    assert [trial.state for trial in found.trials] == ["finished"]
+    assert not (found.folder / "study.db-wal").stat().st_size

@@ -47,7 +47,7 @@ def run(argv: list[str]) -> int:
     if options.json:
         return max([_print_json(result) for result in results])
     say(f"checking {style(options.learner or 'the trainer of pufferlib', 'bold')}, seed {options.seed}\n")
-    say(style(f"  {'environment':<12}{'asks to':<56}{'score':>7}{'bar':>7}{'seconds':>9}", "muted"))
+    say(style(f"  {'environment':<12}{'asks to':<42}{'score':>7}{'bar':>7}{'seconds':>9}", "muted"))
     return _conclude([_print(result) for result in results], f" --with {options.learner}" if options.learner else "")
 
 
@@ -72,7 +72,7 @@ def _print(result: "LearnerResult") -> "LearnerResult":
     mark = style("✓", "good") if result.passed else style("✗", "bad")
     score = f"{result.score:.2f}" if math.isfinite(result.score) else "–"
     say(
-        f"{mark} {result.env_name:<12}{result.asks:<56}{style(f'{score:>7}', 'good' if result.passed else 'bad')}"
+        f"{mark} {result.env_name:<12}{result.asks:<42}{style(f'{score:>7}', 'good' if result.passed else 'bad')}"
         f"{result.bar:>7.2f}{result.seconds:>9.1f}"
     )
     for paragraph in _findings(result):
@@ -98,7 +98,7 @@ def _conclude(results: "list[LearnerResult]", learner: str) -> int:
         return 0
     again = as_typed(f"puffer check-learner{learner} --only {failed[0]}")
     say(
-        f"\n{took}: {len(failed)} not learned. Begin with {failed[0]}: what comes later asks for what came before it. "
+        f"\n{took}: {len(failed)} not learned. Begin with {failed[0]}: what comes later asks for what came before it.\n"
         f"Again: {again}"
     )
     return 1
