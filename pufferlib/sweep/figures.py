@@ -161,7 +161,7 @@ def _log_axis(axes: "Axes", base: int = 10) -> None:
 
     axes.set_xscale("log", base=base)
     left, right = axes.get_xlim()
-    between = (1.0, 2.0, 5.0) if base == 10 and right < 30 * left else (1.0,)
+    between = (1.0, 2.0, 5.0) if base == 10 and right < 100 * left else (1.0,)
     axes.xaxis.set_major_locator(LogLocator(base=base, subs=between, numticks=6))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}" if value < 10_000 else short(value))

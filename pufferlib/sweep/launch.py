@@ -1,6 +1,7 @@
 """``pufferlib.sweep(...)``: search for settings from Python, as ``puffer sweep`` does it."""
 
 import contextlib
+import json
 import math
 import re
 import shutil
@@ -89,7 +90,7 @@ def sweep(
         folder.mkdir(parents=True, exist_ok=True)
         with quiet_optuna(), speaks_of_errors(folder):
             study = create_study(folder, name, search)
-            study.set_user_attr("fixed", search.fixed)
+            study.set_user_attr("fixed", json.loads(json.dumps(search.fixed, default=repr)))
             display = display or SweepDisplay()
             claims = Claims(study, search, folder, display.note)
             with contextlib.closing(_Sweep(search, folder, claims, display)) as running, _sigterm_ends():
