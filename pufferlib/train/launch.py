@@ -1,7 +1,6 @@
 """``pufferlib.train(...)``: a whole run from Python, as ``puffer train`` does it."""
 
 import contextlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -11,6 +10,7 @@ from typing import Any, Literal
 from pufferlib import registry
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
+from pufferlib.registry.outside import name_of
 from pufferlib.train.callbacks import Callback, CallbackFunction
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.distributed.job import open_ranks
@@ -186,7 +186,7 @@ def _chosen(
             f'{WHERE}: vec must be "auto" or None, got {vec!r}; give a layout of your own as settings: '
             '{"vec.backend": "Serial", "vec.num_envs": 4}'
         )
-    name = fspath(env) if isinstance(env, str | PathLike) else _name_of(env)
+    name = fspath(env) if isinstance(env, str | PathLike) else name_of(env, WHERE)
     registry.env_creator(name, WHERE)
     chosen = load_config(name, settings, config)
     return with_tuned_vec(chosen) if vec == "auto" else chosen
@@ -238,18 +238,3 @@ def _train(
             trainer.train()
         comparison = finish_run(run, trainer, tracking)
     return TrainedRun(run, trainer.config, trainer.policy, comparison)
-
-
-def _name_of(env: Callable[..., Any]) -> str:
-    """The name of a class or function in its module; one of a script or notebook is registered by its own."""
-    module, own = getattr(env, "__module__", "__main__"), getattr(env, "__qualname__", "")
-    if not callable(env) or not own:
-        raise APIUsageError(
-            f"{WHERE}: env must be a name, a class or a function, got {env!r}; "
-            "anything else that makes one gets a name by pufferlib.register(name, env)"
-        )
-    if module != "__main__" and own.isidentifier() and inspect.getmodule(env) is not None:
-        return f"{module}:{own}"
-    name = own.rpartition(".")[2].strip("<>")
-    registry.register(name, env)
-    return name

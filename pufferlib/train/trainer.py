@@ -194,6 +194,7 @@ class Trainer:
                         break
                 if not self.checkpointer.has_all:
                     self.save()
+                self.ranks.part()
             self.callbacks.raise_failure()
             if ended.is_set() or stopped == signal.SIGTERM:
                 raise SystemExit(128 + signal.SIGTERM)

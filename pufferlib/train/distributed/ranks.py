@@ -79,6 +79,9 @@ class Ranks:
     def when_lost(self, stop: Callable[[], None]) -> None:
         """Call ``stop``, in another thread, once another rank is known to have ended."""
 
+    def part(self) -> None:
+        """Wait until every rank has come to the end; what one of them does from now on is its own affair."""
+
     def reason(self) -> str:
         """The end of another rank in words; empty where all are there."""
         return ""
@@ -122,14 +125,20 @@ class JoinedRanks(Ranks):
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
             if error is None:
-                with self._answering():
-                    dist.barrier()
-            elif not isinstance(error, RankLostError):
+                self.part()
+            elif not (self._left.is_set() or isinstance(error, RankLostError)):
                 self.tell_failure(f"rank {self.rank} of {self.size} ended: {_in_words(error)}")
         finally:
             self._left.set()
             self._watch.join()
             dist.destroy_process_group()
+
+    def part(self) -> None:
+        """See ``Ranks``."""
+        if not self._left.is_set():
+            with self._answering():
+                dist.barrier()
+            self._left.set()
 
     def tell_failure(self, words: str) -> None:
         """Let the other ranks know what ended one of them; the first word stands."""
