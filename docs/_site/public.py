@@ -53,6 +53,8 @@ MODULES = (
     "pufferlib.train.optimizers",
     "pufferlib.train.precision",
     "pufferlib.train.ppo",
+    "pufferlib.train.distributed.job",
+    "pufferlib.train.distributed.ranks",
     "pufferlib.render.view",
     "pufferlib.render.window",
     "pufferlib.render.video",
