@@ -16,11 +16,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-UPDATES, FIRST = 5, 2  # of a run, and those that warm up
-AGENTS, HORIZON = 8, 128
+UPDATES, FIRST = 4, 2  # of a run, and those that warm up
+AGENTS, HORIZON = 8, 64
 FLAGS = [
     f"--vec.num-envs={AGENTS}", "--vec.backend=Serial", f"--train.horizon={HORIZON}", "--train.minibatch-size=256",
-    "--train.update-epochs=4", "--policy.name=NatureCNN", "--policy.memory=none", "--train.device=cpu",
+    "--train.update-epochs=2", "--policy.name=NatureCNN", "--policy.memory=none", "--train.device=cpu",
     "--train.num-threads=1", "--eval.episodes=1", "--eval.max-steps=1", "--train.checkpoint-interval=0",
 ]  # fmt: skip
 

@@ -22,6 +22,9 @@ tracing_state = torch._C._get_tracing_state
 NativeLeaf = tuple[torch.dtype, tuple[int, ...], int, int]
 NativeDtype = NativeLeaf | dict[str, Any]  # of NativeDtype: dicts nest
 
+# An attribute of flat observations that are traced: their leaves, which no program outside of torch can view in bytes.
+GIVEN_LEAVES = "pufferlib_leaves"
+
 TORCH_DTYPES = {
     np.dtype(name): getattr(torch, "bool" if name == "bool_" else name)
     for name in (
@@ -81,6 +84,8 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
         APIUsageError: The observations were converted to another dtype before.
     """
     if type(observations) is not Tensor or is_dynamo_compiling() or forward_ad._current_level >= 0:
+        if type(observations) is not Tensor and hasattr(observations, GIVEN_LEAVES):
+            return _given(getattr(observations, GIVEN_LEAVES), dtype)
         return _restore(observations, dtype)
     try:
         address = observations.data_ptr()
@@ -99,6 +104,13 @@ def nativize_tensor(observations: Tensor, dtype: NativeDtype) -> Any:
     ):
         return views()
     return _remember(observations, dtype)
+
+
+def _given(leaves: Mapping[NativeLeaf, Tensor], dtype: NativeDtype) -> Any:
+    """The tensors that somebody gave in place of flat observations."""
+    if isinstance(dtype, dict):
+        return {field: _given(leaves, inner) for field, inner in dtype.items()}
+    return leaves[dtype]
 
 
 def _restore(observations: Tensor, dtype: NativeDtype) -> Any:

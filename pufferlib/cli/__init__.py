@@ -18,7 +18,7 @@ from pufferlib.machine.commands import as_typed, way_to_install
 
 __all__ = ["main"]
 
-# Each verb is a module of its name with ``run(argv) -> exit code``, imported only when it is called.
+# Each verb is a module of its name, with _ for -, and has ``run(argv) -> exit code``; imported only when it is called.
 VERBS = {
     "train": "train an agent, evaluate it, draw its learning curve and film it",
     "eval": "evaluate a trained agent, against random play",
@@ -28,8 +28,10 @@ VERBS = {
     "match": "let trained agents play against each other, and rate them",
     "play": "play an environment yourself, by keyboard, in a window or in the terminal",
     "check": "check an environment against the contract that training relies on",
+    "check-learner": "check a trainer, this one or yours, and say which class of bug it points to",
     "replay": "step an environment again to the end that an error or a recording has kept",
     "sweep": "search for the settings with which an environment is learned best",
+    "export": "write a trained agent into one file: ONNX, C or torch.export",
     "autotune": "measure how an environment runs fastest on this machine",
     "list": "list the environments",
     "new": "write an environment of your own in C, from a template",
@@ -125,13 +127,13 @@ def _dispatch(arguments: list[str]) -> int:
         return 0
     if verb not in VERBS:
         raise UnknownNameError.of("puffer", "verb", verb, VERBS)
-    module = importlib.import_module(f"pufferlib.cli.verbs.{verb}")
+    module = importlib.import_module(f"pufferlib.cli.verbs.{verb.replace('-', '_')}")
     code: int = module.run(arguments[1:])
     return code
 
 
 def _help() -> str:
-    verbs = "\n".join(f"  {style(f'{verb:<10}', 'accent')}{about}" for verb, about in VERBS.items())
+    verbs = "\n".join(f"  {style(f'{verb:<15}', 'accent')}{about}" for verb, about in VERBS.items())
     examples = "\n".join(f"  {as_typed(example)}" for example in EXAMPLES)
     return (
         f"{style('puffer', 'bold')} {pufferlib.__version__}: fast environments, and agents that learn them\n\n"

@@ -5,6 +5,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 MAX_LAYERS: int
+MAX_MEMORIES: int
 KERNELS: tuple[str, ...]
 
 Array = npt.NDArray[Any] | Tensor

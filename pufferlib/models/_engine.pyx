@@ -26,11 +26,10 @@ cdef extern from "puffer_network.h":
 
     ctypedef struct PufferMatrix:
         int inputs, outputs
-        float *bias
 
     ctypedef struct PufferConvolution:
         PufferMatrix matrix
-        int32_t *offsets
+        const int32_t *offsets
         int runs, length, step, line_step, out_height, out_width
 
     ctypedef struct PufferInput:
@@ -41,20 +40,27 @@ cdef extern from "puffer_network.h":
         int64_t low
 
     ctypedef struct PufferNetwork:
-        int row_bytes, num_inputs, num_convolutions, num_layers
-        PufferInput *inputs
+        int row_bytes, num_inputs, num_convolutions, num_layers, memory_layers
+        const PufferInput *inputs
         PufferInput image, mask
         PufferConvolution *convolutions
         PufferMatrix *layers
-        PufferMatrix image_layer, labels, gates, recurrent, decoder
+        PufferMatrix *gates
+        PufferMatrix image_layer, labels, recurrent, decoder
         PufferMemory memory
-        float *log_std
+        const float *log_std
 
-    const void *puffer_kernels(const char *name)
+    ctypedef struct PufferKernels:
+        pass
+
+    const PufferKernels *puffer_kernels(const char *name)
+
+cdef extern from "puffer_network_build.h":
     void *puffer_zeros(size_t count, size_t size)
     bint puffer_matrix_init(PufferMatrix *matrix, int inputs, int outputs)
     void puffer_matrix_pack(PufferMatrix *matrix, const float *weights, long stride, const int32_t *places) noexcept
-    bint puffer_network_init(PufferNetwork *net, const char *kernels)
+    void puffer_matrix_set_bias(PufferMatrix *matrix, const float **biases, int count) noexcept
+    void puffer_network_init(PufferNetwork *net) noexcept
     void puffer_network_free(PufferNetwork *net) noexcept
 
 cdef extern from "puffer_network_task.h":
@@ -66,10 +72,12 @@ cdef extern from "puffer_network_task.h":
         float *values
         int num_memories, num_params
 
-    int puffer_network_task_init(PufferNetworkTask *own, const PufferNetwork *net, int threads)
+    int puffer_network_task_init(
+        PufferNetworkTask *own, const PufferNetwork *net, const PufferKernels *kernels, int threads
+    )
     void puffer_network_task_free(PufferNetworkTask *own) noexcept
 
-MAX_LAYERS = PUFFER_MAX_LAYERS
+MAX_LAYERS, MAX_MEMORIES = PUFFER_MAX_LAYERS, PUFFER_MAX_MEMORIES
 KERNELS = tuple(name for name in ("avx512", "avx2", "any") if puffer_kernels(name.encode()) != NULL)
 
 cdef object ndarray = np.ndarray
@@ -87,8 +95,9 @@ cdef class PackedMatrix:
 
     def refresh(self):
         """Copy the weights as they are now."""
-        cdef Py_ssize_t i
+        cdef int i
         cdef const float *source
+        cdef const float *biases[2]
         cdef long stride = self.strides[0]
         if self.weight.stride() != self.strides:
             raise APIUsageError(
@@ -98,11 +107,9 @@ cdef class PackedMatrix:
         if self.matrix.inputs:
             source = <const float *><size_t>address(self.weight)
             puffer_matrix_pack(self.matrix, source, stride, &self.places[0])
-        memset(self.matrix.bias, 0, self.matrix.outputs * sizeof(float))
-        for bias in self.biases:
-            source = <const float *><size_t>address(bias)
-            for i in range(self.matrix.outputs):
-                self.matrix.bias[i] += source[i]
+        for i, bias in enumerate(self.biases):
+            biases[i] = <const float *><size_t>address(bias)
+        puffer_matrix_set_bias(self.matrix, biases, len(self.biases))
 
 
 cdef class Engine:
@@ -148,10 +155,10 @@ cdef class Engine:
         self.add_inputs(spec)
         self.add_convolutions(spec)
         self.add_matrices(spec)
+        puffer_network_init(&self.net)
         name = None if kernels is None else kernels.encode()
-        if not puffer_network_init(&self.net, NULL if name is None else <const char *>name):
-            raise MemoryError
-        error = puffer_network_task_init(&self.work, &self.net, threads)
+        cdef const PufferKernels *chosen = puffer_kernels(NULL if name is None else <const char *>name)
+        error = puffer_network_task_init(&self.work, &self.net, chosen, threads)
         if error == ENOMEM:
             raise MemoryError
         self.check_helpers(error)
@@ -174,12 +181,12 @@ cdef class Engine:
         return 0
 
     cdef add_inputs(self, spec):
-        self.net.inputs = <PufferInput *>puffer_zeros(len(spec.inputs), sizeof(PufferInput))
-        if self.net.inputs == NULL:
+        cdef PufferInput *inputs = <PufferInput *>puffer_zeros(len(spec.inputs), sizeof(PufferInput))
+        if inputs == NULL:
             raise MemoryError
-        self.net.num_inputs = len(spec.inputs)
+        self.net.inputs, self.net.num_inputs = inputs, len(spec.inputs)
         for i, each in enumerate(spec.inputs):
-            set_input(&self.net.inputs[i], each)
+            set_input(&inputs[i], each)
         if spec.image is not None:
             set_input(&self.net.image, spec.image)
         if spec.mask is not None:
@@ -195,7 +202,7 @@ cdef class Engine:
             to.offsets = <int32_t *>puffer_zeros(len(offsets), sizeof(int32_t))
             if to.offsets == NULL:
                 raise MemoryError
-            memcpy(to.offsets, &offsets[0], len(offsets) * sizeof(int32_t))
+            memcpy(<void *>to.offsets, &offsets[0], len(offsets) * sizeof(int32_t))
             to.runs, to.length, to.step, to.line_step = len(offsets), each.length, each.step, each.line_step
             to.out_height, to.out_width = each.out_height, each.out_width
         self.net.num_convolutions = len(spec.convolutions)
@@ -211,11 +218,13 @@ cdef class Engine:
             self.add(&self.net.image_layer, spec.image_layer)
         if spec.memory is not None:
             self.net.memory = MEMORIES[spec.memory.kind]
-            self.add(&self.net.gates, spec.memory.gates)
+            for i, each in enumerate((spec.memory.gates, *spec.memory.upper)):
+                self.add(&self.net.gates[i], each)
+            self.net.memory_layers = 1 + len(spec.memory.upper)
             if spec.memory.recurrent is not None:
                 self.add(&self.net.recurrent, spec.memory.recurrent)
         if self.log_std is not None:
-            self.net.log_std = <float *>puffer_zeros(self.log_std.numel(), sizeof(float))
+            self.net.log_std = <const float *>puffer_zeros(self.log_std.numel(), sizeof(float))
             if self.net.log_std == NULL:
                 raise MemoryError
 
@@ -239,7 +248,9 @@ cdef class Engine:
                 (<PackedMatrix>packed).refresh()
             if self.log_std is not None:
                 memcpy(
-                    self.net.log_std, <const float *><size_t>address(self.log_std), self.log_std.numel() * sizeof(float)
+                    <void *>self.net.log_std,
+                    <const float *><size_t>address(self.log_std),
+                    self.log_std.numel() * sizeof(float),
                 )
         finally:
             self.is_busy = False

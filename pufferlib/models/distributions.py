@@ -101,6 +101,9 @@ class Categorical:
     """Independent choices, one per component of the space; ``params`` are their logits, concatenated.
 
     The components of a Box are integers.
+
+    Attributes:
+        sizes: Values of each component.
     """
 
     dtype = torch.int64
@@ -111,23 +114,23 @@ class Categorical:
             sizes: Any = space.high.astype(object) - space.low + 1
         else:
             sizes = space.nvec if isinstance(space, MultiDiscrete) else space.n
-        self._sizes = [int(n) for n in np.ravel(sizes)]
+        self.sizes = [int(n) for n in np.ravel(sizes)]
         self._env_dtype = space.dtype if isinstance(space, Box) else np.dtype(np.int32)
         self.start = np.asarray(space.low if isinstance(space, Box) else space.start, self._env_dtype)
         self._starts_elsewhere = bool(np.any(self.start))
-        self.num_params = sum(self._sizes)
-        self._kernel = CategoricalKernel(self._sizes)
+        self.num_params = sum(self.sizes)
+        self._kernel = CategoricalKernel(self.sizes)
 
     def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
         """Uniform in [0, 1), one number for each component."""
-        return torch.rand(*rows, len(self._sizes), generator=generator, device=generator.device)
+        return torch.rand(*rows, len(self.sizes), generator=generator, device=generator.device)
 
     def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool:
         """The first value whose cumulated probability exceeds the noise, so that the impossible is never drawn."""
         if _is_plain(params):
             return self._kernel.draw(params, noise, actions, log_probs)
         chosen = []
-        for logits, uniform in zip(torch.split(params.float(), self._sizes, -1), noise.unbind(-1), strict=True):
+        for logits, uniform in zip(torch.split(params.float(), self.sizes, -1), noise.unbind(-1), strict=True):
             reached = logits.softmax(-1).cumsum(-1)
             chosen.append((reached <= uniform.unsqueeze(-1) * reached[..., -1:]).sum(-1))
         actions.copy_(torch.stack(chosen, -1).view(actions.shape))
@@ -140,21 +143,21 @@ class Categorical:
 
     def mode(self, params: Tensor) -> Tensor:
         """The likeliest value of each component."""
-        best = [logits.argmax(-1) for logits in torch.split(params, self._sizes, -1)]
+        best = [logits.argmax(-1) for logits in torch.split(params, self.sizes, -1)]
         return torch.stack(best, -1).view(*params.shape[:-1], *self.shape)
 
     def log_prob(self, params: Tensor, actions: Tensor) -> Tensor:
         """Sum over the components of log softmax(logits)[action]."""
-        chosen = actions.reshape(*params.shape[:-1], len(self._sizes)).unbind(-1)
+        chosen = actions.reshape(*params.shape[:-1], len(self.sizes)).unbind(-1)
         parts = [
             logits.log_softmax(-1).gather(-1, action.unsqueeze(-1)).squeeze(-1)
-            for logits, action in zip(torch.split(params, self._sizes, -1), chosen, strict=True)
+            for logits, action in zip(torch.split(params, self.sizes, -1), chosen, strict=True)
         ]
         return torch.stack(parts).sum(0)
 
     def entropy(self, params: Tensor) -> Tensor:
         """Sum over the components of -sum p log p."""
-        logs = [logits.log_softmax(-1) for logits in torch.split(params, self._sizes, -1)]
+        logs = [logits.log_softmax(-1) for logits in torch.split(params, self.sizes, -1)]
         return torch.stack([-(log.exp() * log).sum(-1) for log in logs]).sum(0)
 
     def evaluate(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:

@@ -62,7 +62,7 @@ class Features(nn.Module):
         """``(rows, *shape)`` in the dtype of the space to float32 ``(rows, size)``."""
         leaves = _leaves(self._nativize(observations), None)
         rows = [
-            encode(leaf.reshape(len(leaf), leaf.shape[1:].numel()))
+            encode(leaf.reshape(leaf.shape[0], leaf.shape[1:].numel()))
             for encode, (leaf, _) in zip(self.encoders, leaves, strict=True)
         ]
         return rows[0] if len(rows) == 1 else torch.cat(rows, -1)
@@ -92,7 +92,7 @@ class Labels(nn.Module):
     def forward(self, numbers: Tensor) -> Tensor:
         """``(rows, n)`` integers to float32 ``(rows, values * n)``."""
         # Comparing into floats spares a conversion that takes several times as long as the comparison.
-        labels = numbers.new_empty(len(numbers), len(self.levels), numbers.shape[1], dtype=torch.float32)
+        labels = numbers.new_empty(numbers.shape[0], len(self.levels), numbers.shape[1], dtype=torch.float32)
         return torch.eq(numbers.unsqueeze(1), self.levels, out=labels).flatten(1)
 
 

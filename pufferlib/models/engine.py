@@ -4,17 +4,18 @@ With few rows nearly all of torch's time is the price of its calls. The engine c
 C (``native/puffer_network.h``), from weights that it packs anew after each update.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from pufferlib.models._engine import MAX_LAYERS, Engine
+from pufferlib.models._engine import MAX_LAYERS, MAX_MEMORIES, Engine
 from pufferlib.models.encoders import Features, Labels, Logarithms, Scaled
 from pufferlib.models.linear import Linear
+from pufferlib.models.network_spec import ConvolutionSpec, InputSpec, MatrixSpec, MemorySpec, NetworkSpec
 from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy
 from pufferlib.models.recurrent import GRUWrapper, LSTMWrapper, MemoryWrapper, MinGRUCell, MinGRUWrapper
 from pufferlib.pytorch import NativeLeaf
@@ -25,8 +26,10 @@ __all__ = [
     "MatrixSpec",
     "MemorySpec",
     "NetworkSpec",
+    "UnknownLayerError",
     "compile_policy",
     "describe",
+    "network_spec",
 ]
 
 Places = npt.NDArray[np.int32]
@@ -49,133 +52,8 @@ LANES = 16  # channels of a convolution come in whole panels
 METHODS = {"remember", "encode_observations", "decode_actions", "action_mask", "forward_eval", "forward"}
 
 
-class InputSpec(NamedTuple):
-    """One array of an observation, and how its numbers become floats.
-
-    Attributes:
-        encoding: "scaled", "logarithms" or "labels".
-        type: Of its numbers, a letter of Python's ``struct``.
-        offset: Bytes from the start of the observation.
-        size: Numbers.
-        scale: Factor of scaled numbers.
-        low: The value of labels that has no float.
-        values: Labels of each number.
-    """
-
-    encoding: str
-    type: str
-    offset: int
-    size: int
-    scale: float = 1.0
-    low: int = 0
-    values: int = 0
-
-    @property
-    def floats(self) -> int:
-        """Floats that it becomes."""
-        return self.size * (self.values if self.encoding == "labels" else 1)
-
-
-class MatrixSpec(NamedTuple):
-    """Weights of one product, found inside a parameter.
-
-    Attributes:
-        weight: The parameter; its first dimension are the outputs.
-        biases: Vectors that are added up; none: 0.
-        places: Elements between the first weight of an output and that for each input.
-    """
-
-    weight: Tensor
-    biases: tuple[Tensor, ...]
-    places: Places
-
-
-class ConvolutionSpec(NamedTuple):
-    """A convolution with ReLU: a product with patches, each made of runs of consecutive floats.
-
-    Attributes:
-        matrix: The weights, for the floats of a patch.
-        offsets: Of the runs, in floats from the start of the patch.
-        length: Floats of a run.
-        step: Floats from a patch to the next one in its line.
-        line_step: Floats from a patch to the one below.
-        out_height: Lines of patches.
-        out_width: Patches of a line.
-    """
-
-    matrix: MatrixSpec
-    offsets: Places
-    length: int
-    step: int
-    line_step: int
-    out_height: int
-    out_width: int
-
-
-class MemorySpec(NamedTuple):
-    """A recurrent layer.
-
-    Attributes:
-        kind: "lstm", "gru" or "mingru".
-        gates: What it takes from its input.
-        recurrent: What it takes from its memory; nothing for a minimal GRU.
-        names: Of its arrays in the state, each ``(rows, hidden_size)``.
-    """
-
-    kind: str
-    gates: MatrixSpec
-    recurrent: MatrixSpec | None
-    names: tuple[str, ...]
-
-
-class NetworkSpec(NamedTuple):
-    """A policy as the engine takes it.
-
-    Attributes:
-        observation_shape: Of one observation.
-        observation_dtype: Of its elements.
-        num_params: Outputs of the action distribution.
-        decoder: Its last output is the value.
-        inputs: Arrays of the observation that become floats or labels.
-        layers: Linear layers with ReLU.
-        labels: Weights of the first layer for the labels; its other weights are in ``layers``.
-        image: The array that the convolutions read.
-        convolutions: Their outputs go through ``image_layer``, and then before the other inputs.
-        image_layer: Linear layer with ReLU after the convolutions.
-        memory: Between the last layer and the decoder.
-        log_std: Of continuous actions.
-        mask: Numbers of the observation that are 0 where a logit is forbidden.
-    """
-
-    observation_shape: tuple[int, ...]
-    observation_dtype: np.dtype[Any]
-    num_params: int
-    decoder: MatrixSpec
-    inputs: Sequence[InputSpec] = ()
-    layers: Sequence[MatrixSpec] = ()
-    labels: MatrixSpec | None = None
-    image: InputSpec | None = None
-    convolutions: Sequence[ConvolutionSpec] = ()
-    image_layer: MatrixSpec | None = None
-    memory: MemorySpec | None = None
-    log_std: Tensor | None = None
-    mask: InputSpec | None = None
-
-    @property
-    def matrices(self) -> list[MatrixSpec]:
-        """All products."""
-        single = [self.labels, self.image_layer, self.decoder]
-        if self.memory is not None:
-            single += [self.memory.gates, self.memory.recurrent]
-        return [
-            *(convolution.matrix for convolution in self.convolutions),
-            *self.layers,
-            *(matrix for matrix in single if matrix is not None),
-        ]
-
-
-class _NotStandardError(Exception):
-    """The policy is none that the engine knows."""
+class UnknownLayerError(Exception):
+    """The policy has a part that the engine does not know, which the message names."""
 
 
 def compile_policy(policy: Policy, threads: int = 1) -> Engine | None:
@@ -195,22 +73,45 @@ def compile_policy(policy: Policy, threads: int = 1) -> Engine | None:
 def describe(policy: Policy) -> NetworkSpec | None:
     """Write down the parts of a standard policy; None for any other, see ``compile_policy``."""
     try:
-        _check_modules(policy)
-        spec = _network(policy)
-    except _NotStandardError:
+        return network_spec(policy)
+    except UnknownLayerError:
         return None
+
+
+def network_spec(policy: Policy) -> NetworkSpec:
+    """Write down the parts of a standard policy, see ``compile_policy``.
+
+    Raises:
+        UnknownLayerError: It has others.
+    """
+    _check_modules(policy)
+    spec = _network(policy)
     read = {id(tensor) for matrix in spec.matrices for tensor in (matrix.weight, *matrix.biases)}
     read.add(id(spec.log_std))
-    parameters = list(policy.parameters())
-    is_plain = all(each.device.type == "cpu" and each.dtype == torch.float32 for each in parameters)
-    return spec if is_plain and {id(each) for each in parameters} <= read else None
+    for name, parameter in policy.named_parameters():
+        if parameter.device.type != "cpu" or parameter.dtype != torch.float32:
+            raise UnknownLayerError(f"{name} is {parameter.dtype} on {parameter.device}, not float32 on the CPU")
+        if id(parameter) not in read:
+            raise UnknownLayerError(f"the parameter {name} belongs to no layer of the library")
+    return spec
 
 
 def _check_modules(policy: Policy) -> None:
     """Refuse hooks and methods that were put on an instance: the engine would not call them."""
-    for module in policy.modules():
+    for name, module in policy.named_modules():
         if module._forward_hooks or module._forward_pre_hooks or METHODS & vars(module).keys():
-            raise _NotStandardError
+            raise UnknownLayerError(f"{_called(name, module)} has hooks or methods of its own")
+
+
+def _called(name: str, module: nn.Module) -> str:
+    """A layer in words, by its class and its place in the policy."""
+    return f"{type(module).__name__} ({name})" if name else type(module).__name__
+
+
+def _unknown(policy: nn.Module, module: nn.Module) -> UnknownLayerError:
+    """The error for a layer of ``policy``."""
+    names = [name for name, each in policy.named_modules() if each is module]
+    return UnknownLayerError(_called(names[0] if names else "", module))
 
 
 def _network(policy: Policy) -> NetworkSpec:
@@ -220,13 +121,13 @@ def _network(policy: Policy) -> NetworkSpec:
     encoders: dict[type, Callable[[Any], dict[str, Any]]]
     encoders = {Default: _perceptron, NatureCNN: _nature_cnn, MixedCNN: _mixed_cnn}
     if type(inner) not in encoders:
-        raise _NotStandardError
+        raise UnknownLayerError(f"the class {type(inner).__name__}")
     parts = encoders[type(inner)](inner)
     return NetworkSpec(
         observation_shape=inner.observation_shape,
         observation_dtype=np.dtype(TYPES[inner.observation_dtype]),
         num_params=inner.distribution.num_params,
-        decoder=_linear(inner.decoder),
+        decoder=_linear(inner, inner.decoder),
         memory=memory,
         log_std=inner.log_std if inner.is_continuous else None,
         mask=_mask(inner),
@@ -239,15 +140,18 @@ def _memory(policy: Policy) -> MemorySpec | None:
     kinds = {LSTMWrapper: nn.LSTMCell, GRUWrapper: nn.GRUCell, MinGRUWrapper: MinGRUCell}
     if not isinstance(policy, MemoryWrapper):
         return None
-    if type(policy) not in kinds or type(policy.cell) is not kinds[type(policy)]:
-        raise _NotStandardError
+    if type(policy) not in kinds:
+        raise UnknownLayerError(f"the class {type(policy).__name__}")
     cell: Any = policy.cell
-    if type(cell) is MinGRUCell:
-        return MemorySpec(
-            "mingru", MatrixSpec(cell.weight, (cell.bias,), _places(cell.weight)), None, policy.state_names
-        )
+    if type(cell) is not kinds[type(policy)]:
+        raise _unknown(policy, cell)
+    return _stacked(policy) if isinstance(policy, MinGRUWrapper) else _gated(policy, cell)
+
+
+def _gated(policy: MemoryWrapper, cell: Any) -> MemorySpec:
+    """An LSTM or a GRU."""
     if not cell.bias:
-        raise _NotStandardError
+        raise UnknownLayerError(f"{_called('cell', cell)} has no bias")
     is_lstm = type(cell) is nn.LSTMCell  # whose biases only ever meet as a sum
     from_input, from_itself = ((cell.bias_ih, cell.bias_hh), ()) if is_lstm else ((cell.bias_ih,), (cell.bias_hh,))
     gates = MatrixSpec(cell.weight_ih, from_input, _places(cell.weight_ih))
@@ -255,38 +159,49 @@ def _memory(policy: Policy) -> MemorySpec | None:
     return MemorySpec("lstm" if is_lstm else "gru", gates, recurrent, policy.state_names)
 
 
+def _stacked(policy: MinGRUWrapper) -> MemorySpec:
+    """Minimal GRUs."""
+    cells: list[Any] = [policy.cell, *policy.upper]
+    if len(cells) > MAX_MEMORIES:
+        raise UnknownLayerError(f"MinGRU of {len(cells)} layers, more than {MAX_MEMORIES}")
+    for cell in cells:
+        if type(cell) is not MinGRUCell:
+            raise _unknown(policy, cell)
+    first, *upper = (MatrixSpec(cell.weight, (cell.bias,), _places(cell.weight)) for cell in cells)
+    return MemorySpec("mingru", first, None, policy.state_names, tuple(upper))
+
+
 def _perceptron(policy: Default) -> dict[str, Any]:
-    return _joined(policy.features, policy.encoder, 0)
+    return _joined(policy, policy.features, 0)
 
 
 def _nature_cnn(policy: NatureCNN) -> dict[str, Any]:
     shape = policy.observation_shape
-    return _picture((torch.uint8, shape, 0, int(np.prod(shape))), policy.convolutions, policy.encoder)
+    return _picture(policy, (torch.uint8, shape, 0, int(np.prod(shape))), policy.encoder)
 
 
 def _mixed_cnn(policy: MixedCNN) -> dict[str, Any]:
-    picture = _picture(policy.image_place, policy.convolutions, policy.picture)
-    return {**picture, **_joined(policy.others, policy.encoder, len(picture["image_layer"].weight))}
+    picture = _picture(policy, policy.image_place, policy.picture)
+    return {**picture, **_joined(policy, policy.others, len(picture["image_layer"].weight))}
 
 
-def _joined(features: Features | None, encoder: nn.Sequential, width: int) -> dict[str, Any]:
+def _joined(policy: Default | MixedCNN, features: Features | None, width: int) -> dict[str, Any]:
     """The linear layers after ``width`` floats and ``features``, whose labels choose columns of the first one."""
-    layers = _linear_layers(encoder)
+    layers = _linear_layers(policy, policy.encoder)
     if not layers:
-        raise _NotStandardError
-    inputs = (
-        [] if features is None else [_input(*each) for each in zip(features.encoders, features.arrays, strict=True)]
-    )
+        raise UnknownLayerError("an encoder without layers")
+    read = [] if features is None else zip(features.encoders, features.arrays, strict=True)
+    inputs = [_input(policy, *each) for each in read]
     is_label = np.repeat([False, *(each.encoding == "labels" for each in inputs)], [width, *(x.floats for x in inputs)])
     first = layers[0]
     if len(first.places) != len(is_label):
-        raise _NotStandardError
+        raise UnknownLayerError(f"{_called('encoder.0', policy.encoder[0])} of other inputs than the observation has")
     layers[0] = first._replace(places=first.places[~is_label])
     labels = first._replace(places=first.places[is_label]) if is_label.any() else None
     return {"inputs": inputs, "layers": layers, "labels": labels}
 
 
-def _input(encoder: nn.Module, array: NativeLeaf) -> InputSpec:
+def _input(policy: Policy, encoder: nn.Module, array: NativeLeaf) -> InputSpec:
     dtype, _, first, count = array
     place = (TYPES[dtype], first * dtype.itemsize, count)
     if type(encoder) is Labels:
@@ -295,39 +210,43 @@ def _input(encoder: nn.Module, array: NativeLeaf) -> InputSpec:
         return InputSpec("scaled", *place, scale=encoder.scale)
     if type(encoder) is Logarithms:
         return InputSpec("logarithms", *place)
-    raise _NotStandardError
+    raise _unknown(policy, encoder)
 
 
-def _linear_layers(encoder: nn.Sequential) -> list[MatrixSpec]:
+def _linear_layers(policy: Policy, encoder: nn.Sequential) -> list[MatrixSpec]:
     """The matrices of linear layers that are each followed by a ReLU."""
     layers, activations = list(encoder)[::2], list(encoder)[1::2]
-    if type(encoder) is not nn.Sequential or len(layers) != len(activations) or len(layers) > MAX_LAYERS:
-        raise _NotStandardError
-    if any(type(activation) is not nn.ReLU for activation in activations):
-        raise _NotStandardError
-    return [_linear(layer) for layer in layers]
+    if type(encoder) is not nn.Sequential or len(layers) > MAX_LAYERS:
+        raise _unknown(policy, encoder)
+    for activation in activations:
+        if type(activation) is not nn.ReLU:
+            raise _unknown(policy, activation)
+    if len(layers) != len(activations):
+        raise _unknown(policy, layers[-1])
+    return [_linear(policy, layer) for layer in layers]
 
 
-def _linear(layer: Any) -> MatrixSpec:
+def _linear(policy: Policy, layer: Any) -> MatrixSpec:
     if type(layer) not in (nn.Linear, Linear):
-        raise _NotStandardError
+        raise _unknown(policy, layer)
     return MatrixSpec(layer.weight, () if layer.bias is None else (layer.bias,), _places(layer.weight))
 
 
-def _picture(array: NativeLeaf, convolutions: nn.Sequential, encoder: nn.Sequential) -> dict[str, Any]:
+def _picture(policy: NatureCNN | MixedCNN, array: NativeLeaf, encoder: nn.Sequential) -> dict[str, Any]:
     """The convolutions over an image ``(channels, height, width)``, and the layer after them."""
     dtype, shape, first, count = array
-    *layers, flatten = convolutions
-    if type(convolutions) is not nn.Sequential or type(flatten) is not nn.Flatten or len(layers) > 2 * MAX_LAYERS:
-        raise _NotStandardError
-    if any(type(layer) is not nn.ReLU for layer in layers[1::2]) or len(layers) % 2:
-        raise _NotStandardError
+    *layers, flatten = policy.convolutions
+    if type(policy.convolutions) is not nn.Sequential or len(layers) > 2 * MAX_LAYERS or len(layers) % 2:
+        raise _unknown(policy, policy.convolutions)
+    for layer, kind in ((flatten, nn.Flatten), *((activation, nn.ReLU) for activation in layers[1::2])):
+        if type(layer) is not kind:
+            raise _unknown(policy, layer)
     convolved: list[ConvolutionSpec] = []
     for layer in layers[::2]:
-        last = _convolution(layer, shape, is_first=not convolved)
+        last = _convolution(policy, layer, shape, is_first=not convolved)
         convolved.append(last)
         shape = (len(last.matrix.weight), last.out_height, last.out_width)
-    (image_layer,) = _linear_layers(encoder)
+    (image_layer,) = _linear_layers(policy, encoder)
     # torch flattens with the channels first; here they are last.
     places = image_layer.places.reshape(shape[0], -1).T.ravel()
     return {
@@ -337,12 +256,12 @@ def _picture(array: NativeLeaf, convolutions: nn.Sequential, encoder: nn.Sequent
     }
 
 
-def _convolution(layer: nn.Module, shape: tuple[int, ...], is_first: bool) -> ConvolutionSpec:
+def _convolution(policy: Policy, layer: nn.Module, shape: tuple[int, ...], is_first: bool) -> ConvolutionSpec:
     """One over ``shape`` (channels, height, width); the image that the first reads has its channels first in memory."""
     if type(layer) is not nn.Conv2d or layer.padding != (0, 0) or layer.dilation != (1, 1) or layer.groups != 1:
-        raise _NotStandardError
+        raise _unknown(policy, layer)
     if layer.stride[0] != layer.stride[1] or layer.out_channels % LANES:
-        raise _NotStandardError
+        raise _unknown(policy, layer)
     channels, height, width = shape
     lines, columns = layer.kernel_size
     places = _places(layer.weight)  # (channels, lines, columns)
@@ -379,12 +298,12 @@ def _mask(policy: Policy) -> InputSpec | None:
     if policy.mask_elements is not None:
         elements = np.arange(count)[policy.mask_elements]
         if len(elements) != policy.distribution.num_params or np.any(np.diff(elements) != 1):
-            raise _NotStandardError
+            raise UnknownLayerError("a mask whose elements are not one run of the observation's")
         return InputSpec("scaled", TYPES[dtype], int(elements[0]) * dtype.itemsize, len(elements))
     if not isinstance(policy.mask_structure, dict):
         return None
     array = policy.mask_structure["action_mask"]
     if isinstance(array, dict):
-        raise _NotStandardError
+        raise UnknownLayerError("a mask of several arrays")
     dtype, _, first, count = array
     return InputSpec("scaled", TYPES[dtype], first * dtype.itemsize, count)

@@ -7,7 +7,6 @@
 #define PUFFER_KERNELS_H
 
 #include <stdbool.h>
-#include <stdlib.h>
 
 #include "puffer_math.h"
 
@@ -24,7 +23,7 @@ enum { PUFFER_LANES = 16 }; /* outputs of a panel, in which weights are packed *
 /* y = W x + b, with W transposed in panels: weights[panel][input][lane]. */
 typedef struct {
     int inputs, outputs;
-    float *weights, *bias;
+    const float *weights, *bias;
 } PufferMatrix;
 
 /* Rows of numbers that a matrix is multiplied by. Each consists of runs of consecutive floats: one for a
@@ -40,37 +39,6 @@ typedef struct {
 /* Rows padded to whole panels. */
 PUFFER_INLINE int puffer_padded(int floats) {
     return (floats + PUFFER_LANES - 1) / PUFFER_LANES * PUFFER_LANES;
-}
-
-/* Zeros, aligned to a line of the cache; NULL if there is no memory. */
-static inline void *puffer_zeros(size_t count, size_t size) {
-    size_t bytes = (count * size + 63) / 64 * 64 + 64;
-    void *memory = aligned_alloc(64, bytes);
-    return memory == NULL ? NULL : memset(memory, 0, bytes);
-}
-
-static inline bool puffer_matrix_init(PufferMatrix *matrix, int inputs, int outputs) {
-    matrix->inputs = inputs;
-    matrix->outputs = outputs;
-    matrix->weights = puffer_zeros((size_t)puffer_padded(outputs) * inputs, sizeof(float));
-    matrix->bias = puffer_zeros(puffer_padded(outputs), sizeof(float));
-    return matrix->weights != NULL && matrix->bias != NULL;
-}
-
-/* Copies weights: that of output o for input k is at weights[o * stride + places[k]]. */
-static inline void puffer_matrix_pack(PufferMatrix *matrix, const float *weights, long stride,
-                                      const int32_t *places) {
-    float *to = matrix->weights;
-    for (int first = 0; first < matrix->outputs; first += PUFFER_LANES) {
-        int lanes = matrix->outputs - first < PUFFER_LANES ? matrix->outputs - first : PUFFER_LANES;
-        for (int k = 0; k < matrix->inputs; k++, to += PUFFER_LANES)
-            for (int lane = 0; lane < lanes; lane++) to[lane] = weights[(first + lane) * stride + places[k]];
-    }
-}
-
-static inline void puffer_matrix_free(PufferMatrix *matrix) {
-    free(matrix->weights);
-    free(matrix->bias);
 }
 
 /* ---- Observations and memory -------------------------------------------------------------------------- */
@@ -170,7 +138,7 @@ typedef int32_t PufferBits4 __attribute__((vector_size(16), aligned(4), may_alia
     }
 
 /* One row of an LSTM; gates: i, f, g, o after one another. */
-PUFFER_INLINE void puffer_lstm_row(const float *restrict gates, float *restrict h, float *restrict c,
+PUFFER_INLINE void puffer_lstm_row(const float *__restrict gates, float *__restrict h, float *__restrict c,
                                    int size) {
     for (int j = 0; j < size; j++) {
         float i = puffer_sigmoid(gates[j]), f = puffer_sigmoid(gates[size + j]);
@@ -181,8 +149,8 @@ PUFFER_INLINE void puffer_lstm_row(const float *restrict gates, float *restrict 
 }
 
 /* One row of a GRU; gates: r, z, n from its input, and the same from its memory. */
-PUFFER_INLINE void puffer_gru_row(const float *restrict gates, const float *restrict own, float *restrict h,
-                                  int size) {
+PUFFER_INLINE void puffer_gru_row(const float *__restrict gates, const float *__restrict own,
+                                  float *__restrict h, int size) {
     for (int j = 0; j < size; j++) {
         float r = puffer_sigmoid(gates[j] + own[j]), z = puffer_sigmoid(gates[size + j] + own[size + j]);
         float n = puffer_tanh(gates[2 * size + j] + r * own[2 * size + j]);
@@ -191,7 +159,7 @@ PUFFER_INLINE void puffer_gru_row(const float *restrict gates, const float *rest
 }
 
 /* One row of a minimal GRU; gates: z, n, r. Its output takes the place of its input x. */
-PUFFER_INLINE void puffer_mingru_row(const float *restrict gates, float *restrict x, float *restrict h,
+PUFFER_INLINE void puffer_mingru_row(const float *__restrict gates, float *__restrict x, float *__restrict h,
                                      int size) {
     for (int j = 0; j < size; j++) {
         float z = puffer_sigmoid(gates[j]), n = gates[size + j], r = puffer_sigmoid(gates[2 * size + j]);
@@ -202,7 +170,7 @@ PUFFER_INLINE void puffer_mingru_row(const float *restrict gates, float *restric
 
 PUFFER_INLINE float puffer_half(uint16_t half) {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7FFF;
-    if (rest < 0x0400) return (sign ? -1.0f : 1.0f) * (float)rest * 0x1p-24f;
+    if (rest < 0x0400) return (sign ? -1.0f : 1.0f) * (float)rest * 5.9604644775390625e-8f;
     uint32_t bits = sign | (rest >= 0x7C00 ? 0x7F800000 | rest << 13 : (rest << 13) + 0x38000000);
     float value;
     memcpy(&value, &bits, sizeof(value));
@@ -238,7 +206,7 @@ PUFFER_INLINE float puffer_half(uint16_t half) {
     case 'Q':                             \
         PUFFER_EACH(uint64_t, statement)
 
-PUFFER_INLINE void puffer_input_to_floats(float *restrict to, const uint8_t *restrict from,
+PUFFER_INLINE void puffer_input_to_floats(float *__restrict to, const uint8_t *__restrict from,
                                           const PufferInput *input) {
     const int count = input->count;
     const float scale = input->scale;

@@ -17,7 +17,7 @@
 enum {
     PUFFER_BLOCK = 32,       /* rows of a call that go through the network together */
     PUFFER_MAX_LAYERS = 16,  /* linear layers, and convolutions */
-    PUFFER_MAX_MEMORIES = 2, /* arrays that remember */
+    PUFFER_MAX_MEMORIES = 8, /* arrays that remember */
 };
 
 /* ---- Parts ------------------------------------------------------------------------------------------ */
@@ -25,14 +25,13 @@ enum {
 /* A convolution, whose outputs have their channels last, with ReLU. */
 typedef struct {
     PufferMatrix matrix;
-    int32_t *offsets;
+    const int32_t *offsets;
     int runs, length, step, line_step, out_height, out_width;
 } PufferConvolution;
 
 typedef struct {
-    const PufferKernels *kernels;
     int row_bytes; /* of an observation */
-    PufferInput *inputs;
+    const PufferInput *inputs;
     int num_inputs;
     PufferInput image; /* (channels, height, width) if there are convolutions */
     PufferConvolution convolutions[PUFFER_MAX_LAYERS];
@@ -42,98 +41,46 @@ typedef struct {
     PufferMatrix layers[PUFFER_MAX_LAYERS];
     int num_layers;
     PufferMemory memory;
-    PufferMatrix gates, recurrent; /* of the memory: what it takes from its input, and from itself */
-    PufferMatrix decoder;          /* its last output is the value */
-    float *log_std;                /* of continuous actions, else NULL */
-    PufferInput mask;              /* of the actions that are allowed; count 0 without */
-    int width;                     /* floats of a row between the layers */
+    int memory_layers;                       /* one on another: several of minimal GRUs, else one */
+    PufferMatrix gates[PUFFER_MAX_MEMORIES]; /* what each takes from its input */
+    PufferMatrix recurrent;                  /* and from its memory */
+    PufferMatrix decoder;                    /* its last output is the value */
+    const float *log_std;                    /* of continuous actions, else NULL */
+    PufferInput mask;                        /* of the actions that are allowed; count 0 without */
+    int width;                               /* floats of a row between the layers */
 } PufferNetwork;
 
-/* Where one thread keeps what is between the layers. */
+/* Where one thread keeps what is between the layers, and the kernels that it calls. */
 typedef struct {
+    const PufferKernels *kernels;
     float *x, *y, *flat, *pixels[2];
     int32_t *chosen; /* labels */
 } PufferScratch;
 
-/* ---- Making a network --------------------------------------------------------------------------------- */
-
-PUFFER_INLINE int puffer_larger(int a, int b) {
-    return a > b ? a : b;
-}
-
-/* Chooses the kernels, by name or the best for NULL, once all parts are there; false if this processor has
- * not those. */
-static inline bool puffer_network_init(PufferNetwork *net, const char *kernels) {
-    int width = net->image_layer.outputs;
-    for (int i = 0; i < net->num_inputs; i++)
-        if (net->inputs[i].encoding != PUFFER_LABELS) width += net->inputs[i].count;
-    for (int i = 0; i < net->num_layers; i++) width = puffer_larger(width, net->layers[i].outputs);
-    net->width = puffer_padded(puffer_larger(width, puffer_larger(net->gates.outputs, net->decoder.outputs)));
-    net->kernels = puffer_kernels(kernels);
-    return net->kernels != NULL;
-}
-
-/* False if there is no memory. */
-static inline bool puffer_scratch_init(PufferScratch *scratch, const PufferNetwork *net) {
-    int labels = 1,
-        pixels = net->image.count; /* one label more, since it is written before it is known to count */
-    for (int i = 0; i < net->num_inputs; i++)
-        if (net->inputs[i].encoding == PUFFER_LABELS) labels += net->inputs[i].count;
-    for (int i = 0; i < net->num_convolutions; i++) {
-        const PufferConvolution *conv = &net->convolutions[i];
-        pixels = puffer_larger(pixels, conv->out_height * conv->out_width * conv->matrix.outputs);
-    }
-    scratch->x = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
-    scratch->y = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
-    scratch->flat = puffer_zeros((size_t)PUFFER_BLOCK * net->image_layer.inputs, sizeof(float));
-    for (int i = 0; i < 2; i++) scratch->pixels[i] = puffer_zeros(pixels, sizeof(float));
-    scratch->chosen = puffer_zeros(labels, sizeof(int32_t));
-    return scratch->x && scratch->y && scratch->flat && scratch->pixels[0] && scratch->pixels[1] &&
-           scratch->chosen;
-}
-
-static inline void puffer_scratch_free(PufferScratch *scratch) {
-    void *arrays[] = {scratch->x,         scratch->y,         scratch->flat,
-                      scratch->pixels[0], scratch->pixels[1], scratch->chosen};
-    for (int i = 0; i < 6; i++) free(arrays[i]);
-}
-
-static inline void puffer_network_free(PufferNetwork *net) {
-    for (int i = 0; i < PUFFER_MAX_LAYERS; i++) {
-        puffer_matrix_free(&net->layers[i]);
-        puffer_matrix_free(&net->convolutions[i].matrix);
-        free(net->convolutions[i].offsets);
-    }
-    PufferMatrix *matrices[] = {&net->image_layer, &net->labels, &net->gates, &net->recurrent, &net->decoder};
-    for (int i = 0; i < 5; i++) puffer_matrix_free(matrices[i]);
-    free(net->inputs);
-    free(net->log_std);
-    memset(net, 0, sizeof(*net));
-}
-
 /* ---- Forward ------------------------------------------------------------------------------------------ */
 
 /* y (+)= W x + b for plain rows of floats. */
-static inline void puffer_linear(const PufferNetwork *net, const PufferMatrix *matrix, const float *x,
-                                 long x_stride, float *y, bool adds, bool relu, int rows) {
+static inline void puffer_linear(const PufferNetwork *net, const PufferScratch *scratch,
+                                 const PufferMatrix *matrix, const float *x, long x_stride, float *y,
+                                 bool adds, bool relu, int rows) {
     static const int32_t start = 0;
     PufferRows source = {x, &start, 1, matrix->inputs, INT32_MAX, x_stride, 0};
-    net->kernels->product(matrix, &source, rows, y, net->width, adds, relu);
+    scratch->kernels->product(matrix, &source, rows, y, net->width, adds, relu);
 }
 
 /* The image of one observation, through all convolutions, to a row of floats. */
 static inline void puffer_convolve(const PufferNetwork *net, const PufferScratch *scratch,
                                    const uint8_t *observation, float *flat) {
     float *from = scratch->pixels[0], *to = scratch->pixels[1];
-    net->kernels->to_floats(from, observation, &net->image);
+    scratch->kernels->to_floats(from, observation, &net->image);
     for (int i = 0; i < net->num_convolutions; i++) {
         const PufferConvolution *conv = &net->convolutions[i];
         bool is_last = i == net->num_convolutions - 1;
         PufferRows source = {from,       conv->offsets,  conv->runs, conv->length, conv->out_width,
                              conv->step, conv->line_step};
         float *y = is_last ? flat : to;
-        net->kernels->product(&conv->matrix, &source, conv->out_height * conv->out_width, y,
-                              conv->matrix.outputs, false, true);
+        scratch->kernels->product(&conv->matrix, &source, conv->out_height * conv->out_width, y,
+                                  conv->matrix.outputs, false, true);
         to = from;
         from = y;
     }
@@ -169,13 +116,13 @@ static inline void puffer_read(const PufferNetwork *net, const PufferScratch *sc
                 chosen = puffer_choose(input, observations, base, scratch->chosen, chosen);
                 base += input->values * input->count;
             } else {
-                net->kernels->to_floats(to, observations, input);
+                scratch->kernels->to_floats(to, observations, input);
                 to += input->count;
             }
         }
         if (net->labels.outputs)
-            net->kernels->lookup(&net->labels, scratch->chosen, chosen, scratch->y + (long)row * net->width,
-                                 net->layers[0].inputs == 0);
+            scratch->kernels->lookup(&net->labels, scratch->chosen, chosen,
+                                     scratch->y + (long)row * net->width, net->layers[0].inputs == 0);
     }
 }
 
@@ -185,7 +132,8 @@ static inline float *puffer_layers(const PufferNetwork *net, const PufferScratch
     float *x = scratch->x, *y = scratch->y;
     for (int i = 0; i < net->num_layers; i++) {
         bool adds = i == 0 && net->labels.outputs > 0;
-        if (net->layers[i].inputs) puffer_linear(net, &net->layers[i], x, net->width, y, adds, true, rows);
+        if (net->layers[i].inputs)
+            puffer_linear(net, scratch, &net->layers[i], x, net->width, y, adds, true, rows);
         float *outputs = y;
         y = x;
         x = outputs;
@@ -216,22 +164,25 @@ typedef struct {
 
 /* One step of the memory: from `hidden`, whose place it may use, and the rest of the buffers, to what it
  * shows. */
-static inline PufferHidden puffer_remember(const PufferNetwork *net, float *hidden, float *gates,
-                                           float *const *memory, int rows) {
+static inline PufferHidden puffer_remember(const PufferNetwork *net, const PufferScratch *scratch,
+                                           float *hidden, float *gates, float *const *memory, int rows) {
     const int size = net->decoder.inputs;
     const long width = net->width;
-    puffer_linear(net, &net->gates, hidden, width, gates, false, false, rows);
-    if (net->memory == PUFFER_LSTM)
-        puffer_linear(net, &net->recurrent, memory[0], size, gates, true, false, rows);
-    if (net->memory == PUFFER_GRU)
-        puffer_linear(net, &net->recurrent, memory[0], size, hidden, false, false, rows);
-    for (int row = 0; row < rows; row++) {
-        float *c = net->memory == PUFFER_LSTM ? memory[1] + (long)row * size : NULL;
-        net->kernels->remember(net->memory, gates + row * width, hidden + row * width,
-                               memory[0] + (long)row * size, c, size);
+    for (int layer = 0; layer < net->memory_layers; layer++) {
+        puffer_linear(net, scratch, &net->gates[layer], hidden, width, gates, false, false, rows);
+        if (net->memory == PUFFER_LSTM)
+            puffer_linear(net, scratch, &net->recurrent, memory[0], size, gates, true, false, rows);
+        if (net->memory == PUFFER_GRU)
+            puffer_linear(net, scratch, &net->recurrent, memory[0], size, hidden, false, false, rows);
+        for (int row = 0; row < rows; row++) {
+            float *c = net->memory == PUFFER_LSTM ? memory[1] + (long)row * size : NULL;
+            scratch->kernels->remember(net->memory, gates + row * width, hidden + row * width,
+                                       memory[layer] + (long)row * size, c, size);
+        }
     }
-    if (net->memory == PUFFER_MINGRU) return (PufferHidden){hidden, width};
-    return (PufferHidden){memory[0], size};
+    PufferHidden shown = {hidden, width};
+    if (net->memory != PUFFER_MINGRU) shown.first = memory[0], shown.stride = size;
+    return shown;
 }
 
 /* Parameters and values of rows from the outputs of the decoder, without what the observations forbid. */
@@ -258,17 +209,17 @@ static inline void puffer_block(const PufferNetwork *net, const PufferScratch *s
         for (int row = 0; row < rows; row++)
             puffer_convolve(net, scratch, observations + (long)row * net->row_bytes,
                             scratch->flat + (long)row * flat);
-        puffer_linear(net, &net->image_layer, scratch->flat, flat, scratch->x, false, true, rows);
+        puffer_linear(net, scratch, &net->image_layer, scratch->flat, flat, scratch->x, false, true, rows);
     }
     puffer_read(net, scratch, observations, rows, net->image_layer.outputs);
     float *hidden = puffer_layers(net, scratch, rows),
           *other = hidden == scratch->x ? scratch->y : scratch->x;
     PufferHidden shown = {hidden, net->width};
     if (net->memory) {
-        shown = puffer_remember(net, hidden, other, memory, rows);
+        shown = puffer_remember(net, scratch, hidden, other, memory, rows);
         if (shown.first != hidden) other = hidden;
     }
-    puffer_linear(net, &net->decoder, shown.first, shown.stride, other, false, false, rows);
+    puffer_linear(net, scratch, &net->decoder, shown.first, shown.stride, other, false, false, rows);
     puffer_heads(net, observations, rows, other, params, values);
 }
 
@@ -282,7 +233,7 @@ static inline void puffer_network_forward(const PufferNetwork *net, const Puffer
                                           const uint8_t *observations, long rows, float *const *memory,
                                           int num_memories, float *params, float *values) {
     const int outputs = net->decoder.outputs - 1, num_params = net->log_std ? 2 * outputs : outputs;
-    float *now[PUFFER_MAX_MEMORIES];
+    float *now[PUFFER_MAX_MEMORIES] = {NULL};
     for (long row = 0; row < rows; row += PUFFER_BLOCK) {
         for (int i = 0; i < num_memories; i++) now[i] = memory[i] + row * net->decoder.inputs;
         puffer_block(net, scratch, observations + row * net->row_bytes,

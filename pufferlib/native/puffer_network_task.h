@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "puffer_network.h"
+#include "puffer_network_build.h"
 #include "puffer_pool.h"
 
 typedef struct {
@@ -35,7 +35,8 @@ static void puffer_network_rows(void *context, int32_t begin, int32_t end) {
 }
 
 /* Returns 0, ENOMEM, or the errno with which a helper could not be started. */
-static inline int puffer_network_task_init(PufferNetworkTask *own, const PufferNetwork *net, int threads) {
+static inline int puffer_network_task_init(PufferNetworkTask *own, const PufferNetwork *net,
+                                           const PufferKernels *kernels, int threads) {
     own->net = net;
     own->task = (PufferTask){
         .work = puffer_network_rows, .context = own, .threads = threads, .helper_ns = PUFFER_HELPER_NS};
@@ -43,7 +44,7 @@ static inline int puffer_network_task_init(PufferNetworkTask *own, const PufferN
     own->taken = calloc(threads, sizeof(_Atomic bool));
     if (own->scratches == NULL || own->taken == NULL) return ENOMEM;
     for (int i = 0; i < threads; i++)
-        if (!puffer_scratch_init(&own->scratches[i], net)) return ENOMEM;
+        if (!puffer_scratch_init(&own->scratches[i], net, kernels)) return ENOMEM;
     return puffer_pool_prepare(threads);
 }
 

@@ -15,6 +15,7 @@ Name                            Environment
 import contextlib
 import functools
 import importlib
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -32,6 +33,7 @@ __all__ = [
     "c_file",
     "likely_names",
     "load_packages",
+    "name_of",
     "outside_creator",
     "register",
     "registrations",
@@ -98,6 +100,25 @@ def register(name: str, creator: Creator | str, settings: Settings | None = None
     if settings is not None and not isinstance(settings, Mapping | Path | str):
         raise APIUsageError(f"{where}: settings must be a mapping or the path of a TOML file, got {settings!r}")
     REGISTERED[name] = Registration(full_name(creator) if isinstance(creator, str) else creator, settings, about)
+
+
+def name_of(env: Creator, where: str) -> str:
+    """Return the name of a class or function in its module; register one of a script or notebook by its own.
+
+    Raises:
+        APIUsageError: It is neither; the message begins with ``where``.
+    """
+    module, own = getattr(env, "__module__", "__main__"), getattr(env, "__qualname__", "")
+    if not callable(env) or not own:
+        raise APIUsageError(
+            f"{where}: env must be a name, a class or a function, got {env!r}; "
+            "anything else that makes one gets a name by pufferlib.register(name, env)"
+        )
+    if module != "__main__" and own.isidentifier() and inspect.getmodule(env) is not None:
+        return f"{module}:{own}"
+    name = own.rpartition(".")[2].strip("<>")
+    register(name, env)
+    return name
 
 
 def registrations() -> Mapping[str, Registration]:

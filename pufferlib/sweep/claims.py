@@ -102,10 +102,9 @@ class Claims:
 
     def report(self, trial: "Trial", step: int, score: float) -> bool:
         """Take a point of its curve; True if the trial is to be pruned."""
-        frozen = self._frozen(trial)
-        if step not in frozen.intermediate_values:  # a trial that was taken over has some already
-            trial.report(score, step)
-        return not self._search.is_pareto and trial.should_prune()
+        # Not by ``trial.report``, which takes no second objective, and no point of a trial that is gone on with again.
+        self._study._storage.set_trial_intermediate_value(trial._trial_id, step, score)
+        return not self._search.is_pareto and self._study.pruner.prune(self._study, self._frozen(trial))
 
     def finish(self, trial: "Trial", score: float, seconds: float, steps: int) -> None:
         """Take its result."""

@@ -52,7 +52,7 @@ def draw_curves(result: SweepResult) -> str:
             is_best, is_pruned = trial.number == best.number, trial.state == "pruned"
             colour = BEST if is_best else PRUNED if is_pruned else FAINT
             steps, scores = list(trial.curve), list(trial.curve.values())
-            axes.plot(steps, scores, color=colour, linewidth=2.4 if is_best else 1.0)
+            axes.plot(steps, scores, ".-", color=colour, linewidth=2.4 if is_best else 1.0, markersize=5)
             if is_pruned and steps:
                 axes.plot(steps[-1], scores[-1], "x", color=PRUNED, markersize=5)
         axes.xaxis.set_major_formatter(lambda value, _: short(value))

@@ -6,7 +6,7 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
 from types import FrameType
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pufferlib import errors, registry
 from pufferlib.errors import PufferError
 from pufferlib.machine.cpus import usable_cpus
-from pufferlib.registry.outside import registrations
+from pufferlib.registry.outside import name_of, registrations
 from pufferlib.sweep.claims import Claims, OthersInProgress
 from pufferlib.sweep.messages import (
     Description,
@@ -31,7 +31,7 @@ from pufferlib.sweep.pool import TrialProcess, end_all, shares_of_cores, wait_fo
 from pufferlib.sweep.progress import SweepDisplay
 from pufferlib.sweep.result import SweepResult, curve_interval, run_folder
 from pufferlib.sweep.settings import Search, load_search, own_value, with_settings
-from pufferlib.sweep.storage import SWEEPS, create_study, quiet_optuna, speaks_of_errors
+from pufferlib.sweep.storage import SWEEPS, create_study, quiet_optuna, speaks_of_errors, tidy
 from pufferlib.train.config import load_config, settings_files
 from pufferlib.train.text import plural
 from pufferlib.vector.pickling import pickle_by_value
@@ -49,7 +49,7 @@ _OTHERS_S = 2.0  # between two looks at the trials of other machines
 
 
 def sweep(
-    env: str | PathLike[str],
+    env: str | PathLike[str] | Callable[..., Any],
     settings: Mapping[str, Any] | None = None,
     *,
     config: Path | str | None = None,
@@ -65,7 +65,7 @@ def sweep(
     and those that were in progress go on from their latest checkpoint.
 
     Args:
-        env: What ``pufferlib.make`` takes by name.
+        env: What ``pufferlib.make`` takes, or a class or function that makes an environment.
         settings: Dotted keys that are the same in all trials, over those of the files; not searched then.
         config: A TOML file of settings, over those of the environment; ``[sweep]`` in it is of the search.
         spaces: What to search, over the spaces of the files: ``{"train.gamma": {"min": 0.9}}``; the keys are those of
@@ -80,7 +80,8 @@ def sweep(
         PufferError: The first three trials all failed.
         BindingMissing: Optuna, or the package behind the environment, is not installed.
     """
-    search = _load(fspath(env), settings or {}, config, spaces or {}, options)
+    env = fspath(env) if isinstance(env, str | PathLike) else name_of(env, WHERE)
+    search = _load(env, settings or {}, config, spaces or {}, options)
     name = search.sweep.name or _plain(search.base.env_name)
     folder = Path(sweeps) / name
     is_new = not folder.exists()
@@ -93,6 +94,7 @@ def sweep(
             claims = Claims(study, search, folder, display.note)
             with contextlib.closing(_Sweep(search, folder, claims, display)) as running, _sigterm_ends():
                 running.run()
+            tidy(folder)
     except BaseException:
         if is_new and not list(folder.glob("runs/*")):  # a search that never began leaves nothing
             shutil.rmtree(folder, ignore_errors=True)

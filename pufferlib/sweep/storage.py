@@ -1,6 +1,7 @@
 """The study of a search: where it is stored, and whether it is the one that is meant."""
 
 import contextlib
+import dataclasses
 import json
 import sqlite3
 import warnings
@@ -26,6 +27,7 @@ __all__ = [
     "open_study",
     "quiet_optuna",
     "speaks_of_errors",
+    "tidy",
 ]
 
 #: Default folder of all sweeps.
@@ -33,7 +35,7 @@ SWEEPS: Path = Path("sweeps")
 DATABASE = "study.db"
 PLACE = "storage.txt"  # where the study is, if not in DATABASE
 _STUDY = "sweep"
-_LOCKED_S = 60.0  # a write waits so long for others
+LOCKED_S = 60.0  # a write waits so long for others
 
 
 def create_study(folder: Path, name: str, search: Search) -> "Study":
@@ -94,10 +96,18 @@ def find_sweep(where: str, name: str, sweeps: Path) -> Path:
     raise APIUsageError(f"{where}: no sweep {name!r} in {sweeps}; {there}; begin it: {as_typed('puffer sweep', name)}")
 
 
+def tidy(folder: Path) -> None:
+    """Bring all of the study into its one file, so that a copy of that is whole."""
+    if (folder / DATABASE).is_file():
+        with contextlib.closing(sqlite3.connect(folder / DATABASE, timeout=LOCKED_S)) as database:
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
 def describe(search: Search) -> dict[str, Any]:
     """All that trials of one study have in common."""
     base = search.base
-    sections = {"env": base.env, **{name: vars(getattr(base, name)) for name in ("vec", "policy", "train", "eval")}}
+    sections = dataclasses.asdict(base)
+    del sections["env_name"]
     settings = {f"{section}.{key}": value for section, values in sections.items() for key, value in values.items()}
     others = {key: value for key, value in settings.items() if key not in search.spaces and key not in FREE}
     return {
@@ -118,24 +128,21 @@ def speaks_of_errors(folder: Path) -> Iterator[None]:
     Raises:
         APIUsageError: Instead of the errors of the storage.
     """
-    from sqlalchemy.exc import DatabaseError, SQLAlchemyError
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
 
     try:
         yield
-    except (SQLAlchemyError, sqlite3.Error) as error:
-        cause = str(getattr(error, "orig", None) or error)
-        path = folder / DATABASE
+    except (StorageInternalError, SQLAlchemyError, sqlite3.Error) as error:
+        below = error.__cause__ if isinstance(error, StorageInternalError) else error
+        cause = str(getattr(below, "orig", None) or below)
         if "locked" in cause:
-            advice = f"another program has held it for {_LOCKED_S:g} s; end that, and run this again: no trial is lost"
-        elif isinstance(error, DatabaseError | sqlite3.DatabaseError) and (
-            "malformed" in cause or "not a database" in cause
-        ):
-            advice = (
-                "it is damaged, or no database of SQLite; move it away, or take another --sweep.name; the runs stay"
-            )
+            advice = f"another program has held it for {LOCKED_S:g} s; end that, and run this again: no trial is lost"
+        elif "malformed" in cause or "not a database" in cause:
+            advice = "it is damaged, or no database; move it away, or take another --sweep.name; the runs stay"
         else:
             advice = "look at --sweep.storage, and whether the folder can be written to"
-        raise APIUsageError(f"{path}: the study cannot be used ({cause}); {advice}") from error
+        raise APIUsageError(f"{folder / DATABASE}: the study cannot be used ({cause}); {advice}") from error
 
 
 @contextlib.contextmanager
@@ -176,9 +183,9 @@ def _open_storage(folder: Path, place: str) -> "BaseStorage":
     if place:
         return RDBStorage(place)
     path = (folder / DATABASE).absolute()
-    with contextlib.closing(sqlite3.connect(path, timeout=_LOCKED_S)) as database:
+    with contextlib.closing(sqlite3.connect(path, timeout=LOCKED_S)) as database:
         database.execute("PRAGMA journal_mode=WAL")  # whoever reads does not wait for whoever writes
-    return RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": _LOCKED_S}})
+    return RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": LOCKED_S}})
 
 
 def _study_name(name: str, storage: str) -> str:
@@ -196,9 +203,7 @@ def _check_same(name: str, before: dict[str, Any], now: dict[str, Any]) -> None:
         if before[key] != now[key]:
             raise APIUsageError(f"{where}: was begun with sweep.{key} {before[key]}, got {now[key]}; {new}")
     for kind, title in (("spaces", "sweep."), ("settings", "")):
-        changed = [key for key in {**before[kind], **now[kind]} if before[kind].get(key) != now[kind].get(key)]
-        # A setting that left the spaces is told once, as a space.
-        changed = [key for key in changed if kind == "spaces" or key not in {**before["spaces"], **now["spaces"]}]
+        changed = [key for key in {**before[kind], **now[kind]} if _differs(kind, key, before, now)]
         if changed:
             texts = [
                 f"{title}{key} ({_text(before[kind].get(key))} before, {_text(now[kind].get(key))} now)"
@@ -209,6 +214,16 @@ def _check_same(name: str, before: dict[str, Any], now: dict[str, Any]) -> None:
                 f"{where}: was begun with other {kind}: {', '.join(texts[:3])}{more}; type what it was begun with, or "
                 + new
             )
+
+
+def _differs(kind: str, key: str, before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """True if two searches differ in a space, or in a setting that both have; other versions may have more of these."""
+    if kind == "spaces":
+        return bool(before[kind].get(key) != now[kind].get(key))
+    if key in before["spaces"] or key in now["spaces"]:  # told as a space
+        return False
+    in_both = key in before[kind] and key in now[kind]
+    return (in_both or key.startswith("env.")) and bool(before[kind].get(key) != now[kind].get(key))
 
 
 def _text(value: Any) -> str:

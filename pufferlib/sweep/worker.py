@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pufferlib.errors import PufferError
 from pufferlib.registry.outside import REGISTERED
@@ -25,9 +25,13 @@ from pufferlib.sweep.messages import (
     TrialScore,
 )
 from pufferlib.sweep.settings import with_settings
+from pufferlib.train.callbacks import Callback
 from pufferlib.train.config import Config
 from pufferlib.train.runs import Run
 from pufferlib.vector.multiprocessing.worker import Parent
+
+if TYPE_CHECKING:
+    from pufferlib.train.trainer import Trainer
 
 __all__ = ["TrialReporter", "main"]
 
@@ -84,15 +88,14 @@ def _train(order: TrialOrder, surrounding: Surrounding, conn: Connection) -> Tri
     run.folder.mkdir(parents=True, exist_ok=True)
     config = _fitted(_on_a_gpu(with_settings(surrounding.config, order.settings), surrounding.index))
     reporter = TrialReporter(conn, order.number, surrounding)
-    with contextlib.closing(Trainer(config, run.folder)) as trainer:
+    with contextlib.closing(Trainer(config, run.folder, callbacks=[reporter])) as trainer:
         if run.has_checkpoint:
             trainer.restore(run.checkpoint)
         trainer.config.save(run.config)
-        trainer.loggers = [JsonlLogger(run.metrics), reporter]
-        try:
-            trainer.train()
-        except _Stopped:
-            return TrialScore(reporter.last, trainer.uptime_s, trainer.agent_steps, is_whole=False)
+        trainer.loggers = [JsonlLogger(run.metrics)]
+        trainer.train()
+    if reporter.is_pruned:
+        return TrialScore(reporter.last, trainer.uptime_s, trainer.agent_steps, is_whole=False)
     score, figures = _evaluate(trainer.config, trainer.policy, surrounding.metric)
     title = f"trial {order.number}, evaluated: {score:g}"
     plot_learning_curve(run.curve, read_metrics(run.metrics), title)
@@ -143,12 +146,12 @@ def _evaluate(config: Config, policy: Any, metric: str) -> tuple[float, Mapping[
     }
 
 
-class _Stopped(Exception):  # noqa: N818 - no error
-    """Ends a training in its middle."""
+class TrialReporter(Callback):
+    """Tells the search how a training goes, and ends it when the search says so.
 
-
-class TrialReporter:
-    """Logger that tells the search how a training goes, and ends it when the search says so.
+    Attributes:
+        last: Score of the latest point of its curve; NaN before the first.
+        is_pruned: The search has ended it.
 
     Args:
         conn: To the search.
@@ -163,14 +166,10 @@ class TrialReporter:
         self._steps_done: int | None = None
         self._pace_s = -math.inf
         self._begin: tuple[float, float] | None = None
-        self.last = math.nan
+        self.last, self.is_pruned = math.nan, False
 
-    def log(self, metrics: Mapping[str, float]) -> None:
-        """Take the metrics of an update.
-
-        Raises:
-            _Stopped: The search wants no more of this trial.
-        """
+    def on_update_end(self, trainer: "Trainer", metrics: Mapping[str, float]) -> None:
+        """Send what is new since the update before, and hear what the search says."""
         self._begin = self._begin or (metrics["agent_steps"], metrics["uptime_s"])
         if math.isfinite(metrics.get(self._key, math.nan)):
             self._scores.append(metrics[self._key])
@@ -185,10 +184,8 @@ class TrialReporter:
         while self._conn.poll():
             message = self._conn.recv()
             if isinstance(message, Stop) and message.number == self._number:
-                raise _Stopped
-
-    def close(self) -> None:
-        """Do nothing: the search hears the result."""
+                self.is_pruned = True
+                trainer.stop("others were better after as many steps")
 
     def _tell_pace(self, metrics: Mapping[str, float]) -> None:
         now = time.monotonic()

@@ -1,7 +1,7 @@
 """Training by PPO: settings, the trainer, evaluation, runs; ``pufferlib.train("breakout")`` does all of it.
 
 The package can be called: ``pufferlib.train(...)`` is ``pufferlib.train.launch.train(...)``, which its docstring
-describes.
+describes, and with ``seeds=5`` it is ``train_seeds``.
 """
 
 import sys
@@ -13,10 +13,10 @@ class _Callable(types.ModuleType):
     """Module that is called like the function of its name, which is imported only then, since it brings torch."""
 
     def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
-        """Call ``pufferlib.train.launch.train``."""
-        from pufferlib.train.launch import train
+        """Call ``pufferlib.train.launch.train``, or with ``seeds`` given ``train_seeds``, which takes several."""
+        from pufferlib.train.launch import train, train_seeds
 
-        return train(*args, **kwargs)
+        return train(*args, **kwargs) if kwargs.get("seeds") is None else train_seeds(*args, **kwargs)
 
 
 sys.modules[__name__].__class__ = _Callable

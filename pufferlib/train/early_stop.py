@@ -17,7 +17,7 @@ __all__ = ["StopAfterSeconds", "StopAtScore", "StopConfig", "stop_callbacks"]
 
 @dataclass(frozen=True)
 class StopConfig:
-    """Ends of a run before ``train.total_timesteps``.
+    """Ends of a run before train.total_timesteps.
 
     Attributes:
         score: Mean score at which a run has done enough: of an evaluation where eval.interval has them, else of the
@@ -55,7 +55,7 @@ class StopAtScore(Callback):
         score: Enough; inf is never.
         patience: Agent-steps without a better score after which it stops; 0 is never. A resumed run counts anew.
         episodes: The score is the mean of the latest episodes in training, at least so many; None takes
-            ``evaluation/score`` from the metrics.
+            evaluation/score from the metrics.
     """
 
     def __init__(self, score: float = math.inf, patience: int = 0, episodes: int | None = None) -> None:

@@ -1,16 +1,16 @@
 """``pufferlib.train(...)``: a whole run from Python, as ``puffer train`` does it."""
 
 import contextlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
+from pufferlib.registry.outside import name_of
 from pufferlib.train.callbacks import Callback, CallbackFunction
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.distributed.job import open_ranks
@@ -24,7 +24,7 @@ from pufferlib.train.status import in_training
 from pufferlib.train.trainer import Trainer
 from pufferlib.train.tuned import with_tuned_vec
 
-__all__ = ["TrainedRun", "train"]
+__all__ = ["TrainedRun", "train", "train_seeds"]
 
 WHERE = "pufferlib.train"
 EnvLike = str | PathLike[str] | Callable[..., Any]
@@ -47,7 +47,6 @@ class TrainedRun:
     comparison: Comparison
 
 
-@overload
 def train(
     env: EnvLike | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -56,47 +55,13 @@ def train(
     vec: Literal["auto"] | None = None,
     runs: Path | str = RUNS,
     resume: Path | str | None = None,
-    loggers: Sequence[Logger] = (),
-    callbacks: Sequence[Callback | CallbackFunction] = (),
     name: str = "",
     tags: Sequence[str] = (),
     track: str | Sequence[str] = (),
     again: bool = False,
-    seeds: None = None,
-) -> TrainedRun: ...
-@overload
-def train(
-    env: EnvLike | None = None,
-    settings: Mapping[str, Any] | None = None,
-    *,
-    config: Path | str | None = None,
-    vec: Literal["auto"] | None = None,
-    runs: Path | str = RUNS,
-    resume: Path | str | None = None,
     loggers: Sequence[Logger] = (),
     callbacks: Sequence[Callback | CallbackFunction] = (),
-    name: str = "",
-    tags: Sequence[str] = (),
-    track: str | Sequence[str] = (),
-    again: bool = False,
-    seeds: int | str | Sequence[int],
-) -> TrainedSeeds: ...
-def train(
-    env: EnvLike | None = None,
-    settings: Mapping[str, Any] | None = None,
-    *,
-    config: Path | str | None = None,
-    vec: Literal["auto"] | None = None,
-    runs: Path | str = RUNS,
-    resume: Path | str | None = None,
-    loggers: Sequence[Logger] = (),
-    callbacks: Sequence[Callback | CallbackFunction] = (),
-    name: str = "",
-    tags: Sequence[str] = (),
-    track: str | Sequence[str] = (),
-    again: bool = False,
-    seeds: int | str | Sequence[int] | None = None,
-) -> TrainedRun | TrainedSeeds:
+) -> TrainedRun:
     """Train an agent, evaluate it, draw its learning curve and film it: all that ``puffer train`` does, but print.
 
     Everything is kept in a new folder of ``runs``, which ``puffer eval`` and ``puffer play --watch`` take. Ctrl-C and
@@ -109,18 +74,15 @@ def train(
         config: A TOML file of settings, over those of the environment.
         vec: "auto" batches the environments in the way that ``autotune`` has found to be fastest.
         runs: Folder of all runs.
-        resume: A run to go on with: its folder, a checkpoint, or an environment's name for its latest run; or the
-            folder of several seeds.
-        loggers: Take the metrics of each update, beside the run's own file.
-        callbacks: Take part in the training, and may stop it: objects like ``Callback``, or functions of the trainer
-            and the metrics, called after each update.
+        resume: A run to go on with: its folder, a checkpoint, or an environment's name for its latest run.
         name: Name of the run, in that of its folder and in every tracker. A run of this name and these settings that is
             there already is not made again.
         tags: Words to find the run by.
         track: Trackers that take metrics and result: "csv", "tensorboard", "wandb", or several of them.
         again: Make it again all the same.
-        seeds: Train one run for each of these seeds, one after the other, and report their mean: a number of them,
-            counted from ``train.seed`` on, or a list.
+        loggers: Take the metrics of each update, beside the run's own file.
+        callbacks: Take part in the training, and may stop it: objects like ``Callback``, or functions of the trainer
+            and the metrics, called after each update.
 
     Raises:
         UnknownNameError: There is no such environment or setting; the nearest are suggested.
@@ -128,24 +90,90 @@ def train(
             already, or a tracker lacks an account.
         BindingMissing: The package behind the environment, or a tracker, is not installed.
     """
-    given = {"track.name": name, "track.tags": tags, "track.loggers": track}
-    settings = {**(settings or {}), **{key: value for key, value in given.items() if value}}
+    settings = _with_track(settings, name, tags, track)
     if resume is not None:
-        if env is not None or config is not None or vec is not None:
-            raise APIUsageError(f"{WHERE}: a run goes on with what it was begun with; leave out env, config and vec")
-        if group := find_group(Path(resume)):
-            return _resume_group(group, settings, seeds, loggers, callbacks)
+        _check_resume(env, config, vec)
         return _resume(find_run(WHERE, str(resume), Path(runs), shipped=False), settings, loggers, callbacks)
     chosen = _chosen(env, settings, config, vec)
-    several = () if seeds is None else parse_seeds(_listed(seeds), chosen.train.seed)
+    if not again:
+        refuse_repeat(WHERE, "again=True", chosen, Path(runs))
+    check_trackers(chosen)
+    with new_run(Path(runs), chosen.env_name, chosen.track.name) as run:
+        return _train(chosen, run, None, loggers, callbacks)
+
+
+def train_seeds(
+    env: EnvLike | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    seeds: int | str | Sequence[int] | None = None,
+    config: Path | str | None = None,
+    vec: Literal["auto"] | None = None,
+    runs: Path | str = RUNS,
+    resume: Path | str | None = None,
+    name: str = "",
+    tags: Sequence[str] = (),
+    track: str | Sequence[str] = (),
+    again: bool = False,
+    loggers: Sequence[Logger] = (),
+    callbacks: Sequence[Callback | CallbackFunction] = (),
+) -> TrainedSeeds:
+    """Train one run for each of several seeds, one after the other, and report their mean and its interval.
+
+    It is ``pufferlib.train(..., seeds=5)``, and what ``puffer train ENV --train.seeds 5`` does. All runs are in one
+    folder, with the result of all of them.
+
+    Args:
+        env: As for ``train``.
+        settings: As for ``train``.
+        seeds: A number of them, counted from ``train.seed`` on, or a list; with ``resume``, further ones.
+        config: As for ``train``.
+        vec: As for ``train``.
+        runs: Folder of all runs.
+        resume: The folder of several seeds to go on with: those that are finished stay as they are.
+        name: As for ``train``.
+        tags: As for ``train``.
+        track: As for ``train``.
+        again: As for ``train``.
+        loggers: As for ``train``; closed after each seed.
+        callbacks: As for ``train``.
+
+    Raises:
+        UsageError: ``seeds`` is neither a number nor a list of different seeds.
+        APIUsageError: As for ``train``; or ``resume`` has no seeds.
+    """
+
+    def train_one(own: Config, run: Run, resumed: Run | None) -> TrainedRun:
+        return _train(own, run, resumed, loggers, callbacks)
+
+    settings = _with_track(settings, name, tags, track)
+    listed = seeds if seeds is None or isinstance(seeds, int | str) else ",".join(map(str, seeds)) + ","
+    if resume is not None:
+        _check_resume(env, config, vec)
+        group = find_group(Path(resume))
+        if group is None:
+            raise APIUsageError(f"{WHERE}: {resume} has no seeds.json; expected the folder of several seeds")
+        group, chosen = _resumed_seeds(group, settings, listed)
+        return train_group(group, chosen, train_one)
+    chosen = _chosen(env, settings, config, vec)
+    several = parse_seeds(listed if listed is not None else 1, chosen.train.seed)
     if not again:
         refuse_repeat(WHERE, "again=True", chosen, Path(runs), several)
     check_trackers(chosen)
-    if several:
-        with new_group(Path(runs), chosen, several) as group:
-            return _train_group(group, chosen, loggers, callbacks)
-    with new_run(Path(runs), chosen.env_name, chosen.track.name) as run:
-        return _train(chosen, run, None, loggers, callbacks)
+    with new_group(Path(runs), chosen, several) as group:
+        return train_group(group, chosen, train_one)
+
+
+def _with_track(
+    settings: Mapping[str, Any] | None, name: str, tags: Sequence[str], track: str | Sequence[str]
+) -> dict[str, Any]:
+    given = {"track.name": name, "track.tags": tags, "track.loggers": track}
+    return {**(settings or {}), **{key: value for key, value in given.items() if value}}
+
+
+def _check_resume(env: EnvLike | None, config: Path | str | None, vec: Literal["auto"] | None) -> None:
+    if env is not None or config is not None or vec is not None:
+        raise APIUsageError(f"{WHERE}: a run goes on with what it was begun with; leave out env, config and vec")
 
 
 def _chosen(
@@ -158,14 +186,10 @@ def _chosen(
             f'{WHERE}: vec must be "auto" or None, got {vec!r}; give a layout of your own as settings: '
             '{"vec.backend": "Serial", "vec.num_envs": 4}'
         )
-    name = fspath(env) if isinstance(env, str | PathLike) else _name_of(env)
+    name = fspath(env) if isinstance(env, str | PathLike) else name_of(env, WHERE)
     registry.env_creator(name, WHERE)
     chosen = load_config(name, settings, config)
     return with_tuned_vec(chosen) if vec == "auto" else chosen
-
-
-def _listed(seeds: int | str | Sequence[int]) -> int | str:
-    return seeds if isinstance(seeds, int | str) else ",".join(map(str, seeds)) + ","
 
 
 def _resume(
@@ -183,29 +207,14 @@ def _resume(
     return TrainedRun(run, now, policy, compare(now, policy))
 
 
-def _resume_group(
-    group: SeedGroup,
-    settings: Mapping[str, Any],
-    seeds: int | str | Sequence[int] | None,
-    loggers: Sequence[Logger],
-    callbacks: Sequence[Callback | CallbackFunction],
-) -> TrainedSeeds:
-    before, now = group.settings(), group.settings(settings)
-    check_changes(WHERE, before, now)
+def _resumed_seeds(group: SeedGroup, settings: Mapping[str, Any], seeds: int | str | None) -> tuple[SeedGroup, Config]:
+    now = group.settings(settings)
+    check_changes(WHERE, group.settings(), now)
     check_trackers(now)
     if seeds is not None:
-        group = group.with_seeds(parse_seeds(_listed(seeds), now.train.seed))
+        group = group.with_seeds(parse_seeds(seeds, now.train.seed))
     group.save(now)
-    return _train_group(group, now, loggers, callbacks)
-
-
-def _train_group(
-    group: SeedGroup, config: Config, loggers: Sequence[Logger], callbacks: Sequence[Callback | CallbackFunction]
-) -> TrainedSeeds:
-    def train_one(own: Config, run: Run, resumed: Run | None) -> TrainedRun:
-        return _train(own, run, resumed, loggers, callbacks, group)
-
-    return train_group(group, config, train_one)
+    return group, now
 
 
 def _train(
@@ -214,7 +223,6 @@ def _train(
     resumed: Run | None,
     loggers: Sequence[Logger],
     callbacks: Sequence[Callback | CallbackFunction],
-    group: SeedGroup | None = None,
 ) -> TrainedRun:
     with contextlib.ExitStack() as opened:
         with (
@@ -224,24 +232,9 @@ def _train(
             if resumed:
                 go_on(trainer, resumed)
             opened.enter_context(in_training(run))
-            tracking = opened.enter_context(open_tracking(trainer.config, run, group.folder.name if group else ""))
+            tracking = opened.enter_context(open_tracking(trainer.config, run))
             trainer.config.save(run.config)
             trainer.loggers = [JsonlLogger(run.metrics), tracking, *loggers]
             trainer.train()
         comparison = finish_run(run, trainer, tracking)
     return TrainedRun(run, trainer.config, trainer.policy, comparison)
-
-
-def _name_of(env: Callable[..., Any]) -> str:
-    """The name of a class or function in its module; one of a script or notebook is registered by its own."""
-    module, own = getattr(env, "__module__", "__main__"), getattr(env, "__qualname__", "")
-    if not callable(env) or not own:
-        raise APIUsageError(
-            f"{WHERE}: env must be a name, a class or a function, got {env!r}; "
-            "anything else that makes one gets a name by pufferlib.register(name, env)"
-        )
-    if module != "__main__" and own.isidentifier() and inspect.getmodule(env) is not None:
-        return f"{module}:{own}"
-    name = own.rpartition(".")[2].strip("<>")
-    registry.register(name, env)
-    return name

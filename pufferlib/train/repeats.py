@@ -88,6 +88,6 @@ def _is_same(config: Config, one: Run | SeedGroup, seeds: tuple[int, ...]) -> bo
 
 def _decisive(config: Config) -> dict[str, Any]:
     """The environment and the settings that make a run another one."""
-    return {"env_name": config.env_name} | {
-        name: value for name, value in flat(dataclasses.asdict(config)).items() if not is_free(name)
-    }
+    settings = flat(dataclasses.asdict(config)).items()
+    decisive = {name: value for name, value in settings if name.startswith("stop.") or not is_free(name)}
+    return {"env_name": config.env_name, **decisive}

@@ -20,7 +20,7 @@ __all__ = ["last_score", "plot_learning_curve", "read_metrics", "read_scores", "
 
 Series = npt.NDArray[np.float64]
 
-CURVE, RAW, BASELINE, EVALUATED = "#0b7285", "#99d1db", "#e8590c", "#5f3dc4"
+CURVE, RAW, BASELINE, EVALUATED, SPREAD = "#0b7285", "#99d1db", "#e8590c", "#5f3dc4", "#d0bfff"
 EVALUATION = "evaluation/score"
 
 # The bold line is a mean over this share of the points around each.
@@ -108,7 +108,7 @@ def plot_learning_curve(
     _panel(right, seconds / scale, score, "minutes" if minutes else "seconds")
     for axes, x in ((left, at_steps / 1e6), (right, at_seconds / scale)):
         if mean.size:
-            axes.errorbar(x, mean, deviation, fmt="o", color=EVALUATED, markersize=4, elinewidth=0.8, label="evaluated")
+            axes.errorbar(x, mean, deviation, fmt="o", color=EVALUATED, markersize=4, ecolor=SPREAD, label="evaluated")
         _lines(axes, random_score, stop_score)
     left.set_ylabel("score in training (sampled actions)")
     if left.get_legend_handles_labels()[0]:

@@ -65,6 +65,11 @@ class Run:
         return cls(folder)
 
     @property
+    def is_seed(self) -> bool:
+        """True for one of several seeds, which is in the folder of all of them."""
+        return self.folder.name.startswith(SEED)
+
+    @property
     def argument(self) -> str:
         """The folder, or the checkpoint that was chosen, as a shell takes it, in quotes where it has a space."""
         return shlex.quote(str(self.chosen or self.folder))
@@ -321,7 +326,7 @@ def _all_runs(runs: Path) -> list[Run]:
 
 def _title(run: Run) -> str:
     """The part of its folder's name that tells the environment, and its name."""
-    folder = run.folder.parent if run.folder.name.startswith(SEED) else run.folder
+    folder = run.folder.parent if run.is_seed else run.folder
     return folder.name[STAMP_WIDTH:]
 
 

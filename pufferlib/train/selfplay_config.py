@@ -25,7 +25,7 @@ class SelfplayConfig:
 
     opponents: Natural = 0
     share: Share = 0.5
-    snapshot_interval: Count = 20
+    snapshot_interval: Count = 10
     pool_size: Count = 16
     draw: Literal["elo", "newest", "uniform"] = "elo"
     elo_k: NotNegative = 4.0

@@ -16,6 +16,7 @@ SMALL_BUDGETS = {
     "04_train_breakout": ["--timesteps", "65536"],
     "05_many_agents": ["--steps", "20"],
     "06_use_an_agent": ["--timesteps", "2048", "--steps", "50"],
+    "07_check_a_learner": ["--scale", "0.02"],
 }
 EXPECTED = {
     "01_first_environment": "episodes ended: score",
@@ -24,8 +25,14 @@ EXPECTED = {
     "04_train_breakout": "random play: ",
     "05_many_agents": "present 5",
     "06_use_an_agent": "50 steps in 16 environments: ",
+    "07_check_a_learner": "memory: ",
 }
-NEEDS = {"03_vectorize": "ale_py", "04_train_breakout": "torch", "06_use_an_agent": "torch"}
+NEEDS = {
+    "03_vectorize": "ale_py",
+    "04_train_breakout": "torch",
+    "06_use_an_agent": "torch",
+    "07_check_a_learner": "torch",
+}
 
 
 def run(example: Path, arguments: list[str]) -> str:

@@ -297,3 +297,46 @@ def test_each_player_is_harder_for_random_moves_than_the_one_before():
     random, easy, greedy = (play_games(opponent) for opponent in range(3))
     assert random["score"] > easy["score"] + 5
     assert easy["episode_length"] > greedy["episode_length"] + 3, "it needs fewer moves to take everything"
+
+
+@pytest.mark.parametrize("size", [5, 9])
+def test_two_players_move_by_turns_by_the_rules_of_the_plain_model(size):
+    env = ocean.Go(num_envs=1, players=2, grid_size=size, seed=2, log_interval=1, moves_per_point=2, komi=0.5)
+    rows, _ = env.reset()
+    rng, ends = np.random.default_rng(2), []
+    stones, before, captures, colour, steps, passes = [set(), set()], None, [0, 0], BLACK, 0, 0
+    for _ in range(6 * size * size):
+        views = [View(row, size) for row in rows]
+        assert views[1 - colour].legal == set()
+        expected = {point for point in range(size * size) if is_legal(size, stones, before, colour, point)}
+        assert views[colour].legal == expected
+        for player, view in enumerate(views):
+            assert view.may_pass
+            assert view.stones == [stones[player], stones[1 - player]]
+            assert view.captures == [captures[player], captures[1 - player]]
+            assert view.passed == (player == colour and passes > 0)
+            assert view.time == pytest.approx(player + steps / (4 * size * size))
+        choice = rng.random()
+        action = PASS if choice < 0.05 or not expected else int(rng.choice(sorted(expected))) + 1
+        action = size * size + 1 if choice > 0.98 else action
+        actions = rng.integers(-1, size * size + 2, 2)  # who waits cannot do anything
+        actions[colour] = action
+        env.step(actions)
+        steps += 1
+        if action == size * size + 1:
+            assert env.rewards[colour] == pytest.approx(-0.1, abs=1.01)
+        elif action == PASS:
+            before, passes, colour = None, passes + 1, 1 - colour
+        else:
+            after, captured = play(size, stones, colour, action - 1)
+            before, stones, passes = stones, after, 0
+            captures[colour] += captured if isinstance(captured, int) else len(captured)
+            colour = 1 - colour
+        ended = passes == 2 or steps == 4 * size * size
+        assert env.terminals.tolist() == [ended, ended]
+        if ended:
+            lead = area(size, stones)[BLACK] - area(size, stones)[WHITE] - 0.5
+            np.testing.assert_allclose(np.round(env.rewards), [np.sign(lead), -np.sign(lead)])
+            ends.append(passes)
+            stones, before, captures, colour, steps, passes = [set(), set()], None, [0, 0], BLACK, 0, 0
+    assert ends

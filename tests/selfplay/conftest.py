@@ -20,10 +20,10 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     settings = {
         "env.players": 2,
-        "env.num_envs": 128,
+        "env.num_envs": 64,
         "selfplay.opponents": 2,
         "train.horizon": 32,
-        "train.minibatch_size": 2048,
+        "train.minibatch_size": 1024,
         "train.device": "cpu",
         "train.num_threads": 1,
     }

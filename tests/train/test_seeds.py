@@ -1,6 +1,7 @@
 """Several seeds of one command, and runs that are not made again by a slip."""
 
 import json
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.train import seeds as seeds_module
 from pufferlib.train.config import load_config
 from pufferlib.train.curves import Curve, band_of
-from pufferlib.train.launch import train
-from pufferlib.train.runs import Run, find_run
-from pufferlib.train.seeds import find_group, parse_seeds
+from pufferlib.train.launch import train, train_seeds
+from pufferlib.train.runs import Run, begun, find_run
+from pufferlib.train.seeds import find_group, parse_seeds, report_group
 from pufferlib.train.status import in_training, status_of
 
 QUICK: dict[str, Any] = {
@@ -36,17 +37,18 @@ def test_seeds_that_are_none(text: str) -> None:
 
 
 def test_seeds_are_trained_in_one_folder_and_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop_at_the_second(group: object) -> None:
-        raise KeyboardInterrupt
+    def begun_but_for_the_second(run: Run) -> AbstractContextManager[Run]:
+        if run.folder.name == "seed-43":
+            raise KeyboardInterrupt
+        return begun(run)
 
-    real, report = seeds_module.begun, seeds_module.report_group
-    monkeypatch.setattr(seeds_module, "begun", lambda run: stop_at_the_second(run) if "43" in str(run) else real(run))
+    monkeypatch.setattr(seeds_module, "begun", begun_but_for_the_second)
     with pytest.raises(KeyboardInterrupt):
-        train("squared", QUICK, runs=tmp_path, seeds=2, track="csv")
-    monkeypatch.setattr(seeds_module, "begun", real)
+        pufferlib.train("squared", QUICK, runs=tmp_path, seeds=2, track="csv")  # type: ignore[operator]
+    monkeypatch.setattr(seeds_module, "begun", begun)
     (folder,) = tmp_path.iterdir()
     first = (folder / "seed-42" / "summary.json").read_bytes(), (folder / "seed-42" / "summary.json").stat().st_mtime_ns
-    done = train(resume=folder, seeds="44,", settings={"track.tags": ["more"]})
+    done = train_seeds(resume=folder, seeds="44,", settings={"track.tags": ["more"]})
     assert done.group.seeds == (42, 43, 44)
     summary = folder / "seed-42" / "summary.json"
     assert (summary.read_bytes(), summary.stat().st_mtime_ns) == first, "what was finished was not made again"
@@ -61,12 +63,12 @@ def test_seeds_are_trained_in_one_folder_and_go_on(tmp_path: Path, monkeypatch: 
     assert find_run("here", "squared", tmp_path).folder == folder / "seed-44"
     (summary.parent / "summary.json").unlink()
     with pytest.raises(APIUsageError, match="expected the result of a run that is finished"):
-        report(done.group)
+        report_group(done.group)
 
 
 def test_a_group_of_which_nothing_came_is_gone(tmp_path: Path) -> None:
     with pytest.raises(pufferlib.APIUsageError, match="size must be an int"):
-        train("squared", {**QUICK, "env.size": 1000}, runs=tmp_path, seeds=2)
+        pufferlib.train("squared", {**QUICK, "env.size": 1000}, runs=tmp_path, seeds=2)  # type: ignore[operator]
     assert list(tmp_path.iterdir()) == []
 
 

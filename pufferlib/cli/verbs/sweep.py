@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import inspect
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,8 @@ def _read(overrides: dict[str, Any], searches: list[str]) -> dict[str, Any]:
 def _number(word: str) -> int | float | str:
     for kind in (int, float):
         with contextlib.suppress(ValueError):
-            return kind(word)
+            number = kind(word)
+            return number if math.isfinite(number) else word
     return word
 
 

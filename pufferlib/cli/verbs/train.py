@@ -135,17 +135,17 @@ def _train_group(group: SeedGroup, config: Config) -> int:
     def train_one(own: Config, run: Run, resumed: Run | None) -> None:
         number = group.seeds.index(own.train.seed) + 1
         say(style(f"seed {own.train.seed}, {number} of {len(group.seeds)}", "bold"))
-        if _train(own, run, resumed, group):
+        if _train(own, run, resumed):
             raise KeyboardInterrupt
 
-    go_on = as_typed(f"puffer train --resume {group.argument}")
+    command = as_typed(f"puffer train --resume {group.argument}")
     try:
         trained = train_group(group, config, train_one)
     except KeyboardInterrupt:
-        note(f"the seeds that are left: {go_on}")
+        note(f"the seeds that are left: {command}")
         return 130
     except (PufferError, SystemExit, OSError):
-        note(f"the seeds that are left: {go_on}")
+        note(f"the seeds that are left: {command}")
         raise
     say(f"\n{highlight(str(trained), trained.score)}")
     contents = [(group.curve, "the learning curves as one"), (group.summary, "the result of all seeds")]
@@ -201,23 +201,23 @@ def _base(name: str, resumed: Run | SeedGroup | None, wants_help: bool, file: Pa
     return load_config(name, file=file)
 
 
-def _train(config: Config, run: Run, resumed: Run | None, group: SeedGroup | None = None) -> int:
+def _train(config: Config, run: Run, resumed: Run | None) -> int:
     """Train a run and evaluate it, with its state told to those who look at its folder meanwhile."""
     try:
         with contextlib.ExitStack() as opened:
-            trainer, tracking = _train_to_the_end(config, run, resumed, group, opened)
+            trainer, tracking = _train_to_the_end(config, run, resumed, opened)
             if trainer.stop_reason:
                 say(f"stopped after {trainer.agent_steps} steps: {trainer.stop_reason}")
             comparison = _evaluate(config, run, trainer, tracking)
     except KeyboardInterrupt:
         return 130
-    if not group:
+    if not run.is_seed:
         _show(run, comparison, tracking)
     return 0
 
 
 def _train_to_the_end(
-    config: Config, run: Run, resumed: Run | None, group: SeedGroup | None, opened: contextlib.ExitStack
+    config: Config, run: Run, resumed: Run | None, opened: contextlib.ExitStack
 ) -> "tuple[Trainer, Tracking]":
     from rich.console import Console
 
@@ -237,7 +237,7 @@ def _train_to_the_end(
         if resumed:
             say(f"its games {'go on where they were saved' if go_on(trainer, resumed) else 'begin new episodes'}")
         opened.enter_context(in_training(run))  # not before: what does not fit the checkpoint leaves the run as it is
-        tracking = opened.enter_context(open_tracking(trainer.config, run, group.folder.name if group else ""))
+        tracking = opened.enter_context(open_tracking(trainer.config, run))
         trainer.config.save(run.config)
         say(f"the run is kept in {run.folder}")
         title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}"

@@ -52,8 +52,8 @@ static const PufferParameter connect4_parameters[] = {
 };
 
 static const PufferMetric connect4_metrics[] = {
-    PUFFER_METRIC(Connect4, score, "1 for a win, 0 for a draw, -1 for a loss; of the first agent"),
-    PUFFER_METRIC(Connect4, perf, "share of games won, by the first agent"),
+    PUFFER_METRIC(Connect4, score, "1 for a win, 0 for a draw, -1 for a loss, for the first agent"),
+    PUFFER_METRIC(Connect4, perf, "share of games that the first agent won"),
     PUFFER_METRIC(Connect4, drawn, "share of games drawn"),
     PUFFER_METRIC(Connect4, illegal, "share of games lost by an illegal move"),
 };

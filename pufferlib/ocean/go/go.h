@@ -1,18 +1,22 @@
-/* Go: play black against a scripted white.
+/* Go: play black against a scripted white, or black and white against each other.
  *
  * Observation  float[3 n + 5] for the n = grid_size * grid_size points of the board, row by row from the top:
  *              [0, n] is 1 for every action that is legal; then for each point 1 if there is a stone of the
  *              agent; the same for the opponent; stones captured by the agent and by the opponent, over n; 1
  *              if the opponent has just passed; share of the agent's steps that is over.
  * Actions      Discrete(n + 1): 0 pass, 1 to n play at that point. What is not legal (an occupied point,
- *              suicide, ko, any other number) does nothing, and the opponent does not move.
+ *              suicide, ko, any other number) does nothing, and the opponent does not move. With two players
+ *              who is not to move can only wait: 0 is legal, and any number does nothing.
  * Rewards      reward_result for a won game, minus that for a lost one, 0 for a tie; besides, in every step
  *              reward_move_pass, reward_move_valid or reward_move_invalid by what the action is, and
  *              reward_player_capture and reward_opponent_capture for each captured stone.
  * Ends         terminal after two passes in a row, of either side, and after the agent's
  *              moves_per_point * n-th action, which the observation announces.
- * Rules        Chains without liberties are captured; suicide is illegal; simple ko: no move may repeat the
- *              position before the opponent's last move. Tromp-Taylor area scoring: stones and empty points
+ * Players      1: an agent for black against the opponent. 2: an agent for each colour, for play against
+ *              itself; both are there in every step, each sees its own stones first, and one of them waits.
+ * The share of the steps that is over is of both together, and white sees 1 more, so that it knows its
+ * colour. Rules        Chains without liberties are captured; suicide is illegal; simple ko: no move may
+ * repeat the position before the opponent's last move. Tromp-Taylor area scoring: stones and empty points
  *              that reach only one colour, minus komi for black. Nothing is removed as dead.
  * Opponent     0 plays at random; 1 captures what is in atari, else extends a chain of its own that is in
  *              atari, else plays at random; 2 does the same, but before it plays at random it takes a liberty
@@ -36,7 +40,7 @@ enum { GO_WIDTH = 640, GO_PANEL = 80 }; /* of the picture, and height of the pan
 typedef struct {
     PufferGame game;
     /* parameters */
-    int32_t grid_size, opponent, moves_per_point;
+    int32_t grid_size, opponent, players, moves_per_point;
     float komi;
     float reward_result, reward_move_pass, reward_move_valid, reward_move_invalid;
     float reward_player_capture, reward_opponent_capture;
@@ -46,6 +50,7 @@ typedef struct {
      */
     int32_t words, limit;
     uint32_t divisor;    /* point * divisor >> 16 is the row */
+    int32_t mover;       /* colour that is to move: of one agent always black */
     int32_t ko;          /* where the side to move may not play, or GO_NOWHERE */
     int32_t last[2];     /* move of each side, or GO_NOWHERE, for the picture */
     int32_t passes;      /* in a row */
@@ -58,7 +63,8 @@ static const char go_about[] = "Surround more than a scripted white player, on a
 static const PufferParameter go_parameters[] = {
     PUFFER_PARAMETER(Go, grid_size, 7, GO_MIN_SIZE, GO_MAX_SIZE, "points on a side of the board"),
     PUFFER_PARAMETER(Go, opponent, GO_GREEDY, GO_RANDOM, GO_GREEDY, "0 random, 1 easy, 2 greedy"),
-    PUFFER_PARAMETER(Go, moves_per_point, 3, 1, 100, "actions of the agent for each point until the game ends"),
+    PUFFER_PARAMETER(Go, players, 1, 1, 2, "agents of a game: 1 plays black against the opponent, 2 against each other"),
+    PUFFER_PARAMETER(Go, moves_per_point, 3, 1, 100, "actions of an agent for each point until the game ends"),
     PUFFER_PARAMETER(Go, komi, 7.5, -400, 400, "points that white gets for moving second"),
     PUFFER_PARAMETER(Go, reward_result, 1, 0, 100, "reward for a won game, minus that for a lost one"),
     PUFFER_PARAMETER(Go, reward_move_pass, 0, -100, 100, "reward for a pass"),
@@ -70,7 +76,7 @@ static const PufferParameter go_parameters[] = {
 
 static const PufferMetric go_metrics[] = {
     PUFFER_METRIC(Go, score, "area of black minus area of white minus komi"),
-    PUFFER_METRIC(Go, perf, "1 for a won game, 0.5 for a tie"),
+    PUFFER_METRIC(Go, perf, "1 for a game that black won, 0.5 for a tie"),
 };
 /* clang-format on */
 
@@ -93,7 +99,7 @@ static inline const char *go_spec(const Go *env, PufferSpec *spec) {
         .action_kind = PUFFER_DISCRETE,
         .action_sizes = {points + 1},
         .action_mask = {.offset = 0, .size = points + 1},
-        .agents = 1,
+        .agents = env->players,
         .picture_width = GO_WIDTH,
         .picture_height = GO_PANEL + GO_WIDTH,
         .frames_per_second = 2,
@@ -156,6 +162,43 @@ PUFFER_INLINE void go_observe(Go *env, const GoBoard *board, const GoLiberties *
     go_observe_time(env);
 }
 
+/* Write the points of a set into a plane of zeros. */
+static inline void go_write_plane(const Go *env, float *plane, const uint64_t *set) {
+    for (int32_t w = 0; w < env->words; w++) {
+        for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
+            const int32_t point = 64 * w + __builtin_ctzll(rest);
+            plane[point - (int32_t)((uint32_t)point * env->divisor >> 16)] = 1;
+        }
+    }
+}
+
+static inline void go_observe_time_of_two(Go *env) {
+    const int32_t size = 3 * go_num_points(env) + 5;
+    const float share = (float)env->game.episode_length / (float)(2 * env->limit);
+    float *observation = env->game.observations;
+    observation[size - 1] = share;
+    observation[2 * size - 1] = 1 + share;
+}
+
+/* Write both rows anew; only who is to move sees its legal moves. */
+static inline void go_observe_of_two(Go *env, const GoBoard *board, const GoLiberties *liberties) {
+    const int32_t points = go_num_points(env);
+    float *row = env->game.observations;
+    go_legal(board, liberties, env->mover, env->ko, go_shown(env));
+    memset(row, 0, 2 * (size_t)(3 * points + 5) * sizeof(float));
+    for (int32_t colour = 0; colour < 2; colour++, row += 3 * points + 5) {
+        float *plane = row + 1, *numbers = plane + 3 * points;
+        row[GO_PASS] = 1;
+        if (colour == env->mover) go_write_plane(env, plane, go_shown(env));
+        go_write_plane(env, plane + points, board->stones[colour]);
+        go_write_plane(env, plane + 2 * points, board->stones[!colour]);
+        numbers[0] = (float)env->captured[colour] / (float)points;
+        numbers[1] = (float)env->captured[!colour] / (float)points;
+        numbers[2] = (float)(colour == env->mover && env->passes > 0);
+    }
+    go_observe_time_of_two(env);
+}
+
 static inline void go_reset(Go *env) {
     const int32_t words = go_words(env->grid_size);
     const GoBoard board = go_board_of(env, words);
@@ -164,6 +207,7 @@ static inline void go_reset(Go *env) {
     env->words = words;
     env->limit = env->moves_per_point * go_num_points(env);
     env->divisor = 65536u / (uint32_t)board.stride + 1;
+    env->mover = GO_BLACK;
     env->ko = env->last[GO_BLACK] = env->last[GO_WHITE] = GO_NOWHERE;
     env->passes = env->captured[0] = env->captured[1] = 0;
     go_clear(&board);
@@ -172,6 +216,7 @@ static inline void go_reset(Go *env) {
     observation[GO_PASS] = 1;
     go_count_liberties(&board, &liberties);
     go_observe(env, &board, &liberties);
+    if (env->players == 2) go_observe_of_two(env, &board, &liberties);
 }
 
 /* ---- The opponent ------------------------------------------------------------------------------- */
@@ -232,19 +277,20 @@ PUFFER_INLINE int32_t go_point(const Go *env, int32_t action) {
     return go_has(go_shown(env), point) ? point : GO_NOWHERE;
 }
 
-/* Black's pass or legal move. */
-PUFFER_INLINE void go_play(Go *env, const GoBoard *board, int32_t point) {
-    env->last[GO_BLACK] = point;
+/* A pass or legal move of an agent. */
+PUFFER_INLINE void go_play(Go *env, const GoBoard *board, const int32_t colour, int32_t point) {
+    float *reward = &env->game.rewards[colour];
+    env->last[colour] = point;
     env->ko = GO_NOWHERE;
     if (point == GO_NOWHERE) {
         env->passes++;
-        env->game.rewards[0] += env->reward_move_pass;
+        *reward += env->reward_move_pass;
         return;
     }
-    const int32_t captured = go_place(board, GO_BLACK, point);
+    const int32_t captured = go_place(board, colour, point);
     env->ko = go_ko(board, point, captured);
-    env->captured[GO_BLACK] += captured;
-    env->game.rewards[0] += env->reward_move_valid + env->reward_player_capture * (float)captured;
+    env->captured[colour] += captured;
+    *reward += env->reward_move_valid + env->reward_player_capture * (float)captured;
     env->passes = 0;
 }
 
@@ -263,7 +309,7 @@ PUFFER_INLINE PufferOutcome go_play_turn(Go *env, const int32_t words) {
         env->game.rewards[0] += env->reward_move_invalid;
         go_observe_time(env);
     } else {
-        go_play(env, &board, point);
+        go_play(env, &board, GO_BLACK, point);
         go_count_liberties(&board, &liberties);
         if (env->passes < 2) {
             go_reply(env, &board, &liberties);
@@ -275,8 +321,31 @@ PUFFER_INLINE PufferOutcome go_play_turn(Go *env, const int32_t words) {
     return go_end(env, &board);
 }
 
+static inline PufferOutcome go_play_turn_of_two(Go *env) {
+    const GoBoard board = go_board_of(env, env->words);
+    const int32_t colour = env->mover, action = ((const int32_t *)env->game.actions)[colour];
+    const int32_t point = go_point(env, action), captured = env->captured[colour];
+    if (action != GO_PASS && point == GO_NOWHERE) {
+        env->game.rewards[colour] += env->reward_move_invalid;
+        go_observe_time_of_two(env);
+    } else {
+        GoLiberties liberties;
+        go_play(env, &board, colour, point);
+        env->game.rewards[!colour] +=
+            env->reward_opponent_capture * (float)(env->captured[colour] - captured);
+        env->mover = !colour;
+        go_count_liberties(&board, &liberties);
+        go_observe_of_two(env, &board, &liberties);
+    }
+    if (env->passes < 2 && env->game.episode_length < 2 * env->limit) return PUFFER_RUNNING;
+    go_end(env, &board);
+    env->game.rewards[1] -= env->reward_result * (float)((env->score > 0) - (env->score < 0));
+    return PUFFER_TERMINATED;
+}
+
 /* Boards of one word, up to 7 x 7, have code of their own. */
 static inline PufferOutcome go_step(Go *env) {
+    if (env->players == 2) return go_play_turn_of_two(env);
     return env->words == 1 ? go_play_turn(env, 1) : go_play_turn(env, env->words);
 }
 

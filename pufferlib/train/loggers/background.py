@@ -3,16 +3,19 @@
 import threading
 import warnings
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from pufferlib.train.loggers.logger import Result, Tracker
 
 __all__ = ["BackgroundTracker"]
 
+# Seconds between two looks: W&B takes a third of the time for each update where they come in bursts.
+INTERVAL_S = 2.0
+
 
 class BackgroundTracker:
-    """Hands everything to a tracker from a thread, in order; nothing is left out.
+    """Hands everything to a tracker from a thread, in order, every two seconds; nothing is left out.
 
     Once the tracker has failed it gets nothing more. The next call warns of that, once; the training goes on.
 
@@ -23,7 +26,8 @@ class BackgroundTracker:
 
     def __init__(self, name: str, tracker: Tracker) -> None:
         self._name, self._tracker = name, tracker
-        self._calls: SimpleQueue[Callable[[], Any] | None] = SimpleQueue()
+        self._calls: SimpleQueue[Callable[[], Any]] = SimpleQueue()
+        self._closes = threading.Event()
         self._failure: Exception | None = None
         self._is_told = False
         self._thread = threading.Thread(target=self._work, name=f"logger {name}", daemon=True)
@@ -44,17 +48,21 @@ class BackgroundTracker:
         """Wait until it has taken everything, and close it; may be called twice."""
         if self._thread.is_alive():
             self._calls.put(self._tracker.close)
-            self._calls.put(None)
+            self._closes.set()
             self._thread.join()
         self._tell()
 
     def _work(self) -> None:
-        while call := self._calls.get():
-            if self._failure is None:
-                try:
-                    call()
-                except Exception as error:  # whatever it is: it must not end the training
-                    self._failure = error
+        is_last = False
+        while not is_last:
+            is_last = self._closes.wait(INTERVAL_S)
+            try:
+                while self._failure is None:
+                    self._calls.get_nowait()()
+            except Empty:
+                pass
+            except Exception as error:  # whatever it is: it must not end the training
+                self._failure = error
 
     def _tell(self) -> None:
         """Warn of a failure in the thread of the caller, who may have made an error of warnings."""

@@ -72,13 +72,12 @@ def check_trackers(config: Config) -> None:
 
 
 @contextlib.contextmanager
-def open_tracking(config: Config, run: Run, group: str = "") -> Iterator[Tracking]:
+def open_tracking(config: Config, run: Run) -> Iterator[Tracking]:
     """The trackers that ``config`` names, until the end of this context.
 
     Args:
         config: The settings of the run, which the trackers show.
         run: Its folder.
-        group: Folder of the seeds that the run is one of; "" is none.
 
     Raises:
         APIUsageError: One lacks an account.
@@ -86,6 +85,7 @@ def open_tracking(config: Config, run: Run, group: str = "") -> Iterator[Trackin
         PufferError: One does not answer.
     """
     wanted, folder = config.track.loggers, run.folder
+    group = folder.parent.name if run.is_seed else ""
     name = config.track.name or group or folder.name
     name = f"{name}-{folder.name}" if group else name
     trackers, places = [], []

@@ -1,0 +1,132 @@
+/* An agent: from what an environment shows to what its step takes, one row at a time.
+ *
+ *   observation -> normalized fields -> network -> params, value -> actions
+ *
+ * It needs no memory but the caller's. `puffer export --to c` writes this file, those that it includes and
+ * the weights of a policy into one.
+ */
+#ifndef PUFFER_AGENT_H
+#define PUFFER_AGENT_H
+
+#include "puffer_network.h"
+
+/* One array of an observation on its way to the network. */
+typedef struct {
+    char type; /* of its numbers: see PufferInput */
+    int32_t size, count, from, to;
+    const double *means, *scales; /* of real numbers, which become floats; NULL: copied as they are */
+} PufferField;
+
+typedef struct {
+    const PufferField *fields; /* of observations that are normalized */
+    int num_fields;            /* 0: the network reads the observation itself */
+    double limit;              /* magnitude of normalized numbers */
+    int num_memories;
+    int num_actions;      /* components of an action */
+    const int32_t *sizes; /* values of each; NULL where actions are real numbers */
+    const int32_t *starts;
+    const double *low, *high; /* of real numbers */
+} PufferAgent;
+
+/* What changes while it acts: room of the caller's. */
+typedef struct {
+    PufferScratch scratch;
+    uint8_t *row; /* of normalized observations */
+    float *memory[PUFFER_MAX_MEMORIES];
+    float *params, *value; /* of the last step */
+    uint64_t *random;
+    bool greedy;
+} PufferActor;
+
+static inline double puffer_number(char type, const uint8_t *from) {
+    const int count = 1;
+    double number = 0;
+    switch (type) {
+        PUFFER_EACH_INTEGER(number = (double)value);
+        case 'e':
+            PUFFER_EACH(uint16_t, number = (double)puffer_half(value));
+        case 'f':
+            PUFFER_EACH(float, number = (double)value);
+        case 'd':
+            PUFFER_EACH(double, number = value);
+    }
+    return number;
+}
+
+/* Copies the observation, its real numbers normalized. */
+static inline void puffer_normalize(const PufferAgent *agent, const uint8_t *observation, uint8_t *row) {
+    for (int f = 0; f < agent->num_fields; f++) {
+        const PufferField *field = &agent->fields[f];
+        if (field->means == NULL) {
+            memcpy(row + field->to, observation + field->from, (size_t)field->count * (size_t)field->size);
+            continue;
+        }
+        for (int i = 0; i < field->count; i++) {
+            double number = puffer_number(field->type, observation + field->from + (long)i * field->size);
+            number = (number - field->means[i]) * field->scales[i];
+            number = number > agent->limit ? agent->limit : number;
+            const float normalized = (float)(number < -agent->limit ? -agent->limit : number);
+            memcpy(row + field->to + (long)i * 4, &normalized, sizeof(normalized));
+        }
+    }
+}
+
+/* Uniform in (0, 1], from SplitMix64. */
+static inline float puffer_uniform(uint64_t *random) {
+    uint64_t word = *random += 0x9E3779B97F4A7C15u;
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9u;
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EBu;
+    return (float)((word ^ (word >> 31)) >> 40) * 5.9604644775390625e-8f + 5.9604644775390625e-8f;
+}
+
+/* Chooses a value for each component: the likeliest, or by chance. */
+static inline void puffer_choose_values(const PufferAgent *agent, const float *logits, bool greedy,
+                                        uint64_t *random, int32_t *actions) {
+    for (int part = 0; part < agent->num_actions; logits += agent->sizes[part++]) {
+        const int size = agent->sizes[part];
+        int chosen = 0;
+        for (int i = 1; i < size; i++) chosen = logits[i] > logits[chosen] ? i : chosen;
+        if (!greedy) {
+            const float most = logits[chosen];
+            float sum = 0, reached = 0;
+            for (int i = 0; i < size; i++) sum += logits[i] - most < -87 ? 0 : puffer_exp(logits[i] - most);
+            const float target = sum * puffer_uniform(random);
+            for (int i = 0; i < size && reached < target; i++) {
+                const float weight = logits[i] - most < -87 ? 0 : puffer_exp(logits[i] - most);
+                reached += weight;
+                chosen = weight > 0 ? i : chosen;
+            }
+        }
+        actions[part] = agent->starts[part] + chosen;
+    }
+}
+
+/* Draws a real number for each component, or takes its mean, and keeps it within the bounds. */
+static inline void puffer_choose_numbers(const PufferAgent *agent, const float *params, bool greedy,
+                                         uint64_t *random, float *actions) {
+    const float *log_std = params + agent->num_actions;
+    for (int i = 0; i < agent->num_actions; i++) {
+        float number = params[i];
+        if (!greedy) { /* Box and Muller (1958) */
+            const float radius = sqrtf(-2 * puffer_log(puffer_uniform(random)));
+            number += expf(log_std[i]) * radius * cosf(6.2831853f * puffer_uniform(random));
+        }
+        number = number > (float)agent->low[i] ? number : (float)agent->low[i];
+        actions[i] = number < (float)agent->high[i] ? number : (float)agent->high[i];
+    }
+}
+
+/* One step: actions, int32_t or float, for an observation. */
+static inline void puffer_act(const PufferNetwork *net, const PufferAgent *agent, const PufferActor *actor,
+                              const void *observation, void *actions) {
+    const uint8_t *seen = (const uint8_t *)observation;
+    if (agent->num_fields) puffer_normalize(agent, seen, actor->row), seen = actor->row;
+    puffer_network_forward(net, &actor->scratch, seen, 1, actor->memory, agent->num_memories, actor->params,
+                           actor->value);
+    if (agent->sizes)
+        puffer_choose_values(agent, actor->params, actor->greedy, actor->random, (int32_t *)actions);
+    else
+        puffer_choose_numbers(agent, actor->params, actor->greedy, actor->random, (float *)actions);
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* Memory of networks: weights packed for the kernels, and room for what is between the layers.
+ *
+ * A network whose weights are constants of a program, as `puffer export` writes them, needs none of this.
+ */
+#ifndef PUFFER_NETWORK_BUILD_H
+#define PUFFER_NETWORK_BUILD_H
+
+#include <stdlib.h>
+
+#include "puffer_network.h"
+
+/* Zeros, aligned to a line of the cache; NULL if there is no memory. */
+static inline void *puffer_zeros(size_t count, size_t size) {
+    size_t bytes = (count * size + 63) / 64 * 64 + 64;
+    void *memory = aligned_alloc(64, bytes);
+    return memory == NULL ? NULL : memset(memory, 0, bytes);
+}
+
+/* ---- Matrices ----------------------------------------------------------------------------------------- */
+
+static inline bool puffer_matrix_init(PufferMatrix *matrix, int inputs, int outputs) {
+    matrix->inputs = inputs;
+    matrix->outputs = outputs;
+    matrix->weights = puffer_zeros((size_t)puffer_padded(outputs) * inputs, sizeof(float));
+    matrix->bias = puffer_zeros(puffer_padded(outputs), sizeof(float));
+    return matrix->weights != NULL && matrix->bias != NULL;
+}
+
+/* Copies weights: that of output o for input k is at weights[o * stride + places[k]]. */
+static inline void puffer_matrix_pack(PufferMatrix *matrix, const float *weights, long stride,
+                                      const int32_t *places) {
+    float *to = (float *)matrix->weights;
+    for (int first = 0; first < matrix->outputs; first += PUFFER_LANES) {
+        int lanes = matrix->outputs - first < PUFFER_LANES ? matrix->outputs - first : PUFFER_LANES;
+        for (int k = 0; k < matrix->inputs; k++, to += PUFFER_LANES)
+            for (int lane = 0; lane < lanes; lane++) to[lane] = weights[(first + lane) * stride + places[k]];
+    }
+}
+
+/* Makes the bias the sum of `count` vectors. */
+static inline void puffer_matrix_set_bias(PufferMatrix *matrix, const float *const *biases, int count) {
+    float *to = (float *)matrix->bias;
+    for (int o = 0; o < matrix->outputs; o++) {
+        to[o] = 0;
+        for (int i = 0; i < count; i++) to[o] += biases[i][o];
+    }
+}
+
+static inline void puffer_matrix_free(PufferMatrix *matrix) {
+    free((void *)matrix->weights);
+    free((void *)matrix->bias);
+}
+
+/* ---- Networks ----------------------------------------------------------------------------------------- */
+
+static inline int puffer_larger(int a, int b) {
+    return a > b ? a : b;
+}
+
+/* Floats of a row between the layers, once all parts are there. */
+static inline void puffer_network_init(PufferNetwork *net) {
+    int width = net->image_layer.outputs;
+    for (int i = 0; i < net->num_inputs; i++)
+        if (net->inputs[i].encoding != PUFFER_LABELS) width += net->inputs[i].count;
+    for (int i = 0; i < net->num_layers; i++) width = puffer_larger(width, net->layers[i].outputs);
+    net->width =
+        puffer_padded(puffer_larger(width, puffer_larger(net->gates[0].outputs, net->decoder.outputs)));
+}
+
+static inline void puffer_network_free(PufferNetwork *net) {
+    for (int i = 0; i < PUFFER_MAX_LAYERS; i++) {
+        puffer_matrix_free(&net->layers[i]);
+        puffer_matrix_free(&net->convolutions[i].matrix);
+        free((void *)net->convolutions[i].offsets);
+    }
+    for (int i = 0; i < PUFFER_MAX_MEMORIES; i++) puffer_matrix_free(&net->gates[i]);
+    PufferMatrix *matrices[] = {&net->image_layer, &net->labels, &net->recurrent, &net->decoder};
+    for (int i = 0; i < 4; i++) puffer_matrix_free(matrices[i]);
+    free((void *)net->inputs);
+    free((void *)net->log_std);
+    memset(net, 0, sizeof(*net));
+}
+
+/* Room for a block of rows; false if there is no memory. */
+static inline bool puffer_scratch_init(PufferScratch *scratch, const PufferNetwork *net,
+                                       const PufferKernels *kernels) {
+    int labels = 1,
+        pixels = net->image.count; /* one label more, since it is written before it is known to count */
+    for (int i = 0; i < net->num_inputs; i++)
+        if (net->inputs[i].encoding == PUFFER_LABELS) labels += net->inputs[i].count;
+    for (int i = 0; i < net->num_convolutions; i++) {
+        const PufferConvolution *conv = &net->convolutions[i];
+        pixels = puffer_larger(pixels, conv->out_height * conv->out_width * conv->matrix.outputs);
+    }
+    scratch->kernels = kernels;
+    scratch->x = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
+    scratch->y = puffer_zeros((size_t)PUFFER_BLOCK * net->width, sizeof(float));
+    scratch->flat = puffer_zeros((size_t)PUFFER_BLOCK * net->image_layer.inputs, sizeof(float));
+    for (int i = 0; i < 2; i++) scratch->pixels[i] = puffer_zeros(pixels, sizeof(float));
+    scratch->chosen = puffer_zeros(labels, sizeof(int32_t));
+    return scratch->x && scratch->y && scratch->flat && scratch->pixels[0] && scratch->pixels[1] &&
+           scratch->chosen;
+}
+
+static inline void puffer_scratch_free(PufferScratch *scratch) {
+    void *arrays[] = {scratch->x,         scratch->y,         scratch->flat,
+                      scratch->pixels[0], scratch->pixels[1], scratch->chosen};
+    for (int i = 0; i < 6; i++) free(arrays[i]);
+}
+
+#endif

@@ -1,0 +1,84 @@
+"""``puffer export``: a run becomes a file that acts."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pufferlib.cli import main
+from pufferlib.native.compiler import HEADERS
+from tests.needs import missing_extra
+from tests.runs import TINY
+
+ROOT = Path(__file__).parents[3]
+PROGRAMS = re.findall(r"^```py\n(.*?)^```$", (ROOT / "docs/deploy.md").read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler is on the PATH")
+def test_a_run_of_breakout_plays_it_in_c(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "breakout", *TINY]) == 0
+    capsys.readouterr()
+    assert main(["export", "breakout", "--to", "c", "--out", "agent.c", "--header"]) == 0
+    output = capsys.readouterr().out
+    assert output.startswith("agent.c and agent.h (")
+    assert "checked against the policy in 1,000 steps: its outputs differ by at most" in output
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"]
+    subprocess.run(["cc", *strict, "-c", "agent.c"], check=True)
+    folders = [f"-I{folder}" for folder in (".", HEADERS, HEADERS.parent / "ocean")]
+    program = ROOT / "examples" / "deploy" / "breakout_agent.c"
+    subprocess.run(["cc", "-O1", *folders, program, "agent.o", "-lm", "-o", "play"], check=True)
+    played = subprocess.run(["./play"], capture_output=True, text=True, check=True).stdout
+    assert re.fullmatch(r"20 games, \d+ steps: \d+\.\d points a game\n", played)
+
+
+@pytest.mark.skipif(bool(missing_extra("export")), reason=missing_extra("export") or "it is there")
+def test_a_model_of_onnx_says_what_it_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import onnx
+
+    assert main(["train", "breakout", *TINY]) == 0
+    assert main(["export", "breakout", "--to", "onnx"]) == 0
+    model = onnx.load("breakout.onnx")
+    facts = {entry.key: entry.value for entry in model.metadata_props}
+    assert facts["env_name"] == "breakout"
+    assert (
+        json.loads(facts["outputs"]) == [output.name for output in model.graph.output] == ["action", "logits", "value"]
+    )
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param  # any number of rows
+    (program,) = (block for block in PROGRAMS if "onnxruntime" in block)
+    capsys.readouterr()
+    exec(program, {})
+    assert capsys.readouterr().out.startswith("breakout\n")
+    assert main(["export", "breakout", "--to", "onnx", "--opset", "99"]) == 1
+    assert "opset must be from 1 to" in capsys.readouterr().err
+
+
+@pytest.mark.all
+def test_a_program_of_torch_runs_without_this_library(here: Path) -> None:
+    assert main(["train", "breakout", *TINY]) == 0
+    assert main(["export", "breakout", "--to", "torch"]) == 0
+    (program,) = (block for block in PROGRAMS if "torch.export" in block)
+    alone = "import sys; sys.modules['pufferlib'] = None\n"  # from now on it cannot be imported
+    subprocess.run([sys.executable, "-c", alone + program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["breakout"], 2, "name a run or an environment and a format, for example: puffer export breakout --to c"),
+        (["breakout", "--to", "rust"], 2, "invalid choice: 'rust' .choose from"),
+        (["nowhere", "--to", "c"], 2, "'nowhere' is no run, no checkpoint and no environment"),
+        (["breakout", "--to", "c", "--opset", "9"], 1, "opset is for to='onnx', got to='c'; leave it out"),
+        (["breakout", "--to", "torch", "--out", "b.pt"], 1, "must be called ....pt2, got b.pt; rename it"),
+        (["breakout", "--to", "onnx", "--sampled"], 1, "sampled actions are for to='c', got to='onnx'"),
+        (["breakout", "--to", "c", "--out", "no/b.c"], 1, "the file must be in a folder that exists, got no/b.c"),
+    ],
+)
+def test_what_cannot_be_exported_is_answered_with_a_sentence(
+    arguments: list[str], code: int, message: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", *arguments]) == code
+    assert re.search(message, capsys.readouterr().err)
