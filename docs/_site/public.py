@@ -63,6 +63,8 @@ MODULES = (
     "pufferlib.train.optimizers",
     "pufferlib.train.precision",
     "pufferlib.train.ppo",
+    "pufferlib.train.distributed.job",
+    "pufferlib.train.distributed.ranks",
     "pufferlib.analysis",
     "pufferlib.selfplay",
     "pufferlib.selfplay.league",
