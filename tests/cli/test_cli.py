@@ -153,7 +153,7 @@ def test_whole_numbers_may_be_typed_as_in_code(typed: str, steps: int) -> None:
             "memory is too small for 360000000000 bytes at once",
             marks=pytest.mark.all,  # makes the layer before first, which takes seconds
         ),
-        (["eval", "squared"], "puffer eval: no run of squared in runs; train one: puffer train squared"),
+        (["eval", "CartPole-v1"], "puffer eval: no run of CartPole-v1 in runs; train one: puffer train CartPole-v1"),
         (["eval", "."], "has no checkpoints; expected the folder of a run"),
     ],
 )
@@ -229,7 +229,7 @@ main(["doctor"])
         (["train", "squared", "--qqq"], "see {} train squared --help"),
         (["train", "squared", "--help"], "usage: {} train squared"),
         (["eval"], "for example: {} eval breakout"),
-        (["eval", "squared"], "train one: {} train squared"),
+        (["eval", "CartPole-v1"], "train one: {} train CartPole-v1"),
         (["install"], "see {} install --help"),
     ],
 )
