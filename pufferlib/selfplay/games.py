@@ -20,15 +20,15 @@ from pufferlib.train.players import PolicyPlayer
 from pufferlib.train.runs import Run, load_policy
 from pufferlib.train.two_sides import GameResults, check_two_sides, games_of
 
-__all__ = ["Tables"]
+__all__ = ["Arena"]
 
 Record = Callable[[Frame | None, float], None]
 AT_ONCE = {True: 256, False: 16}  # games side by side, of environments that batch themselves and of others
 MAX_STEPS = 20_000  # of a game; it is a draw then
 
 
-class Tables:
-    """Tables at which entrants play a game: policies are loaded once, batches of environments are made for each pair.
+class Arena:
+    """Arena in which entrants play a game: policies are loaded once, batches of environments are made for each pair.
 
     Args:
         where: Begins the message of an error.

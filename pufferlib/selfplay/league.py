@@ -12,7 +12,7 @@ import numpy as np
 from pufferlib.errors import APIUsageError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.selfplay.entrants import Entrant, enter, game_of
-from pufferlib.selfplay.games import Tables
+from pufferlib.selfplay.games import Arena
 from pufferlib.selfplay.round_robin import CrossTable, play_pair
 from pufferlib.train.runs import RUNS
 
@@ -113,9 +113,9 @@ class League:
                 f"{self._where}: games need two agents, {self.path.stem} has {len(entrants)}; add some: "
                 f"{as_typed(f'puffer league add {self.path.stem}')} RUN RUN"
             )
-        tables = Tables(self._where, game_of(self._where, entrants))
+        arena = Arena(self._where, game_of(self._where, entrants))
         for entrant in entrants:
-            tables.load(entrant)
+            arena.load(entrant)
         ids = self._ids()
         pairs = [sorted(pair, key=lambda each: ids[each.name]) for pair in itertools.combinations(entrants, 2)]
         rounds = [(one, other, number) for one, other in pairs for number in range(-(-games // ROUND))]
@@ -127,7 +127,7 @@ class League:
                 continue
             if report is not None:
                 report(one.name, other.name, index / len(missing))
-            result = play_pair(tables, one, other, ROUND, number)
+            result = play_pair(arena, one, other, ROUND, number)
             with self._connection() as connection:
                 row = (ids[one.name], ids[other.name], number, *result)
                 connection.execute("INSERT OR IGNORE INTO results VALUES (?, ?, ?, ?, ?, ?)", row)

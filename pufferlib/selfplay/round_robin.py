@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pufferlib.errors import APIUsageError
 from pufferlib.seeding import env_seed
 from pufferlib.selfplay.entrants import Entrant, enter, game_of
-from pufferlib.selfplay.games import Record, Tables
+from pufferlib.selfplay.games import Arena, Record
 from pufferlib.selfplay.ratings import fit_ratings
 from pufferlib.train.film import Film
 from pufferlib.train.runs import RUNS
@@ -105,18 +105,18 @@ def match(
             "'random' and 'scripted' are agents too"
         )
     entrants = enter(where, [str(agent) for agent in agents], runs, best)
-    tables = Tables(where, game_of(where, entrants), greedy)
+    arena = Arena(where, game_of(where, entrants), greedy)
     for entrant in entrants:
-        tables.load(entrant)
+        arena.load(entrant)
     wins, draws = np.zeros((2, len(entrants), len(entrants)), np.int64)
     pairs = list(itertools.combinations(range(len(entrants)), 2))
     film = Film(Path(video), VIDEO_S) if video else None
     for index, (i, j) in enumerate(pairs):
         if film is not None and index == 0:
             with film:
-                result = play_pair(tables, entrants[i], entrants[j], games, seed, film)
+                result = play_pair(arena, entrants[i], entrants[j], games, seed, film)
         else:
-            result = play_pair(tables, entrants[i], entrants[j], games, seed)
+            result = play_pair(arena, entrants[i], entrants[j], games, seed)
         wins[i, j], draws[i, j], wins[j, i] = result
         draws[j, i] = draws[i, j]
         if report is not None:
@@ -125,11 +125,11 @@ def match(
 
 
 def play_pair(
-    tables: Tables, one: Entrant, other: Entrant, games: int, seed: int, record: Record | None = None
+    arena: Arena, one: Entrant, other: Entrant, games: int, seed: int, record: Record | None = None
 ) -> tuple[int, int, int]:
     """Play the games of a pair, whoever else takes part; returns wins, draws and losses of ``one``."""
     pair = zlib.crc32(" ".join(sorted((one.identity, other.identity))).encode())
-    scores = tables.play(one, other, games, env_seed(seed, pair), record)
+    scores = arena.play(one, other, games, env_seed(seed, pair), record)
     return int(np.sum(scores == 1)), int(np.sum(scores == 0.5)), int(np.sum(scores == 0))
 
 

@@ -35,7 +35,7 @@ def load(
 
     Args:
         run: The folder of a run, a checkpoint, the file of a policy, or an environment's name for its latest run.
-        best: Take the checkpoint of the best score in training, not the latest.
+        best: Take the checkpoint of the best score, of evaluations during training if there were some, not the latest.
         greedy: Take the likeliest action instead of sampling; None: as the run's evaluation does.
         seed: Of the samples.
         device: Where it computes; "auto" is CUDA where there is a GPU, else the CPU.

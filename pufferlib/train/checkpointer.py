@@ -110,7 +110,8 @@ class Checkpointer:
         """The state in which ranks differ, but for their games."""
         trainer = self._trainer
         generator = trainer.generator.get_state()
-        return {"generator": generator, **trainer.reduction.state_dict(), **save_wrappers(trainer.vecenv)}
+        own = {"generator": generator, **trainer.reduction.state_dict(), **save_wrappers(trainer.vecenv)}
+        return own if trainer.opponents is None else {**own, "opponents": trainer.opponents.pool_state()}
 
     def _of_all(self, ranks: list[dict[str, Any]]) -> Contents:
         """The checkpoint of ranks with these states; that of rank 0 is where a single process has its own."""
@@ -125,8 +126,6 @@ class Checkpointer:
             **first,
             **({"ranks": others} if others else {}),
         }
-        if trainer.opponents is not None:
-            state["opponents"] = trainer.opponents.pool_state()
         return Contents(trainer.policy.state_dict(), state, self._about())
 
     @property
@@ -164,7 +163,7 @@ class Checkpointer:
         if not trainer.config.train.reward_scale:
             trainer.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
         load_wrappers(trainer.vecenv, contents, with_episodes=False)
-        if trainer.opponents is not None:
+        if trainer.opponents is not None and "opponents" in contents:  # not of a rank that is new
             trainer.opponents.load_pool_state(contents["opponents"], trainer.policy)
         trainer.reduction.start_moments(trainer.vecenv)
         trainer.start_episodes()

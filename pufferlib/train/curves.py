@@ -30,7 +30,7 @@ class Curve:
     @property
     def smooth(self) -> Series:
         """The scores, smoothed as in the picture of a run."""
-        return smooth(self.score)
+        return smooth(self.score) if self.score.size else self.score
 
 
 @dataclass(frozen=True)

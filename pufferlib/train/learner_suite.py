@@ -23,7 +23,7 @@ from pufferlib.train.config import load_config
 from pufferlib.train.episodes import EpisodeMeans
 from pufferlib.train.trainer import Trainer
 
-__all__ = ["TASKS", "Finding", "LearnerResult", "Task", "check_learner"]
+__all__ = ["TASKS", "BugClass", "LearnerResult", "Task", "check_learner"]
 
 WHERE = "check_learner"
 PLAYS = 4  # of each row in an evaluation
@@ -32,7 +32,7 @@ Train = Callable[[Any, int, int], Any]
 
 
 @dataclass(frozen=True)
-class Finding:
+class BugClass:
     """A class of bugs that a score points to.
 
     Attributes:
@@ -70,10 +70,10 @@ class Task:
     bar: float
     enough: float
     episode_steps: int
-    findings: tuple[Finding, ...]
+    findings: tuple[BugClass, ...]
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def finding(self, score: float) -> Finding:
+    def finding(self, score: float) -> BugClass:
         """The bug that a score below the bar points to."""
         return next(finding for finding in self.findings if score < finding.below)
 
@@ -88,8 +88,8 @@ TASKS: tuple[Task, ...] = (
         enough=0.97,
         episode_steps=1,
         findings=(
-            Finding(0.05, "it learns the opposite: a sign is wrong", "the advantage and the sign of the policy loss"),
-            Finding(
+            BugClass(0.05, "it learns the opposite: a sign is wrong", "the advantage and the sign of the policy loss"),
+            BugClass(
                 math.inf,
                 "no gradient or no exploration: actions that pay do not become likelier",
                 "the advantage, the log-probability of the action that was taken, and how actions are sampled",
@@ -104,7 +104,7 @@ TASKS: tuple[Task, ...] = (
         enough=0.97,
         episode_steps=1,
         findings=(
-            Finding(
+            BugClass(
                 math.inf,
                 "agents' rows are mixed up: an agent learns from another's observation, action or reward",
                 "reshapes and transposes between (steps, agents) and a flat batch, and the indices of minibatches",
@@ -119,12 +119,12 @@ TASKS: tuple[Task, ...] = (
         enough=0.99,
         episode_steps=100,
         findings=(
-            Finding(
+            BugClass(
                 0.94,
                 "the policy has collapsed to one action, or acts greedily",
                 "the entropy bonus, and act(), which must sample",
             ),
-            Finding(
+            BugClass(
                 math.inf,
                 "the shares of the actions are not learned",
                 "the size of the entropy bonus, of the learning rate and of the clip range",
@@ -139,7 +139,7 @@ TASKS: tuple[Task, ...] = (
         enough=0.93,
         episode_steps=1,
         findings=(
-            Finding(
+            BugClass(
                 math.inf,
                 "observations or actions are unpacked in another order or dtype (0.75: one part of two is right)",
                 "byte order, the order of fields and of the action's parts; pufferlib.pytorch.nativize_tensor unpacks",
@@ -154,7 +154,7 @@ TASKS: tuple[Task, ...] = (
         enough=0.97,
         episode_steps=5,
         findings=(
-            Finding(
+            BugClass(
                 math.inf,
                 "exploration ends too early, or a reward at the end does not reach the steps before it",
                 "the entropy bonus, the discount, and lambda of the advantage",
@@ -169,7 +169,7 @@ TASKS: tuple[Task, ...] = (
         enough=0.97,
         episode_steps=15,
         findings=(
-            Finding(
+            BugClass(
                 math.inf,
                 "credit assignment: rewards, ends and values of different steps are put together",
                 "the loop of the advantage (off by one step), the discount, and values across ends of episodes",
@@ -185,15 +185,11 @@ TASKS: tuple[Task, ...] = (
         enough=0.99,
         episode_steps=5,
         findings=(
-            Finding(
-                0.6,
-                "the recurrent state is not kept from step to step, or there is none",
-                "the state that goes into a step while acting, and into a segment while learning",
-            ),
-            Finding(
+            BugClass(
                 math.inf,
-                "the recurrent state is not reset at the ends of episodes, or at the wrong step",
-                "the reset of the state while acting and inside segments while learning, and act.reset(ended)",
+                "the recurrent state is not kept from step to step, or not reset at the ends of episodes",
+                "the state that goes into a step while acting and into a segment while learning, the rows reset in "
+                "both, and act.reset(ended)",
             ),
         ),
         settings={"env.mem_length": 1, "env.mem_delay": 4},
@@ -220,7 +216,7 @@ class LearnerResult:
     score: float
     bar: float
     seconds: float
-    finding: Finding | None
+    finding: BugClass | None
     error: Exception | None = None
 
     @property

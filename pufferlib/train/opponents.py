@@ -52,6 +52,7 @@ class Opponents(VectorWrapper):
         pool: The opponents.
         numbers: Of each game's opponent in the pool, int64 ``(games,)``; -1 where the policy plays both sides.
         sides: Which of the two it has, alike.
+        masks: True for agents that are there and for which the policy acts, bool ``(num_agents,)``.
     """
 
     def __init__(self, vecenv: Any, pool: OpponentPool, policy: Policy, seed: int) -> None:
@@ -63,7 +64,7 @@ class Opponents(VectorWrapper):
         self.sides = np.zeros(games, np.int64)
         self._frozen = np.zeros(self._shape, bool)  # agents for which it acts
         self._results = GameResults(*self._shape)
-        self._shown_masks = np.ones(rows, bool)
+        self.masks = np.ones(rows, bool)
         self._memory = policy.initial_state(rows)
         self._generator = torch.Generator().manual_seed(seed)
         self._rows: dict[int, npt.NDArray[np.int64]] | None = None  # of each opponent that plays; None: to be found
@@ -113,8 +114,8 @@ class Opponents(VectorWrapper):
         elif transitions.any_ended:
             self._end(transitions)
         self._results.see(transitions.masks)
-        np.logical_and(transitions.masks, ~self._frozen.ravel(), out=self._shown_masks)
-        transitions.masks = self._shown_masks
+        np.logical_and(transitions.masks, ~self._frozen.ravel(), out=self.masks)
+        transitions.masks = self.masks
         self._observations = transitions.observations
 
     def transform_actions(self, actions: Any) -> Any:
@@ -141,7 +142,7 @@ class Opponents(VectorWrapper):
             "sides": self.sides,
             "frozen": self._frozen,
             **self._results.arrays(),
-            "masks": self._shown_masks,
+            "masks": self.masks,
             **memory,
         }
 

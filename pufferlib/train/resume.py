@@ -21,6 +21,7 @@ FREE = {
     "train.device", "train.num_threads", "train.act_threads", "train.checkpoint_interval",
     "train.compile", "train.cuda_graphs", "train.cpu_offload",
     "train.keep_checkpoints", "train.save_games", "train.processes", "train.processes_timeout",
+    "train.launcher", "train.ray_address", "train.ray_cpus",
     "vec.num_workers", "vec.overwork", "vec.timeout_s", "vec.on_crash", "vec.record",
     "env.num_threads", "env.render_mode",
 }  # fmt: skip

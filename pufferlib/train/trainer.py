@@ -115,7 +115,7 @@ class Trainer:
             self.policy = (build_policy(config, self.vecenv) if policy is None else policy).to(self.device)
             if policy is not None:
                 attach_moments(policy, self.vecenv)
-            self.opponents = with_opponents(config, self.vecenv, self.policy)
+            self.opponents = with_opponents(own, self.vecenv, self.policy)
             self.vecenv = self.vecenv if self.opponents is None else self.opponents
             recurrent = bool(self.policy.initial_state(1))
             settings = fit_to_agents(config.train, self.vecenv.num_agents, recurrent)

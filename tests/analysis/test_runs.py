@@ -131,8 +131,15 @@ def test_a_picture_has_a_panel_for_each_environment_and_a_band_over_seeds(
         "learning_rate 0.008 (3 runs)", "fast, learning_rate 0.5"
     ]  # fmt: skip
     assert len(squared.collections) == 1, "one band"
+    (kept / "20260101-000005-pong" / "metrics.jsonl").write_text("")
+    for path in kept.glob("*-squared/metrics.jsonl"):
+        path.write_text('{"agent_steps": 5}\n')
+    plot(["squared", "pong"], kept / "c.png")
+    labels = [text.get_text() for axes in drawn[1].axes for text in axes.get_legend().get_texts()]
+    assert labels[0] == "learning_rate 0.008 (3 runs)"
+    assert labels[2] == "20260101-000005-pong: no episode ended"
     plot(["squared"], kept / "b.svg", x="time", by="learning-rate")
-    assert drawn[1].axes[0].get_xlabel() == "time of training (seconds)"
+    assert drawn[2].axes[0].get_xlabel() == "time of training (seconds)"
 
 
 @pytest.mark.parametrize(

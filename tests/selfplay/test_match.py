@@ -8,7 +8,7 @@ import pytest
 import pufferlib.selfplay
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.selfplay.entrants import enter, game_of
-from pufferlib.selfplay.games import Tables
+from pufferlib.selfplay.games import Arena
 
 
 def test_a_match_is_decided_by_its_seed_whatever_the_order_of_the_agents(runs):
@@ -38,14 +38,14 @@ def test_who_has_learned_wins_and_is_rated_higher(runs):
 def test_each_agent_has_either_side_in_turns(runs):
     """In connect4 who begins is seen: two agents that always take the leftmost column differ by it alone."""
     old, new = enter("test", [str(runs / "old"), str(runs / "new")])
-    tables = Tables("test", game_of("test", [old, new]), greedy=True)
+    arena = Arena("test", game_of("test", [old, new]), greedy=True)
     for entrant in (old, new):
-        tables.load(entrant)
-        for name, weights in tables.policies[entrant.identity].named_parameters():
+        arena.load(entrant)
+        for name, weights in arena.policies[entrant.identity].named_parameters():
             weights.data.zero_()
             if name.endswith("decoder.bias"):
                 weights.data[0] = 1
-    scores = tables.play(old, new, 7, seed=0)  # each drops discs on discs of the other, until a column is full
+    scores = arena.play(old, new, 7, seed=0)  # each drops discs on discs of the other, until a column is full
     assert len(set(scores[::2])) == len(set(scores[1::2])) == 1
     assert scores[0] == 1 - scores[1]
 

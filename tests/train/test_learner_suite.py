@@ -20,8 +20,8 @@ BROKEN = [
     ("bytes_reversed", "spaces", "unpacked in another order or dtype"),
     ("short_sighted", "password", "a reward at the end does not reach the steps before it"),
     ("short_sighted", "squared", "credit assignment"),
-    ("memory_never_reset", "memory", "the recurrent state is not reset at the ends of episodes"),
-    ("memory_never_kept", "memory", "the recurrent state is not kept from step to step"),
+    ("memory_never_reset", "memory", "the recurrent state is not kept from step to step, or not reset at the ends"),
+    ("memory_never_kept", "memory", "the recurrent state is not kept from step to step, or not reset at the ends"),
 ]
 
 

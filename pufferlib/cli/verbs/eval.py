@@ -17,7 +17,7 @@ PROG = "puffer eval"
 ABOUT = """Evaluate a trained agent against random play: puffer eval RUN, puffer eval CHECKPOINT,
 or puffer eval ENVIRONMENT for the latest run of it.
 
-  --best           the checkpoint of the best score in training, not the latest
+  --best           the checkpoint of the best score, not the latest
   --video PATH     film the first episode as an mp4
   --runs FOLDER    where to look for the latest run (default: runs)"""
 

@@ -241,6 +241,7 @@ def _train_to_the_end(
         trainer.config.save(run.config)
         say(f"the run is kept in {run.folder}")
         title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}"
+        title += f", {ranks.size} processes" if ranks.size > 1 else ""
         progress = progress_logger(Console(), title, device.type)
         trainer.loggers = [JsonlLogger(run.metrics), tracking, progress]
         try:

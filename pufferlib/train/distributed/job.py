@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pufferlib import registry
+from pufferlib.train.build import pick_device
 from pufferlib.train.config import Config
 from pufferlib.train.distributed.join import join
 from pufferlib.train.distributed.local import start_ranks
@@ -63,7 +64,8 @@ class Job:
 def open_ranks(config: Config, run_dir: Path, resumed: Run | None = None) -> Iterator[Ranks]:
     """Context in which the other ranks of a training do as this one does: make a ``Trainer``, restore it, and train.
 
-    They are those that ``torchrun`` or another launcher has started, or else are started here, on this machine.
+    They are those that ``torchrun`` or another launcher has started, or else are started now, on this machine or on a
+    Ray cluster.
 
     Args:
         config: The settings; with ``train.processes`` 1 there are no others.
@@ -82,10 +84,19 @@ def open_ranks(config: Config, run_dir: Path, resumed: Run | None = None) -> Ite
         return
     own = {name: found for name, found in registry.registrations().items() if name == config.env_name}
     job = Job(config, run_dir.absolute(), resumed.checkpoint.absolute() if resumed else None, own).pack()
-    timeout_s = settings.processes_timeout
-    with start_ranks(settings.processes, timeout_s) if place is None else join(place, timeout_s) as ranks:
+    with _started(config) if place is None else join(place, settings.processes_timeout) as ranks:
         ranks.share(job)
         yield ranks
+
+
+def _started(config: Config) -> contextlib.AbstractContextManager[JoinedRanks]:
+    """The ranks, as ``train.launcher`` starts them."""
+    settings = config.train
+    if settings.launcher == "ray":
+        from pufferlib.train.distributed.on_ray import start_ranks_on_ray
+
+        return start_ranks_on_ray(settings, needs_gpu=pick_device(settings.device).type == "cuda")
+    return start_ranks(settings.processes, settings.processes_timeout)
 
 
 def follow(place: Place, timeout_s: float) -> int:

@@ -1,7 +1,7 @@
 """Settings of a training in many processes, which are part of ``[train]``."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pufferlib.train.kinds import Count, Range
 
@@ -21,7 +21,13 @@ class ProcessSettings:
             steps; total_timesteps counts those of all.
         processes_timeout: Seconds that one waits for the others, at the start and whenever they have something in
             common.
+        launcher: Starts the processes: "local" on this machine, "ray" all but the first on the nodes of a Ray cluster.
+        ray_address: Of the cluster, as 10.0.0.1:6379; "" is RAY_ADDRESS, or else a small one on this machine.
+        ray_cpus: CPUs of the cluster that each process reserves.
     """
 
     processes: Count = 1
     processes_timeout: Seconds = DEFAULT_TIMEOUT_S
+    launcher: Literal["local", "ray"] = "local"
+    ray_address: str = ""
+    ray_cpus: Count = 1

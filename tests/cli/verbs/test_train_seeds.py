@@ -1,0 +1,66 @@
+"""``puffer train`` under a name, and with several seeds."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from pufferlib.cli import main
+from tests.runs import TINY, only_run
+
+
+def test_seeds_of_a_name_are_trained_once_and_more_of_them_later(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--name", "wide", "--tag", "a", "--tag", "b", "--track", "csv", "--train.total-timesteps=512"]
+    command = ["train", "squared", *TINY, *flags, "--eval.video-seconds=1", "--train.seeds", "1"]
+    assert main(command) == 0
+    output, folder = capsys.readouterr().out, only_run(here)
+    assert folder.name.endswith("-squared-wide")
+    assert {path.name for path in folder.iterdir()} == {
+        "config.toml", "seeds.json", "seed-42", "summary.json", "learning_curve.png"
+    }  # fmt: skip
+    assert "seed 42, 1 of 1\n" in output
+    assert re.search(r"squared: score \S+ \(\S+ to \S+\), the interquartile mean of 1 seed and its 95 % int", output)
+    assert (folder / "seed-42" / "metrics.csv").exists()
+    assert 'tags = ["a", "b"]' in (folder / "seed-42" / "config.toml").read_text()
+    assert main(command) == 2
+    assert capsys.readouterr().err == (
+        f"error: puffer train: runs/{folder.name} has this name and these settings, and is finished; to train it "
+        f"longer: puffer train --resume runs/{folder.name} --train.total-timesteps 1024; to train it once more: "
+        "add --again\n"
+    )
+    assert main(["train", "--resume", f"runs/{folder.name}", "--train.seeds", "42,7"]) == 0
+    assert "seed 7, 2 of 2\n" in capsys.readouterr().out
+    assert json.loads((folder / "summary.json").read_text())["seeds"] == [42, 7]
+    assert main(["train", "--resume", f"runs/{folder.name}/seed-7", "--train.seeds", "2"]) == 2
+    assert "is the run of one seed; leave out --train.seeds" in capsys.readouterr().err
+
+
+def test_a_run_without_a_name_may_be_made_again_and_is_told(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = [*TINY, "--train.total-timesteps=512", "--eval.episodes=1"]
+    assert main(["train", "squared", *flags]) == 0
+    first = only_run(here)
+    assert capsys.readouterr().err == ""
+    assert main(["train", "squared", *flags, "--eval.seed", "5"]) == 0
+    assert f"runs/{first.name} has these settings, and is finished; to train it longer: " in capsys.readouterr().err
+    assert len(list((here / "runs").iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--train.seeds", "0"], "train.seeds must be a number of seeds, such as 5, or different seeds"),
+        (["--track", "wandbb"], "--track.loggers: expected csv or tensorboard or wandb, got 'wandbb'"),
+        (["--track.wandb.mod", "x"], "unknown flag '--track.wandb.mod'; did you mean '--track.wandb.mode'"),
+        (["--track.wandb.mode", "on"], "expected auto or online or offline or disabled, got 'on'"),
+        (["--nam", "x"], "unknown flag '--nam'; did you mean '--name'?"),
+    ],
+)
+def test_flags_that_are_not_understood(
+    flags: list[str], sentence: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "squared", *flags]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not list(here.glob("runs/*"))

@@ -1,0 +1,96 @@
+"""Ranks on a Ray cluster: Ray Train starts them on its nodes, and they end with the one that failed."""
+
+import contextlib
+
+import pytest
+
+from tests.needs import missing_extra
+
+if reason := missing_extra("rllib"):  # which brings what Ray Train needs
+    pytest.skip(reason, allow_module_level=True)
+pytest.importorskip("torch", reason="the train extra is not installed")
+
+import ray
+from ray.cluster_utils import Cluster
+
+import pufferlib
+from pufferlib.errors import PufferError
+from pufferlib.registry.outside import REGISTERED
+from pufferlib.train.distributed.job import open_ranks
+from pufferlib.train.distributed.ranks import RankLostError
+from pufferlib.train.trainer import Trainer
+from tests.train.ranks import AGENTS, Patchy, make_config
+
+pytestmark = [
+    pytest.mark.all,
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("default"),  # Ray's own
+]
+
+
+class Placed(Patchy):
+    """Is in this process, or in an actor of a cluster."""
+
+    def __init__(self, buf=None):
+        super().__init__(buf=buf)
+        self.is_remote = bool(ray.get_runtime_context().get_actor_id())
+
+
+class Failing(Placed):
+    """Fails in every rank on the cluster, after three updates or so."""
+
+    def step(self, actions):
+        if self.is_remote and self.age == 50:
+            raise ValueError("boom")
+        return super().step(actions)
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Two nodes of one CPU: each has room for one rank."""
+    nodes = Cluster()
+    for _ in range(2):
+        nodes.add_node(num_cpus=1, object_store_memory=80 << 20, include_dashboard=False)
+    yield nodes.address
+    ray.shutdown()
+    nodes.shutdown()
+
+
+@pytest.fixture
+def config(address, monkeypatch):
+    def make(env, steps, **settings):
+        monkeypatch.setitem(REGISTERED, "breakout_of_ranks", None)  # forgotten at the end of the test
+        pufferlib.register("breakout_of_ranks", env)
+        more = {f"train.{name}": value for name, value in settings.items()}
+        on_ray = {"train.processes": 3, "train.launcher": "ray", "train.ray_address": address}
+        return make_config({**on_ray, "train.total_timesteps": steps, **more}, AGENTS, "breakout_of_ranks")
+
+    return make
+
+
+@contextlib.contextmanager
+def trainer_of(config, folder):
+    with open_ranks(config, folder) as ranks, contextlib.closing(Trainer(config, folder, ranks=ranks)) as trainer:
+        yield trainer
+
+
+def test_ranks_on_the_nodes_of_a_cluster_train_together(config, tmp_path):
+    with trainer_of(config(Placed, 900), tmp_path) as trainer:
+        trainer.train()
+    assert trainer.config.train.processes == 3
+    assert trainer.agent_steps >= 900
+    assert trainer.updates * 3 * AGENTS * 16 > trainer.agent_steps > trainer.updates * 2 * AGENTS * 16
+
+
+def test_an_exception_on_a_node_ends_all_with_what_the_last_update_came_to(config, tmp_path):
+    match = r"train: rank [12] of 3 ended: ValueError: boom; all was saved as it was after update 3$"
+    with pytest.raises(RankLostError, match=match), trainer_of(config(Failing, 10**6), tmp_path) as trainer:
+        trainer.train()
+
+
+def test_a_cluster_without_room_for_all_ranks_is_named(config, tmp_path):
+    with (
+        pytest.raises(PufferError, match=r"3 ranks must meet at .*, 1 came within 3 s, and ranks 1, 2 did not"),
+        trainer_of(config(Placed, 900, ray_cpus=2, processes_timeout=3.0), tmp_path),
+    ):
+        pass
