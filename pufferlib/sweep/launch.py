@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from pufferlib import errors, registry
-from pufferlib.errors import PufferError
+from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.registry.outside import name_of, registrations
 from pufferlib.sweep.claims import Claims, OthersInProgress
@@ -90,7 +90,7 @@ def sweep(
         folder.mkdir(parents=True, exist_ok=True)
         with quiet_optuna(), speaks_of_errors(folder):
             study = create_study(folder, name, search)
-            study.set_user_attr("fixed", json.loads(json.dumps(search.fixed, default=repr)))
+            study.set_user_attr("fixed", _learned(search.fixed))
             display = display or SweepDisplay()
             claims = Claims(study, search, folder, display.note)
             with contextlib.closing(_Sweep(search, folder, claims, display)) as running, _sigterm_ends():
@@ -253,6 +253,11 @@ def _load(
 ) -> Search:
     registry.env_creator(env, WHERE)
     base = load_config(env, settings, config)
+    if base.train.processes > 1:
+        raise APIUsageError(
+            f"{WHERE}: a trial trains in one process, got train.processes {base.train.processes}; leave it out, and "
+            "take more sweep.workers"
+        )
     overrides = {f"{key}.{name}": value for key, table in spaces.items() for name, value in table.items()}
     fixed = {key: own_value(base, key) for key in settings}
     search = load_search(base, fixed, settings_files(base.env_name, config), {**options, **overrides})
@@ -260,6 +265,12 @@ def _load(
         for value in space.choices or (space.low, space.high):
             with_settings(base, {space.setting: space.setting_of(space.drawn_of(value))})
     return search
+
+
+def _learned(fixed: Mapping[str, Any]) -> Any:
+    """The settings, as JSON has them, that matter to what is learned: without those of trackers."""
+    kept = {key: value for key, value in fixed.items() if not key.startswith("track.")}
+    return json.loads(json.dumps(kept, default=repr))
 
 
 def _plain(env_name: str) -> str:

@@ -1,6 +1,7 @@
 """Settings of a search: ``[sweep]`` of the settings files, and the spaces in its tables, ``[sweep.train.gamma]``."""
 
 import dataclasses
+import functools
 import math
 import typing
 from collections.abc import Mapping, Sequence
@@ -131,7 +132,7 @@ def load_search(
 def own_value(config: Config, setting: str) -> Any:
     """The value of a dotted key in ``config``; None where it has none."""
     section, _, key = setting.partition(".")
-    return config.env.get(key) if section == "env" else getattr(getattr(config, section), key)
+    return config.env.get(key) if section == "env" else functools.reduce(getattr, setting.split("."), config)
 
 
 def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:

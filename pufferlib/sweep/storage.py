@@ -107,7 +107,7 @@ def describe(search: Search) -> dict[str, Any]:
     """All that trials of one study have in common."""
     base = search.base
     sections = dataclasses.asdict(base)
-    del sections["env_name"]
+    del sections["env_name"], sections["track"]  # trackers change nothing in what is learned
     settings = {f"{section}.{key}": value for section, values in sections.items() for key, value in values.items()}
     others = {key: value for key, value in settings.items() if key not in search.spaces and key not in FREE}
     return {

@@ -79,20 +79,25 @@ def _look(order: TrialOrder, surrounding: Surrounding) -> Description:
 
 
 def _train(order: TrialOrder, surrounding: Surrounding, conn: Connection) -> TrialScore:
-    from pufferlib.train.loggers import JsonlLogger
+    from pufferlib.train.loggers import JsonlLogger, open_tracking
     from pufferlib.train.report import plot_learning_curve, read_metrics, write_summary
     from pufferlib.train.result import run_metadata
+    from pufferlib.train.resume import go_on
+    from pufferlib.train.status import in_training
     from pufferlib.train.trainer import Trainer
 
     run = Run.at(order.folder)
     run.folder.mkdir(parents=True, exist_ok=True)
     config = _fitted(_on_a_gpu(with_settings(surrounding.config, order.settings), surrounding.index))
     reporter = TrialReporter(conn, order.number, surrounding)
-    with contextlib.closing(Trainer(config, run.folder, callbacks=[reporter])) as trainer:
+    with contextlib.ExitStack() as opened:
+        trainer = opened.enter_context(contextlib.closing(Trainer(config, run.folder, callbacks=[reporter])))
         if run.has_checkpoint:
-            trainer.restore(run.checkpoint)
+            go_on(trainer, run)
+        opened.enter_context(in_training(run))
+        tracking = opened.enter_context(open_tracking(trainer.config, run))
         trainer.config.save(run.config)
-        trainer.loggers = [JsonlLogger(run.metrics)]
+        trainer.loggers = [JsonlLogger(run.metrics), tracking]
         trainer.train()
     if reporter.is_pruned:
         return TrialScore(reporter.last, trainer.uptime_s, trainer.agent_steps, is_whole=False)

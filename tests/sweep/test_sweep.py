@@ -117,6 +117,8 @@ def test_what_cannot_be_trained_is_said_before_anything_is(tmp_path):
         pufferlib.sweep.sweep("squarred", sweeps=tmp_path)
     with pytest.raises(APIUsageError, match=r"sweep.storage must be a URL.*got 'here'"):
         pufferlib.sweep.sweep("squared", storage="here", sweeps=tmp_path)
+    with pytest.raises(APIUsageError, match=r"a trial trains in one process, got train.processes 2; .* sweep.workers"):
+        pufferlib.sweep.sweep("squared", {"train.processes": 2}, sweeps=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
