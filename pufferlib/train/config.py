@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
@@ -22,11 +22,10 @@ from pufferlib.train.kinds import (
     OptionalCount,
     Schedule,
     Share,
-    convert,
     limits_of,
 )
+from pufferlib.train.merge import merge_sources, names_in, nest
 from pufferlib.train.selfplay_config import SelfplayConfig
-from pufferlib.train.suggestions import RENAMED, suggest
 from pufferlib.train.toml import parse_toml, read_toml, to_toml
 from pufferlib.train.track_config import TrackConfig
 
@@ -316,7 +315,7 @@ class Config:
         name = data.pop("env_name", None)
         if not isinstance(name, str):
             raise APIUsageError(f"{where}: env_name must be a string, got {name!r}; is this a run's config.toml?")
-        return _build(name, [(where, data), ("overrides", _nest(overrides or {}))])
+        return _build(name, [(where, data), ("overrides", nest(overrides or {}, setting_names()))])
 
 
 def load_config(env_name: str, overrides: Mapping[str, Any] | None = None, file: Path | str | None = None) -> Config:
@@ -336,7 +335,7 @@ def load_config(env_name: str, overrides: Mapping[str, Any] | None = None, file:
     """
     env_name = registry.full_name(env_name.removeprefix("puffer_"))
     sources = [_parse_own("default.toml"), *settings_files(env_name, file)]
-    return _build(env_name, [*sources, ("overrides", _nest(overrides or {}))]).with_full_names()
+    return _build(env_name, [*sources, ("overrides", nest(overrides or {}, setting_names()))]).with_full_names()
 
 
 def settings_files(env_name: str, file: Path | str | None = None) -> list[tuple[str, dict[str, Any]]]:
@@ -398,85 +397,9 @@ def _without_name(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _build(env_name: str, sources: list[tuple[str, dict[str, Any]]]) -> Config:
-    """Merge the sections of all sources, later ones first, and check every key and type."""
-    hints = get_type_hints(Config)
-    merged: dict[str, dict[str, Any]] = {name: {} for name in hints if name != "env_name"}
-    for where, data in sources:
-        for section, values in data.items():
-            if section == "sweep":  # of pufferlib.sweep, which checks it when it is used
-                continue
-            if section not in merged:
-                raise UnknownNameError.of(where, "section", section, merged)
-            if not isinstance(values, dict):
-                raise APIUsageError(f"{where}: {section} must be a table of settings, got {values!r}")
-            if section != "env":
-                values = _checked(where, section, hints[section], values)
-            merged[section] = _over(merged[section], values) if section != "env" else {**merged[section], **values}
-    parts: dict[str, Any] = {
-        name: values if name == "env" else _section(hints[name], values) for name, values in merged.items()
-    }
-    return Config(env_name, **parts)
+    return Config(env_name, **merge_sources(Config, sources))
 
 
-def _over(values: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
-    """``values`` with ``later`` laid over them, those of a section inside one by one."""
-    inner = {key: _over(values.get(key, {}), value) for key, value in later.items() if isinstance(value, dict)}
-    return {**values, **later, **inner}
-
-
-def _section(kind: type, values: dict[str, Any]) -> Any:
-    """A dataclass of settings, and those inside it."""
-    hints = get_type_hints(kind)
-    return kind(
-        **{key: _section(hints[key], value) if isinstance(value, dict) else value for key, value in values.items()}
-    )
-
-
-def _checked(where: str, section: str, kind: type, values: dict[str, Any]) -> dict[str, Any]:
-    """The values of one section as the types that its dataclass declares."""
-    hints = get_type_hints(kind)
-    unknown = [key for key in values if key not in hints]
-    if unknown and (renamed := RENAMED.get(f"{section}.{unknown[0]}")):
-        raise UnknownNameError(f"{where}, [{section}]: {renamed.in_file(values[unknown[0]])}")
-    if unknown:
-        meant = suggest(f"{section}.{unknown[0]}", setting_names())
-        close = [name.removeprefix(f"{section}.") for name in meant]
-        raise UnknownNameError.of(f"{where}, [{section}]", "key", unknown[0], hints, close)
-    return {key: _converted(where, f"{section}.{key}", hints[key], value) for key, value in values.items()}
-
-
-def _converted(where: str, name: str, hint: Any, value: Any) -> Any:
-    if not dataclasses.is_dataclass(hint):
-        return convert(f"{where}: {name}", hint, value)
-    if not isinstance(value, dict):
-        raise APIUsageError(f"{where}: {name} must be a table of settings, got {value!r}")
-    return _checked(where, name, hint, value)  # type: ignore[arg-type]  # a class, not one of its objects
-
-
-def setting_names(kind: type = Config, prefix: str = "") -> list[str]:
+def setting_names() -> list[str]:
     """Every setting, as ``section.name``."""
-    names: list[str] = []
-    for name, hint in get_type_hints(kind).items():
-        if dataclasses.is_dataclass(hint):
-            names += setting_names(hint, f"{prefix}{name}.")  # type: ignore[arg-type]
-        elif prefix:
-            names.append(prefix + name)
-    return names
-
-
-def _nest(dotted: Mapping[str, Any]) -> dict[str, Any]:
-    """``{"train.seed": 1}`` as ``{"train": {"seed": 1}}``."""
-    if not isinstance(dotted, Mapping):
-        raise APIUsageError(f'overrides: must be a dict, as {{"train.seed": 1}}, got {dotted!r}')
-    nested: dict[str, Any] = {}
-    for key, value in dotted.items():
-        section, dot, name = str(key).partition(".")
-        if not dot:
-            meant = suggest(section, setting_names(), count=1) or ["train.seed"]
-            raise APIUsageError(f"overrides: a key must be section.name, got {key!r}; for example {meant[0]}")
-        table = nested.setdefault(section, {})
-        *tables, last = [name] if section == "env" else name.split(".")
-        for inner in tables:
-            table = table.setdefault(inner, {})
-        table[last] = value
-    return nested
+    return names_in(Config)
