@@ -82,6 +82,7 @@ _HOME = {
 _MODULES = {
     "analysis",
     "emulation",
+    "export",
     "frameworks",
     "models",
     "ocean",

@@ -75,7 +75,7 @@ MODULES = (
     "pufferlib.sweep.result",
     "pufferlib.sweep.space",
     "pufferlib.sweep.progress",
-    "pufferlib.export",
+    "pufferlib.export.exported",
     "pufferlib.render.view",
     "pufferlib.render.window",
     "pufferlib.render.video",

@@ -8,7 +8,7 @@ import numpy as np
 
 from pufferlib import __version__
 from pufferlib.errors import APIUsageError
-from pufferlib.export.c_tables import LETTERS, Tables, row_width
+from pufferlib.export.c_tables import LETTERS, Constants, row_width
 from pufferlib.export.trained import Field, TrainedPolicy
 from pufferlib.models.engine import UnknownLayerError, network_spec
 from pufferlib.models.network_spec import NetworkSpec
@@ -31,7 +31,7 @@ def c_source(trained: TrainedPolicy) -> str:
         APIUsageError: The policy has a layer that the engine does not know.
     """
     spec = _spec(trained)
-    tables = Tables(trained.name)
+    tables = Constants(trained.name)
     tables.network(spec, int(np.prod(spec.observation_shape)) * spec.observation_dtype.itemsize)
     tables.agent(trained, spec, trained.vecenv.single_action_space)
     includes, engine = _engine()

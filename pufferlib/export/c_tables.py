@@ -10,7 +10,7 @@ import torch
 from pufferlib.export.trained import TrainedPolicy
 from pufferlib.models.network_spec import InputSpec, MatrixSpec, NetworkSpec
 
-__all__ = ["LETTERS", "Tables", "padded", "row_width"]
+__all__ = ["LETTERS", "Constants", "padded", "row_width"]
 
 Array = npt.NDArray[Any]
 
@@ -26,7 +26,7 @@ NO_MATRIX, NO_INPUT = "{0, 0, NULL, NULL}", "{PUFFER_SCALED, 'f', 0, 0, 0, 0, 0}
 NO_CONVOLUTION = f"{{{NO_MATRIX}, NULL, 0, 0, 0, 0, 0, 0}}"
 
 
-class Tables:
+class Constants:
     """Arrays and structs of one agent, in the order in which C has to see them.
 
     Args:

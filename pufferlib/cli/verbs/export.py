@@ -36,7 +36,7 @@ def run(argv: list[str]) -> int:
     if not options.target or not options.to:
         example = as_typed("puffer export breakout --to c")
         raise UsageError(f"{PROG}: name a run or an environment and a format, for example: {example}")
-    from pufferlib.export import export  # brings torch, for which nobody should wait to be told of a slip
+    from pufferlib.export.exported import export  # brings torch, for which nobody should wait to be told of a slip
 
     made = export(
         options.target,

@@ -28,6 +28,9 @@ def test_a_run_of_breakout_plays_it_in_c(here: Path, capsys: pytest.CaptureFixtu
     assert "checked against the policy in 1,000 steps: its outputs differ by at most" in output
     strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"]
     subprocess.run(["cc", *strict, "-c", "agent.c"], check=True)
+    if shutil.which("c++"):
+        plus = ["c++", "-x", "c++", "-std=c++11", *strict[1:], "-fsyntax-only"]
+        subprocess.run([*plus, "agent.c"], check=True)
     folders = [f"-I{folder}" for folder in (".", HEADERS, HEADERS.parent / "ocean")]
     program = ROOT / "examples" / "deploy" / "breakout_agent.c"
     subprocess.run(["cc", "-O1", *folders, program, "agent.o", "-lm", "-o", "play"], check=True)
