@@ -14,7 +14,7 @@ from pufferlib.train.text import plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Line", "XAxis", "plot_curves"]
+__all__ = ["Line", "XAxis", "plot_curves", "unit_of"]
 
 XAxis = Literal["steps", "time"]
 METRICS: dict[XAxis, str] = {"steps": "agent_steps", "time": "uptime_s"}
@@ -80,7 +80,7 @@ def plot_curves(
 def _draw_panel(axes: "Axes", title: str, lines: Sequence[Line], x: XAxis, random_score: float) -> None:
     found = [(line, [read_curve(metrics, METRICS[x]) for metrics in line.metrics]) for line in lines]
     longest = max((float(curve.x[-1]) for _, curves in found for curve in curves if curve.x.size), default=0.0)
-    unit, label = _unit(x, longest)
+    unit, label = unit_of(x, longest)
     for i, (line, curves) in enumerate(found):
         colour = COLOURS[i % len(COLOURS)]
         draw = _draw_run if len(curves) == 1 else _draw_band
@@ -118,7 +118,7 @@ def _none(label: str) -> str:
     return f"{label}: no episode ended"
 
 
-def _unit(x: XAxis, longest: float) -> tuple[float, str]:
+def unit_of(x: XAxis, longest: float) -> tuple[float, str]:
     """Size and name of the unit in which an axis that ends at ``longest`` is read best."""
     if x == "steps":
         sizes = [(1e9, "billions"), (1e6, "millions"), (1e3, "thousands")]

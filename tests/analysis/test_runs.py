@@ -154,7 +154,7 @@ def test_a_picture_has_a_panel_for_each_environment_and_a_band_over_seeds(
     ],
 )
 def test_axes_have_the_units_that_fit(x: curve_plot.XAxis, longest: float, unit: float, label: str) -> None:
-    assert curve_plot._unit(x, longest) == (unit, label)
+    assert curve_plot.unit_of(x, longest) == (unit, label)
 
 
 @pytest.mark.parametrize(
