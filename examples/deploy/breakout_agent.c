@@ -4,10 +4,9 @@
  *     cc -O2 -I. -Ipufferlib/native -Ipufferlib/ocean examples/deploy/breakout_agent.c agent.c -lm -o play
  *     ./play
  */
-#include "agent.h"
-
 #include <stdio.h>
 
+#include "agent.h"
 #include "breakout/breakout.h"
 #include "puffer_batch.h"
 

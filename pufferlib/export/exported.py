@@ -18,7 +18,7 @@ WHERE = "export"
 #: Formats, and how the names of their files end.
 FORMATS = {"onnx": ".onnx", "c": ".c", "torch": ".pt2"}
 STEPS = 1000  # of the environment, in which the exported policy must do as the policy does
-TOLERANCE = 1e-5  # of outputs, of large ones in relation to their size
+TOLERANCE = 1e-5  # of outputs, in relation to the largest where that is above 1
 
 Play = Callable[[Recording], Outputs]
 
@@ -31,8 +31,7 @@ class Exported:
         path: The file.
         to: Its format.
         env_name: The environment that it plays.
-        difference: Greatest difference of its outputs from those of the policy, of large outputs in relation to their
-            size.
+        difference: Greatest difference of its outputs from those of the policy, in relation to the largest of them.
         steps: Steps of the environment in which they were compared.
         header: Declarations of the C file, where they were asked for.
     """

@@ -81,7 +81,7 @@ def record(trained: TrainedPolicy, steps: int) -> Recording:
 
 
 def difference(found: Outputs, expected: Outputs) -> float:
-    """Greatest difference of parameters and values, of large ones in relation to their size.
+    """Greatest difference of parameters and values, in relation to the largest of them where that is above 1.
 
     Where an action is forbidden, its logit is the same number in both. NaN differs from everything.
     """
@@ -89,7 +89,7 @@ def difference(found: Outputs, expected: Outputs) -> float:
     pairs = ((found.params, expected.params), (found.values[..., None], expected.values[..., None]))
     for new, old in pairs:
         forbidden = old == FORBIDDEN
-        size = np.maximum(1, np.abs(np.where(forbidden, 0, old)).max(axis=-1, keepdims=True, initial=0))
+        size = np.abs(np.where(forbidden, 0, old)).max(initial=1)
         distance = np.abs(new.astype(np.float64) - old) / np.where(forbidden, 1, size)
         worst = max(worst, float(np.nan_to_num(distance, nan=np.inf).max(initial=0)))
     return worst

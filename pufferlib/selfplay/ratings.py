@@ -32,7 +32,7 @@ def fit_ratings(scores: Array) -> tuple[Array, Array]:
         scores: Points of player i in the games against player j, ``(players, players)``; the diagonal does not count.
 
     Returns:
-        Ratings, whose mean is 1000, and the half widths: 1.96 standard errors by the information of the likelihood.
+        Ratings, whose mean is 1000, and the half widths, which are 1.96 standard errors.
     """
     points = np.where((scores + scores.T) > 0, scores + PRIOR, 0.0)
     np.fill_diagonal(points, 0)

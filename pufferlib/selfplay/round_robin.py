@@ -39,7 +39,7 @@ class CrossTable:
 
     @property
     def scores(self) -> npt.NDArray[np.float64]:
-        """Points of player i against player j: 1 for a win, 0.5 for a draw."""
+        """Points of player i against player j, 1 for a win and 0.5 for a draw."""
         return self.wins + self.draws / 2
 
     @property

@@ -69,7 +69,7 @@ class SweepResult:
 
     @property
     def about(self) -> dict[str, Any]:
-        """Facts that trials share: ``env_name``, ``objective``, ``cost``, ``metric``, ``spaces`` and ``settings``."""
+        """Facts that trials share, by ``env_name``, ``objective``, ``cost``, ``metric``, ``spaces``, ``settings``."""
         about: dict[str, Any] = self.study.user_attrs["search"]
         return about
 

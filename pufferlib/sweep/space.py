@@ -70,7 +70,7 @@ class Space:
 
     @property
     def key(self) -> str:
-        """Name of its parameter in the study: that of the scale it is drawn on, as ``logit(train.gamma)``."""
+        """Name of its parameter in the study, which is that of its scale, as in ``logit(train.gamma)``."""
         scale = {"logit": "logit", "pow2": "log2"}.get(self.distribution)
         return f"{scale}({self.setting})" if scale else self.setting
 

@@ -87,7 +87,7 @@ def test_test_adds_its_extra_to_what_is_installed_already(sandbox: Sandbox) -> N
     sandbox.python().run("tank", "--local")
     status, output = sandbox.run("test", "--local", "-x")
     assert status == 0, output
-    assert sandbox.calls()[-2].endswith("[atari,render,test,train]")
+    assert sandbox.calls()[-2].endswith("[atari,export,render,sweep,test,track,train]")
     assert sandbox.calls()[-1] == "pytest -x"
     assert "3 passed" in output
 
