@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from pufferlib.errors import BindingMissing
 from pufferlib.machine.commands import way_to_install
 from pufferlib.train.curves import Curve, band_of, read_curve
@@ -98,16 +101,25 @@ def _draw_panel(axes: "Axes", title: str, lines: Sequence[Line], x: XAxis, rando
 
 def _draw_run(axes: "Axes", line: Line, curves: Sequence[Curve], unit: float, colour: str) -> None:
     (curve,) = curves
-    marker = "o" if curve.x.size == 1 else ""  # no line goes through one point
     axes.plot(curve.x / unit, curve.score, color=colour, alpha=0.25, linewidth=0.8)
-    axes.plot(curve.x / unit, curve.smooth, color=colour, linewidth=2, marker=marker, label=_label(line, curve))
+    axes.plot(
+        curve.x / unit, curve.smooth, color=colour, linewidth=2, marker=_marker(curve.x), label=_label(line, curve)
+    )
 
 
 def _draw_band(axes: "Axes", line: Line, curves: Sequence[Curve], unit: float, colour: str) -> None:
     band = band_of(curves)
     label = f"{line.label} ({plural(len(curves), 'run')})"
-    axes.fill_between(band.x / unit, band.low, band.high, color=colour, alpha=0.2, linewidth=0)
-    axes.plot(band.x / unit, band.middle, color=colour, linewidth=2, label=label if band.x.size else _none(label))
+    axes.fill_between(
+        band.x / unit, band.low, band.high, color=colour, alpha=0.2, linewidth=2 if _marker(band.x) else 0
+    )
+    label = label if band.x.size else _none(label)
+    axes.plot(band.x / unit, band.middle, color=colour, linewidth=2, marker=_marker(band.x), label=label)
+
+
+def _marker(x: npt.NDArray[np.float64]) -> str:
+    """A marker where no line can be seen, since there is one point."""
+    return "o" if x.size and x[0] == x[-1] else ""
 
 
 def _label(line: Line, curve: Curve) -> str:

@@ -140,6 +140,10 @@ def test_a_picture_has_a_panel_for_each_environment_and_a_band_over_seeds(
     assert labels[2] == "20260101-000005-pong: no episode ended"
     plot(["squared"], kept / "b.svg", x="time", by="learning-rate")
     assert drawn[2].axes[0].get_xlabel() == "time of training (seconds)"
+    for path in kept.rglob("metrics.jsonl"):
+        path.write_text('{"agent_steps": 5, "uptime_s": 1, "environment/score": 0.5}\n')
+    plot(["squared"], kept / "d.png")
+    assert drawn[3].axes[0].lines[0].get_marker() == "o", "through one point no line can be seen"
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,8 @@ def run(argv: list[str]) -> int:
     from pufferlib.train.learner_suite import check_learner  # brings torch
 
     learner = registry.load_object(f"{PROG}: --with", options.learner) if options.learner else None
-    results = check_learner(learner, options.only, options.seed, options.scale)
+    only = ",".join(options.only).split(",") if options.only else None
+    results = check_learner(learner, only, options.seed, options.scale)
     if options.json:
         return max([_print_json(result) for result in results])
     say(f"checking {style(options.learner or 'the trainer of pufferlib', 'bold')}, seed {options.seed}\n")

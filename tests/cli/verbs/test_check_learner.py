@@ -35,7 +35,7 @@ def test_our_own_learner_passes(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_failures_are_named_with_what_they_point_to(mine: str, capsys: pytest.CaptureFixture[str]) -> None:
-    argv = ["check-learner", "--with", f"{mine}:train", "--only", "multiagent", "password"]
+    argv = ["check-learner", "--with", f"{mine}:train", "--only", "multiagent,password"]
     assert main(argv) == 1
     text = capsys.readouterr().out
     assert "✗ multiagent  tell the agents of a batch apart" in text
