@@ -1,7 +1,7 @@
 """PettingZoo environments with any spaces and any number of living agents, as fixed flat rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import aec_to_parallel
@@ -113,6 +113,12 @@ class PettingZooPufferEnv(PettingZooStep, EmulatedEnv, ParallelEnv[Agent, Array,
     def render(self) -> Any:
         """Render the wrapped environment."""
         return self.env.render()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the wrapped environment."""

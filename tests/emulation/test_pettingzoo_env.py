@@ -25,6 +25,14 @@ def place(env, agent):
 Arena = functools.partial(ScriptedParallelEnv, space=SPACE, observe=place)
 
 
+def test_it_is_closed_at_the_end_of_a_with_block():
+    arena, closed = Arena(alive("a")), []
+    arena.close = lambda: closed.append(arena)
+    with PettingZooPufferEnv(arena):
+        assert not closed
+    assert closed == [arena]
+
+
 def test_rows_are_in_the_order_of_possible_agents():
     env = PettingZooPufferEnv(Arena(alive("a", "b", "c"), alive("b", "a", "c"), info=lambda *_, fate: {"fate": fate}))
     observations, _ = env.reset()
