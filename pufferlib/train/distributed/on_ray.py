@@ -111,11 +111,9 @@ class _RayRanks:
 
 def _follow(settings: dict[str, Any]) -> None:
     """Train as rank 0 says: the function that Ray Train runs in each worker."""
-    from ray import train
-
     from pufferlib.train.distributed.job import follow
 
-    context = train.get_context()
+    context: Any = importlib.import_module("ray.train").get_context()
     place = Place(*settings["place"])._replace(
         rank=context.get_world_rank() + 1,
         local_rank=context.get_local_rank(),
