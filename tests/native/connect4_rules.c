@@ -147,7 +147,8 @@ static void set_up(Connect4 *env, const Case *one) {
 static void check_case(const Case *one) {
     float observations[CONNECT4_OBSERVED], reward = 0;
     bool answered[CONNECT4_COLUMNS] = {false};
-    Connect4 env = {.game = {.observations = observations, .actions = &one->action, .rewards = &reward}};
+    Connect4 env = {.game = {.observations = observations, .actions = &one->action, .rewards = &reward},
+                    .players = 1};
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         puffer_seed(&env.game.rng, seed);
         reward = 0;

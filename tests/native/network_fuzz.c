@@ -33,7 +33,7 @@ static float *random_matrix(PufferMatrix *matrix, int inputs, int outputs) {
     for (int i = 0; i < inputs; i++) places[i] = i;
     check(puffer_matrix_init(matrix, inputs, outputs), "no memory");
     puffer_matrix_pack(matrix, weights, inputs, places);
-    for (int o = 0; o < outputs; o++) matrix->bias[o] = number();
+    for (int o = 0; o < outputs; o++) ((float *)matrix->bias)[o] = number();
     free(places);
     return weights;
 }
@@ -62,25 +62,28 @@ static void make_perceptron(Perceptron *p, const char *kernels) {
     const int bytes = p->floats * 4;
     net->row_bytes = bytes + p->cells + p->actions;
     net->num_inputs = 2;
-    net->inputs = puffer_zeros(2, sizeof(PufferInput));
-    net->inputs[0] = (PufferInput){PUFFER_LABELS, 'b', bytes, p->cells, 1, -2, p->values};
-    net->inputs[1] = (PufferInput){PUFFER_SCALED, 'f', 0, p->floats, 0.5f, 0, 0};
+    PufferInput *inputs = puffer_zeros(2, sizeof(PufferInput));
+    net->inputs = inputs;
+    inputs[0] = (PufferInput){PUFFER_LABELS, 'b', bytes, p->cells, 1, -2, p->values};
+    inputs[1] = (PufferInput){PUFFER_SCALED, 'f', 0, p->floats, 0.5f, 0, 0};
     if (draw(2)) net->mask = (PufferInput){PUFFER_SCALED, '?', bytes + p->cells, p->actions, 1, 0, 0};
     net->num_layers = 1;
     p->dense = random_matrix(&net->layers[0], p->floats, p->size);
     if (p->cells) {
         p->chosen = random_matrix(&net->labels, p->values * p->cells, p->size);
-        memcpy(net->layers[0].bias, net->labels.bias, p->size * sizeof(float));
+        memcpy((float *)net->layers[0].bias, net->labels.bias, p->size * sizeof(float));
     }
     net->memory = (PufferMemory)draw(4);
     const int gates = net->memory == PUFFER_LSTM ? 4 * p->size : 3 * p->size;
-    if (net->memory) p->gates = random_matrix(&net->gates, p->size, gates);
+    if (net->memory) p->gates = random_matrix(&net->gates[0], p->size, gates);
     if (net->memory == PUFFER_LSTM || net->memory == PUFFER_GRU)
         p->recurrent = random_matrix(&net->recurrent, p->size, gates);
-    if (net->memory == PUFFER_LSTM) memset(net->recurrent.bias, 0, sizeof(float) * gates);
+    if (net->memory == PUFFER_LSTM) memset((float *)net->recurrent.bias, 0, sizeof(float) * gates);
     p->decoder = random_matrix(&net->decoder, p->size, p->actions + 1);
-    check(puffer_network_init(net, kernels), "the processor has these kernels");
-    check(puffer_network_task_init(&p->task, net, 1 + (int)draw(3)) == 0, "no memory, or no threads");
+    net->memory_layers = net->memory != PUFFER_NO_MEMORY;
+    puffer_network_init(net);
+    check(puffer_network_task_init(&p->task, net, puffer_kernels(kernels), 1 + (int)draw(3)) == 0,
+          "no memory, or no threads");
     p->task.num_params = p->actions;
     p->task.num_memories = net->memory == PUFFER_LSTM ? 2 : net->memory != PUFFER_NO_MEMORY;
     p->task.task.helper_ns = 0; /* helpers come to the smallest of tasks */
@@ -120,11 +123,11 @@ static float sigmoid(float x) {
 
 /* The equations of the memory; h and c are updated, and the output takes the place of what comes in. */
 static void remember(const Perceptron *p, float *hidden, float *h, float *c) {
-    const int size = p->size, gates = p->net.gates.outputs;
+    const int size = p->size, gates = p->net.gates[0].outputs;
     const PufferMemory memory = p->net.memory;
     float x[4 * MOST], own[4 * MOST];
     for (int j = 0; j < gates; j++) {
-        x[j] = p->net.gates.bias[j] + product(p->gates, hidden, size, j);
+        x[j] = p->net.gates[0].bias[j] + product(p->gates, hidden, size, j);
         own[j] = p->recurrent ? p->net.recurrent.bias[j] + product(p->recurrent, h, size, j) : 0;
     }
     for (int j = 0; j < size; j++) {

@@ -21,6 +21,8 @@ every_env_in_python = pytest.mark.parametrize("name", ocean.python_names())
 
 # Every type that has games of several agents. Multiagent draws eight at once, snake draws large maps in another way.
 SEVERAL = [
+    ("connect4", {"players": 2}),
+    ("go", {"players": 2}),
     ("moba", {"script_opponents": False}),
     ("multiagent", {"players": 20}),
     ("nmmo3", {"num_players": 12}),
@@ -29,6 +31,7 @@ SEVERAL = [
     ("snake", {"num_snakes": 12, "width": 500, "height": 400}),
     ("tactical", {"players": 2}),
     ("trash_pickup", {"num_agents": 6}),
+    ("tripletriad", {"players": 2}),
 ]
 several_agents = pytest.mark.parametrize(("name", "keywords"), SEVERAL)
 

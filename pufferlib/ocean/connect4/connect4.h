@@ -11,11 +11,11 @@
  *              avoids a loss, or puts it off the longest; among equal moves it plays any. So it never misses
  *              a win from depth 1 on, nor a block from depth 2 on; where all moves lose to the next one, it
  *              blocks what can be blocked.
- * Players      1: an agent against the opponent. 2: an agent for each side, for play against itself; the
- * first begins, both are there in every step, each sees its own discs as 1, and one of them waits. Source
- * PufferLib's connect4. There the opponent looks four moves ahead too, but adds up values over replies, so
- * that it errs, and answers two openings from a book; a full board is never a draw; only games that end at
- * the moment of a report are counted. Here all of that is as above.
+ * Players      1: an agent against the opponent. 2: an agent for each side; the first begins, both are there
+ *              in every step, each sees its own discs as 1, and one of them waits.
+ * Source       PufferLib's connect4. There the opponent looks four moves ahead too, but adds up values over
+ *              replies, so that it errs, and answers two openings from a book; a full board is never a draw;
+ *              only games that end at the moment of a report are counted. Here all of that is as above.
  *
  * A side is a word of bits, seven a column, the lowest the bottom cell and the seventh always 0, which keeps
  * lines from running around the edges. A game has 56 bytes, and the head that all games have; there are no

@@ -74,7 +74,9 @@ static inline const char *connect4_headline(const Connect4 *env) {
 static inline void connect4_draw(const Connect4 *env, PufferCanvas *canvas) {
     const int32_t width = CONNECT4_COLUMNS * CONNECT4_PITCH, height = CONNECT4_ROWS * CONNECT4_PITCH;
     const char *headline = connect4_headline(env);
-    const char *first = env->players == 2 ? "YELLOW" : "YOU", *second = env->players == 2 ? "RED" : "RIVAL";
+    const bool two = env->players == 2;
+    const char *first = two && canvas->agent != 0 ? "YELLOW" : "YOU";
+    const char *second = !two ? "RIVAL" : canvas->agent == 1 ? "YOU" : "RED";
     draw_clear(canvas, DRAW_NIGHT);
     draw_disc(canvas, CONNECT4_LEFT + 14, 40, 13, CONNECT4_OWN);
     draw_text(canvas, CONNECT4_LEFT + 38, 30, 3, CONNECT4_OWN, first);

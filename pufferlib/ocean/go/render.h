@@ -175,11 +175,17 @@ static inline void go_draw_panel(const Go *env, PufferCanvas *canvas) {
     const int32_t right = canvas->width;
     draw_rectangle(canvas, 0, 0, right, GO_PANEL, DRAW_NIGHT);
     go_draw_stone(canvas, 42, 40, 24, GO_BLACK);
-    draw_text(canvas, 78, 20, 2, DRAW_WHITE, env->players == 2 ? "BLACK" : "AGENT");
+    draw_text(canvas, 78, 20, 2, DRAW_WHITE,
+              env->players == 1    ? "AGENT"
+              : canvas->agent == 0 ? "YOU"
+                                   : "BLACK");
     draw_text(canvas, 78, 46, 2, GO_GREY, "TOOK");
     draw_number(canvas, 168, 46, 2, DRAW_YELLOW, env->captured[GO_BLACK]);
     go_draw_stone(canvas, right - 42, 40, 24, GO_WHITE);
-    draw_text(canvas, right - 168, 20, 2, DRAW_WHITE, env->players == 2 ? "WHITE" : "SCRIPT");
+    draw_text(canvas, right - 168, 20, 2, DRAW_WHITE,
+              env->players == 1    ? "SCRIPT"
+              : canvas->agent == 1 ? "YOU"
+                                   : "WHITE");
     draw_text(canvas, right - 168, 46, 2, GO_GREY, "TOOK");
     draw_number(canvas, right - 78, 46, 2, DRAW_YELLOW, env->captured[GO_WHITE]);
     go_draw_lead(env, canvas, &board);

@@ -91,10 +91,13 @@ static inline void tripletriad_draw_cell(const TripleTriad *env, PufferCanvas *c
 static inline void tripletriad_draw_points(const TripleTriad *env, PufferCanvas *canvas) {
     const int32_t right = canvas->width - TRIPLETRIAD_MARGIN;
     const bool two = env->players == 2;
-    draw_text(canvas, TRIPLETRIAD_MARGIN, 34, 3, DRAW_CYAN, two ? "BLUE" : "YOU");
+    draw_text(canvas, TRIPLETRIAD_MARGIN, 34, 3, DRAW_CYAN, two && canvas->agent != 0 ? "BLUE" : "YOU");
     draw_number(canvas, TRIPLETRIAD_MARGIN + TRIPLETRIAD_CARD, 28, 5, DRAW_CYAN,
                 env->points[TRIPLETRIAD_OWN]);
-    draw_text(canvas, right - draw_text_width(5, 3), 34, 3, DRAW_ORANGE, two ? "  RED" : "RIVAL");
+    draw_text(canvas, right - draw_text_width(5, 3), 34, 3, DRAW_ORANGE,
+              !two                 ? "RIVAL"
+              : canvas->agent == 1 ? "  YOU"
+                                   : "  RED");
     draw_number(canvas, right - draw_text_width(5, 3) - 20, 28, 5, DRAW_ORANGE,
                 env->points[TRIPLETRIAD_RIVAL]);
 }
