@@ -3,9 +3,10 @@
 import contextlib
 import importlib
 import os
+import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +20,7 @@ from pufferlib.train.distributed.ranks import JoinedRanks
 from pufferlib.train.distributed.settings import ProcessSettings
 from pufferlib.vector.ray.cluster import ADDRESS, connect
 
-__all__ = ["start_ranks_on_ray"]
+__all__ = ["follow_on_ray", "start_ranks_on_ray"]
 
 END_S = 20.0  # for the ranks to end
 SHARE = "LOCAL_WORLD_SIZE"
@@ -71,7 +72,7 @@ class _RayRanks:
         self._storage = tempfile.TemporaryDirectory(prefix="pufferlib-ray-")  # Ray Train wants one, and leaves it empty
         resources = {"CPU": settings.ray_cpus, **({"GPU": 1} if needs_gpu else {})}
         self._trainer = importlib.import_module("ray.train.v2.api.data_parallel_trainer").DataParallelTrainer(
-            _follow,
+            _follow_function(),
             train_loop_config={"place": tuple(first), "timeout_s": settings.processes_timeout},
             scaling_config=train.ScalingConfig(
                 num_workers=first.size - 1, use_gpu=needs_gpu, resources_per_worker=resources
@@ -109,8 +110,25 @@ class _RayRanks:
         self._storage.cleanup()
 
 
-def _follow(settings: dict[str, Any]) -> None:
-    """Train as rank 0 says: the function that Ray Train runs in each worker."""
+def _follow_function() -> Callable[[dict[str, Any]], None]:
+    """Function that Ray Train runs in each worker: ``follow_on_ray``, imported from where this process has it.
+
+    Being local it is sent by value, and so runs before the worker imports pufferlib; see ``vector.ray.actor``.
+    """
+    folder, path = os.getcwd(), [os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
+
+    def run(settings: dict[str, Any]) -> None:
+        import importlib
+        import sys
+
+        sys.path[:] = [*path, *(entry for entry in sys.path if entry not in (*path, folder))]
+        importlib.import_module("pufferlib.train.distributed.on_ray").follow_on_ray(settings)
+
+    return run
+
+
+def follow_on_ray(settings: dict[str, Any]) -> None:
+    """Train as rank 0 says, in a worker of Ray Train."""
     from pufferlib.train.distributed.job import follow
 
     context: Any = importlib.import_module("ray.train").get_context()
