@@ -9,7 +9,7 @@ from pufferlib import ocean
 from pufferlib.ocean.fuzz import fuzz_file
 
 OCEAN = Path(ocean.__file__).parent
-STEPS = 20_000
+STEPS = 10_000
 FEWER = {"nmmo3": 4_000, "snake": 8_000, "trash_pickup": 10_000, "moba": 12_000, "enduro": 12_000}  # these are slow
 NIGHT = 1_000_000
 
