@@ -10,7 +10,7 @@ from pufferlib.ocean.fuzz import fuzz_file
 
 OCEAN = Path(ocean.__file__).parent
 STEPS = 10_000
-FEWER = {"nmmo3": 4_000, "snake": 8_000, "trash_pickup": 10_000, "moba": 12_000, "enduro": 12_000}  # these are slow
+FEWER = {"nmmo3": 2_000, "snake": 4_000, "trash_pickup": 5_000, "moba": 6_000, "enduro": 6_000}  # these are slow
 NIGHT = 1_000_000
 
 
