@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pufferlib.train.kinds import NotNegative
+
 __all__ = ["TrackConfig", "TrackerName", "WandbConfig"]
 
 TrackerName = Literal["csv", "tensorboard", "wandb"]
@@ -34,10 +36,13 @@ class TrackConfig:
         loggers: Any of "csv" (metrics.csv in the run's folder), "tensorboard" (event files there) and "wandb".
         name: Name of the run, in that of its folder and in every tracker; "" is none.
         tags: Words to find runs by.
+        interval: Seconds between two updates that TensorBoard and Weights & Biases get; an update that comes sooner
+            waits, and the next one takes its place. 0: they get each. metrics.jsonl and metrics.csv have all.
         wandb: Weights & Biases.
     """
 
     loggers: tuple[TrackerName, ...] = ()
     name: str = ""
     tags: tuple[str, ...] = ()
+    interval: NotNegative = 0.25
     wandb: WandbConfig = field(default_factory=WandbConfig)

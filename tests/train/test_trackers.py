@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -156,7 +157,8 @@ def wandb_figures(folder: Path) -> tuple[Any, list[dict[str, Any]], dict[str, An
 @needs_track
 def test_a_run_arrives_everywhere_with_its_result(tmp_path: Path) -> None:
     done = train(
-        "squared", {**QUICK, "track.wandb": {"mode": "offline", "project": "tests"}}, runs=tmp_path,
+        "squared", {**QUICK, "track.wandb": {"mode": "offline", "project": "tests"}, "track.interval": 0},
+        runs=tmp_path,
         track="csv,tensorboard,wandb", name="wide", tags=["a", "b"],
     )  # fmt: skip
     folder = done.run.folder
@@ -222,7 +224,7 @@ class Broken:
 
 def test_a_tracker_that_fails_is_told_once_and_ends_nothing() -> None:
     broken = Broken()
-    tracker = BackgroundTracker("Broken", broken)
+    tracker = BackgroundTracker("Broken", broken, 0)
     with pytest.warns(UserWarning, match=r"Broken failed \(the network is gone\), and gets nothing more") as told:
         log_all(tracker, [{"agent_steps": steps} for steps in range(100)], close=2)
     assert len(told) == 1
@@ -239,7 +241,7 @@ def test_a_slow_tracker_gets_every_figure_and_holds_nobody_up() -> None:
 
         def close(self) -> None: ...
 
-    tracker, metrics = BackgroundTracker("Slow", Slow()), {"agent_steps": 0.0}
+    tracker, metrics = BackgroundTracker("Slow", Slow(), 0), {"agent_steps": 0.0}
     for steps in range(100):
         metrics["agent_steps"] = steps
         tracker.log(metrics)
@@ -247,6 +249,24 @@ def test_a_slow_tracker_gets_every_figure_and_holds_nobody_up() -> None:
     with warnings.catch_warnings():
         tracker.close()
     assert got == list(range(100))
+
+
+def test_of_updates_that_come_too_soon_the_last_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, got = [100.0], []
+
+    class Kept(Broken):
+        def log(self, metrics: dict[str, float]) -> None:
+            got.append(metrics["agent_steps"])
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr("pufferlib.train.loggers.background.time", SimpleNamespace(monotonic=lambda: now[0]))
+    tracker = BackgroundTracker("Kept", Kept(), interval_s=0.25)
+    for steps in range(10):
+        tracker.log({"agent_steps": steps})
+        now[0] += 0.125
+    tracker.close()
+    assert got == [0, 2, 4, 6, 8, 9]
 
 
 @needs_track

@@ -1,6 +1,7 @@
 """A thread for each tracker, so that training waits for none and ends with none."""
 
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -15,17 +16,22 @@ INTERVAL_S = 2.0
 
 
 class BackgroundTracker:
-    """Hands everything to a tracker from a thread, in order, every two seconds; nothing is left out.
+    """Hands a tracker metrics and result from a thread, in order, every two seconds.
 
-    Once the tracker has failed it gets nothing more. The next call warns of that, once; the training goes on.
+    An update that comes sooner than ``interval_s`` after the last one is held back until the next takes its place, or
+    the run ends: fast environments make many updates a second, which nobody sees apart in a plot. Once the tracker has
+    failed it gets nothing more. The next call warns of that, once; the training goes on.
 
     Args:
         name: Of the tracker, for the warning.
         tracker: Gets its calls from one thread alone.
+        interval_s: Seconds between two updates that it gets; 0: it gets each.
     """
 
-    def __init__(self, name: str, tracker: Tracker) -> None:
+    def __init__(self, name: str, tracker: Tracker, interval_s: float) -> None:
         self._name, self._tracker = name, tracker
+        self._interval_s, self._next = interval_s, 0.0  # by time.monotonic()
+        self._held: dict[str, float] | None = None
         self._calls: SimpleQueue[Callable[[], Any]] = SimpleQueue()
         self._closes = threading.Event()
         self._failure: Exception | None = None
@@ -34,23 +40,34 @@ class BackgroundTracker:
         self._thread.start()
 
     def log(self, metrics: dict[str, float]) -> None:
-        """Let the tracker take the metrics of an update."""
-        metrics = dict(metrics)  # the caller may change them
-        self._calls.put(lambda: self._tracker.log(metrics))
+        """Let the tracker take the metrics of an update, or hold them back."""
+        now = time.monotonic()
+        self._held = dict(metrics)  # the caller may change them
+        if now >= self._next:
+            self._next = now + self._interval_s
+            self._pass_on()
         self._tell()
 
     def finish(self, result: Result) -> None:
-        """Let it take the result."""
+        """Let it take the result, after the last update."""
+        self._pass_on()
         self._calls.put(lambda: self._tracker.finish(result))
         self._tell()
 
     def close(self) -> None:
         """Wait until it has taken everything, and close it; may be called twice."""
         if self._thread.is_alive():
+            self._pass_on()
             self._calls.put(self._tracker.close)
             self._closes.set()
             self._thread.join()
         self._tell()
+
+    def _pass_on(self) -> None:
+        """Hand on the metrics that are held back, if there are any."""
+        metrics, self._held = self._held, None
+        if metrics is not None:
+            self._calls.put(lambda: self._tracker.log(metrics))
 
     def _work(self) -> None:
         is_last = False

@@ -84,7 +84,7 @@ def open_tracking(config: Config, run: Run) -> Iterator[Tracking]:
         BindingMissing: One is not installed.
         PufferError: One does not answer.
     """
-    wanted, folder = config.track.loggers, run.folder
+    wanted, folder, interval = config.track.loggers, run.folder, config.track.interval
     group = folder.parent.name if run.is_seed else ""
     name = config.track.name or group or folder.name
     name = f"{name}-{folder.name}" if group else name
@@ -92,7 +92,7 @@ def open_tracking(config: Config, run: Run) -> Iterator[Tracking]:
     table = CsvLogger(run.table) if "csv" in wanted else None
     if "tensorboard" in wanted:
         board = TensorBoardLogger(folder, _shown(config), name)
-        trackers.append(BackgroundTracker("TensorBoard", board))
+        trackers.append(BackgroundTracker("TensorBoard", board, interval))
         places.append(f"TensorBoard: tensorboard --logdir {folder.parent}")
     if "wandb" in wanted:
         page = WandbLogger(
@@ -103,7 +103,7 @@ def open_tracking(config: Config, run: Run) -> Iterator[Tracking]:
             group=group,
             config=dataclasses.asdict(config),
         )
-        trackers.append(BackgroundTracker("Weights & Biases", page))
+        trackers.append(BackgroundTracker("Weights & Biases", page, interval))
         places += [f"Weights & Biases: {page.place}"] if page.place else []
     tracking = Tracking(table, trackers, places)
     try:
