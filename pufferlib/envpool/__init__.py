@@ -1,0 +1,1 @@
+"""EnvPool's interface: ``import pufferlib.envpool as envpool``."""
