@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pufferlib.buffers import Array
 from pufferlib.spaces import Space
 
-__all__ = ["Autoreset", "Batch", "Ids", "Pool", "PoolSpec"]
+__all__ = ["Autoreset", "Batch", "Ids", "Pool", "PoolSpec", "StepPool"]
 
 Ids = npt.NDArray[np.int32]
 Autoreset = str
@@ -107,3 +107,14 @@ class Pool(Protocol):
 
     def close(self) -> None:
         """End the environments, and what runs them. Closing twice is fine."""
+
+
+@runtime_checkable
+class StepPool(Pool, Protocol):
+    """A pool that knows Gymnasium's five values. It takes actions and ids of any form, and checks them itself."""
+
+    def send(self, actions: Any, env_ids: Any = None) -> None:
+        """Send environments their actions."""
+
+    def step(self, action: Any, env_id: Any = None) -> Any:
+        """``send`` and ``recv``: observations, rewards, terminated, truncated and EnvPool's dict of infos."""
