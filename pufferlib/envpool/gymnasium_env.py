@@ -82,9 +82,7 @@ class PoolVectorEnv(PoolEnv, gymnasium.vector.VectorEnv[Any, Any, Any]):  # type
             APIUsageError: As ``send`` does.
         """
         if self._step_pool is not None:
-            stepped: Stepped = self._step_pool.step(action, self._ids_of(action) if env_id is None else env_id)
-            self._last_ids = stepped[4]["env_id"]
-            return stepped
+            return self._noted(self._step_pool.step(action, self._ids_of(action) if env_id is None else env_id))
         self.send(action, env_id)
         return self._stepped(self._recv())
 
@@ -100,6 +98,8 @@ class PoolVectorEnv(PoolEnv, gymnasium.vector.VectorEnv[Any, Any, Any]):  # type
         """
         if not return_info:
             raise APIUsageError(f"{self._where}.recv: return_info must be True, got {return_info!r}; leave it out")
+        if self._step_pool is not None and not reset:
+            return self._noted(self._step_pool.recv_step())
         batch = self._recv()
         return (batch.observations, self._info(batch)) if reset else self._stepped(batch)
 
@@ -112,6 +112,10 @@ class PoolVectorEnv(PoolEnv, gymnasium.vector.VectorEnv[Any, Any, Any]):  # type
         if self._step_pool is not None and not self.is_async:
             self.step = self._step_pool.step  # type: ignore[method-assign]  # a call less
 
+    def _noted(self, stepped: Stepped) -> Stepped:
+        self._last_ids = stepped[4]["env_id"]
+        return stepped
+
     def _stepped(self, batch: Batch) -> Stepped:
         return batch.observations, batch.rewards, batch.terminated, batch.truncated, self._info(batch)
 
@@ -121,9 +125,7 @@ class PoolVectorEnv(PoolEnv, gymnasium.vector.VectorEnv[Any, Any, Any]):  # type
         for name, short in self._infos.items():
             (info if name == short else players)[short] = batch.infos[name]
         if batch.final_observations is not None:
-            ends = batch.terminated | batch.truncated
-            if ends.any():
-                info["final_obs"], info["_final_obs"] = batch.final_observations, ends
+            info["final_obs"], info["_final_obs"] = batch.final_observations, batch.terminated | batch.truncated
         return info
 
     def _masked(self, env_id: Any, options: Info) -> Any:

@@ -90,13 +90,14 @@ class Pool(Protocol):
     def num_in_flight(self) -> int:
         """Environments that were sent something and have not come back."""
 
-    def reset(self, env_ids: Ids | None = None) -> None:
+    def reset(self, env_ids: Any = None) -> None:
         """Send the command to begin a new episode to these environments, or all."""
 
-    def send(self, actions: Array, env_ids: Ids | None = None) -> None:
+    def send(self, actions: Any, env_ids: Any = None) -> None:
         """Send these environments, or all, their actions: ``(len(env_ids) * num_players, *action_shape)``.
 
-        They may be changed as soon as this has returned.
+        Both may be arrays or lists of any kind, of which the pool takes those that mean something. They may be changed
+        as soon as this has returned.
         """
 
     def recv(self) -> Batch:
@@ -111,10 +112,10 @@ class Pool(Protocol):
 
 @runtime_checkable
 class StepPool(Pool, Protocol):
-    """A pool that knows Gymnasium's five values. It takes actions and ids of any form, and checks them itself."""
-
-    def send(self, actions: Any, env_ids: Any = None) -> None:
-        """Send environments their actions."""
+    """A pool that knows Gymnasium's five values, at less cost than a Batch."""
 
     def step(self, action: Any, env_id: Any = None) -> Any:
-        """``send`` and ``recv``: observations, rewards, terminated, truncated and EnvPool's dict of infos."""
+        """``send`` and ``recv``, where a dict may be the action too: observations, rewards, flags and infos."""
+
+    def recv_step(self) -> Any:
+        """``recv``, with the same five values."""

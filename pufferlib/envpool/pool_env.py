@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pufferlib.envpool.action_input import ActionInput
+from pufferlib.envpool.action_dict import read_dict
 from pufferlib.envpool.config import backend_config, checked_int, checked_seed, pool_seeds
 from pufferlib.envpool.pictures import PixelPool, check_draws, draw
 from pufferlib.envpool.pool import Batch, Ids, Pool, StepPool
@@ -49,7 +49,6 @@ class PoolEnv:
         self.pool, self.spec = pool, spec
         self._settings = spec.as_dict()
         self._where = f"{type(self).__name__}({spec.id!r})"
-        self._input = ActionInput(self._where, spec.pool_spec, pool.num_envs)
         self.render_mode: str | None = self._settings["render_mode"]
         self._view: View | None = None
         self._seeds, self._is_closed = pool_seeds(self._settings), False
@@ -83,7 +82,7 @@ class PoolEnv:
             APIUsageError: Some of them are in flight: what they were sent last was not received yet.
         """
         self._is_new = False
-        self.pool.reset(None if env_id is None else self._input.ids(env_id))
+        self.pool.reset(env_id)
 
     def send(self, action: Any, env_id: Any = None) -> None:
         """Send actions to environments, which ``recv`` returns when they are done.
@@ -98,12 +97,12 @@ class PoolEnv:
         Raises:
             APIUsageError: Ids out of range, twice there or in flight; actions of a wrong shape, dtype or value.
         """
-        if self._step_pool is not None:
-            self._step_pool.send(action, self._ids_of(action) if env_id is None else env_id)
-            return
-        values, ids = self._input.read(action, env_id)
+        if isinstance(action, Mapping):
+            action, env_id = read_dict(self._where, action, env_id, self.spec.pool_spec.num_players)
+        if env_id is None:
+            env_id = self._ids_of(action)
         self._is_new = False
-        self.pool.send(values, self._ids_of(values) if ids is None else ids)
+        self.pool.send(action, env_id)
 
     def render(self, env_ids: Any = None, camera_id: int | None = None) -> npt.NDArray[np.uint8] | None:
         """Draw environments, and wait for those that are in flight.
@@ -141,7 +140,7 @@ class PoolEnv:
     def _use(self, pool: Pool) -> None:
         """Go on with this pool."""
         self.pool = pool
-        self._step_pool = pool if isinstance(pool, StepPool) else None  # checks actions and ids itself, at less cost
+        self._step_pool = pool if isinstance(pool, StepPool) else None
         self._is_new = self._step_pool is None  # nothing was drawn from its generators yet, as far as this knows
         self._last_ids: Ids = np.arange(pool.batch_size, dtype=np.int32)  # of the batch that came last
 
@@ -152,15 +151,10 @@ class PoolEnv:
         self.pool.close()
 
     def _ids_of(self, actions: Any) -> Ids | None:
-        """Environments of actions that came without ids; None for all, as in a dict, which may have them."""
+        """Environments of actions that came without ids; None for all."""
         pool, players = self.pool, self.spec.pool_spec.num_players
-        rows = len(actions) if isinstance(actions, Sized) else 0
-        if rows == pool.num_envs * players or isinstance(actions, Mapping):
-            return None
-        if self.is_async and rows == pool.batch_size * players:
-            return self._last_ids
-        sizes = f"{pool.num_envs * players} rows" + f", or {pool.batch_size * players}" * self.is_async
-        raise APIUsageError(f"{self._where}: actions must have {sizes} unless env_id is given, got {actions!r:.80}")
+        is_array = isinstance(actions, Sized) and not isinstance(actions, Mapping)
+        return self._last_ids if self.is_async and is_array and len(actions) == pool.batch_size * players else None
 
     def _recv(self) -> Batch:
         batch = self.pool.recv()
@@ -170,25 +164,27 @@ class PoolEnv:
 
     def _reset(self, env_id: Any, seed: Any) -> Batch:
         """Begin new episodes and wait for a batch."""
-        ids = None if env_id is None else self._input.ids(env_id)
-        if seed is not None:
-            self._seed_again(seed, ids)
-        self._is_new = False
-        if ids is not None and self.is_async and self.pool.num_in_flight + len(ids) < self.pool.batch_size:
+        pool = self.pool
+        count = len(env_id) if isinstance(env_id, list | tuple) else np.size(env_id)
+        if env_id is not None and self.is_async and pool.num_in_flight + count < pool.batch_size:
             raise APIUsageError(
-                f"{self._where}.reset: a batch must have {self.pool.batch_size} environments, got {len(ids)} to reset "
-                f"and {self.pool.num_in_flight} in flight; call async_reset(env_id), and recv when enough are in flight"
+                f"{self._where}.reset: a batch must have {pool.batch_size} environments, got {count} as env_id and "
+                f"{pool.num_in_flight} in flight; call async_reset(env_id), and recv when enough are in flight"
             )
-        self.pool.reset(ids)
+        if seed is not None:
+            self._seed_again(seed, env_id)
+        self._is_new = False
+        self.pool.reset(env_id)
         return self._recv()
 
-    def _seed_again(self, seed: Any, ids: Ids | None) -> None:
+    def _seed_again(self, seed: Any, env_id: Any) -> None:
         """Go on as an environment that was made with this ``seed``."""
-        if ids is not None:
-            raise APIUsageError(f"{self._where}.reset: a seed is of all environments, got env_id too; leave one out")
+        where = f"{self._where}.reset"
+        if env_id is not None:
+            raise APIUsageError(f"{where}: a seed is of all environments, got env_id {env_id!r:.40}; leave one out")
         if self._is_closed:
-            raise APIUsageError(f"{self._where}.reset: the environment must be open, got a closed one; make another")
-        one, several = checked_seed(f"{self._where}.reset", seed, self.pool.num_envs)
+            raise APIUsageError(f"{where}: the environment must be open, got a closed one; make another")
+        one, several = checked_seed(where, seed, self.pool.num_envs)
         seeds = pool_seeds({"num_envs": self.pool.num_envs, "seed": one, "env_seed": several})
         if seeds == self._seeds and self._is_new:
             return
@@ -200,9 +196,14 @@ class PoolEnv:
     def _ids_to_draw(self, where: str, env_ids: Any) -> Ids:
         if env_ids is None:
             return np.array([self._settings["render_env_id"]], np.int32)
-        if isinstance(env_ids, int | np.integer) or (isinstance(env_ids, np.ndarray) and env_ids.ndim == 0):
-            env_ids = [env_ids]
-        ids = self._input.id_array(env_ids, "env_ids")
+        try:
+            ids = np.atleast_1d(np.asarray(env_ids))
+        except ValueError:  # rows of several lengths
+            ids = np.array([None])
+        if ids.ndim > 1 or ids.dtype.kind not in "iu" or not ids.size or ids.min() < 0 or ids.max() >= len(self):
+            raise APIUsageError(
+                f"{where}: env_ids must be an int from 0 to {len(self) - 1}, or a sequence of such, got {env_ids!r:.80}"
+            )
         if self.render_mode == "human" and len(ids) != 1:
             raise APIUsageError(f"{where}: a window shows one environment, got env_ids {ids[:8].tolist()}; choose one")
-        return ids
+        return ids.astype(np.int32)

@@ -1,9 +1,10 @@
 """A pool around another one."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from pufferlib.buffers import Array
 from pufferlib.envpool.pool import Batch, Ids, Pool, PoolSpec
 
 __all__ = ["PoolWrapper"]
@@ -28,11 +29,11 @@ class PoolWrapper:
         """Environments that were sent something and have not come back."""
         return self.pool.num_in_flight
 
-    def reset(self, env_ids: Ids | None = None) -> None:
+    def reset(self, env_ids: Any = None) -> None:
         """Send the command to begin a new episode."""
         self.pool.reset(env_ids)
 
-    def send(self, actions: Array, env_ids: Ids | None = None) -> None:
+    def send(self, actions: Any, env_ids: Any = None) -> None:
         """Send actions."""
         self.pool.send(actions, env_ids)
 

@@ -104,7 +104,11 @@ class CountingPool:
             self.queue.append((env_id, self._begun(env_id)))
 
     def send(self, actions: Any, env_ids: Any = None) -> None:
-        ids = self._free(env_ids)
+        ids, actions = self._free(env_ids), np.asarray(actions, float)
+        fits = actions.shape == (len(ids) * self.spec.num_players,) and np.isin(actions, range(5)).all()
+        self._check(
+            fits, f"actions must be 0 to 4, one for each player of {len(ids)} environments, got {actions!r:.80}"
+        )
         self._check(self.autoreset != "disabled" or not any(self.over[env_id] for env_id in ids), "must be reset")
         for env_id, action in zip(ids, actions.reshape(len(ids), self.spec.num_players), strict=True):
             self.queue.append((env_id, self._acted(env_id, action)))
@@ -142,7 +146,9 @@ class CountingPool:
 
     def _free(self, env_ids: Any) -> Any:
         self._check(not self.closed, "closed")
-        ids = range(self.num_envs) if env_ids is None else env_ids.tolist()
+        ids = list(range(self.num_envs) if env_ids is None else env_ids)
+        fits = {*ids} <= {*range(self.num_envs)} and len({*ids}) == len(ids) > 0
+        self._check(fits, f"env_id must name environments 0 to {self.num_envs - 1}, each once, got {env_ids}")
         self._check(not {*ids} & {env_id for env_id, _ in self.queue}, "in flight")
         return ids
 

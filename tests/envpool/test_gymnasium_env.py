@@ -76,7 +76,7 @@ def test_ends_in_the_same_step_show_the_last_observation():
     assert observations[:, 1].tolist() == [1, 0]
     assert info["_final_obs"].tolist() == terminated.tolist() == [True, False]
     assert info["final_obs"][0].tolist() == [0, 0, 1, END]
-    assert "final_obs" not in env.step([1, 1])[4]
+    assert not env.step([1, 1])[4]["_final_obs"].any()
 
 
 def test_without_autoreset_an_ended_environment_must_be_reset():
@@ -166,64 +166,33 @@ def test_a_mask_and_ids_are_too_much():
         make().reset([0], options={"reset_mask": np.ones(2, bool)})
 
 
-BAD_IDS = [[2], [-1], [0, 0], [0.0], [[0]], 0, np.array(0), np.array([0.5]), [2**40], [], ["a"], "01", [True], [[0], 1]]
-
-
-@pytest.mark.parametrize("env_id", BAD_IDS, ids=repr)
-def test_wrong_ids_are_refused_everywhere(env_id):
-    env = make()
-    env.reset()
-    actions = np.ones(np.size(env_id) if isinstance(env_id, np.ndarray) else 1, int)
-    for call in (env.step, env.send):
-        with pytest.raises(APIUsageError, match="env_id"):
-            call(actions, env_id)
-        with pytest.raises(APIUsageError, match="env_id"):
-            call({"action": actions, "env_id": env_id})
-    for call in (env.reset, env.async_reset):
-        with pytest.raises(APIUsageError, match="env_id"):
-            call(env_id)
-    assert env.step([1, 1])[4]["elapsed_step"].tolist() == [1, 1]
-
-
 @pytest.mark.parametrize(
     ("actions", "message"),
     [
-        (np.array(1), r"shape \(rows, \), .* got \(\)"),
-        (1, "shape"),
-        (None, "shape|numbers"),
-        ("ab", "shape|numbers"),
-        ([1], r"2 rows unless env_id is given, got array\(\[1\]"),
-        ([1, 1, 1], r"2 rows unless env_id is given, got array\(\[1, 1, 1\]"),
-        ([[1], [1]], r"got \(2, 1\)"),
-        ([0.5, 1], r"whole numbers in the action space Discrete\(5\), got 0.5 in row 0"),
-        ([1, np.nan], "got nan in row 1"),
-        ([np.inf, 1], "got inf in row 0"),
-        ([5, 0], r"in the action space Discrete\(5\), got 5 in row 0"),
-        ([0, -1], "got -1 in row 1"),
-        ([2**70, 0], "numbers that fit int32, got dtype object"),
-        (np.ones(2, complex), "got dtype complex128"),
-        ([[1], [1, 2]], "list of rows of one length"),
         ({}, 'must have the key "action"'),
         ({"actions": [1, 1]}, "unknown key of an action 'actions'; did you mean 'action'"),
         ({"action": [1, 1], "players": 3}, '"players" must be'),
         ({"action": [1, 1], "players": {"id": 3}}, '"players" must be'),
-        ({"action": [1, 1], "players.env_id": [0, 0]}, "players.env_id must name each environment 1 times"),
+        ({"action": [1, 1], "players.env_id": [0, 0]}, r"players\.env_id must name each environment 1 times"),
+        ({"action": [1, 1], "players.env_id": [0.5, 1]}, r"players\.env_id must be a row of integers"),
+        ({"action": [1, 1], "players.env_id": [[0], [0, 1]]}, r"players\.env_id must be a row of integers"),
         (
-            {"action": [1, 1], "env_id": [0], "players.env_id": [1]},
-            "players.env_id must name the environments of env_id",
+            {"action": [1], "env_id": [0], "players.env_id": [1]},
+            r"players\.env_id must name the environments of env_id",
         ),
-        ({"action": [1, 1], "env_id": [0]}, "one row for each environment that is sent to, 1 in all, got 2"),
+        ({"action": [1], "env_id": 0, "players.env_id": [0]}, "env_id must be a row of integers"),
+        ({"action": [1, 1, 1], "players.env_id": [0, 1]}, r"actions must have a row for each of players\.env_id, 2"),
+        ({"action": 1, "players.env_id": [0, 1]}, r"actions must have a row for each of players\.env_id, 2"),
     ],
-    ids=lambda value: f"{value!r:.40}",
+    ids=repr,
 )
-def test_wrong_actions_are_refused_on_any_call(actions, message):
+def test_wrong_dicts_are_refused(actions, message):
     env = make()
     env.reset()
-    env.step([1, 1])
     for call in (env.step, env.send):
         with pytest.raises(APIUsageError, match=message):
             call(actions)
-    assert env.step([1, 1])[4]["elapsed_step"].tolist() == [2, 2]
+    assert env.step([1, 1])[4]["elapsed_step"].tolist() == [1, 1]
 
 
 def test_ids_are_given_once():
@@ -272,14 +241,14 @@ def test_without_ids_a_batch_of_actions_is_for_the_last_batch():
         ids = env.recv()[4]["env_id"]
         env.send(np.ones(2))
         assert not {*ids.tolist()} & {*np.setdiff1d(range(4), ids).tolist()}
-    with pytest.raises(APIUsageError, match="4 rows, or 2 unless env_id is given, got"):
+    with pytest.raises(APIUsageError):
         env.send(np.ones(3))
 
 
 def test_too_few_for_a_batch_are_refused_before_they_are_reset():
     env = make(num_envs=4, batch_size=3)
     env.send(np.ones(1), [3])
-    with pytest.raises(APIUsageError, match="a batch must have 3 environments, got 1 to reset and 1 in flight"):
+    with pytest.raises(APIUsageError, match="a batch must have 3 environments, got 1 as env_id and 1 in flight"):
         env.reset([0])
     assert sorted(env.reset([0, 1])[1]["env_id"].tolist()) == [0, 1, 3]
 
@@ -309,8 +278,6 @@ def test_rows_of_players_in_an_order_of_their_own():
     assert observations[:, 3].tolist() == [1, 1, 0, 2]
     with pytest.raises(APIUsageError, match=r"players\.env_id must name each environment 2 times"):
         env.step({"action": [0, 1, 2], "players.env_id": [2, 0, 2]})
-    with pytest.raises(APIUsageError, match="one row for each environment and player that is sent to, 2 in all, got 1"):
-        env.step([1], [0])
 
 
 def test_a_seed_at_reset_is_as_good_as_one_at_the_start():
