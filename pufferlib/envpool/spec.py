@@ -1,0 +1,279 @@
+"""Descriptions of a task: its spaces, and the arrays that go in and out, as EnvPool and dm_env have them."""
+
+import keyword
+from collections import namedtuple
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+
+from pufferlib.envpool.config import backend_config, checked_config, pool_seeds
+from pufferlib.envpool.pictures import pixel_spec
+from pufferlib.envpool.pool import PoolSpec
+from pufferlib.envpool.stack import stack_spec
+from pufferlib.envpool.tasks import Task
+from pufferlib.errors import APIUsageError, BindingMissing
+from pufferlib.machine.commands import way_to_install
+from pufferlib.spaces import Space
+
+__all__ = ["PLAYERS", "ArraySpec", "StateType", "TaskSpec", "describe", "import_dm_env"]
+
+PLAYERS = "players."  # begins the names of infos that have a row for each player
+
+_IDS = ("env_id", "players")
+
+
+@dataclass(frozen=True, eq=False)
+class ArraySpec:
+    """One array of a batch, without the dimension of the batch.
+
+    Attributes:
+        dtype: Of its elements.
+        shape: Of a row; it begins with -1 where there is a row for each player.
+        minimum: Least value: a number, or an array with one for each element.
+        maximum: Greatest value, likewise.
+        is_discrete: Its values are whole numbers from ``minimum`` to ``maximum``, each with a meaning of its own.
+    """
+
+    dtype: type
+    shape: list[int]
+    minimum: Any
+    maximum: Any
+    is_discrete: bool = False
+
+
+class TaskSpec:
+    """A task with all settings: what ``make_spec`` returns, and the ``spec`` of an environment.
+
+    Attributes:
+        id: Of the task.
+        task: The task without its settings.
+        reward_threshold: Return from which it counts as solved; None where nobody has named one.
+        observation_space: Of one environment, or of one player where there are several.
+        action_space: Likewise.
+        pool_spec: What the environments of its pools have in common.
+        frame_spec: The same before observations are stacked.
+        backend_spec: The same before observations are replaced by pictures.
+
+    Args:
+        where: Begins the messages of errors.
+        task: The task.
+        keywords: As they were given to ``make``.
+
+    Raises:
+        UnknownNameError: There is no such keyword.
+        APIUsageError: A value is of a wrong type, or out of its range.
+    """
+
+    def __init__(self, where: str, task: Task, keywords: Mapping[str, Any]) -> None:
+        where = f"{where}({task.id!r})"
+        config = checked_config(where, task, keywords)
+        self.id, self.task, self._config = task.id, task, config
+        spec = task.backend.describe(backend_config(config, pool_seeds(config)))
+        config["max_num_players"] = _num_players(where, config["max_num_players"], spec.num_players)
+        if config["reward_threshold"] is None:
+            config["reward_threshold"] = spec.reward_threshold
+        self.backend_spec = self.frame_spec = spec
+        if config["from_pixels"]:
+            self.frame_spec = pixel_spec(where, spec, config)
+        self.pool_spec = self.frame_spec
+        if config["frame_stack"] > 1:
+            stack = config["frame_stack"]
+            self.pool_spec = stack_spec(where, self.frame_spec, stack, on_channels=config["from_pixels"])
+        self.reward_threshold: float | None = config["reward_threshold"]
+        self.observation_space, self.action_space = self.pool_spec.observation_space, spec.action_space
+        self.gymnasium_observation_space, self.gymnasium_action_space = self.observation_space, self.action_space
+
+    @property
+    def config(self) -> Any:
+        """A namedtuple of all keywords."""
+        return _named("Config", self._config)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all keywords, in a dict of its own."""
+        return dict(self._config)
+
+    @property
+    def state_array_spec(self) -> dict[str, ArraySpec]:
+        """Arrays of a batch by name: those of the pool itself, then observations and infos."""
+        spec = self.pool_spec
+        several = spec.num_players > 1
+        specs = {
+            "info:env_id": _INT32,
+            "info:players.env_id": _of_players(_INT32),
+            "elapsed_step": _INT32,
+            "done": _BOOL,
+            "reward": ArraySpec(np.float32, [-1], *_float_limits(np.float32)),
+            "discount": ArraySpec(np.float32, [-1], 0.0, 1.0),
+            "step_type": ArraySpec(np.int32, [], 0, 2, is_discrete=True),
+            "trunc": _BOOL,
+        }
+        for name, space in _leaves(spec.observation_space, "obs"):
+            specs[name] = _of_players(_array_spec(space)) if several else _array_spec(space)
+        for name, space in spec.info_spaces.items():
+            found = _array_spec(space)
+            specs[f"info:{name}"] = _of_players(found) if name.startswith(PLAYERS) else found
+        return specs
+
+    @property
+    def action_array_spec(self) -> dict[str, ArraySpec]:
+        """Arrays that a dict of actions has, by name."""
+        action = _of_players(_array_spec(self.action_space, np.int32))
+        return {"env_id": _INT32, "players.env_id": _of_players(_INT32), "action": action}
+
+    def observation_spec(self) -> Any:
+        """Specs of dm_env for the fields of ``TimeStep.observation``, in a namedtuple like that.
+
+        Raises:
+            BindingMissing: dm_env is not installed.
+        """
+        infos = {name: _dm_specs(space, name.rpartition(".")[2]) for name, space in self.pool_spec.info_spaces.items()}
+        env_id = _dm_spec(_INT32, "env_id")
+        from_pixels = self._config["from_pixels"]
+        observation = _dm_specs(self.observation_space, "pixels" if from_pixels else "obs")
+        return StateType(self.pool_spec, from_pixels)(env_id, env_id, observation, infos)
+
+    def action_spec(self) -> Any:
+        """Spec of dm_env for the action of one environment, or player.
+
+        Raises:
+            BindingMissing: dm_env is not installed.
+        """
+        return _dm_specs(self.action_space, "action", discrete_dtype=np.int32)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({describe(self.id, self._config)})"
+
+
+def _num_players(where: str, given: int | None, num_players: int) -> int:
+    if given is not None and given < num_players:
+        raise APIUsageError(
+            f"{where}: max_num_players must be at least {num_players}, as many as play in an environment, got {given}; "
+            "leave it out"
+        )
+    return num_players
+
+
+def describe(task_id: str, config: Mapping[str, Any]) -> str:
+    """Text of a task and its keywords, for ``repr``."""
+    return ", ".join([repr(task_id), *(f"{name}={value!r}" for name, value in config.items())])
+
+
+def _named(name: str, values: Mapping[str, Any]) -> Any:
+    """A namedtuple of ``values``."""
+    return namedtuple(name, values)(**values)
+
+
+class StateType:
+    """The namedtuple that observations of dm_env are: ids, then the observation and the infos.
+
+    An observation that is a dict has a field for each key, any other is the field ``obs``, or ``pixels`` if it is a
+    picture. Infos of players are in ``players``. An info whose name cannot be a field, or is one already, is left out.
+
+    Args:
+        pool_spec: Of the pool.
+        from_pixels: Observations are pictures.
+    """
+
+    def __init__(self, pool_spec: PoolSpec, from_pixels: bool) -> None:
+        space = pool_spec.observation_space
+        keys = tuple(space.spaces) if isinstance(space, Dict) else ()
+        self._keys = keys if all(_is_field(key) and key not in _IDS for key in keys) else ()
+        fields = self._keys or ("pixels" if from_pixels else "obs",)
+        names = list(pool_spec.info_spaces)
+        of_players = [name.removeprefix(PLAYERS) for name in names if name.startswith(PLAYERS)]
+        self._of_players = [name for name in of_players if _is_field(name) and name != "env_id"]
+        self._infos = [name for name in names if _is_field(name) and name not in (*_IDS, *fields)]
+        self._players: Any = namedtuple("players", ["env_id", *self._of_players])  # type: ignore[misc]
+        self._state: Any = namedtuple("State", [*_IDS, *fields, *self._infos])  # type: ignore[misc]
+
+    def __call__(self, env_id: Any, player_env_id: Any, observation: Any, infos: Mapping[str, Any]) -> Any:
+        """Put values, or their specs, into their fields."""
+        players = self._players(player_env_id, *(infos[PLAYERS + name] for name in self._of_players))
+        observed = [observation[key] for key in self._keys] or [observation]
+        return self._state(env_id, players, *observed, *(infos[name] for name in self._infos))
+
+
+def _is_field(name: Any) -> bool:
+    return isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
+
+
+def _leaves(space: Space, name: str) -> Iterator[tuple[str, Space]]:
+    """Spaces of single arrays inside of ``space``, with the names that EnvPool has for them: "obs", "obs:key"."""
+    if isinstance(space, Dict | Tuple):
+        items = space.spaces.items() if isinstance(space, Dict) else enumerate(space.spaces)
+        separator = "." if ":" in name else ":"
+        for key, child in items:
+            yield from _leaves(child, f"{name}{separator}{key}")
+    else:
+        yield name, space
+
+
+def _array_spec(space: Space, discrete_dtype: Any = None) -> ArraySpec:
+    """Spec of the array that holds a sample of ``space``.
+
+    Raises:
+        APIUsageError: It is no Box, Discrete, MultiDiscrete or MultiBinary.
+    """
+    shape = list(space.shape or ())
+    dtype: Any = np.dtype(space.dtype).type
+    if isinstance(space, Box):
+        return ArraySpec(dtype, shape, space.low, space.high)
+    if isinstance(space, Discrete):
+        last = int(space.start + space.n - 1)
+        return ArraySpec(discrete_dtype or dtype, shape, int(space.start), last, is_discrete=True)
+    if isinstance(space, MultiDiscrete):
+        return ArraySpec(discrete_dtype or dtype, shape, space.start, space.start + space.nvec - 1)
+    if isinstance(space, MultiBinary):
+        return ArraySpec(dtype, shape, 0, 1)
+    raise APIUsageError(
+        f"envpool: spaces must be made of Box, Discrete, MultiDiscrete and MultiBinary, got {space!r}; wrap the "
+        "environment so that it shows arrays of one length"
+    )
+
+
+def import_dm_env() -> Any:
+    """Import dm_env, for those who use its interface.
+
+    Raises:
+        BindingMissing: It is not installed.
+    """
+    try:
+        import dm_env
+        import dm_env.specs
+    except ImportError as error:
+        raise BindingMissing(
+            f'envpool: env_type="dm" and specs of dm_env need the package dm_env; {way_to_install("dm")}, or take '
+            'env_type="gymnasium"'
+        ) from error
+    return dm_env
+
+
+def _dm_specs(space: Space, name: str, discrete_dtype: Any = None) -> Any:
+    """Specs of dm_env for ``space``; dicts and tuples of them where it is one."""
+    if isinstance(space, Dict):
+        return {key: _dm_specs(child, key, discrete_dtype) for key, child in space.spaces.items()}
+    if isinstance(space, Tuple):
+        return tuple(_dm_specs(child, f"{name}.{i}", discrete_dtype) for i, child in enumerate(space.spaces))
+    return _dm_spec(_array_spec(space, discrete_dtype), name)
+
+
+def _dm_spec(spec: ArraySpec, name: str) -> Any:
+    specs = import_dm_env().specs
+    if spec.is_discrete and spec.minimum == 0:
+        return specs.DiscreteArray(spec.maximum + 1, spec.dtype, name)
+    return specs.BoundedArray(spec.shape, spec.dtype, spec.minimum, spec.maximum, name)
+
+
+def _of_players(spec: ArraySpec) -> ArraySpec:
+    return ArraySpec(spec.dtype, [-1, *spec.shape], spec.minimum, spec.maximum, spec.is_discrete)
+
+
+def _float_limits(dtype: Any) -> tuple[float, float]:
+    return float(np.finfo(dtype).min), float(np.finfo(dtype).max)
+
+
+_INT32 = ArraySpec(np.int32, [], -(2**31), 2**31 - 1)
+_BOOL = ArraySpec(np.bool_, [], False, True)
