@@ -10,10 +10,11 @@ import numpy.typing as npt
 from pufferlib.buffers import Array
 from pufferlib.spaces import Space
 
-__all__ = ["Autoreset", "Batch", "Ids", "Pool", "PoolSpec", "StepPool"]
+__all__ = ["PLAYERS", "Autoreset", "Batch", "Ids", "Pool", "PoolSpec", "StepPool"]
 
 Ids = npt.NDArray[np.int32]
 Autoreset = str
+PLAYERS = "players."  # begins the names of infos that have a row for each player
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pufferlib.envpool.action_dict import read_dict
 from pufferlib.envpool.config import backend_config, checked_int, checked_seed, pool_seeds
 from pufferlib.envpool.pictures import PixelPool, check_draws, draw
 from pufferlib.envpool.pool import Batch, Ids, Pool, StepPool
-from pufferlib.envpool.spec import TaskSpec, describe
+from pufferlib.envpool.spec import TaskSpec
 from pufferlib.envpool.stack import StackPool
 from pufferlib.errors import APIUsageError
 from pufferlib.render.view import View
@@ -58,7 +58,7 @@ class PoolEnv:
         return self.pool.num_envs
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({describe(self.spec.id, self._settings)})"
+        return f"{type(self).__name__}({self.spec.summary})"
 
     @property
     def config(self) -> dict[str, Any]:
