@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from gymnasium.spaces import Box
 
 from pufferlib.envpool.pool import Pool, PoolSpec
@@ -105,7 +106,7 @@ class WorkerBackend:
 
     def _pool_spec(self, description: PoolDescription) -> PoolSpec:
         agents = description.num_agents
-        flags = {name: Box(False, True, (), bool) for name in PLAYER_FLAGS} if agents > 1 else {}
+        flags = {name: Box(np.array(False), np.array(True), dtype=np.bool_) for name in PLAYER_FLAGS} if agents > 1 else {}
         height, width, fps = description.frame or (0, 0, 15.0)
         return PoolSpec(
             observation_space=description.observations,

@@ -1,5 +1,6 @@
 """Flat rows of observations as the arrays that they were made of: views of the rows."""
 
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,13 @@ def array_space(space: Space, dtype: np.dtype[Any]) -> Space:
     children = children_of(space)
     if children is not None:
         parts = {key: array_space(child, dtype[field]) for key, field, child in children}
-        return Tuple(list(parts.values())) if isinstance(space, Tuple) else Dict(parts)  # type: ignore[arg-type]
+        return Tuple(list(parts.values())) if isinstance(space, Tuple) else Dict(OrderedDict(parts))
     return _arrays_of(dtype) if is_variable(space) else space
 
 
 def _arrays_of(dtype: np.dtype[Any]) -> Space:
     if dtype.names is not None:
-        return Dict({name: _arrays_of(dtype[name]) for name in dtype.names})
+        return Dict(OrderedDict((name, _arrays_of(dtype[name])) for name in dtype.names))
     base: Any = dtype.base.type
     is_real = dtype.base.kind == "f"
     low, high = (-np.inf, np.inf) if is_real else (np.iinfo(base).min, np.iinfo(base).max)
