@@ -1,4 +1,4 @@
-"""What every pool does alike: of games in C, of environments in worker processes, of players."""
+"""Promises of every pool: of games in C, of environments in worker processes, of players."""
 
 from pathlib import Path
 
