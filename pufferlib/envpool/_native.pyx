@@ -20,8 +20,9 @@ from pufferlib.native.puffer_batch cimport (
 from pufferlib.native.puffer_task cimport PUFFER_HELPER_NS, PufferHelpers, PufferTask
 from pufferlib.ocean._ocean cimport shared_helpers, type_at
 
+from pufferlib.envpool.action_dict import read_dict
 from pufferlib.envpool.pool import Batch
-from pufferlib.envpool.refusals import action_dict, converted_actions, converted_ids, refused_action, refused_id
+from pufferlib.envpool.refusals import converted_actions, converted_ids, refused_action, refused_id
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.native._pictures import scale_picture
 
@@ -455,7 +456,7 @@ cdef class NativePool:
         self._enter("send")
         try:
             if isinstance(actions, dict):
-                actions, env_ids = action_dict(f"{self.where}.send", actions, env_ids, self.spec.num_players)
+                actions, env_ids = read_dict(f"{self.where}.send", actions, env_ids, self.spec.num_players)
             self._send("send", actions, env_ids, False)
         finally:
             self.is_busy = False
@@ -589,7 +590,7 @@ cdef class NativePool:
         self._enter("step")
         try:
             if isinstance(action, dict):
-                action, env_id = action_dict(f"{self.where}.step", action, env_id, self.agents)
+                action, env_id = read_dict(f"{self.where}.step", action, env_id, self.agents)
             self._send("step", action, env_id, True)
             self._receive(self._due("step", 0))
             return self._step_tuple()

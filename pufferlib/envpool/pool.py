@@ -1,8 +1,8 @@
 """Interface of a pool: environments that are sent actions one by one, and come back in batches."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -10,15 +10,16 @@ import numpy.typing as npt
 from pufferlib.buffers import Array
 from pufferlib.spaces import Space
 
-__all__ = ["Autoreset", "Batch", "Ids", "Pool", "PoolSpec"]
+__all__ = ["PLAYERS", "Autoreset", "Batch", "Ids", "Pool", "PoolSpec", "SeedPool", "StepPool"]
 
 Ids = npt.NDArray[np.int32]
 Autoreset = str
+PLAYERS = "players."  # begins the names of infos that have a row for each player
 
 
 @dataclass(frozen=True)
 class PoolSpec:
-    """What the environments of a pool have in common.
+    """Spaces and other facts that the environments of a pool have in common.
 
     Attributes:
         observation_space: Of one agent: a Box, Discrete, MultiDiscrete or MultiBinary, or a Dict or Tuple of such.
@@ -90,13 +91,14 @@ class Pool(Protocol):
     def num_in_flight(self) -> int:
         """Environments that were sent something and have not come back."""
 
-    def reset(self, env_ids: Ids | None = None) -> None:
+    def reset(self, env_ids: Any = None) -> None:
         """Send the command to begin a new episode to these environments, or all."""
 
-    def send(self, actions: Array, env_ids: Ids | None = None) -> None:
+    def send(self, actions: Any, env_ids: Any = None) -> None:
         """Send these environments, or all, their actions: ``(len(env_ids) * num_players, *action_shape)``.
 
-        They may be changed as soon as this has returned.
+        Both may be arrays or lists of any kind, of which the pool takes those that mean something. They may be changed
+        as soon as this has returned.
         """
 
     def recv(self) -> Batch:
@@ -107,3 +109,22 @@ class Pool(Protocol):
 
     def close(self) -> None:
         """End the environments, and what runs them. Closing twice is fine."""
+
+
+@runtime_checkable
+class SeedPool(Pool, Protocol):
+    """A pool whose environments can be given other seeds, which costs less than another pool."""
+
+    def reset_with(self, seeds: Sequence[int]) -> None:
+        """``reset`` all, each with a seed from 0 to 2**32 - 1: from here on they are as if made with it."""
+
+
+@runtime_checkable
+class StepPool(Pool, Protocol):
+    """A pool that knows Gymnasium's five values, at less cost than a Batch."""
+
+    def step(self, action: Any, env_id: Any = None) -> Any:
+        """``send`` and ``recv``, where a dict may be the action too: observations, rewards, flags and infos."""
+
+    def recv_step(self) -> Any:
+        """``recv``, with the same five values."""

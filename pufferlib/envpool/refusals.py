@@ -1,23 +1,21 @@
 """Arguments of a pool that it does not take at once: converted where that is safe, refused with an error where not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pufferlib.actions import action_array
 from pufferlib.buffers import Array
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError
 
 __all__ = [
-    "action_dict",
     "converted_actions",
     "converted_ids",
     "refused_action",
     "refused_id",
 ]
 
-ACTION_KEYS = ("action", "env_id", "players.env_id", "players")
 IDLE, SENT, READY = range(3)  # stages of an environment, as C has them
 
 
@@ -109,42 +107,3 @@ def refused_id(where: str, env_id: int, num_envs: int, stage: int, twice: bool) 
         f"{where}: environment {env_id} is in flight, since it was sent something and has not come back; "
         "recv it first"
     )
-
-
-def action_dict(where: str, actions: Mapping[str, Any], env_ids: Any, num_players: int) -> tuple[Any, Any]:
-    """Actions and ids of ``{"action": ..., "env_id": ...}``; ids None where it has none.
-
-    Args:
-        where: The call that was given it.
-        actions: May have "players.env_id" too, or ``{"players": {"env_id": ...}}``: the environment of each row.
-        env_ids: What the call was given besides.
-        num_players: Rows of an environment.
-
-    Raises:
-        UnknownNameError: Another key.
-        APIUsageError: No action; ids in two places; players in another order than the environments.
-    """
-    for key in actions:
-        if key not in ACTION_KEYS:
-            raise UnknownNameError.of(where, "key of the action", key, ACTION_KEYS)
-    if "action" not in actions:
-        raise APIUsageError(f"{where}: a dict must have the key 'action', got {sorted(actions)}")
-    if "env_id" in actions and env_ids is not None:
-        raise APIUsageError(f"{where}: env_id must be in the dict or an argument, got both")
-    ids = actions.get("env_id", env_ids)
-    nested = actions.get("players", {})
-    players = actions.get("players.env_id", nested.get("env_id") if isinstance(nested, Mapping) else None)
-    if players is not None:
-        _check_players(where, converted_ids(where, players), ids, num_players)
-    return actions["action"], ids
-
-
-def _check_players(where: str, players: Array, ids: Any, num_players: int) -> None:
-    if ids is None:
-        ids = np.arange(len(players) // num_players)
-    rows = np.repeat(converted_ids(where, ids), num_players)
-    if not np.array_equal(players, rows):
-        raise APIUsageError(
-            f"{where}: players.env_id must have the environment of each row, {num_players} for each in the order of "
-            f"env_id, got {players.tolist()!r:.80} for {rows.tolist()!r:.80}; it can be left out"
-        )

@@ -21,9 +21,9 @@ class Backend(Protocol):
         Args:
             config: All keywords, checked: ``num_envs``, ``batch_size`` (never 0), ``num_threads`` (0: choose),
                 ``env_seed`` (a list with one int for each environment), ``max_episode_steps`` (0: no limit),
-                ``thread_affinity_offset``, ``autoreset``, ``copy``, ``render_mode``, ``render_width``,
-                ``render_height`` (None: the environment's own), ``from_pixels``, ``frame_stack``, and the
-                task's own.
+                ``thread_affinity_offset``, ``autoreset``, ``copy``, ``render_mode`` ("rgb_array" where pictures will
+                be asked for, else None), ``render_width``, ``render_height`` (None: the environment's own), and
+                the task's own.
             spec: What ``describe`` returned for this config.
         """
 
@@ -39,6 +39,7 @@ class Task:
         max_episode_steps: Steps after which an episode is cut off; 0 for no limit.
         reward_threshold: Return from which it counts as solved; None where nobody has named one.
         keywords: Its own keywords of ``make``, with their defaults.
+        any_keyword: It takes keywords beside these, which its backend checks.
         extra: The binding whose packages it needs; None where nothing more is needed.
     """
 
@@ -48,4 +49,5 @@ class Task:
     max_episode_steps: int = 0
     reward_threshold: float | None = None
     keywords: Mapping[str, Any] = field(default_factory=dict)
+    any_keyword: bool = False
     extra: str | None = None
