@@ -3,4 +3,4 @@
 __all__ = ["FAMILIES"]
 
 #: Modules of this package.
-FAMILIES: tuple[str, ...] = ()
+FAMILIES = ("classic_control", "ocean")

@@ -8,7 +8,7 @@ from pufferlib.native.puffer_channel cimport (
     PufferWaitPolicy, puffer_channel_leave_core, puffer_channel_publish_core, puffer_expect_contention, puffer_now_ns,
     puffer_signal_read, puffer_signal_wait, puffer_slot_is_idle, puffer_slot_read, puffer_wait_policy,
 )
-from pufferlib.native.puffer_queue cimport (
+from pufferlib.native.puffer_commands cimport (
     PUFFER_OPERATION_BITS, puffer_queue_entry, puffer_queue_finish, puffer_queue_get, puffer_queue_publish,
     puffer_queue_put, puffer_queue_wait, puffer_queue_wake,
 )

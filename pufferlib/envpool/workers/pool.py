@@ -113,6 +113,10 @@ class WorkerPool:
             self._note_seeds(ids)
             self._queues.send(ids, RESET)
 
+    def reset_with(self, seeds: Sequence[int]) -> None:
+        """Send all the command to begin a new episode, each with a seed."""
+        self.reset(None, seeds)
+
     def _note_seeds(self, ids: Ids) -> None:
         """Remember the seeds that environments begin with, for the message of an error."""
         for env in ids.tolist():

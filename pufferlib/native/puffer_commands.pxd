@@ -1,11 +1,11 @@
-# Declarations of puffer_queue.h.
+# Declarations of puffer_commands.h.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pufferlib.native.puffer_channel cimport PufferChannel, PufferSlot, PufferWait, PufferWaitPolicy
 
 
-cdef extern from "puffer_queue.h" nogil:
+cdef extern from "puffer_commands.h" nogil:
     enum: PUFFER_OPERATION_BITS
     uint32_t puffer_queue_entry(uint32_t position, uint32_t operation)
     void puffer_queue_put(uint32_t *entries, uint32_t capacity, uint32_t number, uint32_t entry)
