@@ -3,4 +3,4 @@
 __all__ = ["FAMILIES"]
 
 #: Modules of this package.
-FAMILIES = ("classic_control", "ocean")
+FAMILIES = ("atari", "classic_control", "ocean")
