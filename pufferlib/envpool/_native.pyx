@@ -67,9 +67,10 @@ cdef extern from "puffer_envpool.h" nogil:
         c_bool *truncated
         uint8_t *stage
         int32_t num_ready, num_in_flight
-        c_bool is_held
+        c_bool is_held, begins
         PufferTask task
         const PufferHelpers *helpers
+    double puffer_expected_ns(const PufferEnvPool *pool)
     void puffer_call_helpers(PufferEnvPool *pool)
     c_bool puffer_await(PufferEnvPool *pool, int32_t wanted)
     void puffer_copy_rows(const PufferEnvPool *pool, int32_t begin, int32_t end, int32_t row)
@@ -386,7 +387,8 @@ cdef class NativePool:
             else:
                 self._unmark(count)
             raise
-        self._push(count, is_all)
+        self.pool.begins = False
+        self._push(count, is_all, receives)
         return 0
 
     cdef int _take_actions(self, str method, actions, int32_t count, bint is_all) except -1:
@@ -423,9 +425,10 @@ cdef class NativePool:
                     return actions
         return converted_actions(f"{self.where}.{method}", actions, (rows, *self.spec.action_space.shape), is_box)
 
-    cdef void _push(self, int32_t count, bint is_all) noexcept:
-        """Let games go whose actions and commands are there; a short step of all may wait for recv."""
+    cdef void _push(self, int32_t count, bint is_all, bint receives) noexcept:
+        """Let games go whose actions and commands are there; a step of all may wait for the recv that is near."""
         cdef PufferEnvPool *pool = self.pool
+        cdef bint is_near
         cdef int32_t i
         self.is_all = is_all
         if self.is_sync and not is_all:
@@ -434,7 +437,8 @@ cdef class NativePool:
         pool.num_in_flight += count
         if is_all:
             pool.is_held = True
-            if self.is_sync and (pool.task.threads == 1 or pool.task.item_ns * self.num_envs < EARLY_NS):
+            is_near = receives or pool.task.threads == 1 or puffer_expected_ns(pool) * self.num_envs < EARLY_NS
+            if self.is_sync and is_near:
                 return
             puffer_release_held(pool)
         else:
@@ -465,7 +469,8 @@ cdef class NativePool:
             count = self._mark("reset", env_ids, True)
             for i in range(count):
                 puffer_ask_reset(self.pool, i if env_ids is None else self.ids[i])
-            self._push(count, env_ids is None)
+            self.pool.begins = True
+            self._push(count, env_ids is None, False)
         finally:
             self.is_busy = False
 
@@ -513,7 +518,7 @@ cdef class NativePool:
         cdef PufferEnvPool *pool = self.pool
         cdef bint is_all = self.is_sync and self.is_all
         self._aim(count, is_all)
-        if pool.is_held and 0 < pool.task.item_ns * self.num_envs < DIRECT_NS:
+        if pool.is_held and not pool.begins and 0 < pool.task.item_ns * self.num_envs < DIRECT_NS:
             return self._step_all(count)
         self._wait(count)
         puffer_take_ready(pool, self.ids, count)
@@ -543,7 +548,7 @@ cdef class NativePool:
     cdef int _wait(self, int32_t count) except -1:
         cdef c_bool is_ready
         while True:
-            if self.pool.task.threads == 1 and 0 < self.pool.task.item_ns * count < QUICK_NS:
+            if self.pool.task.threads == 1 and 0 < puffer_expected_ns(self.pool) * count < QUICK_NS:
                 is_ready = puffer_await(self.pool, count)
             else:
                 with nogil:
@@ -615,6 +620,8 @@ cdef class NativePool:
         key = <size_t>self.given[PUFFER_OBSERVATION]
         if self.same_key != key or self.same_tuple is None:
             self.same_tuple, self.same_key = self._new_step_tuple(), key
+        elif self.fresh[PUFFER_FINAL_OBSERVATION] is not None:
+            np.logical_or(self.same_tuple[2], self.same_tuple[3], out=self.same_tuple[4]["_final_obs"])
         return self.same_tuple
 
     cdef tuple _new_step_tuple(self):

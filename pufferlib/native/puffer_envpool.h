@@ -55,6 +55,8 @@ typedef struct PufferEnvPool {
     int32_t *ready;               /* [games] a ring */
     int32_t next_ready, num_ready, num_in_flight;
     bool is_held;        /* all games are in flight, and none of them has been pushed yet */
+    bool begins;         /* what was sent last were resets */
+    double begin_ns;     /* of one; 0: unknown */
     float *kept_rewards; /* [games][agents], with PUFFER_SAME_STEP: of the step that ended an episode, while the */
     bool *kept_flags;    /* [2][games][agents] next one begins */
     _Atomic int32_t piece; /* games that a helper takes */
@@ -174,32 +176,53 @@ static inline bool puffer_has_piece(void *context) {
     return puffer_queue_waiting(&((PufferEnvPool *)context)->queue) > 0;
 }
 
+/* Time that a game of those sent last will take, ns; 0: unknown. */
+static inline double puffer_expected_ns(const PufferEnvPool *pool) {
+    return pool->begins ? pool->begin_ns : pool->task.item_ns;
+}
+
 /* Call helpers, if what waits is worth it. */
 static inline void puffer_call_helpers(PufferEnvPool *pool) {
-    if (pool->task.threads == 1 || pool->task.item_ns == 0) return;
+    const double each_ns = puffer_expected_ns(pool);
+    if (pool->task.threads == 1 || each_ns == 0) return;
     const int32_t waiting = puffer_queue_waiting(&pool->queue), shared = waiting / (4 * pool->task.threads);
-    const double at_once = PUFFER_CHUNK_NS / pool->task.item_ns;
+    const double at_once = PUFFER_CHUNK_NS / each_ns;
     int32_t piece = shared < PUFFER_CLAIM / 4 ? shared : PUFFER_CLAIM / 4;
     if (at_once < piece) piece = (int32_t)at_once;
     atomic_store_explicit(&pool->piece, piece > 0 ? piece : 1, memory_order_relaxed);
-    pool->helpers->call(&pool->background, pool->task.item_ns * waiting);
+    pool->helpers->call(&pool->background, each_ns * waiting);
+}
+
+/* Play a piece, and learn how long its games take: those that begin an episode tell nothing of a step. */
+static inline void puffer_play_timed(PufferEnvPool *pool, const int32_t *games, int32_t count) {
+    bool begins = false;
+    for (int32_t i = 0; i < count; i++) begins |= pool->batch.over[games[i]];
+    const int64_t start = puffer_now_ns();
+    puffer_step_some(pool, games, count);
+    const int64_t ns = puffer_now_ns() - start;
+    if (begins) {
+        const double seen = (double)(ns > 0 ? ns : 1) / count;
+        pool->begin_ns = pool->begin_ns == 0 ? seen : (pool->begin_ns + seen) / 2;
+    } else {
+        puffer_learn(&pool->task, ns, count);
+    }
 }
 
 /* Play some of the games that wait, `most` at most. Returns how many. */
 static inline int32_t puffer_play_some(PufferEnvPool *pool, int32_t most) {
     int32_t games[PUFFER_CLAIM];
-    PufferTask *task = &pool->task;
-    const double at_once = task->item_ns > 0 ? PUFFER_CHUNK_NS / task->item_ns : 1;
+    const double each_ns = puffer_expected_ns(pool), at_once = each_ns > 0 ? PUFFER_CHUNK_NS / each_ns : 1;
     if (most > PUFFER_CLAIM) most = PUFFER_CLAIM;
     if (at_once < most) most = at_once > 1 ? (int32_t)at_once : 1;
     const int32_t count = puffer_queue_claim(&pool->queue, games, most);
     if (count == 0) return 0;
-    const bool is_first = task->item_ns == 0, is_timed = is_first || task->calls++ % 16 == 0;
-    const int64_t start = is_timed ? puffer_now_ns() : 0;
-    puffer_step_some(pool, games, count);
-    if (is_timed) puffer_learn(task, puffer_now_ns() - start, count);
+    if (each_ns == 0 || pool->task.calls++ % 16 == 0) {
+        puffer_play_timed(pool, games, count);
+    } else {
+        puffer_step_some(pool, games, count);
+    }
     puffer_queue_finish(&pool->queue, games, count);
-    if (is_first) puffer_call_helpers(pool);
+    if (each_ns == 0) puffer_call_helpers(pool);
     return count;
 }
 

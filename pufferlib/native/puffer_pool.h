@@ -122,6 +122,7 @@ static void puffer_help_job(int32_t place) {
     PufferJob *job = &puffer_pool.job;
     uint32_t done = 0;
     int32_t begin, end;
+    if (puffer_signal_read(&puffer_pool.unfinished) == 0) return; /* it was called for something else */
     puffer_leave_cpu(atomic_load_explicit(&job->cpu, memory_order_relaxed));
     int32_t count = atomic_load_explicit(&job->num_shares, memory_order_relaxed);
     for (int32_t i = 0; i < count; i++) {

@@ -53,9 +53,10 @@ static void tally_reset(Tally *env) {
     tally_show(env, -1);
 }
 
-/* An episode ends by itself after 5 steps with action 4. */
+/* An episode ends by itself after 5 steps with action 4. Some steps take so long that others overtake them. */
 static PufferOutcome tally_step(Tally *env) {
     const int32_t *actions = env->game.actions;
+    if (actions[0] == 3) nanosleep(&(struct timespec){0, 1 + (long)(puffer_random(&env->game.rng) % 50000)}, NULL);
     env->steps++;
     for (int i = 0; i < (int)env->players; i++) env->game.rewards[i] = (float)actions[i];
     tally_show(env, (float)actions[0]);
@@ -166,6 +167,7 @@ static void send_some(Owner *owner) {
     int32_t games[MAX_GAMES], count = 0;
     const int32_t most = 1 + pick(owner, owner->num_games);
     const int32_t first = pick(owner, owner->num_games);
+    owner->pool->begins = pick(owner, 2);
     if (owner->num_sent == 0 && pick(owner, 3) == 0) { /* all of them */
         for (int32_t i = 0; i < owner->num_games; i++) prepare(owner, i);
         owner->pool->is_held = true;
@@ -234,7 +236,7 @@ static void receive(Owner *owner) {
 
 static void play(Owner *owner) {
     if (pick(owner, 2)) send_some(owner);
-    if (pick(owner, 2)) receive(owner);
+    if (pick(owner, 3) == 0) receive(owner);
 }
 
 /* The child goes on with what is in flight, with helpers of its own. */
@@ -262,7 +264,7 @@ static void *own(void *argument) {
             open_pool(owner);
         }
         play(owner);
-        if (round % 512 == 300) fork_and_play(owner);
+        if (round % 128 == 100) fork_and_play(owner);
         if (pick(owner, 500) == 0) nanosleep(&(struct timespec){0, 1000000}, NULL); /* helpers fall asleep */
     }
     puffer_envpool_free(owner->pool);
