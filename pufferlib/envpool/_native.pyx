@@ -15,7 +15,7 @@ from pufferlib.native._arrays cimport ALIGNED_AND_CONTIGUOUS, ArrayHead, head_of
 from pufferlib.native.puffer_batch cimport (
     PUFFER_BOX, PUFFER_DISABLED, PUFFER_NEXT_STEP, PUFFER_SAME_STEP, PufferAutoreset, PufferBatch, PufferCanvas,
     PufferEnvType, PufferSpec, puffer_action_count, puffer_batch_create, puffer_game, puffer_num_dims,
-    puffer_seed,
+    puffer_seed_game,
 )
 from pufferlib.native.puffer_task cimport PUFFER_HELPER_NS, PufferHelpers, PufferTask
 from pufferlib.ocean._ocean cimport shared_helpers, type_at
@@ -226,7 +226,7 @@ cdef class NativePool:
         self._lay_out()
         self._open(num_threads, helper_ns, thread_affinity_offset)
         for i, seed in enumerate(seeds):
-            puffer_seed(&puffer_game(&self.pool.batch, i).rng, <uint64_t>seed)
+            puffer_seed_game(&self.pool.batch, i, <uint64_t>seed)
 
     cdef int _open(self, int32_t num_threads, int32_t helper_ns, int32_t affinity) except -1:
         cdef int error = puffer_envpool_open(self.pool, shared_helpers(), num_threads, helper_ns, affinity + 1)
