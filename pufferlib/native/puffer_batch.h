@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "puffer_env.h"
+#include "puffer_numpy.h"
 
 /* Every environment that was built, NULL at the end; written by CMake. */
 extern const PufferEnvType *const puffer_env_types[];
@@ -22,12 +23,18 @@ static inline int32_t puffer_num_dims(const int32_t *sizes) {
     return count;
 }
 
-static inline size_t puffer_row_bytes(const PufferSpec *spec) {
-    size_t bytes = spec->observation_type == PUFFER_FLOAT32 ? sizeof(float) : 1;
+/* Numbers in one agent's observation. */
+static inline size_t puffer_row_numbers(const PufferSpec *spec) {
+    size_t numbers = 1;
     for (int32_t i = 0; i < puffer_num_dims(spec->observation_shape); i++) {
-        bytes *= (size_t)spec->observation_shape[i];
+        numbers *= (size_t)spec->observation_shape[i];
     }
-    return bytes;
+    return numbers;
+}
+
+static inline size_t puffer_row_bytes(const PufferSpec *spec) {
+    const size_t size = spec->observation_type == PUFFER_FLOAT32 ? sizeof(float) : 1;
+    return size * puffer_row_numbers(spec);
 }
 
 /* Numbers of four bytes in one agent's action. */
@@ -64,12 +71,31 @@ static inline size_t puffer_game_bytes(const PufferEnvType *type, const double *
     return bytes;
 }
 
-/* True if an observation may hold the bounds: shapes of numbers that a row has, in their order. */
-static inline bool puffer_are_bounds(const PufferSpec *spec) {
-    const float low = spec->observation_low, high = spec->observation_high;
+/* Bounds of number `index` of a row. */
+static inline PufferBounds puffer_bounds_of(const PufferSpec *spec, size_t index) {
+    if (spec->observation_bounds != NULL) return spec->observation_bounds[index];
+    return (PufferBounds){spec->observation_low, spec->observation_high};
+}
+
+/* True if a number of an observation may have the bounds: numbers of its type, in their order. */
+static inline bool puffer_are_bounds(const PufferSpec *spec, PufferBounds bounds) {
+    const float low = bounds.low, high = bounds.high;
     if (!(low <= high)) return false;
     if (spec->observation_type == PUFFER_UINT8) return low >= 0 && high <= UINT8_MAX;
     return spec->observation_type == PUFFER_FLOAT32 || (low >= INT8_MIN && high <= INT8_MAX);
+}
+
+static inline bool puffer_has_bounds(const PufferSpec *spec) {
+    const size_t different = spec->observation_bounds != NULL ? puffer_row_numbers(spec) : 1;
+    for (size_t i = 0; i < different; i++) {
+        if (!puffer_are_bounds(spec, puffer_bounds_of(spec, i))) return false;
+    }
+    return true;
+}
+
+/* Each number of a PUFFER_BOX is between minus this and this. */
+static inline float puffer_action_limit(const PufferSpec *spec) {
+    return spec->action_limit == 0 ? 1 : spec->action_limit;
 }
 
 /* True if the mask lies in the observation and has a place for each value of each action. */
@@ -91,11 +117,12 @@ static inline const char *puffer_spec_problem(const PufferSpec *spec) {
         return "spec: observation_type must be PUFFER_INT8, PUFFER_UINT8 or PUFFER_FLOAT32";
     if (puffer_num_dims(spec->observation_shape) == 0)
         return "spec: observation_shape must have at least one size";
-    if (!puffer_are_bounds(spec))
+    if (!puffer_has_bounds(spec))
         return "spec: observation_low and observation_high must be in order, and numbers of the "
                "observation_type";
     if (spec->action_kind > PUFFER_BOX || puffer_action_count(spec) == 0)
         return "spec: action_kind must be a PufferActionKind, and action_sizes have at least one size";
+    if (!(spec->action_limit >= 0)) return "spec: action_limit must be at least 0";
     if (!puffer_is_mask(spec))
         return "spec: action_mask must lie in the observation, an element for each value of each action";
     if (spec->agents < 1) return "spec: agents must be at least 1";
@@ -156,6 +183,19 @@ static inline void puffer_bind_game(const PufferBatch *batch, int32_t index) {
 
 static inline void puffer_batch_bind(const PufferBatch *batch) {
     for (int32_t i = 0; i < batch->num_games; i++) puffer_bind_game(batch, i);
+}
+
+/* The generator of a game as numpy has them; NULL where it has none. */
+static inline PufferGenerator *puffer_generator(const PufferBatch *batch, int32_t index) {
+    const size_t offset = batch->type->generator;
+    return offset == 0 ? NULL : (PufferGenerator *)((char *)puffer_game(batch, index) + offset);
+}
+
+/* Seed all random numbers of a game. */
+static inline void puffer_seed_game(const PufferBatch *batch, int32_t index, uint64_t seed) {
+    PufferGenerator *generator = puffer_generator(batch, index);
+    puffer_seed(&puffer_game(batch, index)->rng, seed);
+    if (generator != NULL) puffer_seed_generator(generator, seed);
 }
 
 /* ---- State -------------------------------------------------------------------------------------- */
@@ -237,6 +277,8 @@ static inline void puffer_load_game(const PufferBatch *batch, int32_t index, con
 static inline void puffer_restart_game(const PufferBatch *batch, int32_t index, const char *from) {
     enum { GAME = 0, OBSERVATIONS = 1, MASKS = 5 };
     const PufferRng rng = puffer_game(batch, index)->rng;
+    PufferGenerator *generator = puffer_generator(batch, index);
+    const PufferGenerator own = generator != NULL ? *generator : (PufferGenerator){0};
     PufferPart parts[PUFFER_STATE_PARTS];
     puffer_state_parts(batch, index, parts);
     for (int32_t i = 0; i < PUFFER_STATE_PARTS; from += parts[i].bytes, i++)
@@ -245,6 +287,7 @@ static inline void puffer_restart_game(const PufferBatch *batch, int32_t index, 
     puffer_move_pointers(batch->type, (char *)puffer_game(batch, index), (uintptr_t)puffer_game(batch, index),
                          true);
     puffer_game(batch, index)->rng = rng;
+    if (generator != NULL) *generator = own;
     batch->over[index] = false;
     batch->logs[index].is_partial = 1;
 }

@@ -27,10 +27,12 @@ cdef extern from "puffer_batch.h" nogil:
         int32_t offset, size
     ctypedef struct PufferArea:
         int32_t x, y, width, height
+    ctypedef struct PufferBounds:
+        float low, high
     ctypedef struct PufferSpec:
         int observation_type
         int32_t *observation_shape
-        float observation_low, observation_high
+        const PufferBounds *observation_bounds
         int action_kind
         int32_t *action_sizes
         c_bool agents_end
@@ -88,6 +90,9 @@ cdef extern from "puffer_batch.h" nogil:
     const PufferEnvType *puffer_env_types[]
     c_bool puffer_library_fits(const PufferLibrary *library)
     int32_t puffer_num_dims(const int32_t *sizes)
+    size_t puffer_row_numbers(const PufferSpec *spec)
+    PufferBounds puffer_bounds_of(const PufferSpec *spec, size_t index)
+    float puffer_action_limit(const PufferSpec *spec)
     int32_t puffer_action_count(const PufferSpec *spec)
     const char *puffer_batch_create(PufferBatch *batch, const PufferEnvType *type, int32_t num_games,
                                     const double *values)
@@ -102,4 +107,4 @@ cdef extern from "puffer_batch.h" nogil:
     int64_t puffer_batch_report(const PufferBatch *batch, double *metrics, double *episode_return,
                                 double *episode_length)
     PufferGame *puffer_game(const PufferBatch *batch, int32_t index)
-    void puffer_seed(PufferRng *rng, uint64_t seed)
+    void puffer_seed_game(const PufferBatch *batch, int32_t index, uint64_t seed)

@@ -23,6 +23,7 @@ typedef struct PufferSlot {
 typedef struct PufferChannel {
     PufferSignal finished; /* how many commands the workers have finished together */
     _Alignas(PUFFER_CACHE_LINE) _Atomic uint32_t core; /* the parent's, plus 1; 0: of no concern */
+    _Atomic uint32_t awaited; /* of finished commands, how many the parent sleeps for; of queues only */
     PufferSlot slots[];
 } PufferChannel;
 

@@ -27,6 +27,15 @@ static inline float draw_wave(float at) {
     return arch * (0.775f + 0.225f * fabsf(arch));
 }
 
+/* Sine and cosine of an angle in radians, as exact as draw_wave. */
+static inline double draw_sine(double angle) {
+    return draw_wave((float)(angle * 0.15915494309189535));
+}
+
+static inline double draw_cosine(double angle) {
+    return draw_wave((float)(angle * 0.15915494309189535 + 0.25));
+}
+
 static inline int32_t draw_clip(int32_t value, int32_t end) {
     return value < 0 ? 0 : value > end ? end : value;
 }

@@ -21,12 +21,13 @@
  *                                                  where in the picture for that agent a person clicks
  *                                                  for a Discrete action; false: nowhere now
  *   void pong_prepare(void)                        fills constant tables; called once in a process
+ *   PUFFER_NUMPY(Pong, generator)                  a field that draws what numpy draws: puffer_numpy.h
  *
  * Rules. The loop clears rewards and flags before a step and calls reset after an episode, when the mode of
  * the batch says so: a step never resets itself. An observation row keeps its content from step to step, so
  * that a step may write only what changed; a reset writes all of it. Every action value means something:
- * clamp it or take it for "do nothing". All randomness comes from `game.rng`. No globals, no allocation, no
- * output. If a step plays several frames, the parameter that says how many is called `frameskip`, and a game
+ * clamp it or take it for "do nothing". All randomness comes from `game.rng`, or the generator of PUFFER_NUMPY,
+ * which has the same seed. No globals, no allocation, no output. If a step plays several frames, the parameter that says how many is called `frameskip`, and a game
  * has no pointers into itself: to show the frames in between, copies of it play fewer of them.
  */
 #ifndef PUFFER_ENV_H
@@ -82,6 +83,11 @@ static inline float puffer_clamp(float value, float low, float high) {
     return puffer_min(puffer_max(value, low), high);
 }
 
+/* A parameter to six decimals: 9.8 as a float is 9.80000019, and would part from a 9.8 in Python. */
+static inline double puffer_decimal(float value) {
+    return (double)(int64_t)((double)value * 1e6 + (value < 0 ? -0.5 : 0.5)) / 1e6;
+}
+
 /* ---- Declarations: parameters, metrics, spaces ---------------------------------------------------- */
 
 /* A type is its letter in Python's buffer protocol and in numpy. */
@@ -121,7 +127,7 @@ typedef struct {
 typedef enum {
     PUFFER_DISCRETE,       /* int32_t actions[agents], each in [0, action_sizes[0]) */
     PUFFER_MULTI_DISCRETE, /* int32_t actions[agents][k], the i-th in [0, action_sizes[i]) */
-    PUFFER_BOX,            /* float actions[agents][action_sizes[0]], each in [-1, 1] */
+    PUFFER_BOX,            /* float actions[agents][action_sizes[0]], each in [-action_limit, action_limit] */
 } PufferActionKind;
 
 /* A key with which a person plays: while it is down, number `component` of the action (0 of a Discrete one)
@@ -146,10 +152,18 @@ typedef struct {
 
 #define PUFFER_KEYS(table)     .keys = (table), .num_keys = sizeof(table) / sizeof(PufferKey)
 
+/* The field of the struct that is a PufferGenerator, which every seeding of the game seeds too. */
+#define PUFFER_NUMPY(Type, field) .generator = offsetof(Type, field)
+
 /* Elements [offset, offset + size) of an agent's flattened observation; none where size is 0. */
 typedef struct {
     int32_t offset, size;
 } PufferRange;
+
+/* The least and the greatest value of a number. */
+typedef struct {
+    float low, high;
+} PufferBounds;
 
 /* Spec of an environment, from which Python derives the spaces. Shapes and sizes end with their first zero.
  */
@@ -157,8 +171,10 @@ typedef struct {
     PufferType observation_type;
     int32_t observation_shape[PUFFER_MAX_DIMS];
     float observation_low, observation_high;
+    const PufferBounds *observation_bounds; /* of each number of a row; NULL: all have the two above */
     PufferActionKind action_kind;
     int32_t action_sizes[PUFFER_MAX_DIMS];
+    float action_limit;                    /* of a PUFFER_BOX; 0: 1 */
     PufferRange action_mask;               /* for each value of each action, not 0 where it is legal */
     int32_t agents;                        /* players of one game */
     bool agents_end;                       /* each has episodes of its own: PUFFER_END_AGENT */
@@ -251,6 +267,7 @@ typedef struct {
     int32_t num_keys;
     const size_t *pointers; /* NULL where there are none */
     int32_t num_pointers;
+    size_t generator; /* 0 where there is none */
     /* NULL where no action has a place */
     bool (*area)(const void *game, int32_t agent, int32_t action, PufferArea *area);
     const char *(*spec)(const void *game, PufferSpec *spec);

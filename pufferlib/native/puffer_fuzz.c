@@ -128,7 +128,7 @@ static void choose_actions(const PufferBatch *batch, PufferRng *rng) {
         } else if (kind == 1) {
             integers[i] = puffer_random_below(rng, 2) ? INT32_MAX : INT32_MIN;
         } else if (batch->spec.action_kind == PUFFER_BOX) {
-            floats[i] = (float)puffer_random(rng) / 2147483648.0f - 1;
+            floats[i] = ((float)puffer_random(rng) / 2147483648.0f - 1) * puffer_action_limit(&batch->spec);
         } else {
             integers[i] = puffer_random_below(rng, batch->spec.action_sizes[0] + 1);
         }
@@ -141,17 +141,19 @@ static void check_rows(const PufferBatch *batch, const char *rows) {
     const PufferSpec *spec = &batch->spec;
     const size_t bytes = (size_t)batch->num_games * batch->observation_bytes;
     const size_t size = spec->observation_type == PUFFER_FLOAT32 ? sizeof(float) : 1;
-    if (spec->observation_type == PUFFER_UINT8 && spec->observation_high == UINT8_MAX)
+    const size_t numbers = puffer_row_numbers(spec);
+    if (spec->observation_type == PUFFER_UINT8 && spec->observation_bounds == NULL &&
+        spec->observation_high == UINT8_MAX)
         return; /* any byte is */
     for (size_t i = 0; i < bytes; i += size) {
         float value = (float)*(const uint8_t *)(rows + i);
         if (spec->observation_type == PUFFER_INT8) value = (float)*(const int8_t *)(rows + i);
         if (spec->observation_type == PUFFER_FLOAT32) memcpy(&value, rows + i, sizeof value);
-        if (!(value >= spec->observation_low && value <= spec->observation_high)) {
+        const PufferBounds bounds = puffer_bounds_of(spec, i / size % numbers);
+        if (!(value >= bounds.low && value <= bounds.high)) {
             char what[200];
             snprintf(what, sizeof what, "number %zu of an observation is %g, which is not in [%g, %g]",
-                     i / size % (batch->observation_bytes / (size_t)spec->agents / size), (double)value,
-                     (double)spec->observation_low, (double)spec->observation_high);
+                     i / size % numbers, (double)value, (double)bounds.low, (double)bounds.high);
             fail("contract", what);
         }
     }
@@ -191,7 +193,7 @@ static void draw(const PufferBatch *batch, PufferRng *rng) {
 
 static void reset(PufferBatch *batch, int32_t first, uint64_t seed) {
     for (int32_t i = 0; i < batch->num_games; i++)
-        puffer_seed(&puffer_game(batch, i)->rng, seed + (uint64_t)(first + i));
+        puffer_seed_game(batch, i, seed + (uint64_t)(first + i));
     alarm(MAX_STEP_S);
     type->reset(batch, 0, batch->num_games);
 }

@@ -135,14 +135,24 @@ static inline void puffer_signal_subtract(PufferSignal *signal, uint32_t amount)
     if (atomic_load(&signal->sleepers) != 0) puffer_wake(signal);
 }
 
-/* Wait until the number is no longer `last`, `timeout_ns` at most. */
-static inline PufferWait puffer_signal_wait(PufferSignal *signal, uint32_t last, PufferWaitPolicy *policy,
-                                            int64_t timeout_ns) {
-    if (puffer_signal_read(signal) != last) return puffer_record_wait(policy, 0), PUFFER_CHANGED;
+/* Whether a number that only grows, and begins anew after 2^32, is at `target` or beyond. */
+static inline bool puffer_has_reached(uint32_t number, uint32_t target) {
+    return (int32_t)(number - target) >= 0;
+}
+
+/* Whether a number is what somebody waits for: to be at `number` or beyond, or, not `grows`, another one. */
+static inline bool puffer_wait_is_over(uint32_t value, uint32_t number, bool grows) {
+    return grows ? puffer_has_reached(value, number) : value != number;
+}
+
+static inline PufferWait puffer_wait_until(PufferSignal *signal, uint32_t number, bool grows,
+                                           PufferWaitPolicy *policy, int64_t timeout_ns) {
+    uint32_t seen = puffer_signal_read(signal);
+    if (puffer_wait_is_over(seen, number, grows)) return puffer_record_wait(policy, 0), PUFFER_CHANGED;
     int64_t start = puffer_now_ns(), now = start;
     while (now - start < policy->spin_ns) {
         for (int i = 0; i < 16; i++) {
-            if (puffer_signal_read(signal) != last)
+            if (puffer_wait_is_over(puffer_signal_read(signal), number, grows))
                 return puffer_record_wait(policy, now - start), PUFFER_CHANGED;
             puffer_pause();
         }
@@ -151,20 +161,34 @@ static inline PufferWait puffer_signal_wait(PufferSignal *signal, uint32_t last,
     while (policy->expected_ns < policy->long_ns && now - start < policy->yield_ns) {
         sched_yield();
         now = puffer_now_ns();
-        if (puffer_signal_read(signal) != last)
+        if (puffer_wait_is_over(puffer_signal_read(signal), number, grows))
             return puffer_record_wait(policy, now - start), PUFFER_CHANGED;
     }
     PufferWait outcome = PUFFER_CHANGED;
     atomic_fetch_add(&signal->sleepers, 1);
-    while (outcome != PUFFER_INTERRUPTED && atomic_load(&signal->value) == last) {
+    while (outcome != PUFFER_INTERRUPTED &&
+           !puffer_wait_is_over(seen = atomic_load(&signal->value), number, grows)) {
         now = puffer_now_ns();
         if (now - start >= timeout_ns) break;
-        outcome = puffer_sleep(signal, last, timeout_ns - (now - start));
+        outcome = puffer_sleep(signal, seen, timeout_ns - (now - start));
     }
     atomic_fetch_sub(&signal->sleepers, 1);
     puffer_record_wait(policy, puffer_now_ns() - start);
-    if (puffer_signal_read(signal) != last) return PUFFER_CHANGED;
+    if (puffer_wait_is_over(puffer_signal_read(signal), number, grows)) return PUFFER_CHANGED;
     return outcome == PUFFER_INTERRUPTED ? PUFFER_INTERRUPTED : PUFFER_TIMED_OUT;
+}
+
+/* Wait until the number is no longer `last`, `timeout_ns` at most. */
+static inline PufferWait puffer_signal_wait(PufferSignal *signal, uint32_t last, PufferWaitPolicy *policy,
+                                            int64_t timeout_ns) {
+    return puffer_wait_until(signal, last, false, policy, timeout_ns);
+}
+
+/* Wait until a number that only grows is at `target` or beyond, `timeout_ns` at most. Those who add to it need
+ * wake nobody before. */
+static inline PufferWait puffer_signal_wait_for(PufferSignal *signal, uint32_t target, PufferWaitPolicy *policy,
+                                                int64_t timeout_ns) {
+    return puffer_wait_until(signal, target, true, policy, timeout_ns);
 }
 
 #endif

@@ -14,15 +14,15 @@ from libcpp cimport bool as c_bool
 
 from pufferlib.native.puffer_batch cimport (
     PUFFER_BOX, PUFFER_DISABLED, PUFFER_MAX_METRICS, PUFFER_NEXT_STEP, PUFFER_SAME_STEP, PufferArea, PufferBatch,
-    PufferCanvas, PufferEnvType, PufferLibrary, PufferLog, PufferSpec, puffer_action_count, puffer_batch_bind, puffer_batch_create,
-    puffer_batch_destroy, puffer_batch_report, puffer_env_types, puffer_game, puffer_library_fits, puffer_load_game,
-    puffer_num_dims, puffer_restart_game, puffer_save_game, puffer_seed, puffer_set_parameters, puffer_state_bytes,
-    puffer_take_actions,
+    PufferBounds, PufferCanvas, PufferEnvType, PufferLibrary, PufferLog, PufferSpec, puffer_action_count,
+    puffer_action_limit, puffer_batch_bind, puffer_batch_create, puffer_batch_destroy, puffer_batch_report,
+    puffer_bounds_of, puffer_env_types, puffer_game, puffer_library_fits, puffer_load_game, puffer_num_dims,
+    puffer_restart_game, puffer_row_numbers, puffer_save_game, puffer_seed_game, puffer_set_parameters,
+    puffer_state_bytes, puffer_take_actions,
 )
 from pufferlib.native.puffer_pixels cimport puffer_draw_games, puffer_pixels_create, puffer_pixels_destroy
-from pufferlib.native.puffer_pool cimport (
-    PUFFER_HELPER_NS, PUFFER_MAX_THREADS, PUFFER_STOPPED, PufferTask, puffer_pool_prepare, puffer_pool_run,
-)
+from pufferlib.native.puffer_pool cimport PUFFER_STOPPED, puffer_helpers, puffer_pool_prepare, puffer_pool_run
+from pufferlib.native.puffer_task cimport PUFFER_HELPER_NS, PUFFER_MAX_THREADS, PufferHelpers, PufferTask
 
 from pufferlib.actions import plain_actions
 from pufferlib.errors import APIUsageError, PufferError
@@ -44,6 +44,17 @@ MAX_THREADS = PUFFER_MAX_THREADS
 cdef dict AUTORESETS = {"same_step": PUFFER_SAME_STEP, "next_step": PUFFER_NEXT_STEP, "disabled": PUFFER_DISABLED}
 
 
+cdef list _bounds(const PufferSpec *spec):
+    """Least and greatest value of each number of a row, or those that all of them have."""
+    cdef PufferBounds bounds
+    cdef size_t i
+    found = []
+    for i in range(puffer_row_numbers(spec) if spec.observation_bounds is not NULL else 1):
+        bounds = puffer_bounds_of(spec, i)
+        found.append((bounds.low, bounds.high))
+    return found
+
+
 cdef list _sizes(const int32_t *sizes):
     return [sizes[i] for i in range(puffer_num_dims(sizes))]
 
@@ -61,7 +72,11 @@ cdef list addresses = _addresses()  # of the PufferEnvTypes of this build, and b
 cdef int num_built = len(addresses)
 
 
-cdef const PufferEnvType *_type_at(int index) except NULL:
+cdef const PufferHelpers *shared_helpers() noexcept:
+    return puffer_helpers()
+
+
+cdef const PufferEnvType *type_at(int index) except NULL:
     return <const PufferEnvType *><size_t>addresses[index]
 
 
@@ -84,7 +99,7 @@ def add_type(size_t address):
 
 
 cdef dict _declarations(int index):
-    cdef const PufferEnvType *kind = _type_at(index)
+    cdef const PufferEnvType *kind = type_at(index)
     cdef int j
     return {
         "index": index,
@@ -189,7 +204,7 @@ cdef class OceanBatch:
         cdef const char *problem
         if not 0 <= index < len(addresses):
             raise APIUsageError(f"OceanBatch: index must be at least 0 and below {len(addresses)}, got {index}")
-        kind = _type_at(index)
+        kind = type_at(index)
         if not len(values) == kind.num_parameters <= MAX_PARAMETERS or num_games < 1:
             raise APIUsageError(
                 f"OceanBatch: {kind.class_name.decode()} takes {kind.num_parameters} values (at most {MAX_PARAMETERS}) "
@@ -261,10 +276,10 @@ cdef class OceanBatch:
         return {
             "observation_type": "B" if pictures else chr(spec.observation_type),
             "observation_shape": (3, *self.pixels) if pictures else tuple(_sizes(spec.observation_shape)),
-            "observation_low": 0 if pictures else spec.observation_low,
-            "observation_high": 255 if pictures else spec.observation_high,
+            "observation_bounds": [(0.0, 255.0)] if pictures else _bounds(spec),
             "action_kind": ("discrete", "multi_discrete", "box")[spec.action_kind],
             "action_sizes": _sizes(spec.action_sizes),
+            "action_limit": puffer_action_limit(spec),
             "action_mask": (spec.action_mask.offset, spec.action_mask.size),
             "agents": spec.agents,
             "agents_end": bool(spec.agents_end),
@@ -335,7 +350,7 @@ cdef class OceanBatch:
 
     cdef int _seed(self, int32_t index, seed) except -1:
         if seed is not None:
-            puffer_seed(&puffer_game(&self.batch, index).rng, <uint64_t>seed)
+            puffer_seed_game(&self.batch, index, <uint64_t>seed)
         return 0
 
     def reset(self, seeds=None):

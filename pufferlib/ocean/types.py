@@ -126,10 +126,13 @@ def _parameter(type: str, default: float, **row: Any) -> Parameter:
 
 def spaces_of(spec: Mapping[str, Any]) -> tuple[Box, Space, slice | None]:
     """Observation space and action space of one agent, and the elements of an observation that say what is legal."""
-    kind, low, high = np.dtype(spec["observation_type"]).type, spec["observation_low"], spec["observation_high"]
+    kind, shape, bounds = np.dtype(spec["observation_type"]).type, spec["observation_shape"], spec["observation_bounds"]
     offset, size = spec["action_mask"]
     mask = slice(offset, offset + size) if size else None
-    return Box(low, high, spec["observation_shape"], kind), _action_space(spec), mask
+    low, high = (np.array(ends, kind) for ends in zip(*bounds, strict=True))
+    if len(bounds) == 1:
+        return Box(low.item(), high.item(), shape, kind), _action_space(spec), mask
+    return Box(low.reshape(shape), high.reshape(shape), dtype=kind), _action_space(spec), mask
 
 
 def _action_space(spec: Mapping[str, Any]) -> Space:
@@ -138,4 +141,4 @@ def _action_space(spec: Mapping[str, Any]) -> Space:
         return Discrete(sizes[0])
     if spec["action_kind"] == "multi_discrete":
         return MultiDiscrete(sizes)
-    return Box(-1, 1, (sizes[0],), np.float32)
+    return Box(-spec["action_limit"], spec["action_limit"], (sizes[0],), np.float32)

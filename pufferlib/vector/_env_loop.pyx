@@ -388,10 +388,29 @@ cdef class EnvLoop:
                 if PyList_GET_SIZE(infos) != PyList_GET_SIZE(self.sources):
                     self.note_sources(slot, position, infos)
         except BaseException as error:
-            slot = self.slots[self.position]
-            error.add_note(f"while stepping environment {slot.spec.index} with actions {slot.buffers['actions'].tolist()}")
+            self.note_actions(error)
             raise
         return infos
+
+    def step_at(self, Py_ssize_t position):
+        """Act in one environment with the actions that stand in its rows. Returns the infos."""
+        cdef list infos = []
+        if not 0 <= position < len(self.slots):
+            raise IndexError(f"environment {position} of {len(self.slots)}")
+        if self.notice[0]:
+            self.notify_all()
+        try:
+            self.at(position).act(infos)
+        except BaseException as error:
+            self.note_actions(error)
+            raise
+        return infos
+
+    cdef int note_actions(self, error) except -1:
+        """Add to an error of a step the environment that was acting, and its actions."""
+        cdef EnvSlot slot = self.slots[self.position]
+        error.add_note(f"while stepping environment {slot.spec.index} with actions {slot.buffers['actions'].tolist()}")
+        return 0
 
     def show_ended(self, seeds):
         """Begin where others lost their episodes: the rows show that they are over until the next reset.

@@ -157,7 +157,8 @@ class Workers(ABC):
 
     def envs_of(self, worker: int) -> slice:
         """Places of the worker's environments among all."""
-        return slice(worker * self.envs_per_worker, (worker + 1) * self.envs_per_worker)
+        num_envs, num_workers = len(self.spec.envs), self.spec.num_workers
+        return slice(worker * num_envs // num_workers, (worker + 1) * num_envs // num_workers)
 
     def specs_of(self, worker: int) -> tuple[EnvSpec, ...]:
         """Specs of the worker's environments, with the seeds that they were given last."""
@@ -187,13 +188,13 @@ class Workers(ABC):
             raise APIUsageError(
                 "vector.make: all environments must have environment 0's autoreset mode, "
                 f"{self.description.autoreset!r}, got {description.autoreset!r} in environment "
-                f"{worker * self.envs_per_worker}; do not mix native and emulated ones"
+                f"{self.envs_of(worker).start}; do not mix native and emulated ones"
             )
 
     def context(self, worker: int, phase: str, position: int | None, has_acted: bool) -> FailureContext:
         """Circumstances in which ``worker`` failed: in its environment at ``position``, None for any of them."""
-        first = worker * self.envs_per_worker + (position or 0)
-        last = first if position is not None else first + self.envs_per_worker - 1
+        first = self.envs_of(worker).start + (position or 0)
+        last = first if position is not None else self.envs_of(worker).stop - 1
         actions = None
         if has_acted:
             agents = self.description.num_agents

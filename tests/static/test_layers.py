@@ -11,7 +11,7 @@ FLOORS = {
     **dict.fromkeys(("errors", "machine", "native", "render", "seeding", "spaces", ""), 0),
     **dict.fromkeys(("actions", "buffers", "env", "emulation", "ocean"), 1),
     **dict.fromkeys(("vector", "vectorization", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
-    **dict.fromkeys(("frameworks", "models", "pytorch"), 3),
+    **dict.fromkeys(("envpool", "frameworks", "models", "pytorch"), 3),
     **dict.fromkeys(("installation", "train"), 4),
     **dict.fromkeys(("analysis", "export", "play", "selfplay", "sweep"), 5),
     "cli": 6,

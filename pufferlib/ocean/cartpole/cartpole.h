@@ -1,16 +1,18 @@
 /* Cartpole: push a cart so that the pole which is hinged on it stays upright.
  *
- * The state is kept as double, because the upright pole is unstable: an error grows 50-fold in a second.
+ * The state is double, as Gymnasium has it: the upright pole is unstable, and an error grows 50-fold in a second.
  *
  * Observation  float[4]: position of the cart (m, 0 is the middle), its speed (m/s), angle of the pole (rad,
  *              0 is upright, grows to the right), its speed (rad/s).
  * Actions      Discrete(2): 0 push to the left, 1 push to the right; anything else does not push. With
  *              `continuous`, Box(1): the push as a share of `force`, clamped to [-1, 1].
- * Rewards      +1 for every step, the last one included.
+ * Rewards      +1 for every step, the last one included. With `sutton_barto_reward`, -1 when the pole falls or
+ *              the cart leaves, and 0 otherwise.
  * Ends         terminal when the cart is more than 2.4 m from the middle or the pole more than 12 degrees
  *              from upright; truncation after max_steps steps.
  * Source       Gymnasium's CartPole-v1, after Barto, Sutton and Anderson (1983) with the friction left out
- *              and the equations of Florian (2007); a test compares them step by step.
+ *              and the equations of Florian (2007): the same seed and actions give the same bytes, as a test
+ *              sees. CartPole-v0 is the same with max_steps 200.
  */
 #ifndef CARTPOLE_H
 #define CARTPOLE_H
@@ -18,6 +20,7 @@
 #include <math.h>
 
 #include "puffer_env.h"
+#include "puffer_numpy.h"
 
 #define CARTPOLE_MAX_X     2.4                 /* m */
 #define CARTPOLE_MAX_ANGLE 0.20943951023931953 /* rad, 12 degrees */
@@ -33,16 +36,16 @@ typedef struct {
     float force;                /* N */
     float step_s;
     int32_t max_steps;
-    bool continuous;
+    bool continuous, sutton_barto_reward;
     /* metrics */
     float score, perf;
-    /* the parameters as double, masses as shares of the whole */
-    double g, length, dt;
-    double push;        /* m/s^2: acceleration of cart and pole together by the full force */
-    double pole_share;  /* mass of the pole */
-    double pole_moment; /* m: that times the length */
+    /* the parameters as double */
+    double g, length, dt, push;
+    double pole, total; /* kg */
+    double pole_moment; /* mass of the pole times its half length, kg m */
     /* state */
     double x, speed, angle, spin;
+    PufferGenerator generator;
 } Cartpole;
 
 static const char cartpole_about[] = "Balance a pole on a cart: the physics of Gymnasium's CartPole-v1.";
@@ -57,6 +60,7 @@ static const PufferParameter cartpole_parameters[] = {
     PUFFER_PARAMETER(Cartpole, step_s, 0.02, 0.001, 1, "time from step to step, s"),
     PUFFER_PARAMETER(Cartpole, max_steps, 500, 1, 1000000, "steps until the episode is cut off"),
     PUFFER_PARAMETER(Cartpole, continuous, false, false, true, "actions are forces instead of directions"),
+    PUFFER_PARAMETER(Cartpole, sutton_barto_reward, false, false, true, "reward -1 at the end instead of 1 a step"),
 };
 
 static const PufferMetric cartpole_metrics[] = {
@@ -65,6 +69,22 @@ static const PufferMetric cartpole_metrics[] = {
 };
 /* clang-format on */
 
+/* Gymnasium's bounds: twice those within which the pole stands. */
+static const PufferBounds cartpole_bounds[] = {{-2 * CARTPOLE_MAX_X, 2 * CARTPOLE_MAX_X},
+                                               {-INFINITY, INFINITY},
+                                               {-2 * CARTPOLE_MAX_ANGLE, 2 * CARTPOLE_MAX_ANGLE},
+                                               {-INFINITY, INFINITY}};
+
+/* True if no step can leave the bounds: forces and times are the usual ones. */
+static inline bool cartpole_is_usual(const Cartpole *env) {
+    for (size_t i = 0; i < sizeof cartpole_parameters / sizeof *cartpole_parameters; i++) {
+        const PufferParameter *parameter = &cartpole_parameters[i];
+        const void *field = (const char *)env + parameter->offset;
+        if (parameter->type == PUFFER_FLOAT32 && *(const float *)field != (float)parameter->value) return false;
+    }
+    return true;
+}
+
 static inline const char *cartpole_spec(const Cartpole *env, PufferSpec *spec) {
     const float rate = 1 / env->step_s;
     *spec = (PufferSpec){
@@ -72,6 +92,7 @@ static inline const char *cartpole_spec(const Cartpole *env, PufferSpec *spec) {
         .observation_shape = {4},
         .observation_low = -INFINITY,
         .observation_high = INFINITY,
+        .observation_bounds = cartpole_is_usual(env) ? cartpole_bounds : NULL,
         .action_kind = env->continuous ? PUFFER_BOX : PUFFER_DISCRETE,
         .action_sizes = {env->continuous ? 1 : 2},
         .agents = 1,
@@ -82,19 +103,14 @@ static inline const char *cartpole_spec(const Cartpole *env, PufferSpec *spec) {
     return NULL;
 }
 
-/* A parameter to six decimals: 9.8 as a float is 9.80000019, and would drift away from 9.8. */
-static inline double cartpole_decimal(float value) {
-    return (double)(int64_t)((double)value * 1e6 + 0.5) / 1e6;
-}
-
 static inline void cartpole_read_parameters(Cartpole *env) {
-    const double pole = cartpole_decimal(env->pole_mass), total = cartpole_decimal(env->cart_mass) + pole;
-    env->g = cartpole_decimal(env->gravity);
-    env->length = cartpole_decimal(env->half_length);
-    env->dt = cartpole_decimal(env->step_s);
-    env->push = cartpole_decimal(env->force) / total;
-    env->pole_share = pole / total;
-    env->pole_moment = pole * env->length / total;
+    env->g = puffer_decimal(env->gravity);
+    env->length = puffer_decimal(env->half_length);
+    env->dt = puffer_decimal(env->step_s);
+    env->push = puffer_decimal(env->force);
+    env->pole = puffer_decimal(env->pole_mass);
+    env->total = env->pole + puffer_decimal(env->cart_mass);
+    env->pole_moment = env->pole * env->length;
 }
 
 static inline void cartpole_observe(Cartpole *env) {
@@ -105,17 +121,12 @@ static inline void cartpole_observe(Cartpole *env) {
     observation[3] = (float)env->spin;
 }
 
-/* Uniform in [-0.05, 0.05), and exact as a float, so that the first observation tells the whole state. */
-static inline double cartpole_random_start(PufferRng *rng) {
-    return (float)((double)puffer_random(rng) / 4294967296.0 * 0.1 - 0.05);
-}
-
 static inline void cartpole_reset(Cartpole *env) {
-    cartpole_read_parameters(env);
-    env->x = cartpole_random_start(&env->game.rng);
-    env->speed = cartpole_random_start(&env->game.rng);
-    env->angle = cartpole_random_start(&env->game.rng);
-    env->spin = cartpole_random_start(&env->game.rng);
+    if (puffer_is_first(&env->game)) cartpole_read_parameters(env);
+    env->x = puffer_uniform(&env->generator, -0.05, 0.05);
+    env->speed = puffer_uniform(&env->generator, -0.05, 0.05);
+    env->angle = puffer_uniform(&env->generator, -0.05, 0.05);
+    env->spin = puffer_uniform(&env->generator, -0.05, 0.05);
     cartpole_observe(env);
 }
 
@@ -129,26 +140,13 @@ static inline double cartpole_direction(const Cartpole *env) {
     return (action == CARTPOLE_RIGHT) - (action == CARTPOLE_LEFT);
 }
 
-/* Sine and cosine of at most 12 degrees, by Taylor's series, to the last bit or two: quicker than the
- * library's, and the same on every machine. */
-static inline double cartpole_sin(double angle) {
-    const double q = angle * angle;
-    const double tail = 1.0 / 5040 - q * (1.0 / 362880 - q * (1.0 / 39916800));
-    return angle * (1 - q * (1.0 / 6 - q * (1.0 / 120 - q * tail)));
-}
-
-static inline double cartpole_cos(double angle) {
-    const double q = angle * angle;
-    const double tail = 1.0 / 720 - q * (1.0 / 40320 - q * (1.0 / 3628800));
-    return 1 - q * (0.5 - q * (1.0 / 24 - q * tail));
-}
-
+/* The operations of Gymnasium, in its order: another one would have other last bits. */
 static inline void cartpole_move(Cartpole *env, double direction) {
-    const double sine = cartpole_sin(env->angle), cosine = cartpole_cos(env->angle);
-    const double pull = env->push * direction + env->pole_moment * env->spin * env->spin * sine;
-    const double inertia = env->length * (4.0 / 3.0 - env->pole_share * cosine * cosine);
+    const double sine = sin(env->angle), cosine = cos(env->angle);
+    const double pull = (env->push * direction + env->pole_moment * (env->spin * env->spin) * sine) / env->total;
+    const double inertia = env->length * (4.0 / 3.0 - env->pole * (cosine * cosine) / env->total);
     const double angular = (env->g * sine - cosine * pull) / inertia;
-    const double linear = pull - env->pole_moment * angular * cosine;
+    const double linear = pull - env->pole_moment * angular * cosine / env->total;
     env->x += env->dt * env->speed;
     env->speed += env->dt * linear;
     env->angle += env->dt * env->spin;
@@ -158,8 +156,8 @@ static inline void cartpole_move(Cartpole *env, double direction) {
 static inline PufferOutcome cartpole_step(Cartpole *env) {
     cartpole_move(env, cartpole_direction(env));
     cartpole_observe(env);
-    env->game.rewards[0] = 1;
     const bool fallen = fabs(env->x) > CARTPOLE_MAX_X || fabs(env->angle) > CARTPOLE_MAX_ANGLE;
+    env->game.rewards[0] = !env->sutton_barto_reward ? 1 : fallen ? -1 : 0;
     if (!fallen && env->game.episode_length < env->max_steps) return PUFFER_RUNNING;
     env->score = (float)env->game.episode_length;
     env->perf = env->score / (float)env->max_steps;

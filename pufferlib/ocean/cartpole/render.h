@@ -17,8 +17,8 @@ enum { CARTPOLE_PX_PER_M = 110, CARTPOLE_TRACK_Y = 240, CARTPOLE_AXLE = 34 /* px
 static inline void cartpole_draw_ray(PufferCanvas *canvas, int32_t x, double angle, double length,
                                      int32_t thickness, uint32_t colour) {
     const int32_t hinge = CARTPOLE_TRACK_Y - CARTPOLE_AXLE;
-    draw_line(canvas, x, hinge, x + (int32_t)(length * cartpole_sin(angle)),
-              hinge - (int32_t)(length * cartpole_cos(angle)), thickness, colour);
+    draw_line(canvas, x, hinge, x + (int32_t)(length * draw_sine(angle)),
+              hinge - (int32_t)(length * draw_cosine(angle)), thickness, colour);
 }
 
 static inline void cartpole_draw_track(PufferCanvas *canvas) {

@@ -33,7 +33,6 @@ from typing import Any, Protocol
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.vector.failures import Failed
 from pufferlib.vector.multiprocessing import worker
-from pufferlib.vector.multiprocessing._channel import WorkerChannel
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 
 __all__ = [
@@ -340,13 +339,13 @@ class WorkerResources:
 
     Attributes:
         workers: The processes.
-        channel: Tells them to end; None before there is any.
+        channel: Tells them to end, by ``command_one``; None before there is any.
         memory: Shared with them.
         waits: Whether they are given time to close their environments.
     """
 
     workers: list[WorkerProcess] = field(default_factory=list)
-    channel: WorkerChannel | None = None
+    channel: Any = None
     memory: SharedBatch | None = None
     waits: bool = True
 

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from pufferlib.buffers import Array, BufferLayout
+from pufferlib.buffers import Array, ArraySpecs, BufferLayout, Buffers
 from pufferlib.vector.multiprocessing._channel import channel_bytes
 from pufferlib.vector.specs import RowSpec
 
@@ -25,18 +25,28 @@ class SharedBatch:
         row_spec: What one environment needs.
         num_envs: Environments in the batch.
         num_workers: Processes that share it.
+        more: Shape and dtype of arrays that are no environment's, by name.
         fd: File of a block that another process made; None makes one, which only this user may open.
 
     Attributes:
         buffers: The arrays of all rows.
         seeds: int64 ``(num_envs,)``: seed of the next reset of each environment, -1 for none.
         notify: bool ``(num_workers,)``: whether its environments are to be notified before they go on.
+        more: The arrays that are no environment's.
         memory: The whole block; it begins with the signals of the workers.
     """
 
-    def __init__(self, row_spec: RowSpec, num_envs: int, num_workers: int, fd: int | None = None) -> None:
+    def __init__(
+        self,
+        row_spec: RowSpec,
+        num_envs: int,
+        num_workers: int,
+        more: ArraySpecs | None = None,
+        fd: int | None = None,
+    ) -> None:
+        more = more or {}
         words = {"seeds": ((num_envs,), np.dtype(np.int64)), "notify": ((num_workers,), np.dtype(bool))}
-        layout = BufferLayout({**row_spec.arrays(num_envs), **words})
+        layout = BufferLayout({**row_spec.arrays(num_envs), **words, **more})
         offset = channel_bytes(num_workers)
         size = offset + layout.nbytes
         self._fd = os.memfd_create("pufferlib") if fd is None else fd
@@ -51,6 +61,7 @@ class SharedBatch:
         self.buffers = layout.arrays(memoryview(self.memory)[offset:])
         self.seeds: Array = self.buffers.pop("seeds")
         self.notify: Array = self.buffers.pop("notify")
+        self.more: Buffers = {name: self.buffers.pop(name) for name in more}
         if fd is None:
             self.buffers["masks"][:] = True
 
@@ -59,9 +70,11 @@ class SharedBatch:
         reduction.send_handle(conn, self._fd, pid)
 
     @classmethod
-    def receive(cls, conn: Connection, row_spec: RowSpec, num_envs: int, num_workers: int) -> "SharedBatch":
+    def receive(
+        cls, conn: Connection, row_spec: RowSpec, num_envs: int, num_workers: int, more: ArraySpecs
+    ) -> "SharedBatch":
         """Map the memory that ``send`` hands over."""
-        batch = cls(row_spec, num_envs, num_workers, reduction.recv_handle(conn))
+        batch = cls(row_spec, num_envs, num_workers, more, reduction.recv_handle(conn))
         batch.close_fd()
         return batch
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pufferlib.buffers import Buffers
+from pufferlib.buffers import ArraySpecs, Buffers
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.output import hide_output_for_good
 from pufferlib.vector.calls import EnvCall, perform, sendable
@@ -30,19 +30,23 @@ from pufferlib.vector.failures import Failed
 from pufferlib.vector.multiprocessing._channel import WorkerEnd, progress_at
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 from pufferlib.vector.pickling import pickled
-from pufferlib.vector.specs import PHASES, STEP, Autoreset, EnvSpec, Ready, RowSpec
+from pufferlib.vector.specs import PHASES, STEP, Autoreset, EnvDescription, EnvSpec, Ready, RowSpec
 
 __all__ = [
     "CALL",
+    "CHECK_S",
     "CLOSE",
     "FAILURE",
+    "REPLY",
     "STACK_SIGNAL",
     "NeedMemory",
     "Parent",
     "Reply",
     "Setup",
     "Surroundings",
+    "Worker",
     "main",
+    "reply_message",
     "serve_parent",
 ]
 
@@ -78,6 +82,8 @@ class Setup:
         last_command: The last one that was not for this process; 0 unless it replaces another.
         fits: Whether each worker and the parent has a core of its own.
         hide_output: Whether nothing that is written to standard output and error is to be seen.
+        server: Class of what serves the parent with the environments; None for ``Worker``.
+        options: Of another class.
     """
 
     worker: int
@@ -90,6 +96,8 @@ class Setup:
     last_command: int
     fits: bool
     hide_output: bool
+    server: "type[Worker] | None" = None
+    options: Any = None
 
 
 @dataclass(frozen=True)
@@ -136,7 +144,7 @@ def serve_parent(conn: Connection, stacks: Connection, parent: "Parent") -> None
     parent.watch(conn)
     try:
         setup: Setup = pickle.loads(conn.recv_bytes())
-        worker = _Worker(conn, setup)
+        worker = (setup.server or Worker)(conn, setup)
         if worker.build() and worker.serve(parent):
             worker.close()
     except (EOFError, ConnectionError):
@@ -180,8 +188,13 @@ class Parent:
         return bool(self._signs.poll(0))
 
 
-class _Worker:
-    """One worker's environments, and its end of what it shares with the parent."""
+class Worker:
+    """One worker's environments, and its end of what it shares with the parent.
+
+    Args:
+        conn: The parent is at the other end.
+        setup: The environments to build.
+    """
 
     def __init__(self, conn: Connection, setup: Setup) -> None:
         self._conn, self._setup = conn, setup
@@ -214,7 +227,7 @@ class _Worker:
             assert self._row_spec is not None
             assert self._memory is not None
             self._runner.watch(self._memory.notify[setup.worker : setup.worker + 1])
-            self._conn.send_bytes(pickled(Ready(self._row_spec, self._runner.describe())))
+            self._conn.send_bytes(pickled(Ready(self._row_spec, self._describe(self._runner))))
         except BaseException as error:
             self._conn.send(Failed.of("build", progress[0], error))
             return False
@@ -232,7 +245,16 @@ class _Worker:
 
     def _map(self, row_spec: RowSpec) -> None:
         self._row_spec = row_spec
-        self._memory = SharedBatch.receive(self._conn, row_spec, self._setup.num_envs, self._setup.num_workers)
+        setup = self._setup
+        more = self._more_arrays(row_spec)
+        self._memory = SharedBatch.receive(self._conn, row_spec, setup.num_envs, setup.num_workers, more)
+
+    def _more_arrays(self, row_spec: RowSpec) -> ArraySpecs:
+        """Shape and dtype of what is in the shared memory beside the batch."""
+        return {}
+
+    def _describe(self, runner: EnvRunner) -> EnvDescription:
+        return runner.describe()
 
     def _progress(self) -> "memoryview[int]":
         """Word of the shared memory that tells the parent which environment this worker is in."""
@@ -257,7 +279,7 @@ class _Worker:
                 is_first, self._is_new = self._is_new, False
                 content = runner.step() if operation == STEP and not is_first else self._obey(operation)
                 # Now, since some cannot be pickled. The parent waits to hear of a worker that replaces another.
-                message = _reply(operation, content, runner.sources) if content or is_first else None
+                message = reply_message(operation, content, runner.sources) if content or is_first else None
             except BaseException as error:
                 report = Failed.of(PHASES.get(operation, "call"), self._progress()[0], error)
                 worker_end.finish(FAILURE)
@@ -291,7 +313,7 @@ class _Worker:
         return self._runner.reset(seeds)
 
 
-def _reply(operation: int, content: list[Any], sources: list[int]) -> bytes:
+def reply_message(operation: int, content: list[Any], sources: list[int]) -> bytes:
     """The message that brings ``content``: a ``Reply`` as a plain tuple, which is pickled in a fifth of the time.
 
     Raises:

@@ -7,8 +7,9 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from multiprocessing import connection, util
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
+from pufferlib.buffers import ArraySpecs
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.vector.calls import EnvCall
@@ -31,12 +32,12 @@ from pufferlib.vector.multiprocessing.process import (
     start_worker,
 )
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
-from pufferlib.vector.multiprocessing.worker import CALL, NeedMemory, Reply, Setup, Surroundings
+from pufferlib.vector.multiprocessing.worker import CALL, NeedMemory, Reply, Setup, Surroundings, Worker
 from pufferlib.vector.pickling import pickle_by_value, pickled
 from pufferlib.vector.pooled import PooledVectorEnv, Workers
 from pufferlib.vector.specs import PHASES, RESET, STEP, Ready, RowSpec, VectorSpec
 
-__all__ = ["Multiprocessing", "WorkerProcesses"]
+__all__ = ["Multiprocessing", "WorkerProcesses", "abandon_in_forks"]
 
 CHECK_S = 0.1  # how often somebody looks whether the workers still live
 FITS_INTO_PIPE = 1 << 14  # bytes that a pipe takes, though nobody reads them yet
@@ -52,6 +53,7 @@ class WorkerProcesses(Workers):
     """
 
     WHERE = "vector.Multiprocessing"
+    SERVER: type[Worker] = Worker
     ADVICE = "use fewer environments or workers; otherwise run it with backend=Serial to see what ends the process"
 
     def __init__(self, spec: VectorSpec) -> None:
@@ -92,9 +94,10 @@ class WorkerProcesses(Workers):
         needed = self._read_with_deadline(0)
         assert isinstance(needed, NeedMemory)
         self._row_spec = needed.row_spec
-        self._memory = self._resources.memory = SharedBatch(needed.row_spec, len(spec.envs), spec.num_workers)
+        more = self._more_arrays(needed.row_spec)
+        self._memory = self._resources.memory = SharedBatch(needed.row_spec, len(spec.envs), spec.num_workers, more)
         self.buffers, self.seeds = self._memory.buffers, self._memory.seeds
-        self.channel: WorkerChannel = WorkerChannel(self._memory.memory, spec.num_workers, self._fits, self._check_s)
+        self.channel = self._make_channel()
         self._resources.channel = self.channel
         self._send_memory(0)
         for worker in workers[1:]:
@@ -107,6 +110,17 @@ class WorkerProcesses(Workers):
         self._is_built = True
         if spec.on_crash != "restart":
             self._memory.close_fd()
+
+    def _more_arrays(self, row_spec: RowSpec) -> ArraySpecs:
+        """Shape and dtype of what is in the shared memory beside the batch."""
+        return {}
+
+    def _make_channel(self) -> Any:
+        return WorkerChannel(self._memory.memory, self.spec.num_workers, self._fits, self._check_s)
+
+    def _options(self) -> Any:
+        """Options of the class that serves in the workers."""
+        return None
 
     def _start_worker(self, worker: int) -> WorkerProcess:
         return start_worker(worker, self.spec.timeout_s)
@@ -129,6 +143,8 @@ class WorkerProcesses(Workers):
             last_command=last_command,
             fits=self._fits,
             hide_output=self.spec.hide_output,
+            server=self.SERVER,
+            options=self._options(),
         )
         self._send(worker, self._pickle(setup))  # the space in it may be of a class of the caller's script
 
@@ -304,7 +320,14 @@ class WorkerProcesses(Workers):
         return self.context(worker, phase, position or 0, self._is_built)
 
 
-_alive: "weakref.WeakSet[Multiprocessing]" = weakref.WeakSet()
+class Abandons(Protocol):
+    """Owner of workers that can leave them alone."""
+
+    def _abandon(self) -> None:
+        """Leave the workers alone: this process is a copy of the one that they belong to."""
+
+
+_alive: "weakref.WeakSet[Abandons]" = weakref.WeakSet()
 
 
 class Multiprocessing(PooledVectorEnv):
@@ -327,8 +350,7 @@ class Multiprocessing(PooledVectorEnv):
 
     def _start(self, spec: VectorSpec) -> None:
         super()._start(spec)
-        _register_fork_hook()
-        _alive.add(self)
+        abandon_in_forks(self)
 
     def _abandon(self) -> None:
         """Leave the workers alone: this process is a copy of the one that they belong to."""
@@ -337,9 +359,10 @@ class Multiprocessing(PooledVectorEnv):
             self._next_call = "leave"
 
 
-def _register_fork_hook() -> None:
-    """Make sure that a copy of this process, made by ``os.fork``, leaves our workers alone."""
+def abandon_in_forks(owner: Abandons) -> None:
+    """Make sure that a copy of this process, made by ``os.fork``, leaves the workers of ``owner`` alone."""
     global _notices_forks
+    _alive.add(owner)
     if not _notices_forks:
         os.register_at_fork(after_in_child=_after_fork)
         _notices_forks = True

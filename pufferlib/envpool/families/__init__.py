@@ -1,0 +1,6 @@
+"""Families of tasks: each module has ``tasks()``, and imports nothing heavy before one of them is made."""
+
+__all__ = ["FAMILIES"]
+
+#: Modules of this package.
+FAMILIES = ("atari", "classic_control", "ocean")

@@ -1,0 +1,145 @@
+"""A pool behind the interface of Gymnasium, for ``env_type`` "gym" and "gymnasium"."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode
+
+from pufferlib.envpool.pool import PLAYERS, Batch, Pool
+from pufferlib.envpool.pool_env import PoolEnv
+from pufferlib.envpool.spec import TaskSpec
+from pufferlib.errors import APIUsageError
+
+__all__ = ["PoolVectorEnv"]
+
+Info = dict[str, Any]
+Stepped = tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.bool_], npt.NDArray[np.bool_], Info]
+
+_MODES = {
+    "next_step": AutoresetMode.NEXT_STEP,
+    "same_step": AutoresetMode.SAME_STEP,
+    "disabled": AutoresetMode.DISABLED,
+}
+
+
+class PoolVectorEnv(PoolEnv, gymnasium.vector.VectorEnv[Any, Any, Any]):  # type: ignore[misc]  # EnvPool's calls
+    """Environments of a pool as a vector environment of Gymnasium, whose wrappers take it where it is synchronous.
+
+    As EnvPool's, it has the spaces of one environment as ``observation_space`` and ``action_space``, and its infos are
+    arrays: ``env_id``, ``players`` (a dict with the ``env_id`` of each row), ``elapsed_step`` and the task's own. With
+    autoreset "same_step" ``final_obs`` has what ended episodes closed with, in the rows of the mask ``_final_obs``.
+
+    Attributes:
+        num_envs: Environments.
+        observation_space: Of one environment, or player.
+        action_space: Likewise.
+    """
+
+    is_vector_env = True
+
+    def __init__(self, spec: TaskSpec, pool: Pool) -> None:
+        super().__init__(spec, pool)
+        self.num_envs = pool.num_envs
+        self.observation_space = self.single_observation_space = spec.observation_space
+        self.action_space = self.single_action_space = spec.action_space
+        self.metadata = {
+            "render_modes": ["rgb_array", "human"],
+            "render_fps": pool.spec.render_fps,
+            "autoreset_mode": _MODES[self._settings["autoreset"]],
+        }
+
+    def reset(self, env_id: Any = None, *, seed: Any = None, options: Info | None = None) -> tuple[Any, Info]:
+        """Begin new episodes and return a batch: all environments, those of ``env_id``, or the first that finish.
+
+        Args:
+            env_id: Environments; None for all.
+            seed: As ``make`` takes it: from here on everything is as if it had been made with this seed. None lets
+                the generators go on.
+            options: ``{"reset_mask": mask}``, bool ``(num_envs,)``, in place of ``env_id``.
+
+        Returns:
+            observations ``(rows, *shape)`` and infos.
+
+        Raises:
+            APIUsageError: Wrong ids, seed or options; too few environments for a batch.
+        """
+        if options:
+            env_id = self._masked(env_id, options)
+        batch = self._reset(env_id, seed)
+        return batch.observations, self._info(batch)
+
+    def step(self, action: Any, env_id: Any = None) -> Stepped:
+        """``send`` and ``recv``.
+
+        Returns:
+            observations ``(rows, *shape)``, rewards float32 ``(rows,)``, terminated and truncated bool, one for each
+            environment of the batch, and infos.
+
+        Raises:
+            APIUsageError: As ``send`` does.
+        """
+        if self._step_pool is not None:
+            return self._noted(self._step_pool.step(action, self._ids_of(action) if env_id is None else env_id))
+        self.send(action, env_id)
+        return self._stepped(self._recv())
+
+    def recv(self, reset: bool = False, return_info: bool = True) -> Any:
+        """Wait for a batch.
+
+        Args:
+            reset: Return observations and infos only, as ``reset`` does.
+            return_info: Must be True, as in EnvPool.
+
+        Raises:
+            APIUsageError: Fewer environments are in flight than a batch has, so that it would wait for ever.
+        """
+        if not return_info:
+            raise APIUsageError(f"{self._where}.recv: return_info must be True, got {return_info!r}; leave it out")
+        if self._step_pool is not None and not reset:
+            return self._noted(self._step_pool.recv_step())
+        batch = self._recv()
+        return (batch.observations, self._info(batch)) if reset else self._stepped(batch)
+
+    def close_extras(self, **_: Any) -> None:
+        """End the environments, and close the window."""
+        self._close()
+
+    def _use(self, pool: Pool) -> None:
+        super()._use(pool)
+        if self._step_pool is not None and not self.is_async:
+            self.step = self._step_pool.step  # type: ignore[method-assign]  # a call less
+
+    def _noted(self, stepped: Stepped) -> Stepped:
+        self._last_ids = stepped[4]["env_id"]
+        return stepped
+
+    def _stepped(self, batch: Batch) -> Stepped:
+        return batch.observations, batch.rewards, batch.terminated, batch.truncated, self._info(batch)
+
+    def _info(self, batch: Batch) -> Info:
+        players: Info = {"env_id": batch.player_env_id}
+        info: Info = {"env_id": batch.env_id, "players": players, "elapsed_step": batch.elapsed_step}
+        for name, values in batch.infos.items():
+            if name.startswith(PLAYERS):
+                players[name.removeprefix(PLAYERS)] = values
+            else:
+                info[name] = values
+        if batch.final_observations is not None:
+            info["final_obs"], info["_final_obs"] = batch.final_observations, batch.terminated | batch.truncated
+        return info
+
+    def _masked(self, env_id: Any, options: Info) -> Any:
+        mask = options.get("reset_mask")
+        if options.keys() != {"reset_mask"} or env_id is not None:
+            raise APIUsageError(
+                f'{self._where}.reset: options must be {{"reset_mask": mask}}, without env_id, got {options!r:.80} and '
+                f"env_id {env_id!r:.40}"
+            )
+        if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
+            raise APIUsageError(
+                f"{self._where}.reset: reset_mask must be an array of {self.num_envs} bools of which one is True, got "
+                f"{mask!r:.80}"
+            )
+        return np.flatnonzero(mask)

@@ -1,0 +1,212 @@
+"""Common parts of both interfaces: settings, sending, pictures, the end."""
+
+from collections.abc import Mapping, Sequence, Sized
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferlib.envpool.action_dict import read_dict
+from pufferlib.envpool.config import backend_config, checked_int, checked_seed, pool_seeds
+from pufferlib.envpool.pictures import PixelPool, check_draws, draw
+from pufferlib.envpool.pool import Batch, Ids, Pool, SeedPool, StepPool
+from pufferlib.envpool.spec import TaskSpec
+from pufferlib.envpool.stack import StackPool
+from pufferlib.errors import APIUsageError
+from pufferlib.render.view import View
+
+__all__ = ["PoolEnv", "make_pool"]
+
+
+def make_pool(spec: TaskSpec, seeds: Sequence[int]) -> Pool:
+    """Make the pool of a task: that of its backend, with pictures and stacks around it where its settings ask for them.
+
+    Args:
+        spec: The task and its settings.
+        seeds: One for each environment.
+    """
+    config = backend_config(spec.as_dict(), seeds)
+    pool = spec.task.backend.make(config, spec.backend_spec)
+    if config["from_pixels"]:
+        pool = PixelPool(pool, spec.frame_spec, config["render_camera_id"])
+    return StackPool(pool, spec.pool_spec, config["frame_stack"]) if config["frame_stack"] > 1 else pool
+
+
+class PoolEnv:
+    """Environments of a pool behind the calls that all interfaces share.
+
+    Attributes:
+        spec: The task with its settings.
+        pool: What runs the environments; ``reset`` with a seed may put another in its place.
+        render_mode: None, "rgb_array" or "human".
+
+    Args:
+        spec: The task with its settings.
+        pool: As ``make_pool`` makes it; it belongs to the environment.
+    """
+
+    def __init__(self, spec: TaskSpec, pool: Pool) -> None:
+        self.pool, self.spec = pool, spec
+        self._settings = spec.as_dict()
+        self._where = f"{type(self).__name__}({spec.id!r})"
+        self.render_mode: str | None = self._settings["render_mode"]
+        self._view: View | None = None
+        self._seeds, self._is_closed = pool_seeds(self._settings), False
+        self._use(pool)
+
+    def __len__(self) -> int:
+        return self.pool.num_envs
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.spec.summary})"
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """All keywords with which it was made, in a new dict."""
+        return dict(self._settings)
+
+    @property
+    def all_env_ids(self) -> Ids:
+        """Ids of all environments, int32."""
+        return np.arange(self.pool.num_envs, dtype=np.int32)
+
+    @property
+    def is_async(self) -> bool:
+        """True if a batch is a part of the environments, the first that finish."""
+        return self.pool.batch_size != self.pool.num_envs
+
+    def async_reset(self, env_id: Any = None) -> None:
+        """Begin new episodes in all environments, or those of ``env_id``; ``recv`` returns their first observations.
+
+        Raises:
+            APIUsageError: Some of them are in flight: what they were sent last was not received yet.
+        """
+        self._is_new = False
+        self.pool.reset(env_id)
+
+    def send(self, action: Any, env_id: Any = None) -> None:
+        """Send actions to environments, which ``recv`` returns when they are done.
+
+        Args:
+            action: ``(len(env_id), *action_shape)``, with a row for each player where there are several; an array, a
+                list, or a dict with "action", "env_id" and, if the rows are in an order of their own,
+                "players.env_id".
+            env_id: Environments, each once. None: all of them, or as many as there are in a batch: those of the batch
+                that came last (before the first: the first ones).
+
+        Raises:
+            APIUsageError: Ids out of range, twice there or in flight; actions of a wrong shape, dtype or value.
+        """
+        if isinstance(action, Mapping):
+            action, env_id = read_dict(self._where, action, env_id, self.spec.pool_spec.num_players)
+        if env_id is None:
+            env_id = self._ids_of(action)
+        self._is_new = False
+        self.pool.send(action, env_id)
+
+    def render(self, env_ids: Any = None, camera_id: int | None = None) -> npt.NDArray[np.uint8] | None:
+        """Draw environments, and wait for those that are in flight.
+
+        Args:
+            env_ids: An int or a sequence of ints; None for ``render_env_id``.
+            camera_id: None for ``render_camera_id``.
+
+        Returns:
+            uint8 ``(len(env_ids), height, width, 3)``; with render_mode "human" None, since a window shows it.
+
+        Raises:
+            APIUsageError: It was made without a ``render_mode``, or draws no pictures; there is no such environment;
+                more than one for a window.
+            BindingMissing: A window needs pygame.
+            PufferError: A window needs a display.
+            SystemExit: The person has closed the window.
+        """
+        where = f"{self._where}.render"
+        if self.render_mode is None:
+            raise APIUsageError(
+                f'{where}: render_mode must be "rgb_array" or "human", got None; give it to envpool.make'
+            )
+        check_draws(where, self.pool.spec)
+        ids = self._ids_to_draw(where, env_ids)
+        settings = self._settings
+        camera = settings["render_camera_id"] if camera_id is None else checked_int(where, "camera_id", camera_id, -1)
+        pictures = draw(self.pool, ids, camera, settings["render_height"], settings["render_width"])
+        if self.render_mode == "rgb_array":
+            return pictures
+        self._view = self._view or View(self.spec.id, "human", self.pool.spec.render_fps)
+        self._view.show(pictures[0])
+        return None
+
+    def _use(self, pool: Pool) -> None:
+        """Go on with this pool."""
+        self.pool = pool
+        self._step_pool = pool if isinstance(pool, StepPool) else None
+        self._is_new = self._step_pool is None  # nothing was drawn from its generators yet, as far as this knows
+        self._last_ids: Ids = np.arange(pool.batch_size, dtype=np.int32)  # of the batch that came last
+
+    def _close(self) -> None:
+        self._is_closed = True
+        if self._view is not None:
+            self._view.close()
+        self.pool.close()
+
+    def _ids_of(self, actions: Any) -> Ids | None:
+        """Environments of actions that came without ids; None for all."""
+        pool, players = self.pool, self.spec.pool_spec.num_players
+        is_array = isinstance(actions, Sized) and not isinstance(actions, Mapping)
+        return self._last_ids if self.is_async and is_array and len(actions) == pool.batch_size * players else None
+
+    def _recv(self) -> Batch:
+        batch = self.pool.recv()
+        if self.is_async:
+            self._last_ids = batch.env_id.copy()  # the pool may write the next into this array
+        return batch
+
+    def _reset(self, env_id: Any, seed: Any) -> Batch:
+        """Begin new episodes and wait for a batch."""
+        pool = self.pool
+        count = len(env_id) if isinstance(env_id, list | tuple) else np.size(env_id)
+        if env_id is not None and self.is_async and pool.num_in_flight + count < pool.batch_size:
+            raise APIUsageError(
+                f"{self._where}.reset: a batch must have {pool.batch_size} environments, got {count} as env_id and "
+                f"{pool.num_in_flight} in flight; call async_reset(env_id), and recv when enough are in flight"
+            )
+        if seed is None or not self._seed_again(seed, env_id):
+            self.pool.reset(env_id)
+        self._is_new = False
+        return self._recv()
+
+    def _seed_again(self, seed: Any, env_id: Any) -> bool:
+        """Go on as an environment that was made with this ``seed``; return True if it has been reset thereby."""
+        where = f"{self._where}.reset"
+        if env_id is not None:
+            raise APIUsageError(f"{where}: a seed is of all environments, got env_id {env_id!r:.40}; leave one out")
+        if self._is_closed:
+            raise APIUsageError(f"{where}: the environment must be open, got a closed one; make another")
+        one, several = checked_seed(where, seed, self.pool.num_envs)
+        seeds = pool_seeds({"num_envs": self.pool.num_envs, "seed": one, "env_seed": several})
+        if seeds == self._seeds and self._is_new:
+            return False
+        self._seeds = seeds
+        if isinstance(self.pool, SeedPool) and not self.pool.num_in_flight:
+            self.pool.reset_with(seeds)
+            return True
+        pool = make_pool(self.spec, seeds)
+        self.pool.close()
+        self._use(pool)
+        return False
+
+    def _ids_to_draw(self, where: str, env_ids: Any) -> Ids:
+        if env_ids is None:
+            return np.array([self._settings["render_env_id"]], np.int32)
+        try:
+            ids = np.atleast_1d(np.asarray(env_ids))
+        except ValueError:  # rows of several lengths
+            ids = np.array([None])
+        if ids.ndim > 1 or ids.dtype.kind not in "iu" or not ids.size or ids.min() < 0 or ids.max() >= len(self):
+            raise APIUsageError(
+                f"{where}: env_ids must be an int from 0 to {len(self) - 1}, or a sequence of such, got {env_ids!r:.80}"
+            )
+        if self.render_mode == "human" and len(ids) != 1:
+            raise APIUsageError(f"{where}: a window shows one environment, got env_ids {ids[:8].tolist()}; choose one")
+        return ids.astype(np.int32)

@@ -1,0 +1,90 @@
+"""Tasks by their ids: those of the families, and users' own."""
+
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from os import PathLike, fspath
+from typing import Any
+
+from pufferlib.envpool import families
+from pufferlib.envpool.tasks import Backend, Task
+from pufferlib.errors import APIUsageError, UnknownNameError
+
+__all__ = ["find_task", "list_all_envs", "register"]
+
+_own: dict[str, Task] = {}
+
+
+def list_all_envs() -> list[str]:
+    """Return the ids of all tasks, sorted; that of some needs a package that is not installed."""
+    return sorted({*_known(), *_own})
+
+
+def register(
+    task_id: str,
+    env: Backend | Callable[..., Any] | str | PathLike[str],
+    *,
+    max_episode_steps: int = 0,
+    reward_threshold: float | None = None,
+    keywords: Mapping[str, Any] | None = None,
+) -> None:
+    """Give an environment of your own an id for ``make``.
+
+    Args:
+        task_id: Any text that no task has yet.
+        env: A class or function that makes an environment of Gymnasium, PettingZoo (with a fixed number of agents) or
+            dm_env, or a name that ``pufferlib.make`` knows: "mypkg.envs:Forage", "my_env.py:Forage", "corridor.c",
+            an id of Gymnasium's, "mujoco/Ant-v5". Or a ``Backend``.
+        max_episode_steps: Steps after which an episode is cut off; 0 for no limit.
+        reward_threshold: Return from which it counts as solved.
+        keywords: Keywords with other defaults than the environment has. It takes any others too.
+
+    Raises:
+        APIUsageError: The id is taken, or no text; ``env`` is none of these.
+    """
+    where = "envpool.register"
+    if not isinstance(task_id, str) or not task_id:
+        raise APIUsageError(f"{where}: task_id must be a text, as in 'Forage-v0', got {task_id!r:.80}")
+    if task_id in _own or task_id in _known():
+        raise APIUsageError(f"{where}: task_id must be new, got {task_id!r}, which there is; choose another")
+    backend = _backend(where, env)
+    _own[task_id] = Task(
+        task_id, "yours", backend, max_episode_steps, reward_threshold, dict(keywords or {}), any_keyword=True
+    )
+
+
+def find_task(where: str, task_id: Any) -> Task:
+    """The task that has an id.
+
+    Raises:
+        UnknownNameError: There is none; the nearest are suggested.
+    """
+    if isinstance(task_id, str):
+        task = _own.get(task_id) or _known().get(task_id)
+        if task is not None:
+            return task
+    error = UnknownNameError.of(where, "task", task_id, list_all_envs())
+    raise UnknownNameError(f"{error}; envpool.list_all_envs() has all, envpool.register adds yours")
+
+
+def _backend(where: str, env: Any) -> Backend:
+    if not isinstance(env, type) and hasattr(env, "describe") and hasattr(env, "make"):
+        return env  # type: ignore[no-any-return]
+    if not isinstance(env, str | PathLike) and not callable(env):
+        raise APIUsageError(
+            f"{where}: env must be a class, a function, a name as 'mypkg.envs:Forage', or a Backend, got {env!r:.80}"
+        )
+    name = fspath(env) if isinstance(env, PathLike) else env
+    if isinstance(name, str) and name.endswith(".c"):
+        from pufferlib.envpool.native import NativeBackend
+
+        return NativeBackend(name)
+    from pufferlib.envpool.workers import WorkerBackend
+
+    return WorkerBackend(name)
+
+
+@functools.cache
+def _known() -> dict[str, Task]:
+    modules = (importlib.import_module(f"{families.__name__}.{name}") for name in families.FAMILIES)
+    return {task.id: task for module in modules for task in module.tasks()}

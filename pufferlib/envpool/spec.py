@@ -1,0 +1,165 @@
+"""Descriptions of a task: its spaces, and the arrays that go in and out, as EnvPool and dm_env have them."""
+
+from collections import namedtuple
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Tuple
+
+from pufferlib.envpool.array_spec import ArraySpec, array_spec
+from pufferlib.envpool.config import backend_config, checked_config, pool_seeds
+from pufferlib.envpool.dm_specs import StateType, dm_spec
+from pufferlib.envpool.pictures import pixel_spec
+from pufferlib.envpool.pool import PLAYERS, PoolSpec
+from pufferlib.envpool.stack import stack_spec
+from pufferlib.envpool.tasks import Task
+from pufferlib.errors import APIUsageError
+from pufferlib.spaces import Space
+
+__all__ = ["ArraySpec", "TaskSpec"]
+
+
+class TaskSpec:
+    """A task with all settings: what ``make_spec`` returns, and the ``spec`` of an environment.
+
+    Attributes:
+        id: Of the task.
+        task: The task without its settings.
+        reward_threshold: Return from which it counts as solved; None where nobody has named one.
+        observation_space: Of one environment, or of one player where there are several.
+        action_space: Likewise.
+        pool_spec: What the environments of its pools have in common.
+        frame_spec: The same before observations are stacked.
+        backend_spec: The same before observations are replaced by pictures.
+
+    Args:
+        where: Begins the messages of errors.
+        task: The task.
+        keywords: As they were given to ``make``.
+
+    Raises:
+        UnknownNameError: There is no such keyword.
+        APIUsageError: A value is of a wrong type, or out of its range.
+    """
+
+    def __init__(self, where: str, task: Task, keywords: Mapping[str, Any]) -> None:
+        where = f"{where}({task.id!r})"
+        config = checked_config(where, task, keywords)
+        self.id, self.task, self._config = task.id, task, config
+        spec = task.backend.describe(backend_config(config, pool_seeds(config)))
+        config["max_num_players"] = _num_players(where, config["max_num_players"], spec.num_players)
+        if config["reward_threshold"] is None:
+            config["reward_threshold"] = spec.reward_threshold
+        self.backend_spec = self.frame_spec = spec
+        if config["from_pixels"]:
+            self.frame_spec = pixel_spec(where, spec, config)
+        self.pool_spec = self.frame_spec
+        if config["frame_stack"] > 1:
+            stack = config["frame_stack"]
+            self.pool_spec = stack_spec(where, self.frame_spec, stack, on_channels=config["from_pixels"])
+        self.reward_threshold: float | None = config["reward_threshold"]
+        self.observation_space, self.action_space = self.pool_spec.observation_space, spec.action_space
+        self.gymnasium_observation_space, self.gymnasium_action_space = self.observation_space, self.action_space
+
+    @property
+    def config(self) -> Any:
+        """A namedtuple of all keywords."""
+        return _named("Config", self._config)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all keywords, in a dict of its own."""
+        return dict(self._config)
+
+    @property
+    def state_array_spec(self) -> dict[str, ArraySpec]:
+        """Arrays of a batch by name: those of the pool itself, then observations and infos."""
+        spec = self.pool_spec
+        several = spec.num_players > 1
+        specs = {
+            "info:env_id": _INT32,
+            "info:players.env_id": _of_players(_INT32),
+            "elapsed_step": _INT32,
+            "done": _BOOL,
+            "reward": ArraySpec(np.float32, [-1], *_float_limits(np.float32)),
+            "discount": ArraySpec(np.float32, [-1], 0.0, 1.0),
+            "step_type": ArraySpec(np.int32, [], 0, 2, is_discrete=True),
+            "trunc": _BOOL,
+        }
+        for name, space in _leaves(spec.observation_space, "obs"):
+            specs[name] = _of_players(array_spec(space)) if several else array_spec(space)
+        for name, space in spec.info_spaces.items():
+            found = array_spec(space)
+            specs[f"info:{name}"] = _of_players(found) if name.startswith(PLAYERS) else found
+        return specs
+
+    @property
+    def action_array_spec(self) -> dict[str, ArraySpec]:
+        """Arrays that a dict of actions has, by name."""
+        action = _of_players(array_spec(self.action_space, np.int32))
+        return {"env_id": _INT32, "players.env_id": _of_players(_INT32), "action": action}
+
+    def observation_spec(self) -> Any:
+        """Specs of dm_env for the fields of ``TimeStep.observation``, in a namedtuple like that.
+
+        Raises:
+            BindingMissing: dm_env is not installed.
+        """
+        infos = {name: dm_spec(space, name.rpartition(".")[2]) for name, space in self.pool_spec.info_spaces.items()}
+        env_id = dm_spec(Box(-(2**31), 2**31 - 1, (), np.int32), "env_id")
+        from_pixels = self._config["from_pixels"]
+        observation = dm_spec(self.observation_space, "pixels" if from_pixels else "obs")
+        return StateType(self.pool_spec, from_pixels)(env_id, env_id, observation, infos)
+
+    def action_spec(self) -> Any:
+        """Spec of dm_env for the action of one environment, or player.
+
+        Raises:
+            BindingMissing: dm_env is not installed.
+        """
+        return dm_spec(self.action_space, "action", discrete_dtype=np.int32)
+
+    @property
+    def summary(self) -> str:
+        """The id and all keywords, as ``repr`` shows them."""
+        return ", ".join([repr(self.id), *(f"{name}={value!r}" for name, value in self._config.items())])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.summary})"
+
+
+def _num_players(where: str, given: int | None, num_players: int) -> int:
+    if given is not None and given < num_players:
+        raise APIUsageError(
+            f"{where}: max_num_players must be at least {num_players}, as many as play in an environment, got {given}; "
+            "leave it out"
+        )
+    return num_players
+
+
+def _named(name: str, values: Mapping[str, Any]) -> Any:
+    """A namedtuple of ``values``."""
+    return namedtuple(name, values)(**values)
+
+
+def _leaves(space: Space, name: str) -> Iterator[tuple[str, Space]]:
+    """Spaces of single arrays inside of ``space``, with the names that EnvPool has for them: "obs", "obs:key"."""
+    if isinstance(space, Dict | Tuple):
+        items = space.spaces.items() if isinstance(space, Dict) else enumerate(space.spaces)
+        separator = "." if ":" in name else ":"
+        for key, child in items:
+            yield from _leaves(child, f"{name}{separator}{key}")
+    else:
+        yield name, space
+
+
+def _of_players(spec: ArraySpec) -> ArraySpec:
+    return ArraySpec(spec.dtype, [-1, *spec.shape], spec.minimum, spec.maximum, spec.is_discrete)
+
+
+def _float_limits(dtype: Any) -> tuple[float, float]:
+    return float(np.finfo(dtype).min), float(np.finfo(dtype).max)
+
+
+_INT32 = ArraySpec(np.int32, [], -(2**31), 2**31 - 1)
+_BOOL = ArraySpec(np.bool_, [], False, True)

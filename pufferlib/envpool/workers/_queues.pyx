@@ -1,0 +1,405 @@
+"""Queues of commands to single environments, between a parent and its worker processes."""
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from pufferlib.native.puffer_channel cimport (
+    PUFFER_CACHE_LINE, PUFFER_CHANGED, PUFFER_OPERATION_MASK, PUFFER_TIMED_OUT, PufferChannel, PufferSlot, PufferWait,
+    PufferWaitPolicy, puffer_channel_leave_core, puffer_channel_publish_core, puffer_expect_contention, puffer_now_ns,
+    puffer_signal_read, puffer_signal_wait, puffer_slot_is_idle, puffer_slot_read, puffer_wait_policy,
+)
+from pufferlib.native.puffer_commands cimport (
+    PUFFER_OPERATION_BITS, puffer_queue_entry, puffer_queue_finish, puffer_queue_get, puffer_queue_publish,
+    puffer_queue_put, puffer_queue_wait, puffer_queue_wake,
+)
+
+import numpy as np
+
+cdef enum:
+    COMMANDS_PER_LOOK = 64  # rarely enough to cost nothing, often enough to move a worker at once
+    IDLE = 0  # states of an environment
+    IN_FLIGHT = 1
+    READY = 2  # has finished, and is in no batch yet
+
+
+cdef PufferChannel *find_channel(const unsigned char[::1] memory, int num_workers) except NULL:
+    if memory.shape[0] < <Py_ssize_t>(sizeof(PufferChannel) + num_workers * sizeof(PufferSlot)):
+        raise ValueError(f"the signals of {num_workers} workers need more memory than {memory.shape[0]} bytes")
+    if <size_t>&memory[0] % PUFFER_CACHE_LINE:
+        raise ValueError("the memory of signals must begin at a cache line")
+    return <PufferChannel *>&memory[0]
+
+
+def queue_capacity(int num_envs):
+    """Entries of the queue of a worker that has ``num_envs`` environments: a power of 2."""
+    cdef int capacity = 2
+    while capacity < num_envs + 2:  # one for each environment, a call and the command to close
+        capacity *= 2
+    return capacity
+
+
+cdef class EnvQueues:
+    """The parent's end: sends commands to environments, and knows which have finished, in which order.
+
+    Args:
+        memory: Shared and zeroed; it begins with the signals of the workers.
+        firsts: int32 ``(num_workers + 1,)``: the first environment of each worker, and the number of all.
+        fits: Whether each of them and the parent has a core of its own.
+        check_s: How often ``wait`` comes back so that somebody looks after the workers.
+        entries: uint32 ``(num_workers, capacity)``, shared: the queues.
+        outcomes: uint8 ``(num_envs,)``, shared: which message follows the command that was finished last; 0: none.
+        finished_ns: int64 ``(num_envs,)``, shared: when that was.
+        call: Operation of a worker, not of an environment, which is in no batch.
+        close: Operation that ends a worker.
+    """
+
+    cdef const unsigned char[::1] _memory
+    cdef PufferChannel *_channel
+    cdef PufferWaitPolicy _wait_policy
+    cdef uint32_t[:, ::1] _entries
+    cdef uint8_t[::1] _outcomes
+    cdef const int64_t[::1] _finished_ns
+    cdef const int32_t[::1] _firsts
+    cdef int32_t[::1] _worker_of, _order, _ready
+    cdef uint8_t[::1] _state
+    cdef uint32_t[::1] _sent, _seen, _late_seen
+    cdef uint8_t[::1] _is_called, _is_touched
+    cdef uint32_t[::1] _late_progress
+    cdef int64_t[::1] _waited_ns
+    cdef int32_t _num_workers, _num_envs, _num_order, _num_ready
+    cdef uint32_t _collected, _num_sends, _call, _close
+    cdef int64_t _check_ns, _last_check
+    cdef bint _fits
+
+    def __init__(
+        self, const unsigned char[::1] memory, const int32_t[::1] firsts, bint fits, double check_s,
+        uint32_t[:, ::1] entries, uint8_t[::1] outcomes, const int64_t[::1] finished_ns, uint32_t call, uint32_t close,
+    ):
+        cdef int32_t worker, env
+        self._num_workers, self._num_envs = len(firsts) - 1, firsts[len(firsts) - 1]
+        self._channel = find_channel(memory, self._num_workers)
+        self._memory, self._firsts = memory, firsts
+        self._wait_policy = puffer_wait_policy(fits)
+        self._fits, self._check_ns = fits, <int64_t>(check_s * 1e9)
+        self._entries, self._outcomes, self._finished_ns = entries, outcomes, finished_ns
+        self._call, self._close = call, close
+        self._worker_of, self._order, self._ready = (np.zeros(self._num_envs, np.int32) for _ in range(3))
+        self._state = np.zeros(self._num_envs, np.uint8)
+        self._sent, self._seen, self._late_seen, self._late_progress = (
+            np.zeros(self._num_workers, np.uint32) for _ in range(4)
+        )
+        self._is_called, self._is_touched = (np.zeros(self._num_workers, np.uint8) for _ in range(2))
+        self._waited_ns = np.zeros(self._num_workers, np.int64)
+        for worker in range(self._num_workers):
+            for env in range(firsts[worker], firsts[worker + 1]):
+                self._worker_of[env] = worker
+
+    @property
+    def num_in_flight(self):
+        """Environments that were sent something and were not taken."""
+        return self._num_order
+
+    @property
+    def num_ready(self):
+        """Environments in flight that have finished, as far as ``collect`` has seen."""
+        return self._num_ready
+
+    def worker_of(self, int32_t env):
+        """The worker of an environment."""
+        return self._worker_of[env]
+
+    def find_bad(self, const int32_t[::1] envs):
+        """Look for an environment that cannot be sent a command now.
+
+        Returns:
+            Its place in ``envs`` and the reason: "range", "twice" or "in flight"; None if all can.
+        """
+        cdef Py_ssize_t place, before
+        cdef str reason = None
+        cdef Py_ssize_t count = envs.shape[0]
+        for place in range(count):
+            if not 0 <= envs[place] < self._num_envs:
+                reason = "range"
+            elif self._state[envs[place]] == IN_FLIGHT or self._state[envs[place]] == READY:
+                reason = "in flight"
+            elif self._state[envs[place]] != IDLE:
+                reason = "twice"
+            else:
+                self._state[envs[place]] = 255
+                continue
+            break
+        else:
+            place = count
+        for before in range(place):
+            self._state[envs[before]] = IDLE
+        return None if reason is None else (place, reason)
+
+    def send(self, const int32_t[::1] envs, uint32_t operation):
+        """Give environments, which ``find_bad`` finds good, a command; none of them waits for another's."""
+        cdef Py_ssize_t place
+        cdef int32_t env, worker
+        for place in range(envs.shape[0]):
+            env = envs[place]
+            worker = self._worker_of[env]
+            self._state[env] = IN_FLIGHT
+            self._order[self._num_order] = env
+            self._num_order += 1
+            self._put(worker, env - self._firsts[worker], operation)
+        self._publish()
+
+    cdef void _put(self, int32_t worker, uint32_t position, uint32_t operation) noexcept:
+        puffer_queue_put(
+            &self._entries[worker, 0], <uint32_t>self._entries.shape[1], self._sent[worker],
+            puffer_queue_entry(position, operation))
+        self._sent[worker] += 1
+        self._is_touched[worker] = True
+
+    cdef void _publish(self) noexcept:
+        """Show the workers all that was put in, then wake them."""
+        cdef int32_t worker
+        for worker in range(self._num_workers):
+            if self._is_touched[worker]:
+                puffer_queue_publish(&self._channel.slots[worker], self._sent[worker])
+        for worker in range(self._num_workers):
+            if self._is_touched[worker]:
+                self._is_touched[worker] = False
+                puffer_queue_wake(&self._channel.slots[worker])
+        self._num_sends += 1
+        if self._fits and self._num_sends % COMMANDS_PER_LOOK == 0:
+            puffer_channel_publish_core(self._channel)
+
+    def command_one(self, int32_t worker, uint32_t operation):
+        """Give a worker a command that is none of its environments'."""
+        self._is_called[worker] = operation == self._call
+        self._put(worker, 0, operation)
+        self._publish()
+
+    def is_called(self, int32_t worker):
+        """Tell if a worker was called, and ``collect`` has not seen it finished."""
+        return bool(self._is_called[worker])
+
+    def collect(self):
+        """Look which commands have finished since the last time, the first one first.
+
+        Returns:
+            Pairs of a worker and its environment of which a message is to be read, in their order; [] for none.
+        """
+        cdef list messages = []
+        cdef int32_t worker, best, env
+        cdef uint32_t entry
+        cdef int64_t best_ns
+        while True:
+            best = -1
+            best_ns = 0
+            for worker in range(self._num_workers):
+                if self._seen[worker] == puffer_slot_read(&self._channel.slots[worker].completed):
+                    continue
+                entry = puffer_queue_get(
+                    &self._entries[worker, 0], <uint32_t>self._entries.shape[1], self._seen[worker])
+                env = self._firsts[worker] + <int32_t>(entry >> PUFFER_OPERATION_BITS)
+                if best < 0 or self._finished_ns[env] < best_ns:
+                    best, best_ns = worker, self._finished_ns[env]
+            if best < 0:
+                return messages
+            self._take_in(best, messages)
+
+    cdef int _take_in(self, int32_t worker, list messages) except -1:
+        """Take in the next command that ``worker`` has finished."""
+        cdef uint32_t entry = puffer_queue_get(
+            &self._entries[worker, 0], <uint32_t>self._entries.shape[1], self._seen[worker])
+        cdef int32_t env = self._firsts[worker] + <int32_t>(entry >> PUFFER_OPERATION_BITS)
+        self._seen[worker] += 1
+        self._collected += 1
+        if entry & PUFFER_OPERATION_MASK == self._call:
+            self._is_called[worker] = False
+            return 0
+        if entry & PUFFER_OPERATION_MASK != self._close:
+            self._state[env] = READY
+            self._ready[self._num_ready] = env
+            self._num_ready += 1
+        if self._outcomes[env]:
+            messages.append((worker, env))
+            self._outcomes[env] = 0
+        return 0
+
+    def is_ready(self, int32_t env):
+        """Tell if an environment is not at work, as far as ``collect`` has seen."""
+        return self._state[env] != IN_FLIGHT
+
+    def take(self, int32_t count, bint as_sent):
+        """Take environments that are ready, in the order in which they finished, or were sent their commands.
+
+        Returns:
+            int32 ``(count,)``.
+        """
+        cdef int32_t[::1] source = self._order if as_sent else self._ready
+        cdef int32_t place
+        taken = np.array(source[:count])
+        cdef int32_t[::1] envs = taken
+        for place in range(count):
+            self._state[envs[place]] = IDLE
+        self._num_ready = self._keep_ready(self._ready, self._num_ready)
+        self._num_order = self._keep_ready(self._order, self._num_order)
+        return taken
+
+    cdef int32_t _keep_ready(self, int32_t[::1] envs, int32_t count) noexcept:
+        """Drop those of the first ``count`` that are idle; return how many are left."""
+        cdef int32_t place, kept = 0
+        for place in range(count):
+            if self._state[envs[place]] != IDLE:
+                envs[kept] = envs[place]
+                kept += 1
+        return kept
+
+    def wait(self, int32_t more):
+        """Wait until ``more`` commands than ``collect`` has seen are finished, or it is time to look after the workers.
+
+        Returns:
+            Whether they are finished. If not, look after the workers and wait again.
+        """
+        cdef int64_t now = puffer_now_ns()
+        cdef PufferWait outcome
+        cdef uint32_t target = self._collected + <uint32_t>more
+        puffer_expect_contention(&self._wait_policy, self._num_ready + more < self._num_order)
+        while now - self._last_check < self._check_ns:
+            with nogil:
+                outcome = puffer_queue_wait(
+                    self._channel, target, &self._wait_policy, self._check_ns - (now - self._last_check))
+            if outcome == PUFFER_CHANGED:
+                return True
+            PyErr_CheckSignals()
+            now = puffer_now_ns()
+        return False
+
+    def find_late(self, int64_t timeout_ns):
+        """Look at all workers, as ``wait`` asked for.
+
+        Only time in which somebody could have looked counts, so that a parent that was stopped for a
+        while blames nobody.
+
+        Returns:
+            A worker that has been at the same command longer than ``timeout_ns``, or -1.
+        """
+        cdef int64_t now = puffer_now_ns()
+        cdef int64_t passed = min(now - self._last_check, 2 * self._check_ns)
+        cdef int32_t worker, late = -1
+        cdef uint32_t completed, progress
+        cdef PufferSlot *slot
+        self._last_check = now
+        for worker in range(self._num_workers):
+            slot = &self._channel.slots[worker]
+            completed, progress = puffer_slot_read(&slot.completed), puffer_slot_read(&slot.progress)
+            is_new = completed != self._late_seen[worker] or progress != self._late_progress[worker]
+            if is_new or puffer_slot_is_idle(slot):
+                self._late_seen[worker], self._late_progress[worker] = completed, progress
+                self._waited_ns[worker] = 0
+                continue
+            self._waited_ns[worker] += passed
+            if self._waited_ns[worker] > timeout_ns:
+                late = worker
+        return late
+
+    def operation(self, int32_t worker):
+        """Operation that the worker is at, or was at last; 0 for none."""
+        cdef PufferSlot *slot = self._slot(worker)
+        cdef uint32_t completed = puffer_slot_read(&slot.completed)
+        cdef uint32_t number = completed - puffer_slot_is_idle(slot)
+        if puffer_signal_read(&slot.command) == 0:
+            return 0
+        return puffer_queue_get(
+            &self._entries[worker, 0], <uint32_t>self._entries.shape[1], number) & PUFFER_OPERATION_MASK
+
+    def progress(self, int32_t worker):
+        """Position of the environment that the worker is in."""
+        return puffer_slot_read(&self._slot(worker).progress)
+
+    def outcome(self, int32_t worker):
+        """Outcome that the worker reported of its last call."""
+        return puffer_slot_read(&self._slot(worker).outcome)
+
+    def acknowledge(self, int32_t worker):
+        """Forget what the worker had to say of its last call."""
+        self._slot(worker).outcome = 0
+
+    cdef PufferSlot *_slot(self, int32_t worker) except NULL:
+        if not 0 <= worker < self._num_workers:
+            raise IndexError(f"worker {worker} of {self._num_workers}")
+        return &self._channel.slots[worker]
+
+
+cdef class QueueEnd:
+    """A worker's end: takes its commands one after the other, and reports what came of them.
+
+    Args:
+        memory: That of the ``EnvQueues``, like those that follow.
+        num_workers: Workers of the channel.
+        worker: Which of them this is.
+        fits: Whether each of them and the parent has a core of its own.
+        entries: uint32 ``(capacity,)``: the queue of this worker.
+        outcomes: uint8, one for each of the worker's environments.
+        finished_ns: int64, one for each of the worker's environments.
+
+    Attributes:
+        position: Of the environment that the last command was for.
+    """
+
+    cdef const unsigned char[::1] _memory
+    cdef PufferChannel *_channel
+    cdef PufferSlot *_slot
+    cdef PufferWaitPolicy _wait_policy
+    cdef uint32_t[::1] _entries
+    cdef uint8_t[::1] _outcomes
+    cdef int64_t[::1] _finished_ns
+    cdef int32_t _worker, _num_workers
+    cdef uint32_t _number
+    cdef readonly int position
+
+    def __init__(
+        self, const unsigned char[::1] memory, int num_workers, int32_t worker, bint fits, uint32_t[::1] entries,
+        uint8_t[::1] outcomes, int64_t[::1] finished_ns,
+    ):
+        if not 0 <= worker < num_workers:
+            raise IndexError(f"worker {worker} of {num_workers}")
+        self._channel = find_channel(memory, num_workers)
+        self._slot = &self._channel.slots[worker]
+        self._memory, self._worker, self._num_workers = memory, worker, num_workers
+        self._wait_policy = puffer_wait_policy(fits)
+        self._entries, self._outcomes, self._finished_ns = entries, outcomes, finished_ns
+
+    def wait(self, double timeout_s):
+        """Wait for a command; returns its operation, or 0 if none has come within ``timeout_s``."""
+        cdef int64_t deadline
+        cdef PufferWait outcome
+        cdef uint32_t entry
+        if puffer_signal_read(&self._slot.command) == self._number:
+            deadline = puffer_now_ns() + <int64_t>(timeout_s * 1e9)
+            while True:
+                with nogil:
+                    outcome = puffer_signal_wait(
+                        &self._slot.command, self._number, &self._wait_policy, deadline - puffer_now_ns())
+                if outcome == PUFFER_CHANGED:
+                    break
+                PyErr_CheckSignals()
+                if outcome == PUFFER_TIMED_OUT:
+                    return 0
+        entry = puffer_queue_get(&self._entries[0], <uint32_t>self._entries.shape[0], self._number)
+        self._number += 1
+        if self._number % COMMANDS_PER_LOOK == 0:
+            puffer_channel_leave_core(self._channel, self._worker, self._num_workers)
+        self.position = entry >> PUFFER_OPERATION_BITS
+        return entry & PUFFER_OPERATION_MASK
+
+    def finish(self, uint8_t outcome):
+        """The command is finished; ``outcome`` says which message is to follow, 0 for none."""
+        self._outcomes[self.position] = outcome
+        self._report()
+
+    def finish_call(self, uint32_t outcome):
+        """The call, which was no environment's command, is finished."""
+        self._slot.outcome = outcome
+        self._report()
+
+    cdef void _report(self) noexcept:
+        self._finished_ns[self.position] = puffer_now_ns()
+        with nogil:
+            puffer_queue_finish(self._channel, self._worker, self._number)

@@ -1,0 +1,383 @@
+"""Pool of environments in worker processes, each of which is stepped when its command comes."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferlib.buffers import Array
+from pufferlib.envpool.pool import Batch, Ids, PoolSpec
+from pufferlib.envpool.workers.actions import ActionReader
+from pufferlib.envpool.workers.infos import other_arrays
+from pufferlib.envpool.workers.leaves import unflatten
+from pufferlib.envpool.workers.options import INFO, PLAYER_FLAGS, PLAYERS, PoolDescription, WorkerOptions
+from pufferlib.envpool.workers.processes import PoolWorkers
+from pufferlib.errors import APIUsageError
+from pufferlib.vector.calls import Raised
+from pufferlib.vector.failures import WorkerFailed
+from pufferlib.vector.multiprocessing.workers import abandon_in_forks
+from pufferlib.vector.pooled import uninterrupted
+from pufferlib.vector.specs import RESET, STEP, VectorSpec
+
+__all__ = ["WorkerPool", "describe_env"]
+
+WHERE = "envpool"
+
+
+class WorkerPool:
+    """Environments in worker processes, each with a queue of commands; see ``pufferlib.envpool.pool.Pool``.
+
+    Infos that have no array in ``spec.info_spaces`` are in a batch too, if an environment gave any: under their name,
+    and which environments gave one under the same name after "_".
+
+    Args:
+        vector_spec: The environments, and how many processes share them.
+        options: Of the workers.
+        spec: What the environments have in common.
+        copies: Whether the arrays of a batch are new ones.
+
+    Attributes:
+        spec: What the environments have in common.
+        num_envs: Environments.
+        batch_size: Environments in a batch; all: those that were sent something.
+
+    Raises:
+        WorkerError: An environment failed while it was made.
+        APIUsageError: It is none that can be in a pool.
+    """
+
+    def __init__(self, vector_spec: VectorSpec, options: WorkerOptions, spec: PoolSpec, copies: bool) -> None:
+        self.spec, self.num_envs, self.batch_size = spec, len(vector_spec.envs), vector_spec.batch_size
+        self._lock = threading.Lock()
+        self._state = "open"
+        self._workers = workers = _started(vector_spec, options)
+        abandon_in_forks(self)
+        assert isinstance(workers.description, PoolDescription)
+        self.description = workers.description
+        self._queues = workers.channel
+        self._agents, self._copies = spec.num_players, copies
+        self._is_sync = self.batch_size == self.num_envs
+        self._all = np.arange(self.num_envs, dtype=np.int32)
+        self._reader = ActionReader(WHERE, self.description.single_action_space)
+        workers.seeds[:] = [env.seed for env in vector_spec.envs]
+        self._must_reset = np.ones(self.num_envs, bool) if options.autoreset == "disabled" else None
+        self._messages: dict[int, dict[str, Any]] = {}  # infos without an array, by environment
+        self._actions = self._by_env(workers.buffers["actions"])
+        self._arrays = self._sources(options)
+        self._kept = {} if copies else {name: np.empty_like(array) for name, array in self._arrays.items()}
+
+    def _by_env(self, rows: Array) -> Array:
+        return rows.reshape(self.num_envs, self._agents, *rows.shape[1:])
+
+    def _sources(self, options: WorkerOptions) -> dict[str, Array]:
+        """Shared arrays that a batch is made of, with an entry for each environment."""
+        buffers, more = self._workers.buffers, self._workers.more
+        arrays = {name: self._by_env(buffers[name]) for name in ("observations", "rewards")}
+        arrays |= {name: more[name] for name in ("terminated", "truncated", "elapsed_step")}
+        if options.autoreset == "same_step":
+            arrays["final_observations"] = self._by_env(buffers["final_observations"])
+        for name in self.spec.info_spaces:
+            rows = buffers[PLAYER_FLAGS[name]] if name in PLAYER_FLAGS else more[INFO + name]
+            arrays[INFO + name] = self._by_env(rows) if name.startswith(PLAYERS) else rows
+        return arrays
+
+    @property
+    def worker_pids(self) -> list[int]:
+        """Process ids of the workers; empty when they have ended."""
+        return self._workers.pids
+
+    @property
+    def num_in_flight(self) -> int:
+        """Environments that were sent something and have not come back."""
+        return self._queues.num_in_flight
+
+    def reset(self, env_ids: Ids | None = None, seeds: Sequence[int | None] | None = None) -> None:
+        """Send the command to begin a new episode.
+
+        Args:
+            env_ids: Environments; None for all.
+            seeds: One for each of them; None lets its generator go on.
+
+        Raises:
+            APIUsageError: See ``Pool``.
+        """
+        with self._only("reset"):
+            ids = self._checked("reset", env_ids)
+            if seeds is not None:
+                if len(seeds) != len(ids):
+                    raise APIUsageError(f"{WHERE}.reset: expected {len(ids)} seeds, one for each, got {len(seeds)}")
+                for env, seed in zip(ids.tolist(), seeds, strict=True):
+                    self._workers.seeds[env] = -1 if seed is None else seed % 2**32
+            self._note_seeds(ids)
+            self._queues.send(ids, RESET)
+            if self._must_reset is not None:
+                self._must_reset[ids] = False
+
+    def reset_with(self, seeds: Sequence[int]) -> None:
+        """Send all the command to begin a new episode, each with a seed."""
+        self.reset(None, seeds)
+
+    def _note_seeds(self, ids: Ids) -> None:
+        """Remember the seeds that environments begin with, for the message of an error."""
+        for env in ids.tolist():
+            if (seed := int(self._workers.seeds[env])) >= 0:
+                self._workers.last_seeds[env] = seed
+
+    def send(self, actions: Array, env_ids: Ids | None = None) -> None:
+        """Send environments their actions.
+
+        Args:
+            actions: ``(len(env_ids) * num_players, *action_shape)``.
+            env_ids: Environments; None for all.
+
+        Raises:
+            APIUsageError: See ``Pool``.
+        """
+        with self._only("send"):
+            ids = self._checked("send", env_ids)
+            if self._must_reset is not None and self._must_reset[ids].any():
+                raise APIUsageError(
+                    f"{WHERE}.send: environments must be reset before their first action and after an episode, since "
+                    f"autoreset is 'disabled', got env_id {ids[self._must_reset[ids]][:8].tolist()}; reset them"
+                )
+            rows = self._reader.read(actions, len(ids) * self._agents)
+            if env_ids is None:
+                self._actions[:] = rows.reshape(self._actions.shape)
+            else:
+                self._actions[ids] = rows.reshape(len(ids), *self._actions.shape[1:])
+            self._queues.send(ids, STEP)
+
+    def _checked(self, what: str, env_ids: Ids | None) -> Ids:
+        """The environments ``env_ids``, which can be sent a command now."""
+        ids = self._all if env_ids is None else self._ids(what, env_ids)
+        bad = self._queues.find_bad(ids)
+        if bad is not None:
+            place, reason = bad
+            texts = {
+                "range": f"must be from 0 to {self.num_envs - 1}",
+                "twice": "must name each environment once",
+                "in flight": "must name environments that are not in flight; call recv first",
+            }
+            got = ids[place] if env_ids is None else np.asarray(env_ids)[place]
+            raise APIUsageError(f"{WHERE}.{what}: env_id {texts[reason]}, got {got} at place {place}")
+        return ids
+
+    def _ids(self, what: str, env_ids: Any) -> Ids:
+        try:
+            ids = np.asarray(env_ids)
+        except ValueError:
+            ids = np.array(None)
+        if ids.dtype.kind not in "iu" or ids.ndim != 1 or not len(ids):
+            raise APIUsageError(
+                f"{WHERE}.{what}: env_id must be one or more ints from 0 to {self.num_envs - 1}, got {env_ids!r:.80}"
+            )
+        if ids.dtype != np.int32:
+            ids = np.maximum(np.minimum(ids, self.num_envs).astype(np.int64), -1).astype(np.int32)
+        return np.ascontiguousarray(ids)
+
+    def recv(self) -> Batch:
+        """Wait for a batch.
+
+        Raises:
+            WorkerError: An environment failed, or its process ended.
+            APIUsageError: Less is in flight than a batch needs, or see ``Pool``.
+        """
+        with self._only("recv"):
+            in_flight = self._queues.num_in_flight
+            needed = in_flight if self._is_sync else self.batch_size
+            if not needed or in_flight < needed:
+                raise APIUsageError(
+                    f"{WHERE}.recv: a batch needs {needed or 1} environments in flight, got {in_flight}: it would wait "
+                    "for ever; call send or reset first"
+                )
+            self._wait_for(needed)
+            batch = self._batch(self._queues.take(needed, self._is_sync))
+            if self._must_reset is not None:
+                self._must_reset[batch.env_id] = batch.terminated | batch.truncated
+            return batch
+
+    def _wait_for(self, needed: int) -> None:
+        """Wait until ``needed`` environments are ready."""
+        self._collect()
+        while (more := needed - self._queues.num_ready) > 0:
+            self._wait(more)
+
+    def _wait(self, more: int) -> None:
+        """Wait until ``more`` commands are finished, or it is time to look after the workers; take in what came."""
+        if not self._queues.wait(more):
+            with uninterrupted(), self._ending():
+                for failure in self._workers.find_failures():
+                    raise failure
+        self._collect()
+
+    def _collect(self) -> None:
+        for worker, env in self._queues.collect():
+            with uninterrupted(), self._ending():  # or a message would be taken for another
+                self._messages[env] = self._workers.read_infos(worker)
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """End all workers if one has failed, and raise what it failed of."""
+        try:
+            yield
+        except WorkerFailed as failure:
+            self._state = "failed"
+            self._workers.close(waits=False)
+            raise failure.error from None
+
+    def _batch(self, ids: Ids) -> Batch:
+        is_all = len(ids) == self.num_envs and bool((ids == self._all).all())
+        found = {name: self._rows(name, array, None if is_all else ids) for name, array in self._arrays.items()}
+        infos = {name: found[INFO + name] for name in self.spec.info_spaces}
+        if self._messages:
+            given = {place: self._messages.pop(env) for place, env in enumerate(ids.tolist()) if env in self._messages}
+            infos |= other_arrays(len(ids), given)
+        final = found.get("final_observations")
+        return Batch(
+            env_id=ids,
+            player_env_id=ids if self._agents == 1 else np.repeat(ids, self._agents),
+            observations=self._observations(found["observations"]),
+            rewards=found["rewards"],
+            terminated=found["terminated"],
+            truncated=found["truncated"],
+            elapsed_step=found["elapsed_step"],
+            infos=infos,
+            final_observations=None if final is None else self._observations(final),
+        )
+
+    def _rows(self, name: str, array: Array, ids: Ids | None) -> Array:
+        """Entries of the environments ``ids``, None for all, of a shared array: one row for each, or for each agent."""
+        if ids is None:
+            rows = array.copy() if self._copies else array
+        elif self._copies:
+            rows = array.take(ids, axis=0)
+        else:
+            rows = self._kept[name][: len(ids)]
+            array.take(ids, axis=0, out=rows, mode="clip")
+        has_agents = name in ("observations", "final_observations", "rewards") or name.startswith(INFO + PLAYERS)
+        return rows.reshape(-1, *rows.shape[2:]) if has_agents else rows
+
+    def _observations(self, rows: Array) -> Any:
+        return unflatten(rows, self.spec.observation_space, self.description.row_dtype)
+
+    def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
+        """Draw environments where they are; waits for those that are in flight.
+
+        Args:
+            env_ids: Which, each once.
+            camera_id: Of the environment's cameras; -1 for the usual one.
+
+        Returns:
+            ``(len(env_ids), height, width, 3)``.
+
+        Raises:
+            APIUsageError: There is no such environment, or it draws nothing.
+        """
+        with self._only("render"):
+            ids = self._ids("render", env_ids)
+            wrong = [env for env in ids.tolist() if not 0 <= env < self.num_envs]
+            if wrong:
+                raise APIUsageError(
+                    f"{WHERE}.render: env_id must be from 0 to {self.num_envs - 1}, got {wrong[0]}"
+                )
+            self._collect()
+            while not all(self._queues.is_ready(env) for env in ids.tolist()):
+                self._wait(1)
+            pictures = self._pictures(ids, camera_id)
+            return np.stack([pictures[env] for env in ids.tolist()])
+
+    def _pictures(self, ids: Ids, camera_id: int) -> Mapping[int, npt.NDArray[np.uint8]]:
+        """Pictures by environment."""
+        firsts, asked = self._workers.first_envs, {}
+        for env in dict.fromkeys(ids.tolist()):
+            asked.setdefault(self._queues.worker_of(env), []).append(env)
+        pictures: dict[int, Any] = {}
+        with uninterrupted(), self._ending():
+            for worker, envs in asked.items():
+                self._workers.start_drawing(worker, [env - int(firsts[worker]) for env in envs], int(camera_id))
+        while any(self._queues.is_called(worker) for worker in asked):
+            self._wait(1)
+        with uninterrupted(), self._ending():
+            for worker, envs in asked.items():
+                self._workers.read_reply(worker)
+                pictures |= zip(envs, self._workers.take_infos(worker)[0], strict=True)
+        for env, picture in pictures.items():
+            if isinstance(picture, Raised):
+                raise picture.error(f"{WHERE}.render", env)
+        return pictures
+
+    def close(self) -> None:
+        """End the environments and their processes. Closing twice is fine.
+
+        Raises:
+            WorkerError: The first failure of those that failed to close.
+        """
+        if self._state == "open":
+            self._state = "closed"
+            errors = self._workers.close()
+            if errors:
+                raise errors[0]
+        self._state = "closed"
+
+    def __del__(self) -> None:
+        if getattr(self, "_state", "") == "open":
+            self._workers.close(waits=False)
+
+    def _abandon(self) -> None:
+        """Leave the workers alone: this process is a copy of the one that they belong to."""
+        self._workers.abandon()
+        self._state = "a copy"
+
+    @contextmanager
+    def _only(self, what: str) -> Iterator[None]:
+        """Let one thread at a time use an open pool.
+
+        Raises:
+            APIUsageError: Another is at it, or it is not open.
+        """
+        if not self._lock.acquire(blocking=False):
+            raise APIUsageError(
+                f"{WHERE}.{what}: a pool must be used by one thread at a time, got a call while another is at it; give "
+                "each thread a pool of its own, or let them take turns"
+            )
+        try:
+            if self._state != "open":
+                raise APIUsageError(f"{WHERE}.{what}: {_NOT_OPEN[self._state]}; make a new one")
+            yield
+        finally:
+            self._lock.release()
+
+
+def describe_env(vector_spec: VectorSpec, options: WorkerOptions) -> PoolDescription:
+    """Description of the environments of ``vector_spec``, which are made for that, and end at once.
+
+    Raises:
+        WorkerError: One failed.
+        APIUsageError: It is none that can be in a pool.
+    """
+    workers = _started(vector_spec, options)
+    workers.close()
+    assert isinstance(workers.description, PoolDescription)
+    return workers.description
+
+
+def _started(vector_spec: VectorSpec, options: WorkerOptions) -> PoolWorkers:
+    workers = PoolWorkers(vector_spec, options)
+    try:
+        workers.build()
+    except BaseException as error:
+        workers.close(waits=isinstance(error, Exception))  # not after Ctrl-C
+        if isinstance(error, WorkerFailed):
+            raise error.error from None
+        raise
+    return workers
+
+
+_NOT_OPEN = {
+    "closed": "the pool is closed",
+    "failed": "the pool was closed, because an environment failed",
+    "a copy": "the pool belongs to the process that this one was forked from",
+}

@@ -1,0 +1,109 @@
+/* What numpy computes, to the last bit, for games that shall be equal to an environment in Python: the numbers
+ * that `numpy.random.default_rng(seed)` draws, and squares. The generator has two parts: SeedSequence, which
+ * spreads a seed over the state (after O'Neill's seed_seq of 2015), and PCG64 (O'Neill 2014, XSL RR 128/64).
+ * Sines and cosines are those of the C library, which numpy and Python's math call too. */
+#ifndef PUFFER_NUMPY_H
+#define PUFFER_NUMPY_H
+
+#include <math.h>
+#include <stdint.h>
+
+#define PUFFER_PI 3.141592653589793
+
+/* Numbers of 128 bits as two of 64, the low half first: a game stays aligned to 8 bytes. */
+typedef struct {
+    uint64_t state[2], increment[2];
+} PufferGenerator;
+
+__extension__ typedef unsigned __int128 PufferWide;
+
+static inline PufferWide puffer_wide(uint64_t high, uint64_t low) {
+    return (PufferWide)high << 64 | low;
+}
+
+static inline void puffer_store_wide(uint64_t halves[2], PufferWide value) {
+    halves[0] = (uint64_t)value;
+    halves[1] = (uint64_t)(value >> 64);
+}
+
+/* ---- SeedSequence --------------------------------------------------------------------------------- */
+
+enum { PUFFER_POOL_WORDS = 4 };
+
+/* Hash a word; `constant` goes on to that of the next one. */
+static inline uint32_t puffer_hash_word(uint32_t word, uint32_t *constant, uint32_t factor) {
+    word ^= *constant;
+    *constant *= factor;
+    word *= *constant;
+    return word ^ word >> 16;
+}
+
+static inline uint32_t puffer_mix_words(uint32_t one, uint32_t other) {
+    const uint32_t mixed = one * 0xCA01F9DDu - other * 0x4973F715u;
+    return mixed ^ mixed >> 16;
+}
+
+/* Let every bit of a seed reach every word of the pool. */
+static inline void puffer_fill_pool(uint32_t pool[PUFFER_POOL_WORDS], uint64_t seed) {
+    const uint32_t words[PUFFER_POOL_WORDS] = {(uint32_t)seed, (uint32_t)(seed >> 32)}, factor = 0x931E8875u;
+    uint32_t constant = 0x43B0D7E5u;
+    for (int32_t i = 0; i < PUFFER_POOL_WORDS; i++) pool[i] = puffer_hash_word(words[i], &constant, factor);
+    for (int32_t from = 0; from < PUFFER_POOL_WORDS; from++) {
+        for (int32_t to = 0; to < PUFFER_POOL_WORDS; to++) {
+            if (to != from)
+                pool[to] = puffer_mix_words(pool[to], puffer_hash_word(pool[from], &constant, factor));
+        }
+    }
+}
+
+/* ---- PCG64 -------------------------------------------------------------------------------------------- */
+
+static inline PufferWide puffer_advance_generator(PufferGenerator *generator) {
+    const PufferWide factor = puffer_wide(0x2360ED051FC65DA4u, 0x4385DF649FCCF645u);
+    const PufferWide state = puffer_wide(generator->state[1], generator->state[0]) * factor +
+                             puffer_wide(generator->increment[1], generator->increment[0]);
+    puffer_store_wide(generator->state, state);
+    return state;
+}
+
+/* Begin as `numpy.random.default_rng(seed)` does. */
+static inline void puffer_seed_generator(PufferGenerator *generator, uint64_t seed) {
+    uint32_t pool[PUFFER_POOL_WORDS], constant = 0x8B51F9DDu;
+    uint64_t words[4];
+    puffer_fill_pool(pool, seed);
+    for (int32_t i = 0; i < 4; i++) {
+        words[i] = puffer_hash_word(pool[2 * i % PUFFER_POOL_WORDS], &constant, 0x58F38DEDu);
+        const uint64_t high = puffer_hash_word(pool[(2 * i + 1) % PUFFER_POOL_WORDS], &constant, 0x58F38DEDu);
+        words[i] |= high << 32;
+    }
+    puffer_store_wide(generator->state, 0);
+    puffer_store_wide(generator->increment, puffer_wide(words[2], words[3]) << 1 | 1);
+    const PufferWide state = puffer_advance_generator(generator) + puffer_wide(words[0], words[1]);
+    puffer_store_wide(generator->state, state);
+    puffer_advance_generator(generator);
+}
+
+/* A double in [low, high), as `Generator.uniform(low, high)` draws it. */
+static inline double puffer_uniform(PufferGenerator *generator, double low, double high) {
+    const PufferWide state = puffer_advance_generator(generator);
+    const uint64_t word = (uint64_t)(state >> 64) ^ (uint64_t)state;
+    const uint32_t turn = (uint32_t)(state >> 122);
+    const uint64_t turned = word >> turn | word << (-turn & 63);
+    return low + (high - low) * ((double)(turned >> 11) * 0x1p-53);
+}
+
+/* ---- Squares ------------------------------------------------------------------------------------------ */
+
+/* `x ** 2` of a number that is no array. It is `pow` of the C library, whose last bit is not always that of x * x;
+ * a compiler that knew the exponent would multiply. */
+static inline double puffer_power2(double x) {
+    static const volatile double exponent = 2;
+    return pow(x, exponent);
+}
+
+static inline float puffer_power2f(float x) {
+    static const volatile float exponent = 2;
+    return powf(x, exponent);
+}
+
+#endif

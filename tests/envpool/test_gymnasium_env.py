@@ -1,0 +1,362 @@
+"""The interface of Gymnasium around a pool."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import vector as wrappers
+
+import pufferlib.envpool as envpool
+from pufferlib.errors import APIUsageError
+from tests.envpool.counting import CUT, END, registered
+
+SOLO, TWO = registered(), registered(players=2)
+
+
+def make(task=SOLO, num_envs=2, **keywords):
+    return envpool.make_gymnasium(task, num_envs=num_envs, seed=0, **keywords)
+
+
+def test_it_is_a_vector_environment():
+    env = make()
+    assert isinstance(env, gymnasium.vector.VectorEnv)
+    assert env.is_vector_env
+    assert env.observation_space is env.single_observation_space
+    assert env.action_space is env.single_action_space
+    assert env.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
+    assert make(autoreset="same_step").metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
+    assert make(autoreset="disabled").metadata["autoreset_mode"] == AutoresetMode.DISABLED
+    assert env.render_mode is None
+
+
+def test_what_reset_and_step_return():
+    env = make()
+    observations, info = env.reset()
+    assert observations.tolist() == [[0, 0, 0, 0], [1, 0, 0, 0]]
+    assert info.keys() == {"env_id", "players", "elapsed_step", "count"}
+    observations, rewards, terminated, truncated, info = env.step(np.array([1, 2]))
+    assert observations.tolist() == [[0, 0, 1, 1], [1, 0, 1, 2]]
+    assert rewards.tolist() == np.float32([1.1, 1.2]).tolist()
+    assert terminated.tolist() == truncated.tolist() == [False, False]
+    assert info["env_id"].tolist() == info["players"]["env_id"].tolist() == [0, 1]
+    assert info["elapsed_step"].tolist() == info["count"].tolist() == [1, 1]
+    assert info["players"]["action"].tolist() == [1, 2]
+    assert (rewards.dtype, terminated.dtype, truncated.dtype) == (np.float32, bool, bool)
+    assert info["env_id"].dtype == info["players"]["env_id"].dtype == info["elapsed_step"].dtype == np.int32
+
+
+def test_the_table_of_the_page():
+    """EnvPool's page: max_episode_steps = 3, and five steps without a reset."""
+    env = make(num_envs=1, max_episode_steps=3)
+    steps = [env.step(np.array([1])) for _ in range(5)]
+    assert [step[4]["elapsed_step"][0] for step in steps] == [0, 1, 2, 3, 0]
+    assert [step[1][0] > 0 for step in steps] == [False, True, True, True, False]
+    assert [bool(step[3][0]) for step in steps] == [False, False, False, True, False]
+    assert not any(step[2][0] for step in steps)
+    assert [step[0][0, 3] for step in steps] == [0, 1, 1, 1, 0]  # the first and the last action were not used
+
+
+def test_after_a_reset_the_table_begins_with_its_second_row():
+    env = make(num_envs=1, max_episode_steps=3)
+    env.reset()
+    assert [env.step(np.array([1]))[4]["elapsed_step"][0] for _ in range(5)] == [1, 2, 3, 0, 1]
+
+
+def test_a_failure_at_the_limit_stays_a_failure():
+    env = make(num_envs=1, max_episode_steps=1)
+    env.reset()
+    *_, terminated, truncated, _ = env.step(np.array([END]))
+    assert terminated.tolist() == truncated.tolist() == [True]
+
+
+def test_ends_in_the_same_step_show_the_last_observation():
+    env = make(autoreset="same_step")
+    env.reset()
+    observations, _, terminated, _, info = env.step([END, 1])
+    assert observations[:, 1].tolist() == [1, 0]
+    assert info["_final_obs"].tolist() == terminated.tolist() == [True, False]
+    assert info["final_obs"][0].tolist() == [0, 0, 1, END]
+    assert not env.step([1, 1])[4]["_final_obs"].any()
+
+
+def test_without_autoreset_an_ended_environment_must_be_reset():
+    env = make(autoreset="disabled")
+    env.reset()
+    assert env.step([CUT, 1])[3].tolist() == [True, False]
+    with pytest.raises(APIUsageError):
+        env.step([1, 1])
+    assert env.reset(options={"reset_mask": np.array([True, False])})[0][:, 1].tolist() == [1]
+    assert env.step([1, 1])[0][:, 2].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        np.ones(2),
+        np.ones(2, np.float32),
+        np.ones(2, np.int8),
+        np.ones(2, np.uint64),
+        np.ones(2, bool),
+        np.ones((2, 2))[:, 0],
+        [1, 1],
+        (1.0, 1),
+        {"action": np.ones(2, np.int32)},
+        {"action": np.ones(2), "env_id": np.arange(2, dtype=np.int32)},
+        {"action": [1, 1], "env_id": [0, 1], "players.env_id": [0, 1]},
+        {"action": [1, 1], "env_id": [0, 1], "players": {"env_id": [0, 1]}},
+    ],
+    ids=repr,
+)
+def test_actions_of_many_forms(actions):
+    env = make()
+    env.reset()
+    assert env.step(actions)[0][:, 3].tolist() == [1, 1]
+
+
+def test_ids_by_position_and_by_name():
+    env = make(num_envs=4)
+    env.reset()
+    assert env.step(np.array([1, 2]), np.array([3, 0]))[4]["env_id"].tolist() == [3, 0]
+    assert env.step(np.array([1, 2]), env_id=[1, 0])[4]["elapsed_step"].tolist() == [1, 2]
+    assert env.step({"action": [1], "env_id": np.array([2])})[0].tolist() == [[2, 0, 1, 1]]
+
+
+def test_two_sends_of_a_part_are_one_batch_in_their_order():
+    env = make(num_envs=4)
+    env.reset()
+    env.send(np.array([1, 2]), np.array([3, 0]))
+    env.send(np.array([0, 1]), np.array([1, 2]))
+    observations, *_, info = env.recv()
+    assert info["env_id"].tolist() == observations[:, 0].tolist() == [3, 0, 1, 2]
+    assert observations[:, 3].tolist() == [1, 2, 0, 1]
+
+
+def test_some_are_reset():
+    env = make(num_envs=4)
+    env.reset()
+    env.step([1, 1, 1, 1])
+    observations, info = env.reset(np.array([2, 0]))
+    assert info["env_id"].tolist() == [2, 0]
+    assert observations[:, 1].tolist() == [1, 1]
+    assert env.reset(env_id=[1])[1]["env_id"].tolist() == [1]
+    mask = np.array([False, False, True, True])
+    assert env.reset(options={"reset_mask": mask})[1]["env_id"].tolist() == [2, 3]
+    assert env.step([1, 1, 1, 1])[4]["elapsed_step"].tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"other": 1},
+        {"reset_mask": np.zeros(2, bool)},
+        {"reset_mask": np.ones(3, bool)},
+        {"reset_mask": np.ones(2, int)},
+        {"reset_mask": [True, True]},
+        {"reset_mask": np.ones(2, bool), "other": 1},
+    ],
+    ids=repr,
+)
+def test_other_options_are_refused(options):
+    with pytest.raises(APIUsageError, match="reset_mask"):
+        make().reset(options=options)
+
+
+def test_a_mask_and_ids_are_too_much():
+    with pytest.raises(APIUsageError, match="without env_id"):
+        make().reset([0], options={"reset_mask": np.ones(2, bool)})
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        ({}, 'must have the key "action"'),
+        ({"actions": [1, 1]}, "unknown key of an action 'actions'; did you mean 'action'"),
+        ({"action": [1, 1], "players": 3}, '"players" must be'),
+        ({"action": [1, 1], "players": {"id": 3}}, '"players" must be'),
+        ({"action": [1, 1], "players.env_id": [0, 0]}, r"players\.env_id must name each environment 1 times"),
+        ({"action": [1, 1], "players.env_id": [0.5, 1]}, r"players\.env_id must be a row of integers"),
+        ({"action": [1, 1], "players.env_id": [[0], [0, 1]]}, r"players\.env_id must be a row of integers"),
+        (
+            {"action": [1], "env_id": [0], "players.env_id": [1]},
+            r"players\.env_id must name the environments of env_id",
+        ),
+        ({"action": [1], "env_id": 0, "players.env_id": [0]}, "env_id must be a row of integers"),
+        ({"action": [1, 1, 1], "players.env_id": [0, 1]}, r"actions must have a row for each of players\.env_id, 2"),
+        ({"action": 1, "players.env_id": [0, 1]}, r"actions must have a row for each of players\.env_id, 2"),
+    ],
+    ids=repr,
+)
+def test_wrong_dicts_are_refused(actions, message):
+    env = make()
+    env.reset()
+    for call in (env.step, env.send):
+        with pytest.raises(APIUsageError, match=message):
+            call(actions)
+    assert env.step([1, 1])[4]["elapsed_step"].tolist() == [1, 1]
+
+
+def test_ids_are_given_once():
+    with pytest.raises(APIUsageError, match="env_id must be given once"):
+        make().step({"action": [1], "env_id": [0]}, [0])
+
+
+def test_what_is_in_flight_takes_nothing():
+    env = make()
+    env.async_reset()
+    with pytest.raises(APIUsageError, match="in flight"):
+        env.send([1, 1])
+    with pytest.raises(APIUsageError, match="in flight"):
+        env.async_reset([0])
+    assert len(env.recv(reset=True)) == 2
+
+
+def test_nothing_to_receive_is_no_wait():
+    env = make()
+    env.reset()
+    with pytest.raises(APIUsageError, match="wait for ever"):
+        env.recv()
+    with pytest.raises(APIUsageError, match="return_info must be True"):
+        env.recv(return_info=False)
+
+
+def test_the_first_that_finish():
+    env = make(num_envs=4, batch_size=3)
+    env.async_reset()
+    seen = []
+    for _ in range(20):
+        observations, *_, info = env.recv()
+        assert observations[:, 0].tolist() == info["env_id"].tolist()
+        assert len(observations) == 3
+        env.send(np.ones(3, int), info["env_id"])
+        seen += info["env_id"].tolist()
+    assert {*seen} == {0, 1, 2, 3}
+
+
+def test_without_ids_a_batch_of_actions_is_for_the_last_batch():
+    env = make(num_envs=4, batch_size=2)
+    env.send(np.ones(2))  # as the page does before anything was received
+    assert sorted(env.recv()[4]["env_id"].tolist()) == [0, 1]
+    env.async_reset()
+    for _ in range(10):
+        ids = env.recv()[4]["env_id"]
+        env.send(np.ones(2))
+        assert not {*ids.tolist()} & {*np.setdiff1d(range(4), ids).tolist()}
+    with pytest.raises(APIUsageError):
+        env.send(np.ones(3))
+
+
+def test_too_few_for_a_batch_are_refused_before_they_are_reset():
+    env = make(num_envs=4, batch_size=3)
+    env.send(np.ones(1), [3])
+    with pytest.raises(APIUsageError, match="a batch must have 3 environments, got 1 as env_id and 1 in flight"):
+        env.reset([0])
+    assert sorted(env.reset([0, 1])[1]["env_id"].tolist()) == [0, 1, 3]
+
+
+def test_rows_of_players():
+    env = make(TWO, num_envs=3)
+    observations, info = env.reset()
+    assert observations[:, 0].tolist() == info["players"]["env_id"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert info["env_id"].tolist() == [0, 1, 2]
+    observations, rewards, terminated, truncated, info = env.step(np.array([0, 1, 2, 0, 1, 2]))
+    assert observations[:, 3].tolist() == info["players"]["action"].tolist() == [0, 1, 2, 0, 1, 2]
+    assert (len(rewards), len(terminated), len(truncated)) == (6, 3, 3)
+    observations, *_, info = env.step(np.array([1, 2, 0, 1]), np.array([2, 0]))
+    assert info["players"]["env_id"].tolist() == [2, 2, 0, 0]
+    assert observations[:, 3].tolist() == [1, 2, 0, 1]
+
+
+def test_rows_of_players_in_an_order_of_their_own():
+    env = make(TWO, num_envs=3)
+    env.reset()
+    observations, *_, info = env.step({"action": [0, 1, 2, 1], "players.env_id": [2, 0, 2, 0]})
+    assert info["env_id"].tolist() == [2, 0]
+    assert observations[:, 3].tolist() == [0, 2, 1, 1]
+    action = {"action": [0, 1, 2, 1], "players": {"env_id": [2, 0, 2, 0]}, "env_id": [0, 2]}
+    observations, *_, info = env.step(action)
+    assert info["env_id"].tolist() == [0, 2]
+    assert observations[:, 3].tolist() == [1, 1, 0, 2]
+    with pytest.raises(APIUsageError, match=r"players\.env_id must name each environment 2 times"):
+        env.step({"action": [0, 1, 2], "players.env_id": [2, 0, 2]})
+
+
+def test_a_seed_at_reset_is_as_good_as_one_at_the_start():
+    env = make(num_envs=2)
+    env.step([1, 1])
+    assert env.reset(seed=7)[0].tolist() == [[7, 0, 0, 0], [8, 0, 0, 0]]
+    assert env.step([1, 1])[0].tolist() == [[7, 0, 1, 1], [8, 0, 1, 1]]
+    assert env.reset()[0][:, :2].tolist() == [[7, 1], [8, 1]]  # goes on
+    assert env.reset(seed=[3, 3])[0][:, 0].tolist() == [3, 3]
+    assert env.reset(seed=[3, 3])[0][:, 1].tolist() == [0, 0]
+    with pytest.raises(APIUsageError, match="a seed is of all environments"):
+        env.reset([0], seed=1)
+    with pytest.raises(APIUsageError, match="seed must be one int, or a sequence of num_envs"):
+        env.reset(seed=[1])
+
+
+def test_a_fresh_environment_is_not_made_anew_for_its_own_seed():
+    env = make(num_envs=2)
+    pool = env.pool
+    env.reset(seed=0)
+    assert env.pool is pool
+
+
+def test_closed_is_closed():
+    env = make()
+    env.reset()
+    env.close()
+    env.close()
+    for call in (env.reset, env.recv, lambda: env.step([1, 1]), lambda: env.reset(seed=3)):
+        with pytest.raises(APIUsageError, match=r"closed|wait for ever"):
+            call()
+
+
+def test_dicts_of_observations():
+    env = make(registered(parts=True))
+    assert env.reset()[0]["facts"].tolist() == [[0, 0, 0, 0], [1, 0, 0, 0]]
+    assert env.step([1, 2])[0]["last"].tolist() == [1, 2]
+
+
+# ---- Wrappers of Gymnasium's -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+def test_statistics_of_episodes(autoreset):
+    env = wrappers.RecordEpisodeStatistics(make(max_episode_steps=2, autoreset=autoreset))
+    env.reset()
+    for _ in range(2):
+        *_, truncated, info = env.step(np.array([0, 0]))
+    assert truncated.all()
+    assert info["episode"]["r"].tolist() == [3, 3]
+    assert info["episode"]["l"].tolist() == [2, 2]
+
+
+def test_normal_observations():
+    env = wrappers.NormalizeObservation(make(num_envs=8))
+    env.reset()
+    for _ in range(20):
+        observations, *_ = env.step(np.ones(8, int))
+    assert np.abs(observations[:, 0].mean()) < 0.1
+    assert env.single_observation_space.shape == (4,)
+
+
+def test_other_rewards():
+    env = wrappers.TransformReward(make(), lambda rewards: rewards * 2)
+    env.reset()
+    assert env.step([0, 0])[1].tolist() == [2, 2]
+    normal = wrappers.NormalizeReward(make())
+    normal.reset()
+    assert normal.step([0, 0])[1].shape == (2,)
+
+
+def test_infos_as_dicts():
+    env = wrappers.DictInfoToList(make())
+    _, infos = env.reset()
+    assert [info["env_id"] for info in infos] == [0, 1]
+    infos = env.step([1, 2])[4]
+    assert [info["players"]["action"] for info in infos] == [1, 2]
+
+
+def test_other_observations():
+    env = wrappers.DtypeObservation(make(), np.float64)
+    assert env.reset()[0].dtype == np.float64

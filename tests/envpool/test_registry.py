@@ -1,0 +1,73 @@
+"""Tasks: which there are, and how a user adds one."""
+
+import pytest
+
+import pufferlib.envpool as envpool
+from pufferlib import ocean
+from pufferlib.envpool import families
+from pufferlib.envpool.registry import find_task
+from pufferlib.errors import APIUsageError
+from tests.envpool.counting import CountingBackend, registered
+
+CLASSIC = {
+    "Acrobot-v1": (500, -100.0),
+    "CartPole-v0": (200, 195.0),
+    "CartPole-v1": (500, 475.0),
+    "MountainCar-v0": (200, -110.0),
+    "MountainCarContinuous-v0": (999, 90.0),
+    "Pendulum-v0": (200, None),
+    "Pendulum-v1": (200, None),
+    "phys2d/CartPole-v1": (500, 475.0),
+}
+
+
+def test_the_list_is_sorted_and_has_each_once():
+    ids = envpool.list_all_envs()
+    assert ids == sorted({*ids})
+    assert {"Breakout-v0", "CartPole-v1", "TripleTriad-v0", "PyMultiagent-v0", "Spaces-v0"} <= {*ids}
+
+
+@pytest.mark.parametrize("task_id", CLASSIC)
+def test_classic_control_has_the_limits_of_gymnasium(task_id):
+    spec = envpool.make_spec(task_id)
+    assert (spec.config.max_episode_steps, spec.reward_threshold) == CLASSIC[task_id]
+
+
+def test_every_environment_of_ocean_is_a_task():
+    found = {find_task("test", task_id).backend for task_id in envpool.list_all_envs()}
+    assert {backend.name for backend in found if hasattr(backend, "name")} >= {*ocean.names()}
+
+
+def test_no_two_families_have_one_id():
+    modules = [__import__(f"{families.__name__}.{name}", fromlist=["tasks"]) for name in families.FAMILIES]
+    ids = [task.id for module in modules for task in module.tasks()]
+    assert len(ids) == len({*ids})
+
+
+def test_a_task_of_your_own():
+    task_id = registered()
+    assert task_id in envpool.list_all_envs()
+    envpool.register("Counted-v0", CountingBackend(), max_episode_steps=3, reward_threshold=2.5)
+    config = envpool.make("Counted-v0", env_type="gym").config
+    assert (config["max_episode_steps"], config["reward_threshold"]) == (3, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("task_id", "env", "message"),
+    [
+        ("Breakout-v0", CountingBackend(), "task_id must be new, got 'Breakout-v0', which there is"),
+        ("", CountingBackend(), "task_id must be a text"),
+        (3, CountingBackend(), "task_id must be a text, as in 'Forage-v0', got 3"),
+        ("Mine-v0", 3, "env must be a class, a function, a name as 'mypkg.envs:Forage', or a Backend, got 3"),
+        ("Mine-v0", None, "env must be a class, a function"),
+    ],
+)
+def test_what_cannot_be_registered(task_id, env, message):
+    with pytest.raises(APIUsageError, match=message):
+        envpool.register(task_id, env)
+
+
+def test_nothing_is_registered_twice():
+    task_id = registered()
+    with pytest.raises(APIUsageError, match="task_id must be new"):
+        envpool.register(task_id, CountingBackend())

@@ -1,0 +1,12 @@
+"""Random numbers of C that are numpy's."""
+
+import numpy as np
+
+
+def test_a_generator_draws_what_numpy_draws(run_program):
+    seeds = [0, 1, 42, 2**31 - 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1, *range(1000, 1200)]
+    lines = run_program("numpy_random", arguments=seeds).splitlines()
+    assert len(lines) == len(seeds)
+    for seed, line in zip(seeds, lines, strict=True):
+        drawn = np.random.default_rng(seed).uniform(-0.6, 0.4, size=5)
+        assert np.array(line.split(), float).tolist() == drawn.tolist(), seed
