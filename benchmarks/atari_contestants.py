@@ -49,11 +49,11 @@ def _ale(game: str, num_envs: int) -> Any:
 
 
 def _envpool(game: str, num_envs: int) -> Any:
-    import envpool
-
     options = {"noop_max": 1, "use_fire_reset": False, "reward_clip": False, "repeat_action_probability": 0.0}
     name = f"{game.capitalize()}-v5"
-    return envpool.make(name, env_type="gymnasium", num_envs=num_envs, num_threads=1, seed=0, **options)
+    return sides.import_peer("envpool").make(
+        name, env_type="gymnasium", num_envs=num_envs, num_threads=1, seed=0, **options
+    )
 
 
 _LIBRARIES: dict[str, Callable[[str, int], Any]] = {"ours": _ours, "ale": _ale, "envpool": _envpool}

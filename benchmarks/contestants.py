@@ -160,8 +160,7 @@ def native(name: str, num_envs: int, threads: int, seconds: float, clock: str = 
 
 def envpool(num_envs: int, threads: int, seconds: float, clock: str) -> float:
     """Microseconds of one step of ``num_envs`` games of EnvPool's CartPole-v1."""
-    import envpool as library
-
+    library = sides.import_peer("envpool")
     env = library.make("CartPole-v1", env_type="gymnasium", num_envs=num_envs, num_threads=threads, seed=0)
     env.reset()
     return sides.us_per_call(functools.partial(env.step, np.zeros(num_envs, np.int32)), seconds, getattr(time, clock))

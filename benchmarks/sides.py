@@ -5,6 +5,7 @@ suffer from what another has imported or left behind. Requests and answers are l
 """
 
 import functools
+import importlib
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -94,6 +96,16 @@ class Sides:
 def halved(figure: float | None) -> float | None:
     """Halve the time of a step, for two processes that step at the same time."""
     return None if figure is None else figure / 2
+
+
+def import_peer(name: str) -> Any:
+    """Import a package that has the name of a file of this folder."""
+    here, path = Path(__file__).parent.resolve(), sys.path[:]
+    sys.path[:] = [folder for folder in path if Path(folder).resolve() != here]
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path[:] = path
 
 
 def serve(cases: Mapping[str, Callable[..., Any]]) -> None:

@@ -25,6 +25,7 @@ from pufferlib.envpool.pool import Batch
 from pufferlib.envpool.refusals import converted_actions, converted_ids, refused_action, refused_id
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.native._pictures import scale_picture
+from pufferlib.seeding import env_seed
 
 cdef extern from "Python.h":
     PyObject *PyList_GET_ITEM(PyObject *items, Py_ssize_t index)
@@ -171,7 +172,7 @@ cdef class NativePool:
         index: Of the environment in ``ocean_types()``, or as ``add_type`` returned it.
         values: A float for each parameter, in the order and range of its table.
         spec: Of the pool.
-        seeds: An int from 0 to 2**64 - 1 for each environment.
+        seeds: An int for each environment, which plays as ``pufferlib.make(name, seed=seed)`` does.
         batch_size: Environments of a batch; as many as there are seeds is synchronous.
         num_threads: That may play at once, the caller's included.
         max_episode_steps: After which an episode is cut off; 0 for no limit.
@@ -226,7 +227,7 @@ cdef class NativePool:
         self._lay_out()
         self._open(num_threads, helper_ns, thread_affinity_offset)
         for i, seed in enumerate(seeds):
-            puffer_seed_game(&self.pool.batch, i, <uint64_t>seed)
+            puffer_seed_game(&self.pool.batch, i, <uint64_t>env_seed(seed, 0))
 
     cdef int _open(self, int32_t num_threads, int32_t helper_ns, int32_t affinity) except -1:
         cdef int error = puffer_envpool_open(self.pool, shared_helpers(), num_threads, helper_ns, affinity + 1)
@@ -471,6 +472,24 @@ cdef class NativePool:
                 puffer_ask_reset(self.pool, i if env_ids is None else self.ids[i])
             self.pool.begins = True
             self._push(count, env_ids is None, False)
+        finally:
+            self.is_busy = False
+
+    def reset_with(self, seeds):
+        """``reset`` all, each with a seed of its own, an int from 0 to 2**32 - 1: as if the pool had been made with them."""
+        cdef int32_t i
+        self._enter("reset_with")
+        try:
+            if len(seeds) != self.num_envs:
+                raise APIUsageError(f"{self.where}.reset_with: there must be {self.num_envs} seeds, one for each "
+                                    f"environment, got {len(seeds)}")
+            mixed = [env_seed(seed, 0) for seed in seeds]
+            self._mark_all("reset_with", True)
+            for i in range(self.num_envs):
+                puffer_seed_game(&self.pool.batch, i, <uint64_t>mixed[i])
+                puffer_ask_reset(self.pool, i)
+            self.pool.begins = True
+            self._push(self.num_envs, True, False)
         finally:
             self.is_busy = False
 

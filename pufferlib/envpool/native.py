@@ -12,7 +12,6 @@ from pufferlib.ocean._ocean import OceanBatch
 from pufferlib.ocean.arguments import checked_threads
 from pufferlib.ocean.env import type_of
 from pufferlib.ocean.types import EnvType, spaces_of
-from pufferlib.seeding import env_seed
 
 __all__ = ["NativeBackend", "NativePool"]
 
@@ -54,7 +53,7 @@ class NativeBackend:
         )
 
     def make(self, config: Mapping[str, Any], spec: PoolSpec) -> NativePool:
-        """Make the pool: environment i plays as ``pufferlib.make(name, seed=env_seed[i])`` does.
+        """Make the pool.
 
         Raises:
             APIUsageError: As ``describe`` does.
@@ -67,7 +66,7 @@ class NativeBackend:
             env_type.index,
             self._values(env_type, config),
             spec,
-            [env_seed(seed, 0) for seed in config["env_seed"]],
+            config["env_seed"],
             config["batch_size"],
             num_threads=min(threads, config["batch_size"]),
             max_episode_steps=config.get("max_episode_steps", 0),

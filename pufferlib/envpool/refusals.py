@@ -62,10 +62,10 @@ def refused_action(where: str, actions: Any, sizes: Sequence[int], is_box: bool)
         allowed = f"whole numbers from {allowed}"
     if fits.all():  # it has been changed meanwhile, by another thread
         return APIUsageError(f"{where}: actions must be {allowed}, and stay so during the call; copy them before")
-    place = np.argwhere(~fits)[0]
+    place = tuple(np.argwhere(~fits)[0])
     return APIUsageError(
-        f"{where}: actions must be {allowed}, got {array[tuple(place)].item()!r} in row {place[0]}; look at the policy, "
-        "or choose from env.action_space"
+        f"{where}: actions must be {allowed}, got {array[place].item()!r} in row {place[0]}; look at the policy, or "
+        "choose from env.action_space"
     )
 
 
@@ -104,6 +104,5 @@ def refused_id(where: str, env_id: int, num_envs: int, stage: int, twice: bool) 
             f"env.reset([{env_id}])"
         )
     return APIUsageError(
-        f"{where}: environment {env_id} is in flight, since it was sent something and has not come back; "
-        "recv it first"
+        f"{where}: environment {env_id} is in flight, since it was sent something and has not come back; recv it first"
     )

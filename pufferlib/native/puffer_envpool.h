@@ -1,8 +1,9 @@
 /* A pool of games: each is sent an action, or told to begin a new episode, and comes back in a batch of those
  * that have finished. The owner sends and receives, one thread at a time; helpers play meanwhile.
  *
- * A game plays in rows of its own, which are copied to where a batch wants them, because a step may write only
- * what has changed. The pool counts the steps of an episode, ends it at the limit, and begins the next one.
+ * A game plays in rows of its own, which are copied to where a batch wants them, because a step may write
+ * only what has changed. The pool counts the steps of an episode, ends it at the limit, and begins the next
+ * one.
  */
 #ifndef PUFFER_ENVPOOL_H
 #define PUFFER_ENVPOOL_H
@@ -12,8 +13,8 @@
 #include "puffer_task.h"
 
 enum {
-    PUFFER_BLOCK = 64,  /* games that are stepped and copied together, while they are in the cache */
-    PUFFER_CLAIM = 256, /* games that the owner claims at most, and a quarter of them a helper */
+    PUFFER_BLOCK = 64,           /* games that are stepped and copied together, while they are in the cache */
+    PUFFER_CLAIM = 256,          /* games that the owner claims at most, and a quarter of them a helper */
     PUFFER_SLICE_NS = 100000000, /* longest wait of the owner before it looks for signals */
 };
 
@@ -48,17 +49,18 @@ typedef struct PufferEnvPool {
     PufferQueue queue;
     PufferColumn columns[PUFFER_COLUMNS];
     PufferAutoreset autoreset;
-    int32_t max_steps; /* of an episode; 0: no limit */
-    int32_t *elapsed;  /* [games] */
+    int32_t max_steps;            /* of an episode; 0: no limit */
+    int32_t *elapsed;             /* [games] */
     bool *terminated, *truncated; /* [games]; the batch's own flags where there is one player */
     uint8_t *stage;               /* [games] PufferStage */
     int32_t *ready;               /* [games] a ring */
     int32_t next_ready, num_ready, num_in_flight;
-    bool is_held;        /* all games are in flight, and none of them has been pushed yet */
-    bool begins;         /* what was sent last were resets */
-    double begin_ns;     /* of one; 0: unknown */
-    float *kept_rewards; /* [games][agents], with PUFFER_SAME_STEP: of the step that ended an episode, while the */
-    bool *kept_flags;    /* [2][games][agents] next one begins */
+    bool is_held;          /* all games are in flight, and none of them has been pushed yet */
+    bool begins;           /* what was sent last were resets */
+    double begin_ns;       /* of one; 0: unknown */
+    float *kept_rewards;   /* [games][agents], with PUFFER_SAME_STEP: of the step that ended an episode, while
+                              the */
+    bool *kept_flags;      /* [2][games][agents] next one begins */
     _Atomic int32_t piece; /* games that a helper takes */
     PufferTask task;       /* a step of all games */
     PufferBackground background;
@@ -86,8 +88,8 @@ static inline void puffer_join_flags(PufferEnvPool *pool, int32_t index, bool is
     pool->terminated[index] = is_over && (puffer_any(terminals, agents) || !pool->truncated[index]);
 }
 
-/* Begin the next episode of game `index`, whose rows tell of the end of the last one and go on to do so, but for
- * its observation. */
+/* Begin the next episode of game `index`, whose rows tell of the end of the last one and go on to do so, but
+ * for its observation. */
 static inline void puffer_begin_next(PufferEnvPool *pool, int32_t index) {
     PufferBatch *batch = &pool->batch;
     const size_t agents = (size_t)batch->spec.agents, first = (size_t)index * agents;
@@ -308,20 +310,20 @@ static inline bool puffer_has_begun(const PufferEnvPool *pool, int32_t index) {
 /* ---- Actions ------------------------------------------------------------------------------------- */
 
 /* Kinds of numbers that callers have, as numpy names them. */
-#define PUFFER_COPY_INTEGERS(name, Number, Unsigned)                                                \
-    static inline bool name(int32_t *to, const void *given, int64_t count, const int32_t *bounds,   \
-                            int32_t width) {                                                        \
-        const Number *from = given;                                                                 \
-        Unsigned bad = 0;                                                                           \
-        for (int64_t i = 0; width == 1 && i < count; i++) {                                         \
-            to[i] = (int32_t)from[i];                                                               \
-            bad |= (Unsigned)from[i] >= (Unsigned)bounds[0];                                        \
-        }                                                                                           \
-        for (int64_t i = 0; width > 1 && i < count; i++) {                                          \
-            to[i] = (int32_t)from[i];                                                               \
-            bad |= (Unsigned)from[i] >= (Unsigned)bounds[i % width];                                \
-        }                                                                                           \
-        return bad == 0;                                                                            \
+#define PUFFER_COPY_INTEGERS(name, Number, Unsigned)                                              \
+    static inline bool name(int32_t *to, const void *given, int64_t count, const int32_t *bounds, \
+                            int32_t width) {                                                      \
+        const Number *from = given;                                                               \
+        Unsigned bad = 0;                                                                         \
+        for (int64_t i = 0; width == 1 && i < count; i++) {                                       \
+            to[i] = (int32_t)from[i];                                                             \
+            bad |= (Unsigned)from[i] >= (Unsigned)bounds[0];                                      \
+        }                                                                                         \
+        for (int64_t i = 0; width > 1 && i < count; i++) {                                        \
+            to[i] = (int32_t)from[i];                                                             \
+            bad |= (Unsigned)from[i] >= (Unsigned)bounds[i % width];                              \
+        }                                                                                         \
+        return bad == 0;                                                                          \
     }
 
 /* Whole numbers that are written as reals. */
@@ -364,18 +366,22 @@ static inline bool puffer_copy_float64(float *to, const double *from, int64_t co
     return bad == 0;
 }
 
-/* Copy `count` numbers of type `letter` (i, l, f or d) to the actions `to`, and check them: those of a PUFFER_BOX
- * must be finite, others whole and in their range. False if one is not. */
+/* Copy `count` numbers of type `letter` (i, l, f or d) to the actions `to`, and check them: those of a
+ * PUFFER_BOX must be finite, others whole and in their range. False if one is not. */
 static inline bool puffer_copy_actions(const PufferSpec *spec, void *to, const void *from, char letter,
                                        int64_t count) {
     const int32_t width = spec->action_kind == PUFFER_BOX ? 0 : puffer_action_count(spec);
     if (width == 0)
         return letter == 'f' ? puffer_copy_float32(to, from, count) : puffer_copy_float64(to, from, count);
     switch (letter) {
-        case 'i': return puffer_copy_int32(to, from, count, spec->action_sizes, width);
-        case 'l': return puffer_copy_int64(to, from, count, spec->action_sizes, width);
-        case 'f': return puffer_copy_whole_float32(to, from, count, spec->action_sizes, width);
-        default: return puffer_copy_whole_float64(to, from, count, spec->action_sizes, width);
+        case 'i':
+            return puffer_copy_int32(to, from, count, spec->action_sizes, width);
+        case 'l':
+            return puffer_copy_int64(to, from, count, spec->action_sizes, width);
+        case 'f':
+            return puffer_copy_whole_float32(to, from, count, spec->action_sizes, width);
+        default:
+            return puffer_copy_whole_float64(to, from, count, spec->action_sizes, width);
     }
 }
 
@@ -402,8 +408,8 @@ static inline void puffer_envpool_free(PufferEnvPool *pool) {
     free(pool);
 }
 
-/* Allocate what the owner does not see, once the batch is there and before it is bound. False when there is no
- * memory. */
+/* Allocate what the owner does not see, once the batch is there and before it is bound. False when there is
+ * no memory. */
 static inline bool puffer_envpool_allocate(PufferEnvPool *pool) {
     const size_t games = (size_t)pool->batch.num_games, players = games * (size_t)pool->batch.spec.agents;
     pool->batch.actions = calloc(players * (size_t)puffer_action_count(&pool->batch.spec), 4);
@@ -412,11 +418,12 @@ static inline bool puffer_envpool_allocate(PufferEnvPool *pool) {
     pool->kept_rewards = calloc(players, sizeof *pool->kept_rewards);
     pool->kept_flags = calloc(2 * players, sizeof *pool->kept_flags);
     return puffer_queue_create(&pool->queue, pool->batch.num_games) && pool->batch.actions != NULL &&
-           pool->stage != NULL && pool->ready != NULL && pool->kept_rewards != NULL && pool->kept_flags != NULL;
+           pool->stage != NULL && pool->ready != NULL && pool->kept_rewards != NULL &&
+           pool->kept_flags != NULL;
 }
 
-/* Let up to `threads` threads play, once all else is set. Returns 0 or the errno with which a helper could not be
- * started. */
+/* Let up to `threads` threads play, once all else is set. Returns 0 or the errno with which a helper could
+ * not be started. */
 static inline int puffer_envpool_open(PufferEnvPool *pool, const PufferHelpers *helpers, int32_t threads,
                                       int32_t helper_ns, int32_t affinity) {
     pool->helpers = helpers;

@@ -30,9 +30,9 @@ enum {
     PUFFER_WAKE_FACTOR = 5, /* times PUFFER_HELPER_NS if the helper sleeps: waking it costs both sides */
     PUFFER_CHUNKS_PER_THREAD = 4, /* so that nobody waits long for the last one */
     PUFFER_STOP_NS = 100000000,   /* between two questions whether to stop */
-    PUFFER_LAST_NS = 50000,       /* longest spin for the last chunks of others: yielding may cost a time slice */
-    PUFFER_SAMPLE_CALLS = 16,     /* calls of a short task of which one is timed */
-    PUFFER_PROBE_ITEMS = 16,      /* items that tell how long one takes, in the first call */
+    PUFFER_LAST_NS = 50000,   /* longest spin for the last chunks of others: yielding may cost a time slice */
+    PUFFER_SAMPLE_CALLS = 16, /* calls of a short task of which one is timed */
+    PUFFER_PROBE_ITEMS = 16,  /* items that tell how long one takes, in the first call */
     PUFFER_STOPPED = -1,
 };
 
@@ -198,8 +198,7 @@ static void puffer_background_remove(PufferBackground *background) {
     PufferBackground **at = &puffer_background.first;
     while (*at != NULL && *at != background) at = &(*at)->next;
     if (*at != NULL) *at = background->next;
-    while (background->helpers > 0)
-        pthread_cond_wait(&puffer_background.has_left, &puffer_background.lock);
+    while (background->helpers > 0) pthread_cond_wait(&puffer_background.has_left, &puffer_background.lock);
     pthread_mutex_unlock(&puffer_background.lock);
 }
 
@@ -258,7 +257,8 @@ static int puffer_start_helpers(int32_t threads) {
     if (puffer_pool.num_threads >= threads) return 0;
     sigset_t all, before;
     int error = 0;
-    if (!puffer_pool.handles_forks) error = pthread_atfork(puffer_pause_background, puffer_resume_background, puffer_forget_helpers);
+    if (!puffer_pool.handles_forks)
+        error = pthread_atfork(puffer_pause_background, puffer_resume_background, puffer_forget_helpers);
     puffer_pool.handles_forks = error == 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

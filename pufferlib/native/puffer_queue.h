@@ -2,8 +2,8 @@
  *
  * Each of `size` things is either with the owner or on its way: sent, claimed by a worker, finished. So two
  * rings of `size` places never overflow, and positions in them only grow. A worker reads the places that it
- * wants before it claims them: a claim that succeeds proves that nobody had them, and so that the owner had not
- * written them anew. Read afterwards they might hold things of the next round already.
+ * wants before it claims them: a claim that succeeds proves that nobody had them, and so that the owner had
+ * not written them anew. Read afterwards they might hold things of the next round already.
  *
  * The owner is one thread at a time. Nothing here waits but the owner, for `changed`.
  */

@@ -4,7 +4,6 @@ import numpy as np
 
 from pufferlib.envpool.native import NativeBackend, NativePool
 from pufferlib.ocean.env import type_of
-from pufferlib.seeding import env_seed
 
 __all__ = ["make_busy_pool", "make_pool", "sample_actions"]
 
@@ -27,9 +26,8 @@ def make_busy_pool(name="cartpole", num_envs=4, batch_size=0, num_threads=3, par
     env_type = type_of(name)
     values = env_type.numbers(params or {})
     spec = NativeBackend(name, **(params or {})).describe({})
-    seeds = [env_seed(seed, 0) for seed in range(num_envs)]
     batch_size = batch_size or num_envs
-    return NativePool(env_type.index, values, spec, seeds, batch_size, num_threads, helper_ns=0, **options)
+    return NativePool(env_type.index, values, spec, range(num_envs), batch_size, num_threads, helper_ns=0, **options)
 
 
 def sample_actions(spec, rng, envs):

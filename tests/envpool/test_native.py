@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.envpool.native_pools import make_busy_pool, make_pool, sample_actions
 
 import pufferlib
 from pufferlib import ocean
 from pufferlib.errors import APIUsageError
+from tests.envpool.native_pools import make_busy_pool, make_pool, sample_actions
 
 LIMIT = 20
 
@@ -67,6 +67,18 @@ def test_threads_and_asynchrony_change_nothing(name, autoreset):
             assert common > 10 or batch_size == 1
             assert rows[:common] == wanted[env_id][:common]
         pool.close()
+
+
+def test_other_seeds_make_it_as_if_it_had_been_made_with_them():
+    pool, other = make_pool("breakout", 3), make_pool("breakout", 3, seeds=[9, 8, 2**31])
+    pool.step([0, 0, 0])
+    pool.reset_with([9, 8, 2**31])
+    other.reset()
+    assert np.array_equal(pool.recv().observations, other.recv().observations)
+    for _ in range(20):
+        assert np.array_equal(pool.step([1, 1, 1])[0], other.step([1, 1, 1])[0])
+    with pytest.raises(APIUsageError, match="there must be 3 seeds"):
+        pool.reset_with([1])
 
 
 def test_the_table_of_auto_resets_holds():

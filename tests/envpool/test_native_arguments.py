@@ -74,9 +74,9 @@ def test_several_actions_of_an_agent_are_checked_each():
         (np.zeros(3, object), "got dtype object"),
         (None, r"got shape \(\)"),
         ([[0], [1, 2], [3]], "rows of one length"),
-        ({"env_id": [0, 1, 2]}, "must have the key 'action', got"),
-        ({"action": PUSHES, "env_ids": [0]}, "unknown key of the action 'env_ids'; did you mean 'env_id'"),
-        ({"action": PUSHES, "players.env_id": [0, 2, 1]}, r"got \[0, 2, 1\] for \[0, 1, 2\]"),
+        ({"env_id": [0, 1, 2]}, 'must have the key "action", got'),
+        ({"action": PUSHES, "env_ids": [0]}, "unknown key of an action 'env_ids'; did you mean 'env_id'"),
+        ({"action": PUSHES, "players.env_id": [0, 0, 1]}, r"each environment 1 times"),
     ],
 )
 def test_other_actions_are_refused(actions, message):
@@ -96,7 +96,7 @@ def test_a_box_takes_finite_numbers_only(number, dtype):
     pool = make_pool("cartpole", 2, params={"continuous": True})
     with np.errstate(over="ignore"):
         actions = np.array([[0], [number]], dtype)
-    with pytest.raises(APIUsageError, match="finite numbers of float32, got .* in row 1"):
+    with pytest.raises(APIUsageError, match=r"finite numbers of float32, got .* in row 1"):
         pool.step(actions)
 
 
@@ -150,7 +150,7 @@ def test_all_are_not_sent_anything_while_some_are_in_flight():
 def test_what_would_wait_for_ever_is_refused():
     sync, first = make_pool("cartpole", 3), make_pool("cartpole", 3, 2)
     for pool in (sync, first):
-        with pytest.raises(APIUsageError, match="wait for ever: a batch needs . environments in flight, got 0"):
+        with pytest.raises(APIUsageError, match=r"wait for ever: a batch needs . environments in flight, got 0"):
             pool.recv()
     first.reset([0])
     with pytest.raises(APIUsageError, match="needs 2 environments in flight, got 1"):
@@ -159,14 +159,14 @@ def test_what_would_wait_for_ever_is_refused():
         make_pool("cartpole", 3, 2).recv_step()
     first.reset([1])
     assert len(first.recv().env_id) == 2
-    with pytest.raises(APIUsageError, match="step: .* needs 2 environments in flight, got 1"):
+    with pytest.raises(APIUsageError, match=r"step: .* needs 2 environments in flight, got 1"):
         first.step([0], [1])
     assert first.num_in_flight == 0
 
 
 def test_ids_in_two_places_are_refused():
     pool = make_pool("cartpole", 2)
-    with pytest.raises(APIUsageError, match="in the dict or an argument, got both"):
+    with pytest.raises(APIUsageError, match="as an argument and in the dict"):
         pool.step({"action": [0], "env_id": [1]}, [1])
 
 

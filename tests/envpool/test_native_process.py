@@ -70,7 +70,11 @@ def test_a_forked_child_goes_on_with_what_is_in_flight(batch_size):
     wanted = []
     for _ in range(30):
         batch = other.recv()
-        wanted.append(sorted((env_id, *row) for env_id, row in zip(batch.env_id.tolist(), batch.observations.tolist(), strict=True)))
+        wanted.append(
+            sorted(
+                (env_id, *row) for env_id, row in zip(batch.env_id.tolist(), batch.observations.tolist(), strict=True)
+            )
+        )
         other.send(np.ones(batch_size, np.int32), batch.env_id)
     rows = {row for batch in wanted for row in batch}
 
@@ -87,15 +91,16 @@ def test_a_forked_child_goes_on_with_what_is_in_flight(batch_size):
 
 
 def test_helpers_play_while_the_owner_does_something_else(slow):
-    pool = make_busy_pool(slow, 4, 2, num_threads=3)
-    pool.reset()
-    ids = pool.recv().env_id
-    pool.recv()
-    pool.send([0, 0], ids)
-    time.sleep(0.2)
-    start = time.perf_counter()
-    assert pool.recv().elapsed_step.tolist() == [1, 1]
-    assert time.perf_counter() - start < 0.015  # of the 20 ms of a step
+    pool = make_busy_pool(slow, 4, num_threads=3, copy=False)
+    pool.step(np.zeros(4))
+    observations = pool.step(np.zeros(4))[0]  # those in which the games play
+    pool.send(np.zeros(4))
+    deadline = time.monotonic() + 60
+    while (observations != 2).any() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert (observations == 2).all()
+    assert pool.num_in_flight == 4
+    assert pool.recv().elapsed_step.tolist() == [2] * 4
 
 
 def test_ctrl_c_interrupts_a_long_recv_and_loses_nothing(slow):
@@ -108,7 +113,7 @@ def test_ctrl_c_interrupts_a_long_recv_and_loses_nothing(slow):
     start = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         pool.recv()
-    assert time.perf_counter() - start < 1.5  # of the 2 s of all steps
+    assert time.perf_counter() - start < 1.9  # of at least 2 s of all steps
     assert pool.num_in_flight == 100
     batch = pool.recv()
     assert batch.env_id.tolist() == list(range(100))
@@ -159,7 +164,8 @@ def test_helpers_keep_to_their_cores():
 import os
 from tests.envpool.native_pools import make_busy_pool
 def cores():
-    return {frozenset(os.sched_getaffinity(int(thread))) for thread in os.listdir("/proc/self/task") if int(thread) != os.getpid()}
+    threads = {int(name) for name in os.listdir("/proc/self/task")} - {os.getpid()}
+    return {frozenset(os.sched_getaffinity(thread)) for thread in threads}
 pools = [make_busy_pool("cartpole", 64, 32, 3, thread_affinity_offset=offset) for offset in (0, -1)]
 allowed = sorted(os.sched_getaffinity(0))
 for pool, wanted in zip(pools, [{frozenset([allowed[i % len(allowed)]]) for i in (1, 2)}, {frozenset(allowed)}]):
@@ -173,7 +179,12 @@ for pool, wanted in zip(pools, [{frozenset([allowed[i % len(allowed)]]) for i in
         raise SystemExit(f"{cores()} instead of {wanted}")
 assert os.sched_getaffinity(0) == set(allowed)
 """
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1]), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(HERE.parents[1]),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=60)
 
 

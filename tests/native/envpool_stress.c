@@ -1,8 +1,8 @@
-/* Pools of games under threads: several owners, each with a pool of its own and random sizes, send and receive at
- * random, whole and in parts, resets among them, with more threads than there are cores, while other owners fork,
- * close and open. Each game counts what was done to it and writes it to its observation, so that a lost, doubled or
- * misplaced step shows. Built with the thread sanitizer, and with those for addresses and undefined behaviour, which
- * stop at the first fault.
+/* Pools of games under threads: several owners, each with a pool of its own and random sizes, send and
+ * receive at random, whole and in parts, resets among them, with more threads than there are cores, while
+ * other owners fork, close and open. Each game counts what was done to it and writes it to its observation,
+ * so that a lost, doubled or misplaced step shows. Built with the thread sanitizer, and with those for
+ * addresses and undefined behaviour, which stop at the first fault.
  *
  * Usage: envpool_stress ROUNDS SEED */
 #include <stdio.h>
@@ -40,7 +40,7 @@ static const char *tally_spec(const Tally *env, PufferSpec *spec) {
 }
 
 static void tally_show(Tally *env, float action) {
-    float(*rows)[2] = env->game.observations;
+    float (*rows)[2] = env->game.observations;
     for (int i = 0; i < (int)env->players; i++) {
         rows[i][0] = (float)env->steps;
         rows[i][1] = action;
@@ -53,10 +53,12 @@ static void tally_reset(Tally *env) {
     tally_show(env, -1);
 }
 
-/* An episode ends by itself after 5 steps with action 4. Some steps take so long that others overtake them. */
+/* An episode ends by itself after 5 steps with action 4. Some steps take so long that others overtake them.
+ */
 static PufferOutcome tally_step(Tally *env) {
     const int32_t *actions = env->game.actions;
-    if (actions[0] == 3) nanosleep(&(struct timespec){0, 1 + (long)(puffer_random(&env->game.rng) % 50000)}, NULL);
+    if (actions[0] == 3)
+        nanosleep(&(struct timespec){0, 1 + (long)(puffer_random(&env->game.rng) % 50000)}, NULL);
     env->steps++;
     for (int i = 0; i < (int)env->players; i++) env->game.rewards[i] = (float)actions[i];
     tally_show(env, (float)actions[0]);
@@ -101,7 +103,8 @@ static void lay_out(Owner *owner) {
     PufferEnvPool *pool = owner->pool;
     const size_t agents = (size_t)pool->batch.spec.agents;
     PufferColumn *columns = pool->columns;
-    columns[PUFFER_OBSERVATION] = (PufferColumn){(char *)owner->observations, (char *)owner->rows, 8 * agents};
+    columns[PUFFER_OBSERVATION] =
+        (PufferColumn){(char *)owner->observations, (char *)owner->rows, 8 * agents};
     columns[PUFFER_REWARD] = (PufferColumn){(char *)owner->rewards, (char *)owner->batch_rewards, 4 * agents};
     columns[PUFFER_GAME_TERMINATED] =
         (PufferColumn){(char *)owner->terminated, (char *)owner->batch_terminated, 1};
