@@ -91,7 +91,7 @@ class CountingParallelEnv(ParallelEnv):
 
     def step(self, actions: Any) -> Any:
         observations, rewards, *ends = self._game.step(np.array([actions[agent] for agent in self.possible_agents]))
-        terminated, truncated = ({agent: end for agent in self.possible_agents} for end in ends)
+        terminated, truncated = (dict.fromkeys(self.possible_agents, end) for end in ends)
         self.agents = [] if any(ends) else self.possible_agents[:]
         rewards = self._by_agent(rewards.tolist())
         return (
