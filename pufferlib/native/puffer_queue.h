@@ -1,9 +1,10 @@
 /* A channel to workers of which each has several environments, and takes commands for one at a time.
  *
- * Each worker has a queue, first in, first out, so that what it has finished follows from a count. The command of
- * its slot is that of all entries that were ever put in, and is what it waits for; `completed` is how many of them
- * it has finished. An entry is a position among the worker's environments in the high bits, and what to do there in
- * the low ones. An environment has one entry at most, so that a queue of all of them, and a few more, is never full.
+ * Each worker has a queue, first in, first out, so that what it has finished follows from a count. The
+ * command of its slot is that of all entries that were ever put in, and is what it waits for; `completed` is
+ * how many of them it has finished. An entry is a position among the worker's environments in the high bits,
+ * and what to do there in the low ones. An environment has one entry at most, so that a queue of all of them,
+ * and a few more, is never full.
  *
  * The parent says in `awaited` how many commands it sleeps for, so that a batch wakes it up once.
  */
@@ -26,7 +27,8 @@ static inline uint32_t puffer_queue_get(const uint32_t *entries, uint32_t capaci
     return entries[number & (capacity - 1)];
 }
 
-/* Show the worker the entries before `number`. Wake it only when all others can see theirs, which takes long. */
+/* Show the worker the entries before `number`. Wake it only when all others can see theirs, which takes long.
+ */
 static inline void puffer_queue_publish(PufferSlot *slot, uint32_t number) {
     atomic_store(&slot->command.value, number);
 }
@@ -35,7 +37,8 @@ static inline void puffer_queue_wake(PufferSlot *slot) {
     if (atomic_load(&slot->command.sleepers) != 0) puffer_wake(&slot->command);
 }
 
-/* A worker's report: the first `number` entries are finished. Everything written before is seen by the parent. */
+/* A worker's report: the first `number` entries are finished. Everything written before is seen by the
+ * parent. */
 static inline void puffer_queue_finish(PufferChannel *channel, int32_t worker, uint32_t number) {
     atomic_store_explicit(&channel->slots[worker].completed, number, memory_order_release);
     uint32_t count = atomic_fetch_add(&channel->finished.value, 1) + 1;

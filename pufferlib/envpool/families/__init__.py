@@ -3,4 +3,12 @@
 __all__ = ["FAMILIES"]
 
 #: Modules of this package.
-FAMILIES: tuple[str, ...] = ()
+FAMILIES: tuple[str, ...] = (
+    "box2d",
+    "dm_control",
+    "minigrid",
+    "mujoco",
+    "procgen",
+    "toy_text",
+    "vizdoom",
+)
