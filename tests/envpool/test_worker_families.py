@@ -27,7 +27,7 @@ PLAYED = [
     ("mujoco", "Humanoid-v4", {}, (376,), (17,), ("reward_alive",), (480, 480)),
     ("procgen", "BigfishEasy-v0", {"num_levels": 3}, (3, 64, 64), (), (), (512, 512)),
     ("procgen", "CaveflyerMemory-v0", {"channel_first": False}, (64, 64, 3), (), (), (512, 512)),
-    ("toy_text", "Blackjack-v1", {}, (3,), (), (), (500, 600)),
+    ("toy_text", "Blackjack-v1", {}, (3,), (), (), (376, 384)),
     ("toy_text", "FrozenLake-v1", {"is_slippery": False}, (), (), ("prob",), (256, 256)),
     ("vizdoom", "HealthGathering-v1", {}, (12, 84, 84), (3,), ("HEALTH", "USER2"), (120, 160)),
     ("vizdoom", "SimplerBasic-v1", {"stack_num": 2, "img_height": 60}, (2, 60, 84), (3,), ("AMMO2",), (120, 160)),
