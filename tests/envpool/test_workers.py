@@ -301,7 +301,7 @@ def test_processes_stay_on_the_cores_that_they_are_given():
     assert found == [{cores[(1 + worker) % len(cores)]} for worker in range(2)]
 
 
-@pytest.mark.parametrize("calls", [300, pytest.param(20_000, marks=pytest.mark.all)])
+@pytest.mark.parametrize("calls", [150, pytest.param(20_000, marks=pytest.mark.all)])
 @pytest.mark.parametrize("batch_size", [7, 3])
 def test_any_order_of_calls_gives_every_environment_what_it_was_sent(calls, batch_size):
     rng = np.random.default_rng(calls + batch_size)
