@@ -32,7 +32,7 @@ extensions = [
     "reference",
 ]
 # What the image of the documentation has not: the classes behind an adapter are shown without it.
-sys.meta_path.insert(0, MockFinder(["ray", "stable_baselines3", "tensordict", "torchrl"]))
+sys.meta_path.insert(0, MockFinder(["dm_env", "ray", "stable_baselines3", "tensordict", "torchrl"]))
 nitpicky = True
 # What signatures show of the insides of others, and the limits of settings.
 nitpick_ignore_regex = [

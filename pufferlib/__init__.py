@@ -82,6 +82,7 @@ _HOME = {
 _MODULES = {
     "analysis",
     "emulation",
+    "envpool",
     "export",
     "frameworks",
     "models",

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from pufferlib.envpool.dm_specs import StateType, import_dm_env
 from pufferlib.envpool.pool import Batch, Pool
 from pufferlib.envpool.pool_env import PoolEnv
-from pufferlib.envpool.spec import StateType, TaskSpec, import_dm_env
+from pufferlib.envpool.spec import TaskSpec
 
 __all__ = ["DMPoolEnv"]
 

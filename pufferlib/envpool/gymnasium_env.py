@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
-from pufferlib.envpool.pool import Batch, Pool
+from pufferlib.envpool.pool import PLAYERS, Batch, Pool
 from pufferlib.envpool.pool_env import PoolEnv
-from pufferlib.envpool.spec import PLAYERS, TaskSpec
+from pufferlib.envpool.spec import TaskSpec
 from pufferlib.errors import APIUsageError
 
 __all__ = ["PoolVectorEnv"]
@@ -49,7 +49,6 @@ class PoolVectorEnv(PoolEnv, gymnasium.vector.VectorEnv[Any, Any, Any]):  # type
             "render_fps": pool.spec.render_fps,
             "autoreset_mode": _MODES[self._settings["autoreset"]],
         }
-        self._infos = {name: name.removeprefix(PLAYERS) for name in spec.pool_spec.info_spaces}
 
     def reset(self, env_id: Any = None, *, seed: Any = None, options: Info | None = None) -> tuple[Any, Info]:
         """Begin new episodes and return a batch: all environments, those of ``env_id``, or the first that finish.
@@ -122,8 +121,11 @@ class PoolVectorEnv(PoolEnv, gymnasium.vector.VectorEnv[Any, Any, Any]):  # type
     def _info(self, batch: Batch) -> Info:
         players: Info = {"env_id": batch.player_env_id}
         info: Info = {"env_id": batch.env_id, "players": players, "elapsed_step": batch.elapsed_step}
-        for name, short in self._infos.items():
-            (info if name == short else players)[short] = batch.infos[name]
+        for name, values in batch.infos.items():
+            if name.startswith(PLAYERS):
+                players[name.removeprefix(PLAYERS)] = values
+            else:
+                info[name] = values
         if batch.final_observations is not None:
             info["final_obs"], info["_final_obs"] = batch.final_observations, batch.terminated | batch.truncated
         return info

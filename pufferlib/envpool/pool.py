@@ -1,6 +1,6 @@
 """Interface of a pool: environments that are sent actions one by one, and come back in batches."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -10,15 +10,16 @@ import numpy.typing as npt
 from pufferlib.buffers import Array
 from pufferlib.spaces import Space
 
-__all__ = ["Autoreset", "Batch", "Ids", "Pool", "PoolSpec", "StepPool"]
+__all__ = ["PLAYERS", "Autoreset", "Batch", "Ids", "Pool", "PoolSpec", "SeedPool", "StepPool"]
 
 Ids = npt.NDArray[np.int32]
 Autoreset = str
+PLAYERS = "players."  # begins the names of infos that have a row for each player
 
 
 @dataclass(frozen=True)
 class PoolSpec:
-    """What the environments of a pool have in common.
+    """Spaces and other facts that the environments of a pool have in common.
 
     Attributes:
         observation_space: Of one agent: a Box, Discrete, MultiDiscrete or MultiBinary, or a Dict or Tuple of such.
@@ -108,6 +109,14 @@ class Pool(Protocol):
 
     def close(self) -> None:
         """End the environments, and what runs them. Closing twice is fine."""
+
+
+@runtime_checkable
+class SeedPool(Pool, Protocol):
+    """A pool whose environments can be given other seeds, which costs less than another pool."""
+
+    def reset_with(self, seeds: Sequence[int]) -> None:
+        """``reset`` all, each with a seed from 0 to 2**32 - 1: from here on they are as if made with it."""
 
 
 @runtime_checkable

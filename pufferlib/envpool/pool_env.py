@@ -9,8 +9,8 @@ import numpy.typing as npt
 from pufferlib.envpool.action_dict import read_dict
 from pufferlib.envpool.config import backend_config, checked_int, checked_seed, pool_seeds
 from pufferlib.envpool.pictures import PixelPool, check_draws, draw
-from pufferlib.envpool.pool import Batch, Ids, Pool, StepPool
-from pufferlib.envpool.spec import TaskSpec, describe
+from pufferlib.envpool.pool import Batch, Ids, Pool, SeedPool, StepPool
+from pufferlib.envpool.spec import TaskSpec
 from pufferlib.envpool.stack import StackPool
 from pufferlib.errors import APIUsageError
 from pufferlib.render.view import View
@@ -58,7 +58,7 @@ class PoolEnv:
         return self.pool.num_envs
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({describe(self.spec.id, self._settings)})"
+        return f"{type(self).__name__}({self.spec.summary})"
 
     @property
     def config(self) -> dict[str, Any]:
@@ -171,14 +171,13 @@ class PoolEnv:
                 f"{self._where}.reset: a batch must have {pool.batch_size} environments, got {count} as env_id and "
                 f"{pool.num_in_flight} in flight; call async_reset(env_id), and recv when enough are in flight"
             )
-        if seed is not None:
-            self._seed_again(seed, env_id)
+        if seed is None or not self._seed_again(seed, env_id):
+            self.pool.reset(env_id)
         self._is_new = False
-        self.pool.reset(env_id)
         return self._recv()
 
-    def _seed_again(self, seed: Any, env_id: Any) -> None:
-        """Go on as an environment that was made with this ``seed``."""
+    def _seed_again(self, seed: Any, env_id: Any) -> bool:
+        """Go on as an environment that was made with this ``seed``; return True if it has been reset thereby."""
         where = f"{self._where}.reset"
         if env_id is not None:
             raise APIUsageError(f"{where}: a seed is of all environments, got env_id {env_id!r:.40}; leave one out")
@@ -187,11 +186,15 @@ class PoolEnv:
         one, several = checked_seed(where, seed, self.pool.num_envs)
         seeds = pool_seeds({"num_envs": self.pool.num_envs, "seed": one, "env_seed": several})
         if seeds == self._seeds and self._is_new:
-            return
+            return False
+        self._seeds = seeds
+        if isinstance(self.pool, SeedPool) and not self.pool.num_in_flight:
+            self.pool.reset_with(seeds)
+            return True
         pool = make_pool(self.spec, seeds)
         self.pool.close()
-        self._seeds = seeds
         self._use(pool)
+        return False
 
     def _ids_to_draw(self, where: str, env_ids: Any) -> Ids:
         if env_ids is None:

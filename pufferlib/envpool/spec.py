@@ -1,47 +1,23 @@
 """Descriptions of a task: its spaces, and the arrays that go in and out, as EnvPool and dm_env have them."""
 
-import keyword
 from collections import namedtuple
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from gymnasium.spaces import Box, Dict, Tuple
 
+from pufferlib.envpool.array_spec import ArraySpec, array_spec
 from pufferlib.envpool.config import backend_config, checked_config, pool_seeds
+from pufferlib.envpool.dm_specs import StateType, dm_spec
 from pufferlib.envpool.pictures import pixel_spec
-from pufferlib.envpool.pool import PoolSpec
+from pufferlib.envpool.pool import PLAYERS, PoolSpec
 from pufferlib.envpool.stack import stack_spec
 from pufferlib.envpool.tasks import Task
-from pufferlib.errors import APIUsageError, BindingMissing
-from pufferlib.machine.commands import way_to_install
+from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 
-__all__ = ["PLAYERS", "ArraySpec", "StateType", "TaskSpec", "describe", "import_dm_env"]
-
-PLAYERS = "players."  # begins the names of infos that have a row for each player
-
-_IDS = ("env_id", "players")
-
-
-@dataclass(frozen=True, eq=False)
-class ArraySpec:
-    """One array of a batch, without the dimension of the batch.
-
-    Attributes:
-        dtype: Of its elements.
-        shape: Of a row; it begins with -1 where there is a row for each player.
-        minimum: Least value: a number, or an array with one for each element.
-        maximum: Greatest value, likewise.
-        is_discrete: Its values are whole numbers from ``minimum`` to ``maximum``, each with a meaning of its own.
-    """
-
-    dtype: type
-    shape: list[int]
-    minimum: Any
-    maximum: Any
-    is_discrete: bool = False
+__all__ = ["ArraySpec", "TaskSpec"]
 
 
 class TaskSpec:
@@ -111,16 +87,16 @@ class TaskSpec:
             "trunc": _BOOL,
         }
         for name, space in _leaves(spec.observation_space, "obs"):
-            specs[name] = _of_players(_array_spec(space)) if several else _array_spec(space)
+            specs[name] = _of_players(array_spec(space)) if several else array_spec(space)
         for name, space in spec.info_spaces.items():
-            found = _array_spec(space)
+            found = array_spec(space)
             specs[f"info:{name}"] = _of_players(found) if name.startswith(PLAYERS) else found
         return specs
 
     @property
     def action_array_spec(self) -> dict[str, ArraySpec]:
         """Arrays that a dict of actions has, by name."""
-        action = _of_players(_array_spec(self.action_space, np.int32))
+        action = _of_players(array_spec(self.action_space, np.int32))
         return {"env_id": _INT32, "players.env_id": _of_players(_INT32), "action": action}
 
     def observation_spec(self) -> Any:
@@ -129,10 +105,10 @@ class TaskSpec:
         Raises:
             BindingMissing: dm_env is not installed.
         """
-        infos = {name: _dm_specs(space, name.rpartition(".")[2]) for name, space in self.pool_spec.info_spaces.items()}
-        env_id = _dm_spec(_INT32, "env_id")
+        infos = {name: dm_spec(space, name.rpartition(".")[2]) for name, space in self.pool_spec.info_spaces.items()}
+        env_id = dm_spec(Box(-(2**31), 2**31 - 1, (), np.int32), "env_id")
         from_pixels = self._config["from_pixels"]
-        observation = _dm_specs(self.observation_space, "pixels" if from_pixels else "obs")
+        observation = dm_spec(self.observation_space, "pixels" if from_pixels else "obs")
         return StateType(self.pool_spec, from_pixels)(env_id, env_id, observation, infos)
 
     def action_spec(self) -> Any:
@@ -141,10 +117,15 @@ class TaskSpec:
         Raises:
             BindingMissing: dm_env is not installed.
         """
-        return _dm_specs(self.action_space, "action", discrete_dtype=np.int32)
+        return dm_spec(self.action_space, "action", discrete_dtype=np.int32)
+
+    @property
+    def summary(self) -> str:
+        """The id and all keywords, as ``repr`` shows them."""
+        return ", ".join([repr(self.id), *(f"{name}={value!r}" for name, value in self._config.items())])
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({describe(self.id, self._config)})"
+        return f"{type(self).__name__}({self.summary})"
 
 
 def _num_players(where: str, given: int | None, num_players: int) -> int:
@@ -156,48 +137,9 @@ def _num_players(where: str, given: int | None, num_players: int) -> int:
     return num_players
 
 
-def describe(task_id: str, config: Mapping[str, Any]) -> str:
-    """Text of a task and its keywords, for ``repr``."""
-    return ", ".join([repr(task_id), *(f"{name}={value!r}" for name, value in config.items())])
-
-
 def _named(name: str, values: Mapping[str, Any]) -> Any:
     """A namedtuple of ``values``."""
     return namedtuple(name, values)(**values)
-
-
-class StateType:
-    """The namedtuple that observations of dm_env are: ids, then the observation and the infos.
-
-    An observation that is a dict has a field for each key, any other is the field ``obs``, or ``pixels`` if it is a
-    picture. Infos of players are in ``players``. An info whose name cannot be a field, or is one already, is left out.
-
-    Args:
-        pool_spec: Of the pool.
-        from_pixels: Observations are pictures.
-    """
-
-    def __init__(self, pool_spec: PoolSpec, from_pixels: bool) -> None:
-        space = pool_spec.observation_space
-        keys = tuple(space.spaces) if isinstance(space, Dict) else ()
-        self._keys = keys if all(_is_field(key) and key not in _IDS for key in keys) else ()
-        fields = self._keys or ("pixels" if from_pixels else "obs",)
-        names = list(pool_spec.info_spaces)
-        of_players = [name.removeprefix(PLAYERS) for name in names if name.startswith(PLAYERS)]
-        self._of_players = [name for name in of_players if _is_field(name) and name != "env_id"]
-        self._infos = [name for name in names if _is_field(name) and name not in (*_IDS, *fields)]
-        self._players: Any = namedtuple("players", ["env_id", *self._of_players])  # type: ignore[misc]
-        self._state: Any = namedtuple("State", [*_IDS, *fields, *self._infos])  # type: ignore[misc]
-
-    def __call__(self, env_id: Any, player_env_id: Any, observation: Any, infos: Mapping[str, Any]) -> Any:
-        """Put values, or their specs, into their fields."""
-        players = self._players(player_env_id, *(infos[PLAYERS + name] for name in self._of_players))
-        observed = [observation[key] for key in self._keys] or [observation]
-        return self._state(env_id, players, *observed, *(infos[name] for name in self._infos))
-
-
-def _is_field(name: Any) -> bool:
-    return isinstance(name, str) and name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
 
 
 def _leaves(space: Space, name: str) -> Iterator[tuple[str, Space]]:
@@ -209,62 +151,6 @@ def _leaves(space: Space, name: str) -> Iterator[tuple[str, Space]]:
             yield from _leaves(child, f"{name}{separator}{key}")
     else:
         yield name, space
-
-
-def _array_spec(space: Space, discrete_dtype: Any = None) -> ArraySpec:
-    """Spec of the array that holds a sample of ``space``.
-
-    Raises:
-        APIUsageError: It is no Box, Discrete, MultiDiscrete or MultiBinary.
-    """
-    shape = list(space.shape or ())
-    dtype: Any = np.dtype(space.dtype).type
-    if isinstance(space, Box):
-        return ArraySpec(dtype, shape, space.low, space.high)
-    if isinstance(space, Discrete):
-        last = int(space.start + space.n - 1)
-        return ArraySpec(discrete_dtype or dtype, shape, int(space.start), last, is_discrete=True)
-    if isinstance(space, MultiDiscrete):
-        return ArraySpec(discrete_dtype or dtype, shape, space.start, space.start + space.nvec - 1)
-    if isinstance(space, MultiBinary):
-        return ArraySpec(dtype, shape, 0, 1)
-    raise APIUsageError(
-        f"envpool: spaces must be made of Box, Discrete, MultiDiscrete and MultiBinary, got {space!r}; wrap the "
-        "environment so that it shows arrays of one length"
-    )
-
-
-def import_dm_env() -> Any:
-    """Import dm_env, for those who use its interface.
-
-    Raises:
-        BindingMissing: It is not installed.
-    """
-    try:
-        import dm_env
-        import dm_env.specs
-    except ImportError as error:
-        raise BindingMissing(
-            f'envpool: env_type="dm" and specs of dm_env need the package dm_env; {way_to_install("dm")}, or take '
-            'env_type="gymnasium"'
-        ) from error
-    return dm_env
-
-
-def _dm_specs(space: Space, name: str, discrete_dtype: Any = None) -> Any:
-    """Specs of dm_env for ``space``; dicts and tuples of them where it is one."""
-    if isinstance(space, Dict):
-        return {key: _dm_specs(child, key, discrete_dtype) for key, child in space.spaces.items()}
-    if isinstance(space, Tuple):
-        return tuple(_dm_specs(child, f"{name}.{i}", discrete_dtype) for i, child in enumerate(space.spaces))
-    return _dm_spec(_array_spec(space, discrete_dtype), name)
-
-
-def _dm_spec(spec: ArraySpec, name: str) -> Any:
-    specs = import_dm_env().specs
-    if spec.is_discrete and spec.minimum == 0:
-        return specs.DiscreteArray(spec.maximum + 1, spec.dtype, name)
-    return specs.BoundedArray(spec.shape, spec.dtype, spec.minimum, spec.maximum, name)
 
 
 def _of_players(spec: ArraySpec) -> ArraySpec:

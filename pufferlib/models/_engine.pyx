@@ -5,7 +5,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from pufferlib.native._arrays cimport ALIGNED_AND_CONTIGUOUS, ArrayHead, head_of
-from pufferlib.native.puffer_pool cimport PUFFER_MAX_THREADS, PufferTask, puffer_pool_run
+from pufferlib.native.puffer_pool cimport puffer_pool_run
+from pufferlib.native.puffer_task cimport PUFFER_MAX_THREADS, PufferTask
 
 import os
 

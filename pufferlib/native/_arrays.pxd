@@ -23,6 +23,7 @@ cdef extern from *:
         PyObject *base;
         PufferDtypeHead *dtype;
         int flags;
+        PyObject *weak_references;
     } PufferArrayHead;
 
     typedef struct {
@@ -32,13 +33,15 @@ cdef extern from *:
     """
     ctypedef struct DtypeHead "PufferDtypeHead":
         PyObject *scalar_type
-        char byteorder
+        char type, byteorder
     ctypedef struct ArrayHead "PufferArrayHead":
         char *data
         int ndim
         Py_ssize_t *shape
+        PyObject *base
         DtypeHead *dtype
         int flags
+        PyObject *weak_references
     ctypedef struct Int64 "PufferInt64":
         int64_t number
 

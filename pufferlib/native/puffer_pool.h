@@ -23,34 +23,18 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "puffer_task.h"
 #include "puffer_wait.h"
 
 enum {
-    PUFFER_MAX_THREADS = 256,
-    PUFFER_HELPER_NS = 6000,      /* work that makes it worth while to call a helper which is awake */
-    PUFFER_WAKE_FACTOR = 5,       /* times as much if it sleeps: waking it costs both sides */
+    PUFFER_WAKE_FACTOR = 5, /* times PUFFER_HELPER_NS if the helper sleeps: waking it costs both sides */
     PUFFER_CHUNKS_PER_THREAD = 4, /* so that nobody waits long for the last one */
-    PUFFER_CHUNK_NS = 1000000,    /* no chunk is longer, because only between chunks a step can be stopped */
     PUFFER_STOP_NS = 100000000,   /* between two questions whether to stop */
-    PUFFER_LAST_NS = 50000,   /* longest spin for the last chunks of others: yielding may cost a time slice */
-    PUFFER_SAMPLE_CALLS = 16, /* calls of a short task of which one is timed */
-    PUFFER_PROBE_ITEMS = 16,  /* items that tell how long one takes, in the first call */
+    PUFFER_LAST_NS = 50000,       /* longest spin for the last chunks of others: yielding may cost a time slice */
+    PUFFER_SAMPLE_CALLS = 16,     /* calls of a short task of which one is timed */
+    PUFFER_PROBE_ITEMS = 16,      /* items that tell how long one takes, in the first call */
     PUFFER_STOPPED = -1,
 };
-
-typedef struct PufferTask {
-    void (*work)(void *context, int32_t begin, int32_t end);
-    void *context;
-    bool (*stop)(void *owner); /* asked by the caller in a long run; true: leave the rest; NULL: never */
-    void *owner;
-    int32_t num_items;
-    int32_t threads;   /* at most, the caller included; no more than there are cores for them */
-    int32_t helper_ns; /* PUFFER_HELPER_NS; 0 calls all helpers always, for tests */
-    /* Estimates of the pool; zero at first. */
-    bool is_short; /* done before a helper could take a part, or the caller ask to stop */
-    uint32_t calls;
-    double item_ns;
-} PufferTask;
 
 /* Items [begin, end), in chunks. Only the owner of a chunk, of whatever share, may read the plain numbers. */
 typedef struct PufferShare {
@@ -87,17 +71,37 @@ static inline int puffer_current_cpu(void) {
 #endif
 }
 
+/* The PufferTask.affinity that this helper keeps to. */
+static _Thread_local int32_t puffer_affinity;
+
 /* Two threads that are busy by turns may stay on one core for seconds while another is free. A helper that
  * finds itself where the caller is keeps away from there, as far as the process may run elsewhere. */
 static void puffer_leave_cpu(int cpu) {
 #ifdef __linux__
     cpu_set_t cpus;
-    if (cpu < 0 || sched_getcpu() != cpu) return;
+    if (cpu < 0 || puffer_affinity != 0 || sched_getcpu() != cpu) return;
     if (sched_getaffinity(getpid(), sizeof cpus, &cpus) != 0) return;
     CPU_CLR((size_t)cpu, &cpus);
     if (CPU_COUNT(&cpus) > 0) sched_setaffinity(0, sizeof cpus, &cpus);
 #else
     (void)cpu;
+#endif
+}
+
+/* Keep helper `place` to the core that `affinity` gives it, or to none any more. */
+static void puffer_place_helper(int32_t affinity, int32_t place) {
+    if (affinity == puffer_affinity) return;
+    puffer_affinity = affinity;
+#ifdef __linux__
+    cpu_set_t cpus;
+    if (sched_getaffinity(getpid(), sizeof cpus, &cpus) != 0) return;
+    const int32_t keeps = affinity == 0 ? -1 : (affinity - 1 + place) % CPU_COUNT(&cpus);
+    for (int32_t cpu = 0, rank = 0; keeps >= 0 && cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET((size_t)cpu, &cpus) && rank++ != keeps) CPU_CLR((size_t)cpu, &cpus);
+    }
+    sched_setaffinity(0, sizeof cpus, &cpus);
+#else
+    (void)place;
 #endif
 }
 
@@ -113,30 +117,124 @@ static inline bool puffer_take_chunk(PufferShare *share, const PufferJob *job, i
     return true;
 }
 
+/* Take part in the job, if there is one, beginning with the share of this helper. */
+static void puffer_help_job(int32_t place) {
+    PufferJob *job = &puffer_pool.job;
+    uint32_t done = 0;
+    int32_t begin, end;
+    if (puffer_signal_read(&puffer_pool.unfinished) == 0) return; /* it was called for something else */
+    puffer_leave_cpu(atomic_load_explicit(&job->cpu, memory_order_relaxed));
+    int32_t count = atomic_load_explicit(&job->num_shares, memory_order_relaxed);
+    for (int32_t i = 0; i < count; i++) {
+        PufferShare *share = &puffer_pool.shares[(place + i) % count];
+        while (puffer_take_chunk(share, job, &begin, &end)) {
+            puffer_place_helper(job->task->affinity, place);
+            job->task->work(job->task->context, begin, end);
+            done++;
+        }
+    }
+    if (done > 0) puffer_signal_subtract(&puffer_pool.unfinished, done);
+}
+
+/* ---- Background ------------------------------------------------------------------------------ */
+
+/* What helpers do when no job is there. The lock is held for a few instructions at a time, and by a fork, so
+ * that the child finds every piece either done or not begun. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t has_left; /* a helper has */
+    PufferBackground *first;
+    int32_t helpers; /* at work, on any */
+    _Atomic bool is_paused;
+} puffer_background = {.lock = PTHREAD_MUTEX_INITIALIZER, .has_left = PTHREAD_COND_INITIALIZER};
+
+/* Become one of the threads of background work that has a piece to take. NULL if there is none. */
+static PufferBackground *puffer_join_background(void) {
+    pthread_mutex_lock(&puffer_background.lock);
+    PufferBackground *found = atomic_load(&puffer_background.is_paused) ? NULL : puffer_background.first;
+    while (found != NULL && (found->helpers >= found->threads - 1 || !found->has_work(found->context)))
+        found = found->next;
+    if (found != NULL) {
+        found->helpers++;
+        puffer_background.helpers++;
+    }
+    pthread_mutex_unlock(&puffer_background.lock);
+    return found;
+}
+
+static void puffer_leave_background(PufferBackground *background) {
+    pthread_mutex_lock(&puffer_background.lock);
+    background->helpers--;
+    puffer_background.helpers--;
+    pthread_cond_broadcast(&puffer_background.has_left);
+    pthread_mutex_unlock(&puffer_background.lock);
+}
+
+/* A job comes first, because somebody waits for it: the call for one is looked at between two pieces. */
+static void puffer_help_background(int32_t place, uint32_t *last) {
+    PufferBackground *background;
+    while ((background = puffer_join_background()) != NULL) {
+        puffer_place_helper(background->affinity, place);
+        while (!atomic_load(&puffer_background.is_paused) && !atomic_load(&background->is_closed)) {
+            if (!background->work(background->context)) break;
+            if (puffer_signal_read(&puffer_pool.calls[place]) == *last) continue;
+            *last = puffer_signal_read(&puffer_pool.calls[place]);
+            puffer_help_job(place);
+        }
+        puffer_leave_background(background);
+    }
+}
+
+static void puffer_background_add(PufferBackground *background) {
+    pthread_mutex_lock(&puffer_background.lock);
+    background->next = puffer_background.first;
+    puffer_background.first = background;
+    pthread_mutex_unlock(&puffer_background.lock);
+}
+
+static void puffer_background_remove(PufferBackground *background) {
+    atomic_store(&background->is_closed, true);
+    pthread_mutex_lock(&puffer_background.lock);
+    PufferBackground **at = &puffer_background.first;
+    while (*at != NULL && *at != background) at = &(*at)->next;
+    if (*at != NULL) *at = background->next;
+    while (background->helpers > 0)
+        pthread_cond_wait(&puffer_background.has_left, &puffer_background.lock);
+    pthread_mutex_unlock(&puffer_background.lock);
+}
+
+/* ---- Life of the helpers --------------------------------------------------------------------- */
+
 /* The life of a helper, which ends with the process; it is given its share. */
 static void *puffer_help(void *own) {
     PufferWaitPolicy policy = puffer_wait_policy(true);
-    PufferJob *job = &puffer_pool.job;
     const int32_t place = (int32_t)((PufferShare *)own - puffer_pool.shares);
     PufferSignal *call = &puffer_pool.calls[place];
     uint32_t last = 0;
     for (;;) {
-        uint32_t done = 0;
-        int32_t begin, end;
         puffer_signal_wait(call, last, &policy, PUFFER_FOREVER_NS);
         last = puffer_signal_read(call);
-        puffer_leave_cpu(atomic_load_explicit(&job->cpu, memory_order_relaxed));
-        int32_t count = atomic_load_explicit(&job->num_shares, memory_order_relaxed);
-        for (int32_t i = 0; i < count; i++) {
-            PufferShare *share = &puffer_pool.shares[(place + i) % count];
-            while (puffer_take_chunk(share, job, &begin, &end)) {
-                job->task->work(job->task->context, begin, end);
-                done++;
-            }
-        }
-        if (done > 0) puffer_signal_subtract(&puffer_pool.unfinished, done);
+        puffer_help_job(place);
+        puffer_help_background(place, &last);
     }
     return NULL;
+}
+
+/* Before a fork: no helper is in the middle of a piece, or takes one. */
+static void puffer_pause_background(void) {
+    pthread_mutex_lock(&puffer_background.lock);
+    atomic_store(&puffer_background.is_paused, true);
+    while (puffer_background.helpers > 0)
+        pthread_cond_wait(&puffer_background.has_left, &puffer_background.lock);
+}
+
+static void puffer_resume_background(void) {
+    atomic_store(&puffer_background.is_paused, false);
+    const bool is_there = puffer_background.first != NULL;
+    pthread_mutex_unlock(&puffer_background.lock);
+    for (int32_t i = 1; is_there && i < PUFFER_MAX_THREADS; i++) {
+        if (atomic_load(&puffer_pool.calls[i].value) != 0) puffer_signal_add(&puffer_pool.calls[i]);
+    }
 }
 
 /* In the child of a fork, where no helper is left. */
@@ -149,6 +247,9 @@ static void puffer_forget_helpers(void) {
     atomic_store(&puffer_pool.unfinished.sleepers, 0);
     puffer_pool.num_threads = 1;
     atomic_store(&puffer_pool.is_taken, false);
+    atomic_store(&puffer_background.is_paused, false);
+    pthread_cond_init(&puffer_background.has_left, NULL);
+    pthread_mutex_init(&puffer_background.lock, NULL);
 }
 
 /* Have the helpers that `threads` threads need; the pool is taken. Returns 0 or an errno. Signals to the
@@ -157,7 +258,7 @@ static int puffer_start_helpers(int32_t threads) {
     if (puffer_pool.num_threads >= threads) return 0;
     sigset_t all, before;
     int error = 0;
-    if (!puffer_pool.handles_forks) error = pthread_atfork(NULL, NULL, puffer_forget_helpers);
+    if (!puffer_pool.handles_forks) error = pthread_atfork(puffer_pause_background, puffer_resume_background, puffer_forget_helpers);
     puffer_pool.handles_forks = error == 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -182,22 +283,6 @@ static inline int puffer_pool_prepare(int32_t threads) {
 }
 
 /* ---- A run ----------------------------------------------------------------------------------- */
-
-/* Learn from `items` that took `ns`. A disturbance only ever makes them longer, so a shorter time is believed
- * sooner than a longer one. */
-static void puffer_learn(PufferTask *task, int64_t ns, int32_t items) {
-    if (items <= 0) return;
-    double known = task->item_ns, seen = (double)(ns > 0 ? ns : 1) / items;
-    if (known == 0) {
-        task->item_ns = seen;
-    } else if (seen < known) {
-        task->item_ns = (known + seen) / 2;
-    } else {
-        task->item_ns += ((seen < 2 * known ? seen : 2 * known) - known) / 8;
-    }
-    double work_ns = task->item_ns * task->num_items;
-    task->is_short = work_ns < PUFFER_CHUNK_NS && (task->threads == 1 || work_ns < 2.0 * task->helper_ns);
-}
 
 /* Items of a chunk, when `items` are dealt out to `width` threads. */
 static int32_t puffer_chunk(const PufferTask *task, int32_t items, int32_t width) {
@@ -352,6 +437,31 @@ static inline int puffer_pool_run(PufferTask *task) {
     task->work(task->context, 0, task->num_items);
     if (is_timed) puffer_learn(task, puffer_now_ns() - start, task->num_items);
     return 0;
+}
+
+/* Call as many helpers as pay for work of so many ns in the background. Those that sleep are only woken for a
+ * part that is worth it. Where none can be started, the owner does all of it. */
+static void puffer_background_call(PufferBackground *background, double work_ns) {
+    int32_t width = background->threads;
+    if (work_ns < (double)background->helper_ns * width) width = (int32_t)(work_ns / background->helper_ns);
+    if (width < 2 || puffer_pool_prepare(background->threads) != 0) return;
+    const bool wakes = work_ns / width >= (double)background->helper_ns * PUFFER_WAKE_FACTOR;
+    for (int32_t i = 1; i < width; i++) {
+        PufferSignal *call = &puffer_pool.calls[i];
+        if (wakes || atomic_load(&call->sleepers) == 0) puffer_signal_add(call);
+    }
+}
+
+/* The helpers of this program, for other modules. */
+static inline const PufferHelpers *puffer_helpers(void) {
+    static const PufferHelpers helpers = {
+        .prepare = puffer_pool_prepare,
+        .run = puffer_pool_run,
+        .add = puffer_background_add,
+        .call = puffer_background_call,
+        .remove = puffer_background_remove,
+    };
+    return &helpers;
 }
 
 #endif

@@ -21,9 +21,8 @@ from pufferlib.native.puffer_batch cimport (
     puffer_state_bytes, puffer_take_actions,
 )
 from pufferlib.native.puffer_pixels cimport puffer_draw_games, puffer_pixels_create, puffer_pixels_destroy
-from pufferlib.native.puffer_pool cimport (
-    PUFFER_HELPER_NS, PUFFER_MAX_THREADS, PUFFER_STOPPED, PufferTask, puffer_pool_prepare, puffer_pool_run,
-)
+from pufferlib.native.puffer_pool cimport PUFFER_STOPPED, puffer_helpers, puffer_pool_prepare, puffer_pool_run
+from pufferlib.native.puffer_task cimport PUFFER_HELPER_NS, PUFFER_MAX_THREADS, PufferHelpers, PufferTask
 
 from pufferlib.actions import plain_actions
 from pufferlib.errors import APIUsageError, PufferError
@@ -73,7 +72,11 @@ cdef list addresses = _addresses()  # of the PufferEnvTypes of this build, and b
 cdef int num_built = len(addresses)
 
 
-cdef const PufferEnvType *_type_at(int index) except NULL:
+cdef const PufferHelpers *shared_helpers() noexcept:
+    return puffer_helpers()
+
+
+cdef const PufferEnvType *type_at(int index) except NULL:
     return <const PufferEnvType *><size_t>addresses[index]
 
 
@@ -96,7 +99,7 @@ def add_type(size_t address):
 
 
 cdef dict _declarations(int index):
-    cdef const PufferEnvType *kind = _type_at(index)
+    cdef const PufferEnvType *kind = type_at(index)
     cdef int j
     return {
         "index": index,
@@ -201,7 +204,7 @@ cdef class OceanBatch:
         cdef const char *problem
         if not 0 <= index < len(addresses):
             raise APIUsageError(f"OceanBatch: index must be at least 0 and below {len(addresses)}, got {index}")
-        kind = _type_at(index)
+        kind = type_at(index)
         if not len(values) == kind.num_parameters <= MAX_PARAMETERS or num_games < 1:
             raise APIUsageError(
                 f"OceanBatch: {kind.class_name.decode()} takes {kind.num_parameters} values (at most {MAX_PARAMETERS}) "

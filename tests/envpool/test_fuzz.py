@@ -10,10 +10,8 @@ import pufferlib.envpool as envpool
 from pufferlib.envpool.native import NativeBackend
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError
-from tests.envpool.counting import CUT, END, CountingBackend, CountingEnv
+from tests.envpool.counting import CUT, END, CountingEnv
 
-envpool.register("FuzzPlain-v0", CountingBackend())
-envpool.register("FuzzPlainTwo-v0", CountingBackend(players=2))
 envpool.register("FuzzNative-v0", NativeBackend(str(Path(__file__).with_name("counting.c"))))
 envpool.register("FuzzNativeTwo-v0", NativeBackend(str(Path(__file__).with_name("counting.c")), players=2))
 envpool.register("FuzzWorkers-v0", WorkerBackend(CountingEnv))
@@ -244,7 +242,7 @@ LAYOUTS = {
     "disabled": {"num_envs": 4, "autoreset": "disabled", "batch_size": 3},
     "threads": {"num_envs": 7, "batch_size": 3, "num_threads": 2},
 }
-TASKS = ("FuzzPlain-v0", "FuzzPlainTwo-v0", "FuzzNative-v0", "FuzzNativeTwo-v0", "FuzzWorkers-v0")
+TASKS = ("FuzzNative-v0", "FuzzNativeTwo-v0", "FuzzWorkers-v0")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

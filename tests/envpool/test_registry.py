@@ -17,6 +17,7 @@ CLASSIC = {
     "MountainCarContinuous-v0": (999, 90.0),
     "Pendulum-v0": (200, None),
     "Pendulum-v1": (200, None),
+    "phys2d/CartPole-v1": (500, 475.0),
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, Text
 from gymnasium.wrappers import TimeLimit
 
+from pufferlib.errors import APIUsageError
 from tests.envpool.pools import config, pool_of, sent
 from tests.envs import NESTED, FunctionEnv, ScriptedParallelEnv, TargetEnv, VariedEnv, alive, counting_env
 
@@ -129,17 +130,20 @@ def test_the_next_episode_begins_in_the_same_step():
         assert batch.final_observations.ravel().tolist() == [2, 2]
         assert batch.terminated.all()
         assert batch.rewards.tolist() == [1, 1]
-        assert batch.elapsed_step.tolist() == [2, 2]
+        assert batch.elapsed_step.tolist() == [0, 0]
         batch = sent(pool, [1, 1])
         assert (batch.elapsed_step.tolist(), numbers(batch), batch.terminated.any()) == ([1, 1], [1, 1], False)
 
 
-def test_an_episode_that_is_over_stands_still_until_reset():
+def test_an_episode_that_is_over_must_be_reset():
     with pool_of(functools.partial(counting_env, 1), 1, autoreset="disabled") as pool:
-        sent(pool, [1])
+        with pytest.raises(APIUsageError, match=r"must be reset before their first action .* got env_id \[0\]"):
+            sent(pool, [1])
+        pool.reset()
+        pool.recv()
         assert sent(pool, [1]).terminated.all()
-        batch = sent(pool, [1])
-        assert (numbers(batch), batch.rewards[0], batch.terminated[0]) == ([1], 0, False)
+        with pytest.raises(APIUsageError, match="must be reset"):
+            sent(pool, [1])
         pool.reset()
         assert numbers(pool.recv()) == [0]
         assert sent(pool, [1]).rewards[0] == 1
@@ -167,7 +171,8 @@ def test_an_environment_that_resets_itself_ends_as_the_pool_says(autoreset):
             np.testing.assert_array_equal(batch.observations, own.observations)
             assert (batch.elapsed_step[0], batch.rewards.any()) == (0, False)
         if autoreset == "disabled":
-            assert not sent(pool, [1, 1]).rewards.any()
+            with pytest.raises(APIUsageError, match="must be reset"):
+                sent(pool, [1, 1])
             return
         batch = sent(pool, [1, 1])
         own.step(np.array([1, 1]))

@@ -52,7 +52,7 @@ ADAPTORS = [
     name
     for name in MODULES
     if (name.startswith("pufferlib.bindings.") and name.count(".") > 2)
-    or name in ("pufferlib.frameworks.rllib", "pufferlib.frameworks.torchrl")
+    or name in ("pufferlib.envpool.dm_env", "pufferlib.frameworks.rllib", "pufferlib.frameworks.torchrl")
 ]
 
 

@@ -3,11 +3,13 @@
 __all__ = ["FAMILIES"]
 
 #: Modules of this package.
-FAMILIES: tuple[str, ...] = (
+FAMILIES = (
     "box2d",
+    "classic_control",
     "dm_control",
     "minigrid",
     "mujoco",
+    "ocean",
     "procgen",
     "toy_text",
     "vizdoom",

@@ -33,6 +33,9 @@ GAMES = (
     Game("MountainCarContinuous-v0", "mountain_car_continuous", 999, 90.0),
     Game("Pendulum-v0", "pendulum", 200, None),
     Game("Pendulum-v1", "pendulum", 200, None),
+    Game("phys2d/CartPole-v0", "cartpole", 200, 195.0),
+    Game("phys2d/CartPole-v1", "cartpole", 500, 475.0),
+    Game("phys2d/Pendulum-v0", "pendulum", 200, None),
 )
 
 
@@ -43,12 +46,6 @@ def tasks() -> list[Task]:
 
     kinds = env_types()
     return [
-        game_task(
-            game.task_id,
-            FAMILY,
-            kinds[game.name],
-            max_episode_steps=game.max_episode_steps,
-            reward_threshold=game.reward_threshold,
-        )
+        game_task(game.task_id, FAMILY, kinds[game.name], game.max_episode_steps, game.reward_threshold)
         for game in GAMES
     ]

@@ -1,7 +1,6 @@
 """Ocean: every environment in C of this repository as ``Breakout-v0``, ``TripleTriad-v0``, ..., and those in Python."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pufferlib.envpool.tasks import Task
 
@@ -11,25 +10,28 @@ if TYPE_CHECKING:
 __all__ = ["game_task", "tasks"]
 
 FAMILY = "ocean"
+LIMIT = "max_steps"  # the parameter of games that cut off their episodes; here the pool does
 
 _PYTHON = {"PyMultiagent-v0": "pymultiagent", "Spaces-v0": "spaces"}
 
 
 def tasks() -> list[Task]:
     """Return a task for each environment, but for those that are in the family classic_control."""
-    from pufferlib import ocean
     from pufferlib.envpool.families.classic_control import GAMES
+    from pufferlib.envpool.workers import WorkerBackend
     from pufferlib.ocean.types import env_types
 
     elsewhere = {game.name for game in GAMES}
-    in_c = [
-        game_task(f"{kind.class_name}-v0", FAMILY, kind) for kind in env_types().values() if kind.name not in elsewhere
+    kinds = [kind for name, kind in env_types().items() if name not in elsewhere]
+    in_c = [game_task(f"{kind.class_name}-v0", FAMILY, kind) for kind in kinds]
+    return in_c + [
+        Task(task_id, FAMILY, WorkerBackend(f"pufferlib.ocean.{name}:make"), any_keyword=True)
+        for task_id, name in _PYTHON.items()
     ]
-    return in_c + [_python_task(task_id, name) for task_id, name in _PYTHON.items() if name in ocean.python_names()]
 
 
 def game_task(
-    task_id: str, family: str, kind: "EnvType", keywords: Mapping[str, Any] | None = None, **facts: Any
+    task_id: str, family: str, kind: "EnvType", max_episode_steps: int = 0, reward_threshold: float | None = None
 ) -> Task:
     """Return the task of an environment in C.
 
@@ -37,16 +39,18 @@ def game_task(
         task_id: As ``make`` takes it.
         family: That it belongs to.
         kind: The environment.
-        keywords: Those whose defaults are not the environment's own.
-        **facts: Further fields of ``Task``.
+        max_episode_steps: Steps after which an episode is cut off; 0: the environment's own, if it has a limit.
+        reward_threshold: Return from which it counts as solved; None where nobody has named one.
     """
     from pufferlib.envpool.native import NativeBackend
 
-    own = {parameter.name: parameter.default for parameter in kind.parameters}
-    return Task(task_id, family, NativeBackend(kind.name), keywords={**own, **(keywords or {})}, **facts)
-
-
-def _python_task(task_id: str, name: str) -> Task:
-    from pufferlib.envpool.workers import WorkerBackend
-
-    return Task(task_id, FAMILY, WorkerBackend(name), any_keyword=True)
+    own = {parameter.name: parameter for parameter in kind.parameters}
+    limit = own.pop(LIMIT, None)
+    return Task(
+        task_id,
+        family,
+        NativeBackend(kind.name, **({LIMIT: int(limit.high)} if limit else {})),
+        max_episode_steps=max_episode_steps or int(limit.default if limit else 0),
+        reward_threshold=reward_threshold,
+        keywords={name: parameter.default for name, parameter in own.items()},
+    )

@@ -33,7 +33,7 @@ cdef class Episodes:
     cdef float[::1] _rewards
     cdef uint8_t[::1] _terminals, _truncations, _masks
     cdef uint8_t[::1] _terminated, _truncated
-    cdef int32_t[::1] _elapsed  # as it is shown: of an episode that ended in the same step, its length
+    cdef int32_t[::1] _elapsed  # as it is shown: of the observation, 0 for the first one of an episode
     cdef int32_t[::1] _steps
     cdef int64_t[::1] _seeds
     cdef uint8_t[::1] _is_begun, _is_over, _is_swapped, _ended_itself
@@ -137,7 +137,6 @@ cdef class Episodes:
     cdef list _begin_in_same_step(self, Py_ssize_t position):
         """Begin the next episode, and show its first observation beside the last one's reward and ends."""
         cdef Py_ssize_t first = position * self._agents
-        cdef int32_t elapsed = self._elapsed[position]
         cdef uint8_t terminated = self._terminated[position], truncated = self._truncated[position]
         rows = slice(first, first + self._agents)
         if not (self._ended_itself[position] and self._own[position] == "same_step"):
@@ -150,7 +149,6 @@ cdef class Episodes:
         memcpy(&self._terminals[first], <const char *>terminals, self._agents)
         memcpy(&self._truncations[first], <const char *>truncations, self._agents)
         self._terminated[position], self._truncated[position] = terminated, truncated
-        self._elapsed[position] = elapsed
         return infos
 
     cdef bint _has_final(self, Py_ssize_t position) except -1:

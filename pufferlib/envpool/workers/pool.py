@@ -71,6 +71,7 @@ class WorkerPool:
         self._all = np.arange(self.num_envs, dtype=np.int32)
         self._reader = ActionReader(WHERE, self.description.single_action_space)
         workers.seeds[:] = [env.seed for env in vector_spec.envs]
+        self._must_reset = np.ones(self.num_envs, bool) if options.autoreset == "disabled" else None
         self._messages: dict[int, dict[str, Any]] = {}  # infos without an array, by environment
         self._actions = self._by_env(workers.buffers["actions"])
         self._arrays = self._sources(options)
@@ -120,6 +121,12 @@ class WorkerPool:
                     self._workers.seeds[env] = -1 if seed is None else seed % 2**32
             self._note_seeds(ids)
             self._queues.send(ids, RESET)
+            if self._must_reset is not None:
+                self._must_reset[ids] = False
+
+    def reset_with(self, seeds: Sequence[int]) -> None:
+        """Send all the command to begin a new episode, each with a seed."""
+        self.reset(None, seeds)
 
     def _note_seeds(self, ids: Ids) -> None:
         """Remember the seeds that environments begin with, for the message of an error."""
@@ -139,6 +146,11 @@ class WorkerPool:
         """
         with self._only("send"):
             ids = self._checked("send", env_ids)
+            if self._must_reset is not None and self._must_reset[ids].any():
+                raise APIUsageError(
+                    f"{WHERE}.send: environments must be reset before their first action and after an episode, since "
+                    f"autoreset is 'disabled', got env_id {ids[self._must_reset[ids]][:8].tolist()}; reset them"
+                )
             rows = self._reader.read(actions, len(ids) * self._agents)
             if env_ids is None:
                 self._actions[:] = rows.reshape(self._actions.shape)
@@ -190,7 +202,10 @@ class WorkerPool:
                     "for ever; call send or reset first"
                 )
             self._wait_for(needed)
-            return self._batch(self._queues.take(needed, self._is_sync))
+            batch = self._batch(self._queues.take(needed, self._is_sync))
+            if self._must_reset is not None:
+                self._must_reset[batch.env_id] = batch.terminated | batch.truncated
+            return batch
 
     def _wait_for(self, needed: int) -> None:
         """Wait until ``needed`` environments are ready."""

@@ -1,0 +1,38 @@
+"""Pools of C environments for the tests."""
+
+import numpy as np
+
+from pufferlib.envpool.native import NativeBackend, NativePool
+from pufferlib.ocean.env import type_of
+from pufferlib.seeding import env_seed
+
+__all__ = ["make_busy_pool", "make_pool", "sample_actions"]
+
+
+def make_pool(name="cartpole", num_envs=4, batch_size=0, seeds=None, params=None, **config):
+    """Make a pool of a C environment as ``make`` does; ``params`` are keywords of the environment."""
+    backend = NativeBackend(name, **(params or {}))
+    config = {
+        "num_envs": num_envs,
+        "batch_size": batch_size or num_envs,
+        "env_seed": list(seeds or range(num_envs)),
+        "num_threads": 1,
+        **config,
+    }
+    return backend.make(config, backend.describe(config))
+
+
+def make_busy_pool(name="cartpole", num_envs=4, batch_size=0, num_threads=3, params=None, **options):
+    """Make a pool whose helpers play whatever there is, however little, and though there may not be a core for each."""
+    env_type = type_of(name)
+    values = env_type.numbers(params or {})
+    spec = NativeBackend(name, **(params or {})).describe({})
+    seeds = [env_seed(seed, 0) for seed in range(num_envs)]
+    batch_size = batch_size or num_envs
+    return NativePool(env_type.index, values, spec, seeds, batch_size, num_threads, helper_ns=0, **options)
+
+
+def sample_actions(spec, rng, envs):
+    """Actions for so many environments."""
+    spec.action_space.seed(int(rng.integers(2**31)))
+    return np.stack([spec.action_space.sample() for _ in range(envs * spec.num_players)])

@@ -1,0 +1,232 @@
+"""Promises of every pool: of games in C, of environments in worker processes, of players."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pufferlib.envpool as envpool
+from pufferlib.envpool.families import classic_control, ocean
+from pufferlib.envpool.native import NativeBackend
+from pufferlib.errors import APIUsageError
+from tests.envpool.counting import CUT, END, CountingEnv
+from tests.tiers import once
+
+C_FILE = Path(__file__).with_name("counting.c")
+envpool.register("CountingInC-v0", C_FILE)
+envpool.register("CountingInWorkers-v0", CountingEnv)
+envpool.register("TwoInC-v0", NativeBackend(str(C_FILE), players=2))
+
+TASKS = ("CountingInC-v0", "CountingInWorkers-v0")
+
+
+@pytest.fixture(params=TASKS)
+def make(request):
+    made = []
+
+    def make(num_envs=2, **keywords):
+        made.append(envpool.make_gymnasium(request.param, num_envs=num_envs, seed=0, **keywords))
+        return made[-1]
+
+    yield make
+    for env in made:
+        env.close()
+
+
+def test_the_table_of_the_page(make):
+    env = make(num_envs=1, max_episode_steps=3)
+    steps = [env.step(np.array([1])) for _ in range(5)]
+    assert [step[4]["elapsed_step"][0] for step in steps] == [0, 1, 2, 3, 0]
+    assert [step[1][0] > 0 for step in steps] == [False, True, True, True, False]
+    assert [bool(step[3][0]) for step in steps] == [False, False, False, True, False]
+    assert not any(step[2][0] for step in steps)
+    assert [step[0][0, 3] for step in steps] == [0, 1, 1, 1, 0]
+
+
+def test_a_failure_at_the_limit_stays_a_failure(make):
+    env = make(max_episode_steps=1)
+    env.reset()
+    *_, terminated, truncated, _ = env.step([END, 1])
+    assert terminated.tolist() == [True, False]
+    assert truncated.tolist() == [True, True]
+
+
+def test_two_sends_of_a_part_are_one_batch_in_their_order(make):
+    env = make(num_envs=4)
+    env.reset()
+    env.send(np.array([1, 2]), np.array([3, 0]))
+    env.send(np.array([0, 1]), np.array([1, 2]))
+    observations, *_, info = env.recv()
+    assert info["env_id"].tolist() == observations[:, 0].tolist() == [3, 0, 1, 2]
+    assert observations[:, 3].tolist() == [1, 2, 0, 1]
+
+
+def test_without_ids_a_batch_of_actions_is_for_the_last_batch(make):
+    env = make(num_envs=4, batch_size=2)
+    env.send(np.ones(2))
+    assert sorted(env.recv()[4]["env_id"].tolist()) == [0, 1]
+    assert {*env.step(np.ones(2))[4]["env_id"].tolist()} == {0, 1}
+    env.async_reset([2, 3])
+    assert {*env.recv()[4]["env_id"].tolist()} == {2, 3}
+    assert {*env.step(np.ones(2))[4]["env_id"].tolist()} == {2, 3}
+    assert {*env.step({"action": np.ones(2), "env_id": np.array([0, 1])})[4]["env_id"].tolist()} == {0, 1}
+
+
+def test_old_batches_stay_as_they_were(make):
+    env = make()
+    steps = [env.reset()[0], *(env.step([1, 1])[0] for _ in range(20))]
+    assert [step[0, 2] for step in steps] == list(range(21))
+
+
+def test_some_are_reset_and_some_end(make):
+    env = make(num_envs=3, autoreset="disabled")
+    env.reset()
+    assert env.step([END, CUT, 1])[0][:, 2].tolist() == [1, 1, 1]
+    with pytest.raises(APIUsageError):
+        env.step([1, 1, 1])
+    assert env.reset(options={"reset_mask": np.array([True, True, False])})[0][:, 1].tolist() == [1, 1]
+    assert env.step([1, 1, 1])[0][:, 2].tolist() == [1, 1, 2]
+
+
+def test_ends_in_the_same_step_show_the_last_observation(make):
+    env = make(autoreset="same_step")
+    env.reset()
+    observations, _, terminated, _, info = env.step([END, 1])
+    assert observations[:, 1].tolist() == [1, 0]
+    assert info["_final_obs"].tolist() == terminated.tolist() == [True, False]
+    assert info["final_obs"][0].tolist() == [0, 0, 1, END]
+
+
+@pytest.mark.parametrize("stack", [1, 2])
+def test_observations_from_pixels(make, stack):
+    env = make(from_pixels=True, frame_stack=stack, render_height=12, render_width=16)
+    env.reset()
+    observations, *_ = env.step([1, 1])
+    assert observations.shape == (2, 3 * stack, 12, 16)
+    assert observations[:, -2, 5, 5].tolist() == [1, 1]
+
+
+def test_pictures(make):
+    env = make(num_envs=3, render_mode="rgb_array", render_width=30)
+    env.reset()
+    env.step([1, 1, 1], env_id=[0, 1, 2])
+    assert env.render(env_ids=[0, 2]).shape == (2, 10, 30, 3)
+    assert env.render([0, 2, 0])[:, 5, 5, 1].tolist() == [1, 1, 1]
+
+
+def test_a_seed_at_reset(make):
+    env = make()
+    env.step([1, 1])
+    env.reset(seed=0)
+    assert env.step([1, 1])[0][:, 1].tolist() == [0, 0]
+
+
+WRONG_IDS = (
+    *([2], [-1], [0, 0], [0.0], [[0]], 0, np.array(0), np.array([0.5]), [2**40], [], ["a"], "01", [True], [[0], 1]),
+    *(np.array([2**63], np.uint64), {0}),
+)
+WRONG_ACTIONS = (
+    *(np.array(1), 1, None, "ab", [1], [1, 1, 1], [[1], [1]], [0.5, 1], [1, np.nan], [np.inf, 1], [5, 0], [0, -1]),
+    *([2**70, 0], np.ones(2, complex), [[1], [1, 2]], {}, {"action": [1]}, {"action": [1, 1], "env_id": [0]}),
+    *(np.array([2**32, 0]), np.ones(2, "datetime64[s]"), [None, None], {"action": [1, 9], "env_id": [0, 1]}),
+)
+
+
+def test_wrong_ids_are_refused_everywhere(make):
+    env = make()
+    env.reset()
+    for wrong in WRONG_IDS:
+        actions = np.ones(len(wrong) if isinstance(wrong, list) else 1, int)
+        calls = [
+            *((call, (actions, wrong)) for call in (env.step, env.send)),
+            *((call, ({"action": actions, "env_id": wrong},)) for call in (env.step, env.send)),
+            *((call, (wrong,)) for call in (env.reset, env.async_reset)),
+        ]
+        for call, arguments in calls:
+            with pytest.raises(APIUsageError, match="env_id"):
+                call(*arguments)
+    assert env.step([1, 1])[4]["elapsed_step"].tolist() == [1, 1]
+
+
+def test_wrong_actions_are_refused_on_any_call(make):
+    env = make()
+    env.reset()
+    for wrong in WRONG_ACTIONS:
+        for call in (env.step, env.send):
+            with pytest.raises(APIUsageError, match="action"):
+                call(wrong)
+    assert env.step([1, 1])[4]["elapsed_step"].tolist() == [1, 1]
+
+
+def test_what_is_in_flight_takes_nothing_and_nothing_to_receive_is_no_wait(make):
+    env = make()
+    with pytest.raises(APIUsageError, match="wait for ever"):
+        env.recv()
+    env.async_reset()
+    for call in (lambda: env.send([1, 1]), lambda: env.async_reset([0]), env.reset, lambda: env.step([1], [1])):
+        with pytest.raises(APIUsageError, match="in flight"):
+            call()
+    assert len(env.recv(reset=True)) == 2
+    partly = make(num_envs=3, batch_size=2)
+    partly.send([1], [2])
+    with pytest.raises(APIUsageError, match="wait for ever"):
+        partly.recv()
+
+
+def test_closed_is_closed(make):
+    env = make()
+    env.reset()
+    env.close()
+    env.close()
+    for call in (env.reset, env.recv, lambda: env.step([1, 1]), lambda: env.send([1, 1]), lambda: env.reset(seed=3)):
+        with pytest.raises(APIUsageError, match="clos"):
+            call()
+
+
+def test_rows_of_players_in_an_order_of_their_own():
+    env = envpool.make_gymnasium("TwoInC-v0", num_envs=3)
+    env.reset()
+    for call in (env.step, lambda action: (env.send(action), env.recv())[1]):
+        observations, rewards, terminated, _, info = call({"action": [0, 1, 2, 1], "players.env_id": [2, 0, 2, 0]})
+        assert info["env_id"].tolist() == [2, 0]
+        assert info["players"]["env_id"].tolist() == [2, 2, 0, 0]
+        assert observations[:, 3].tolist() == [0, 2, 1, 1]
+        assert (len(rewards), len(terminated)) == (4, 2)
+
+
+@pytest.mark.parametrize("task_id", ["Breakout-v0", "Snake-v0", "CartPole-v1", "Pendulum-v1"])
+def test_the_seed_of_an_environment_is_that_of_all_plus_its_index(task_id):
+    one, other, own = (
+        envpool.make_gymnasium(task_id, num_envs=3, **keywords)
+        for keywords in ({"seed": 7, "num_threads": 1}, {"seed": 8, "num_threads": 2}, {"seed": [9, 8, 7]})
+    )
+    players = one.config["max_num_players"]
+    first, shifted, listed = (
+        env.reset()[0].reshape(3, players, *env.observation_space.shape) for env in (one, other, own)
+    )
+    for _ in range(30):
+        actions = np.stack([one.action_space.sample() for _ in range(players)])
+        assert np.array_equal(first[1:], shifted[:-1])
+        assert np.array_equal(first, listed[::-1])
+        first, shifted, listed = (
+            env.step(np.concatenate([actions] * 3))[0].reshape(first.shape) for env in (one, other, own)
+        )
+
+
+IN_THE_DAY = {"Breakout-v0", "Snake-v0", "PyMultiagent-v0", "CartPole-v1", "Pendulum-v1"}
+
+
+@pytest.mark.parametrize(
+    "task_id", once([task.id for family in (classic_control, ocean) for task in family.tasks()], IN_THE_DAY)
+)
+@pytest.mark.parametrize("env_type", ["gymnasium", "dm"])
+def test_every_task_of_ocean_and_classic_control_plays(task_id, env_type):
+    if env_type == "dm":
+        pytest.importorskip("dm_env", reason="dm_env is not installed; puffer install dm")
+    env = envpool.make(task_id, env_type=env_type, num_envs=2, max_episode_steps=5)
+    spec = env.spec
+    env.reset()
+    rows = 2 * spec.config.max_num_players
+    for _ in range(12):
+        env.step(np.stack([spec.action_space.sample() for _ in range(rows)]))
+    env.close()
