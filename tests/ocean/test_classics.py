@@ -101,7 +101,11 @@ VARIED = [
     ("cartpole", {"gravity": 20, "pole_mass": 0.3}, {"attributes": {"gravity": 20.0}}),
     ("acrobot", {"nips": True}, {"attributes": {"book_or_nips": "nips"}}),
     ("acrobot", {"torque_noise": 0.4, "step_s": 0.1}, {"attributes": {"torque_noise_max": 0.4, "dt": 0.1}}),
-    ("mountain_car", {"goal_velocity": 0.03, "force": 0.0012}, {"goal_velocity": 0.03, "attributes": {"force": 0.0012}}),
+    (
+        "mountain_car",
+        {"goal_velocity": 0.03, "force": 0.0012},
+        {"goal_velocity": 0.03, "attributes": {"force": 0.0012}},
+    ),
     ("mountain_car", {"max_steps": 50}, {"max_episode_steps": 50}),
     ("mountain_car_continuous", {"goal_velocity": 0.03}, {"goal_velocity": 0.03}),
     ("mountain_car_continuous", {"power": 0.003}, {"attributes": {"power": 0.003}}),
@@ -117,7 +121,9 @@ def test_a_parameter_means_what_it_means_to_gymnasium(name, kwargs, theirs):
     if "pole_mass" in kwargs:
         oracle.unwrapped.masspole, oracle.unwrapped.total_mass = 0.3, 1.3
         oracle.unwrapped.polemass_length = 0.3 * 0.5
-    act = CLEVER[name][0] if name.startswith("mountain") else act_at_random(oracle.action_space, np.random.default_rng(5))
+    act = (
+        CLEVER[name][0] if name.startswith("mountain") else act_at_random(oracle.action_space, np.random.default_rng(5))
+    )
     compare(ocean.OceanEnv(name, num_envs=1, **kwargs), oracle, 5, 1000, act)
 
 

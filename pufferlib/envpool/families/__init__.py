@@ -3,4 +3,14 @@
 __all__ = ["FAMILIES"]
 
 #: Modules of this package.
-FAMILIES = ("classic_control", "ocean")
+FAMILIES = (
+    "box2d",
+    "classic_control",
+    "dm_control",
+    "minigrid",
+    "mujoco",
+    "ocean",
+    "procgen",
+    "toy_text",
+    "vizdoom",
+)
