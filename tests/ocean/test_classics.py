@@ -220,6 +220,23 @@ def test_perf_tells_how_well_an_episode_went():
     assert 0 < report["perf"] == pytest.approx(np.mean(upright))
 
 
+@pytest.mark.parametrize("name", ["mountain_car", "mountain_car_continuous"])
+def test_a_step_of_several_frames_is_as_many_steps_with_one_action(name):
+    once, often = (ocean.OceanEnv(name, num_envs=1, seed=6, max_steps=50, frameskip=skip) for skip in (7, 1))
+    once.reset()
+    often.reset()
+    for action in (1, 1, 1, 0, 0, 0, 0.5, 1):  # the last step has a single frame
+        given = np.full(once.actions.shape, action * (2 if name == "mountain_car" else 1), once.actions.dtype)
+        once.step(given)
+        rewards = []
+        while len(rewards) < 7 and not (rewards and often.truncations[0]):
+            often.step(given)
+            rewards.append(often.rewards[0])
+        assert once.observations.tobytes() == often.observations.tobytes()
+        assert once.rewards[0] == pytest.approx(sum(rewards))
+        assert once.truncations[0] == often.truncations[0] == (len(rewards) == 1)
+
+
 def test_forces_of_any_strength_leave_a_finite_state():
     env = ocean.OceanEnv("acrobot", num_envs=16, gravity=100, step_s=1, torque_noise=100)
     env.reset(seed=0)
