@@ -116,11 +116,14 @@ class CountingBackend:
     players: int = 1
     parts: bool = False
     draws: bool = True
+    discounts: bool = False
 
     def describe(self, config: Any) -> PoolSpec:
         box = Box(-np.inf, np.inf, (4,), np.float32)
         space = gymnasium.spaces.Dict({"facts": box, "last": Discrete(5)}) if self.parts else box
         infos = {"count": Discrete(10**6), "players.action": Box(0, 4, (), np.float32)}
+        if self.discounts:
+            infos["discount"] = Box(0, 1, (), np.float32)
         frame = (10, 20) if self.draws else None
         return PoolSpec(space, Discrete(5), self.players, infos, frame, 10.0)
 
@@ -173,7 +176,7 @@ class CountingPool:
             np.array(ends),
             np.array(cuts),
             np.array(elapsed, np.int32),
-            {"count": np.array(elapsed), "players.action": rows[:, 3]},
+            self._infos(np.array(elapsed), rows[:, 3]),
             self._shown(np.concatenate(final)) if self.autoreset == "same_step" else None,
         )
 
@@ -183,6 +186,12 @@ class CountingPool:
 
     def close(self) -> None:
         self.closed = True
+
+    def _infos(self, elapsed: Any, actions: Any) -> dict[str, Any]:
+        infos = {"count": elapsed, "players.action": actions}
+        if "discount" in self.spec.info_spaces:
+            infos["discount"] = np.float32(0.5) ** elapsed
+        return infos
 
     def _shown(self, rows: Any) -> Any:
         is_dict = isinstance(self.spec.observation_space, gymnasium.spaces.Dict)
