@@ -104,6 +104,5 @@ def refused_id(where: str, env_id: int, num_envs: int, stage: int, twice: bool) 
             f"env.reset([{env_id}])"
         )
     return APIUsageError(
-        f"{where}: environment {env_id} is in flight, since it was sent something and has not come back; "
-        "recv it first"
+        f"{where}: environment {env_id} is in flight, since it was sent something and has not come back; recv it first"
     )

@@ -304,3 +304,41 @@ def test_processes_stay_on_the_cores_that_they_are_given():
         sent(pool, [0, 0])
         found = [os.sched_getaffinity(pid) for pid in pool.worker_pids]
     assert found == [{cores[(1 + worker) % len(cores)]} for worker in range(2)]
+
+
+@pytest.mark.parametrize("calls", [150, pytest.param(20_000, marks=pytest.mark.all)])
+@pytest.mark.parametrize("batch_size", [7, 3])
+def test_any_order_of_calls_gives_every_environment_what_it_was_sent(calls, batch_size):
+    rng = np.random.default_rng(calls + batch_size)
+    expected = np.full(7, -1)  # what each observes next: its steps, or 0 of a reset
+    lengths = [2, 3, 5, 8, 13, 21, 34]
+    with pool_of(with_length, 7, batch_size, num_threads=3, env_seed=lengths) as pool:
+        idle, waiting = set(range(7)), []
+        for _ in range(calls):
+            if idle and rng.random() < 0.6:
+                ids = rng.permutation(sorted(idle))[: rng.integers(1, len(idle) + 1)].astype(np.int32)
+                over = np.array([expected[env] in (-1, lengths[env]) for env in ids])
+                if rng.random() < 0.2:
+                    over[:] = True
+                    pool.reset(ids)
+                else:
+                    pool.send(np.ones(len(ids)), ids)
+                expected[ids] = np.where(over, 0, expected[ids] + 1)
+                idle -= set(ids.tolist())
+                waiting += ids.tolist()
+            needed = len(waiting) if batch_size == 7 else batch_size
+            if needed and len(waiting) >= needed and rng.random() < 0.7:
+                batch = pool.recv()
+                ids = batch.env_id.tolist()
+                if batch_size == 7:
+                    assert ids == waiting
+                assert len(ids) == needed
+                assert numbers(batch) == expected[ids].tolist() == batch.elapsed_step.tolist()
+                assert batch.terminated.tolist() == [expected[env] == lengths[env] for env in ids]
+                idle |= set(ids)
+                waiting = [env for env in waiting if env not in ids]
+            assert pool.num_in_flight == len(waiting)
+
+
+def with_length(seed):
+    return counting_env(seed)

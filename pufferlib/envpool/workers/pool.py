@@ -38,6 +38,7 @@ class WorkerPool:
         options: Of the workers.
         spec: What the environments have in common.
         copies: Whether the arrays of a batch are new ones.
+        channels_first: Whether pictures are shown as ``(channels, height, width)``, which is not how they are made.
 
     Attributes:
         spec: What the environments have in common.
@@ -49,7 +50,14 @@ class WorkerPool:
         APIUsageError: It is none that can be in a pool.
     """
 
-    def __init__(self, vector_spec: VectorSpec, options: WorkerOptions, spec: PoolSpec, copies: bool) -> None:
+    def __init__(
+        self,
+        vector_spec: VectorSpec,
+        options: WorkerOptions,
+        spec: PoolSpec,
+        copies: bool,
+        channels_first: bool = False,
+    ) -> None:
         self.spec, self.num_envs, self.batch_size = spec, len(vector_spec.envs), vector_spec.batch_size
         self._lock = threading.Lock()
         self._state = "open"
@@ -58,7 +66,7 @@ class WorkerPool:
         assert isinstance(workers.description, PoolDescription)
         self.description = workers.description
         self._queues = workers.channel
-        self._agents, self._copies = spec.num_players, copies
+        self._agents, self._copies, self._channels_first = spec.num_players, copies, channels_first
         self._is_sync = self.batch_size == self.num_envs
         self._all = np.arange(self.num_envs, dtype=np.int32)
         self._reader = ActionReader(WHERE, self.description.single_action_space)
@@ -261,6 +269,8 @@ class WorkerPool:
         return rows.reshape(-1, *rows.shape[2:]) if has_agents else rows
 
     def _observations(self, rows: Array) -> Any:
+        if self._channels_first:
+            return rows.transpose(0, 3, 1, 2)
         return unflatten(rows, self.spec.observation_space, self.description.row_dtype)
 
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
@@ -280,9 +290,7 @@ class WorkerPool:
             ids = self._ids("render", env_ids)
             wrong = [env for env in ids.tolist() if not 0 <= env < self.num_envs]
             if wrong:
-                raise APIUsageError(
-                    f"{WHERE}.render: env_id must be from 0 to {self.num_envs - 1}, got {wrong[0]}"
-                )
+                raise APIUsageError(f"{WHERE}.render: env_id must be from 0 to {self.num_envs - 1}, got {wrong[0]}")
             self._collect()
             while not all(self._queues.is_ready(env) for env in ids.tolist()):
                 self._wait(1)
@@ -291,7 +299,8 @@ class WorkerPool:
 
     def _pictures(self, ids: Ids, camera_id: int) -> Mapping[int, npt.NDArray[np.uint8]]:
         """Pictures by environment."""
-        firsts, asked = self._workers.first_envs, {}
+        firsts = self._workers.first_envs
+        asked: dict[int, list[int]] = {}
         for env in dict.fromkeys(ids.tolist()):
             asked.setdefault(self._queues.worker_of(env), []).append(env)
         pictures: dict[int, Any] = {}
