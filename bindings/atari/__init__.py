@@ -7,10 +7,11 @@ Needs ale-py (GPL-2.0, games included), which ``puffer install atari`` brings.
 * Reward: points scored during the step. Nothing is clipped unless ``reward_clip`` asks for it.
 * Terminal: the game is over (or a life is lost, with ``episodic_life``). Truncation: ``max_frames``.
 
-The options and their defaults are those of ``AtariGame``; two more are added here:
+The options and their defaults are those of ``AtariGame``; more are added here:
 
 * ``episodic_life``: a lost life ends the episode; the game goes on in the next one.
 * ``reward_clip``: rewards become their sign; the score in the infos stays in points.
+* ``rules``: "gymnasium", or "envpool" for starts, lives and infos as EnvPool has them (``PooledGame``).
 
 Sources: Mnih et al. 2015, https://doi.org/10.1038/nature14236 (preprocessing); Machado et al. 2018,
 https://doi.org/10.1613/jair.5699 (sticky actions, whole games).
@@ -50,4 +51,4 @@ def env_creator(name: str) -> Callable[..., Any]:
     Raises:
         UnknownNameError: No game has this name; the nearest ones are suggested.
     """
-    return creator(__name__, name, names(), options_of=("AtariGame",))
+    return creator(__name__, name, names(), options_of=("AtariGame", "PooledGame"))

@@ -8,6 +8,8 @@
 
 Options:
 
+* ``flat``: False shows the arrays of the task by their names, float64 as dm_control has them.
+* ``time_limit``: False leaves episodes without an end in time.
 * ``pixels``: Show the picture of the first camera instead of numbers.
 * ``size``: Height and width of that picture.
 * ``render_mode``: None or "rgb_array".

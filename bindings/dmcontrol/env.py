@@ -12,13 +12,14 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 from gymnasium.utils import RecordConstructorArgs
 
+from pufferlib.emulation import DMEnvToGymnasium
 from pufferlib.errors import BindingMissing
 
 from .._shared.dm_env import FromDmEnv
 from .._shared.opengl import cannot_draw
 from .._shared.options import check_counts, check_render_mode, check_switches
 
-__all__ = ["ControlTask", "PixelObservation", "drawing_without_a_window", "make_env"]
+__all__ = ["ControlTask", "NamedArraysTask", "PixelObservation", "drawing_without_a_window", "make_env"]
 
 Picture = npt.NDArray[np.uint8]
 
@@ -52,16 +53,30 @@ with drawing_without_a_window() as BACKEND:
 
 
 def make_env(
-    name: str, *, pixels: bool = False, size: int = 84, render_mode: str | None = None
+    name: str,
+    *,
+    flat: bool = True,
+    time_limit: bool = True,
+    pixels: bool = False,
+    size: int = 84,
+    render_mode: str | None = None,
 ) -> gymnasium.Env[Any, Any]:
     """The task ``name`` ("cartpole-balance").
+
+    Args:
+        name: Of the domain and the task.
+        flat: Show one array of float32, and not the arrays of the task by their names.
+        time_limit: Cut off episodes after 1,000 steps, as the task says.
+        pixels: Show the picture of the first camera instead.
+        size: Height and width of that picture, px.
+        render_mode: None or "rgb_array".
 
     Raises:
         APIUsageError: An option is of the wrong type or out of its range.
         BindingMissing: Pictures are asked for and nothing can draw them.
     """
     where = f"dmcontrol/{name}"
-    check_switches(where, pixels=pixels)
+    check_switches(where, flat=flat, time_limit=time_limit, pixels=pixels)
     check_counts(where, size=size)
     check_render_mode(where, render_mode)
     domain, _, task = name.partition("-")
@@ -70,7 +85,9 @@ def make_env(
             f"{where}: needs EGL or OSMesa to draw, and neither is here; "
             "run: sudo apt-get install libegl1, or use the image tank, which has it"
         )
-    env = ControlTask(suite.load(domain, task, task_kwargs={"random": 0}), render_mode)
+    endless = {} if time_limit else {"time_limit": float("inf")}
+    kind = ControlTask if flat or pixels else NamedArraysTask
+    env = kind(suite.load(domain, task, task_kwargs={"random": 0, **endless}), render_mode)
     if pixels or render_mode:
         try:
             env.picture(1, 1)
@@ -79,11 +96,13 @@ def make_env(
     return PixelObservation(env, size) if pixels else env
 
 
-class ControlTask(FromDmEnv):
-    """A task that can draw itself, seen as one row of numbers."""
+class Drawing:
+    """Part of a task that draws it, mixed in before what shows its numbers."""
+
+    dm_env: Any
 
     def __init__(self, env: Any, render_mode: str | None) -> None:
-        super().__init__(env)
+        super().__init__(env)  # type: ignore[call-arg]  # of the class that it is mixed into
         fps = round(1 / env.control_timestep())
         self.metadata = {"render_modes": [] if BACKEND == "disabled" else ["rgb_array"], "render_fps": fps}
         self.render_mode = render_mode
@@ -92,16 +111,24 @@ class ControlTask(FromDmEnv):
         """The picture of the first camera, uint8 ``(240, 320, 3)``; None without a ``render_mode``."""
         return self.picture(*_RENDER_PX) if self.render_mode == "rgb_array" else None
 
-    def picture(self, height: int, width: int) -> Picture:
-        """Picture of the first camera, uint8 ``(height, width, 3)``."""
-        picture: Picture = self.dm_env.physics.render(height, width, camera_id=0)
+    def picture(self, height: int, width: int, camera_id: int = 0) -> Picture:
+        """Picture of a camera, the first one by default, uint8 ``(height, width, 3)``."""
+        picture: Picture = self.dm_env.physics.render(height, width, camera_id=camera_id)
         return picture
+
+
+class ControlTask(Drawing, FromDmEnv):
+    """A task that can draw itself, seen as one row of numbers."""
+
+
+class NamedArraysTask(Drawing, DMEnvToGymnasium):
+    """A task that can draw itself, seen as arrays by their names."""
 
 
 class PixelObservation(gymnasium.ObservationWrapper[Picture, Any, Any], RecordConstructorArgs):
     """Shows the picture instead of the numbers, channels first."""
 
-    def __init__(self, env: ControlTask, size: int) -> None:
+    def __init__(self, env: Any, size: int) -> None:
         RecordConstructorArgs.__init__(self, size=size)
         super().__init__(env)
         self._task = env

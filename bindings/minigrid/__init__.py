@@ -15,6 +15,7 @@ Options:
   "rgb_partial" (pictures of these, ``tile_size`` pixels a cell).
 * ``mission``: show the mission too, a Text of at most 384 characters. Without it (the default) it is
   unknown, which BabyAI's levels, Fetch, GoToDoor, GoToObject and PutNear cannot be solved without.
+* ``mission_bytes``: show the mission as so many bytes, and the agent's place in the infos.
 * ``direction``, ``max_steps``, ``render_mode`` (None or "rgb_array").
 * Those of the world's class: ``agent_view_size``, ``see_through_walls``, ``highlight``, ``size`` ...
 

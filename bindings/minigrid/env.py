@@ -20,7 +20,7 @@ with quiet_pygame():
 
 vars(roomgrid_level).update(print=lambda *_: None)  # BabyAI tells on stdout of every world that it drew in vain
 
-__all__ = ["SelectObservation", "make_env"]
+__all__ = ["MissionBytes", "SelectObservation", "make_env"]
 
 Env = gymnasium.Env[Any, Any]
 
@@ -36,6 +36,7 @@ def make_env(
     tile_size: int = 8,
     direction: bool = True,
     mission: bool = False,
+    mission_bytes: int | None = None,
     max_steps: int | None = None,
     render_mode: str | None = None,
     **options: Any,
@@ -49,6 +50,7 @@ def make_env(
         tile_size: Pixels of a cell in such a picture.
         direction: Show where the agent looks.
         mission: Show the mission, as text.
+        mission_bytes: Show the mission as so many bytes instead, and the agent's place in the infos.
         max_steps: The length at which an episode is cut off; None is the world's own.
         render_mode: None or "rgb_array".
         options: ``agent_view_size``, ``see_through_walls`` and the others of the world's class.
@@ -71,7 +73,10 @@ def make_env(
         env = AllCells(env)
     elif is_picture:
         env = (FullPicture if view == "rgb" else PartialPicture)(env, tile_size)
-    return SelectObservation(env, direction, mission, is_picture)
+    if mission_bytes is None:
+        return SelectObservation(env, direction, mission, is_picture)
+    check_counts(where, mission_bytes=mission_bytes)
+    return MissionBytes(SelectObservation(env, direction, True, is_picture), mission_bytes)
 
 
 class AllCells(FullyObsWrapper, RecordConstructorArgs):  # type: ignore[misc]  # minigrid has no types
@@ -144,3 +149,41 @@ class SelectObservation(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructor
         for field in self._hidden:
             del observation[field]
         return observation
+
+
+class MissionBytes(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """Shows the mission as bytes, 0 after its end, and where the agent is in the infos, as ``agent_pos``.
+
+    Raises:
+        APIUsageError: In ``reset``, a mission is longer.
+    """
+
+    def __init__(self, env: Env, size: int) -> None:
+        RecordConstructorArgs.__init__(self, size=size)
+        super().__init__(env)
+        space: Any = env.observation_space
+        self._size = size
+        self.observation_space = Dict({**space.spaces, "mission": Box(0, 255, (size,), np.uint8)})
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        text = observation["mission"].encode()
+        if len(text) > self._size:
+            raise APIUsageError(
+                f"minigrid: mission_bytes must be at least {len(text)} for the mission {observation['mission']!r}, got "
+                f"{self._size}"
+            )
+        self._bytes = np.zeros(self._size, np.uint8)
+        self._bytes[: len(text)] = list(text)
+        return self._shown(observation, info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Act once."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        observation, info = self._shown(observation, info)
+        return observation, reward, terminated, truncated, info
+
+    def _shown(self, observation: dict[str, Any], info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        world: Any = self.env.unwrapped
+        return {**observation, "mission": self._bytes}, {**info, "agent_pos": world.agent_pos}

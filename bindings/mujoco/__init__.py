@@ -59,7 +59,10 @@ def names() -> tuple[str, ...]:
 def env_creator(name: str) -> Callable[..., Any]:
     """A picklable function ``(buf=None, seed=0, **options)`` that makes the robot ``name``.
 
+    The robots of version 4 are made too, though ``names`` leaves them out.
+
     Raises:
         UnknownNameError: No robot has this name; the nearest ones are suggested.
     """
-    return creator(__name__, full_id(name, names()), names())
+    older = (robot.replace("-v5", "-v4") for robot in names())
+    return creator(__name__, full_id(name, names()), (*names(), *older))

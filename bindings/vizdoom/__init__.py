@@ -13,7 +13,8 @@ and are left out, and so are the two scenarios about sound and text.
 * Reward: that of the scenario, summed over the frames of a step.
 * Terminal: the scenario ends (dead, done). Truncation: its time is up.
 
-The options and their defaults are those of ``game.Doom``.
+The options and their defaults are those of ``env.Doom``. ``env_creator("scenario")`` makes a scenario of any files,
+with the buttons, rewards and pictures that EnvPool has; its options are those of ``scenario.Scenario``.
 
 Fixed here: the engine, a process of its own, writes ``_vizdoom.ini`` and ``_vizdoom`` into the folder
 where it starts; it starts in a temporary folder, which ``close`` removes. It would play on when our process is
@@ -55,6 +56,8 @@ def env_creator(name: str) -> Callable[..., Any]:
     Raises:
         UnknownNameError: No scenario has this name; the nearest ones are suggested.
     """
+    if name == "scenario":  # by its files: see scenario.py
+        return creator(__name__, name, (name,), adaptor="scenario:make_env", options_of=("Scenario",))
     known = names()
     full = next((id_ for id_ in (f"Vizdoom{name}-v1", f"Vizdoom{name}-v0") if id_ in known), name)
     return creator(__name__, full, known, options_of=("Doom",))

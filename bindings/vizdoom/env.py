@@ -2,19 +2,16 @@
 
 import contextlib
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import cv2
 import gymnasium
 import numpy as np
 import numpy.typing as npt
-import vizdoom
-import vizdoom.gymnasium_wrapper  # registers the scenarios
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 from .._shared.options import check_counts, check_render_mode
-from .parent_death import tied_to_parent
+from .engine import engine_folder
 
 __all__ = ["Doom", "make_env"]
 
@@ -120,10 +117,7 @@ class Doom(gymnasium.Env[Observation, Any]):
         """The engine writes into the folder in which it starts, and it starts with the first episode."""
         if self._folder is not None:
             return contextlib.nullcontext()
-        self._folder = tempfile.TemporaryDirectory(prefix="pufferlib-vizdoom-", ignore_cleanup_errors=True)
-        self._doom.game.set_vizdoom_path(
-            tied_to_parent(Path(vizdoom.__file__).with_name("vizdoom"), Path(self._folder.name))
-        )
+        self._folder = engine_folder(self._doom.game)
         return contextlib.chdir(self._folder.name)
 
     def _see(self, seen: Observation) -> None:

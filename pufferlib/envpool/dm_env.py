@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pufferlib.envpool.dm_specs import StateType, import_dm_env
+from pufferlib.envpool.dm_specs import DISCOUNT, StateType, import_dm_env
 from pufferlib.envpool.pool import Batch, Pool
 from pufferlib.envpool.pool_env import PoolEnv
 from pufferlib.envpool.spec import TaskSpec
@@ -21,7 +21,8 @@ class DMPoolEnv(PoolEnv, _Environment):  # type: ignore[misc]  # dm_env has no t
     ``step_type`` is int32 with one element for each environment, ``reward`` and ``discount`` are float32 with one for
     each player. ``observation`` is a namedtuple: ``env_id``, ``players`` (a namedtuple that begins with the ``env_id``
     of each row), ``obs`` (or the keys of a dict of observations, or ``pixels``) and the task's infos.
-    The discount of an episode's last step is 0, also where the step limit ended it.
+    The discount of an episode's last step is 0, also where the step limit ended it; that of others is 1, or what the
+    environment says in an info of that name.
     """
 
     def __init__(self, spec: TaskSpec, pool: Pool) -> None:
@@ -75,6 +76,9 @@ class DMPoolEnv(PoolEnv, _Environment):  # type: ignore[misc]  # dm_env has no t
         ends = batch.terminated | batch.truncated
         steps = _dm_env.StepType
         types = np.where(ends, steps.LAST, np.where(batch.elapsed_step == 0, steps.FIRST, steps.MID))
-        discount = np.repeat(1 - ends.astype(np.float32), self.spec.pool_spec.num_players)
+        discount = 1 - ends.astype(np.float32)
+        if DISCOUNT in batch.infos:
+            discount *= batch.infos[DISCOUNT]
+        discount = np.repeat(discount, self.spec.pool_spec.num_players)
         observation = self._state(batch.env_id, batch.player_env_id, batch.observations, batch.infos)
         return _dm_env.TimeStep(types.astype(np.int32), batch.rewards, discount, observation)

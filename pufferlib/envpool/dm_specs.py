@@ -13,7 +13,9 @@ from pufferlib.errors import BindingMissing
 from pufferlib.machine.commands import way_to_install
 from pufferlib.spaces import Space
 
-__all__ = ["StateType", "dm_spec", "import_dm_env"]
+__all__ = ["DISCOUNT", "StateType", "dm_spec", "import_dm_env"]
+
+DISCOUNT = "discount"  # an info that becomes part of the time step
 
 _IDS = ("env_id", "players")
 
@@ -37,7 +39,7 @@ class StateType:
         names = list(pool_spec.info_spaces)
         of_players = [name.removeprefix(PLAYERS) for name in names if name.startswith(PLAYERS)]
         self._of_players = [name for name in of_players if _is_field(name) and name != "env_id"]
-        self._infos = [name for name in names if _is_field(name) and name not in (*_IDS, *fields)]
+        self._infos = [name for name in names if _is_field(name) and name not in (*_IDS, *fields, DISCOUNT)]
         self._players: Any = namedtuple("players", ["env_id", *self._of_players])  # type: ignore[misc]
         self._state: Any = namedtuple("State", [*_IDS, *fields, *self._infos])  # type: ignore[misc]
 

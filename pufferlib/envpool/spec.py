@@ -9,9 +9,9 @@ from gymnasium.spaces import Box, Dict, Tuple
 
 from pufferlib.envpool.array_spec import ArraySpec, array_spec
 from pufferlib.envpool.config import backend_config, checked_config, pool_seeds
-from pufferlib.envpool.dm_specs import StateType, dm_spec
+from pufferlib.envpool.dm_specs import DISCOUNT, StateType, dm_spec
 from pufferlib.envpool.pictures import pixel_spec
-from pufferlib.envpool.pool import PLAYERS, PoolSpec
+from pufferlib.envpool.pool import PLAYERS
 from pufferlib.envpool.stack import stack_spec
 from pufferlib.envpool.tasks import Task
 from pufferlib.errors import APIUsageError
@@ -89,6 +89,8 @@ class TaskSpec:
         for name, space in _leaves(spec.observation_space, "obs"):
             specs[name] = _of_players(array_spec(space)) if several else array_spec(space)
         for name, space in spec.info_spaces.items():
+            if name == DISCOUNT:
+                continue
             found = array_spec(space)
             specs[f"info:{name}"] = _of_players(found) if name.startswith(PLAYERS) else found
         return specs

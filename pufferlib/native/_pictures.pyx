@@ -14,11 +14,14 @@ cdef extern from "puffer_font.h":
     enum: FONT_WIDTH
     uint8_t font_row(char character, int32_t row)
 
-cdef extern from "puffer_shrink.h":
-    ctypedef struct PufferShrink:
-        pass
-    bint puffer_shrink_init(PufferShrink *shrink, int height, int width, int small_height, int small_width)
-    void puffer_shrink(const PufferShrink *shrink, const uint8_t *newer, const uint8_t *older, uint8_t *small) noexcept
+cdef extern from "puffer_screens.h":
+    ctypedef struct PufferScreens:
+        bint has_frame
+    bint puffer_screens_init(
+        PufferScreens *screens, int height, int width, int small_height, int small_width, uint8_t *memory)
+    bint puffer_screens_take(PufferScreens *screens, int which, const uint8_t *colors) noexcept
+    void puffer_screens_learn(PufferScreens *screens, int which, const uint8_t *greys) noexcept
+    void puffer_screens_show(PufferScreens *screens, bint both, uint8_t *small) noexcept
 
 
 def font_dots():
@@ -42,35 +45,63 @@ def scale_picture(const uint8_t[:, :, ::1] picture, uint8_t[:, :, ::1] small):
 
 
 cdef class FrameStack:
-    """The last frames of a game, each the lighter of two screens, shrunk as cv2.INTER_AREA does.
+    """The last frames of a game, each the lighter of two screens in grey, shrunk as cv2.INTER_AREA does.
 
     Args:
-        newer: The screen, uint8 ``(height, width)``, read by every ``push``,
-        older: and the one before it.
-        frames: Where the small frames go, uint8 ``(stack, small height, small width)``, oldest first.
+        screens: Of the console, uint8 ``(2, height, width)``, the newer before the older: numbers of colors, of which
+            each has one grey.
+        frames: Where the small frames go, uint8 ``(stack, small height, small width)``, oldest first. Who writes into
+            the newest calls ``forget``.
 
     Raises:
         ValueError: Sizes that it cannot do; cv2 can.
     """
 
-    cdef const uint8_t[:, ::1] newer, older
+    cdef const uint8_t[:, :, ::1] screens
     cdef uint8_t[:, :, ::1] frames
-    cdef PufferShrink shrink
+    cdef uint8_t[:, :, :, ::1] memory
+    cdef PufferScreens state
 
-    def __init__(self, newer, older, frames):
-        self.newer, self.older, self.frames = newer, older, frames
-        if self.newer.shape[0] != self.older.shape[0] or self.newer.shape[1] != self.older.shape[1]:
-            raise ValueError(f"FrameStack: expected two screens of one shape, got {newer.shape} and {older.shape}")
-        if self.frames.shape[0] < 1 or not puffer_shrink_init(
-            &self.shrink, self.newer.shape[0], self.newer.shape[1], self.frames.shape[1], self.frames.shape[2]
+    def __init__(self, screens, frames):
+        self.screens, self.frames = screens, frames
+        if self.screens.shape[0] != 2:
+            raise ValueError(f"FrameStack: expected two screens of one shape, got {screens.shape}")
+        self.memory = np.zeros((2, *screens.shape), np.uint8)
+        if not min(self.frames.shape[0], self.screens.shape[1], self.screens.shape[2]) or not puffer_screens_init(
+            &self.state, self.screens.shape[1], self.screens.shape[2], self.frames.shape[1], self.frames.shape[2],
+            &self.memory[0, 0, 0, 0]
         ):
-            raise ValueError(f"FrameStack: cannot shrink {newer.shape} to {frames.shape[1:]}; use cv2.resize")
+            raise ValueError(f"FrameStack: cannot shrink {screens.shape[1:]} to {frames.shape[1:]}; use cv2.resize")
+
+    def take(self, Py_ssize_t which):
+        """Take in the newer screen (0) or the older one (1).
+
+        Returns False if it has colors whose grey is unknown; then ``learn`` must be called for it.
+        """
+        self._check(which)
+        return puffer_screens_take(&self.state, <int>which, &self.screens[which, 0, 0])
+
+    def learn(self, Py_ssize_t which, const uint8_t[:, ::1] greys):
+        """Learn the greys of the colors of a screen that was just taken: uint8 ``(height, width)``."""
+        self._check(which)
+        if greys.shape[0] != self.screens.shape[1] or greys.shape[1] != self.screens.shape[2]:
+            expected, got = (self.screens.shape[1], self.screens.shape[2]), (greys.shape[0], greys.shape[1])
+            raise ValueError(f"FrameStack.learn: expected greys of the shape {expected}, got {got}")
+        puffer_screens_learn(&self.state, <int>which, &greys[0, 0])
+
+    cdef int _check(self, Py_ssize_t which) except -1:
+        if which != 0 and which != 1:
+            raise ValueError(f"FrameStack: expected the screen 0 or 1, got {which}")
+        return 0
 
     def push(self, bint both):
-        """Drop the oldest frame and add a new one, of both screens or of the newer."""
+        """Drop the oldest frame and add a new one, of both screens or of the newer, as they were taken."""
         cdef Py_ssize_t size = self.frames.shape[1] * self.frames.shape[2]
         cdef Py_ssize_t last = self.frames.shape[0] - 1
         cdef uint8_t *start = &self.frames[0, 0, 0]
-        memmove(start, start + size, last * size)
-        cdef const uint8_t *newer = &self.newer[0, 0]
-        puffer_shrink(&self.shrink, newer, &self.older[0, 0] if both else newer, start + last * size)
+        memmove(start, start + size, last * size)  # the newest stays too, for what has not changed
+        puffer_screens_show(&self.state, both, start + last * size)
+
+    def forget(self):
+        """Forget what the newest frame shows, because somebody wrote another one there."""
+        self.state.has_frame = False

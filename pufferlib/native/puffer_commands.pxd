@@ -7,10 +7,10 @@ from pufferlib.native.puffer_channel cimport PufferChannel, PufferSlot, PufferWa
 
 cdef extern from "puffer_commands.h" nogil:
     enum: PUFFER_OPERATION_BITS
-    uint32_t puffer_queue_entry(uint32_t position, uint32_t operation)
-    void puffer_queue_put(uint32_t *entries, uint32_t capacity, uint32_t number, uint32_t entry)
-    uint32_t puffer_queue_get(const uint32_t *entries, uint32_t capacity, uint32_t number)
-    void puffer_queue_publish(PufferSlot *slot, uint32_t number)
-    void puffer_queue_wake(PufferSlot *slot)
-    void puffer_queue_finish(PufferChannel *channel, int32_t worker, uint32_t number)
-    PufferWait puffer_queue_wait(PufferChannel *channel, uint32_t target, PufferWaitPolicy *policy, int64_t timeout_ns)
+    uint32_t puffer_commands_entry(uint32_t position, uint32_t operation)
+    void puffer_commands_put(uint32_t *entries, uint32_t capacity, uint32_t number, uint32_t entry)
+    uint32_t puffer_commands_get(const uint32_t *entries, uint32_t capacity, uint32_t number)
+    void puffer_commands_publish(PufferSlot *slot, uint32_t number)
+    void puffer_commands_wake(PufferSlot *slot)
+    void puffer_commands_finish(PufferChannel *channel, int32_t worker, uint32_t number)
+    PufferWait puffer_commands_wait(PufferChannel *channel, uint32_t target, PufferWaitPolicy *policy, int64_t timeout_ns)

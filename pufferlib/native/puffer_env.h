@@ -26,9 +26,10 @@
  * Rules. The loop clears rewards and flags before a step and calls reset after an episode, when the mode of
  * the batch says so: a step never resets itself. An observation row keeps its content from step to step, so
  * that a step may write only what changed; a reset writes all of it. Every action value means something:
- * clamp it or take it for "do nothing". All randomness comes from `game.rng`, or the generator of PUFFER_NUMPY,
- * which has the same seed. No globals, no allocation, no output. If a step plays several frames, the parameter that says how many is called `frameskip`, and a game
- * has no pointers into itself: to show the frames in between, copies of it play fewer of them.
+ * clamp it or take it for "do nothing". All randomness comes from `game.rng`, or the generator of
+ * PUFFER_NUMPY, which has the same seed. No globals, no allocation, no output. If a step plays several
+ * frames, the parameter that says how many is called `frameskip`, and a game has no pointers into itself: to
+ * show the frames in between, copies of it play fewer of them.
  */
 #ifndef PUFFER_ENV_H
 #define PUFFER_ENV_H

@@ -192,8 +192,7 @@ static void draw(const PufferBatch *batch, PufferRng *rng) {
 }
 
 static void reset(PufferBatch *batch, int32_t first, uint64_t seed) {
-    for (int32_t i = 0; i < batch->num_games; i++)
-        puffer_seed_game(batch, i, seed + (uint64_t)(first + i));
+    for (int32_t i = 0; i < batch->num_games; i++) puffer_seed_game(batch, i, seed + (uint64_t)(first + i));
     alarm(MAX_STEP_S);
     type->reset(batch, 0, batch->num_games);
 }

@@ -1,7 +1,8 @@
-/* What numpy computes, to the last bit, for games that shall be equal to an environment in Python: the numbers
- * that `numpy.random.default_rng(seed)` draws, and squares. The generator has two parts: SeedSequence, which
- * spreads a seed over the state (after O'Neill's seed_seq of 2015), and PCG64 (O'Neill 2014, XSL RR 128/64).
- * Sines and cosines are those of the C library, which numpy and Python's math call too. */
+/* What numpy computes, to the last bit, for games that shall be equal to an environment in Python: the
+ * numbers that `numpy.random.default_rng(seed)` draws, and squares. The generator has two parts:
+ * SeedSequence, which spreads a seed over the state (after O'Neill's seed_seq of 2015), and PCG64 (O'Neill
+ * 2014, XSL RR 128/64). Sines and cosines are those of the C library, which numpy and Python's math call too.
+ */
 #ifndef PUFFER_NUMPY_H
 #define PUFFER_NUMPY_H
 
@@ -94,8 +95,8 @@ static inline double puffer_uniform(PufferGenerator *generator, double low, doub
 
 /* ---- Squares ------------------------------------------------------------------------------------------ */
 
-/* `x ** 2` of a number that is no array. It is `pow` of the C library, whose last bit is not always that of x * x;
- * a compiler that knew the exponent would multiply. */
+/* `x ** 2` of a number that is no array. It is `pow` of the C library, whose last bit is not always that of x
+ * * x; a compiler that knew the exponent would multiply. */
 static inline double puffer_power2(double x) {
     static const volatile double exponent = 2;
     return pow(x, exponent);

@@ -131,14 +131,27 @@ static inline void puffer_shrink_rows(const PufferShrink *shrink, const uint8_t 
     }
 }
 
-/* Write the lighter of two pictures (pixel by pixel), shrunk. They may be one and the same. */
+/* Whether any row of the large pictures has changed that the rows of the small one from y on are made of. */
+static inline bool puffer_shrink_is_changed(const PufferShrink *shrink, const bool *changed, int y) {
+    int last = (y + PUFFER_SHRINK_LANES < shrink->small_height ? y + PUFFER_SHRINK_LANES : shrink->small_height) - 1;
+    int end = shrink->rows[last].first + shrink->rows[last].count;
+    for (int row = shrink->rows[y].first; row < end; row++) {
+        if (changed[row]) return true;
+    }
+    return false;
+}
+
+/* Write the lighter of two pictures (pixel by pixel), shrunk. They may be one and the same.
+ *
+ * changed: which of their rows are not those of the pictures that `small` holds already; NULL for all. */
 static inline void puffer_shrink(const PufferShrink *shrink, const uint8_t *newer, const uint8_t *older,
-                                 uint8_t *small) {
+                                 const bool *changed, uint8_t *small) {
     uint16_t rows[PUFFER_SHRINK_LANES][PUFFER_SHRINK_LARGE];
     uint64_t sums[PUFFER_SHRINK_LARGE + PUFFER_SHRINK_TAPS] = {
         0}; /* taps of weight 0 may lie beyond the end */
     memset(rows, 0, sizeof(rows));
     for (int y = 0; y < shrink->small_height; y += PUFFER_SHRINK_LANES) {
+        if (changed != NULL && !puffer_shrink_is_changed(shrink, changed, y)) continue;
         for (int lane = 0; lane < PUFFER_SHRINK_LANES && y + lane < shrink->small_height; lane++)
             puffer_shrink_row(rows[lane], &shrink->rows[y + lane], newer, older, shrink->width);
         for (int x = 0; x < shrink->width; x++)

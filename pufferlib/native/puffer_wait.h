@@ -184,10 +184,10 @@ static inline PufferWait puffer_signal_wait(PufferSignal *signal, uint32_t last,
     return puffer_wait_until(signal, last, false, policy, timeout_ns);
 }
 
-/* Wait until a number that only grows is at `target` or beyond, `timeout_ns` at most. Those who add to it need
- * wake nobody before. */
-static inline PufferWait puffer_signal_wait_for(PufferSignal *signal, uint32_t target, PufferWaitPolicy *policy,
-                                                int64_t timeout_ns) {
+/* Wait until a number that only grows is at `target` or beyond, `timeout_ns` at most. Those who add to it
+ * need wake nobody before. */
+static inline PufferWait puffer_signal_wait_for(PufferSignal *signal, uint32_t target,
+                                                PufferWaitPolicy *policy, int64_t timeout_ns) {
     return puffer_wait_until(signal, target, true, policy, timeout_ns);
 }
 

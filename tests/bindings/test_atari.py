@@ -260,7 +260,8 @@ def test_an_option_out_of_range_is_refused(option: str, value: Any, message: str
 def test_a_missing_package_names_the_command(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "in_image", lambda: False)
     monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.delitem(sys.modules, "pufferlib.bindings.atari.env")
+    for module in ("env", "game", "pictures", "pooled"):
+        monkeypatch.delitem(sys.modules, f"pufferlib.bindings.atari.{module}")
     with pytest.raises(pufferlib.BindingMissing, match=rf"needs the package {package}.*puffer install atari"):
         pufferlib.make("atari/pong")
     assert "pong" in atari.names()

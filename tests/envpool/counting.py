@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Discrete
+from pettingzoo import ParallelEnv
 
 from pufferlib.envpool import register
 from pufferlib.envpool.pool import Batch, PoolSpec
 from pufferlib.errors import APIUsageError
 
-__all__ = ["CUT", "END", "CountingBackend", "CountingEnv", "CountingGame", "registered"]
+__all__ = ["CUT", "END", "CountingBackend", "CountingEnv", "CountingGame", "CountingParallelEnv", "registered"]
 
 END, CUT = 3, 4  # actions that terminate and truncate an episode
 _ids = itertools.count()
@@ -31,7 +32,8 @@ class CountingGame:
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, bool, bool]:
         self.count += 1
         rewards = (self.count + actions / 10).astype(np.float32)
-        return self._observations(actions), rewards, bool((actions == END).any()), bool((actions == CUT).any())
+        ends = bool((actions == END).any())
+        return self._observations(actions), rewards, ends, not ends and bool((actions == CUT).any())
 
     def picture(self, camera_id: int = -1) -> np.ndarray:
         return np.full((10, 20, 3), (self.seed % 7, self.count, camera_id + 1), np.uint8)
@@ -65,6 +67,48 @@ class CountingEnv(gymnasium.Env):
         return self._game.picture()
 
 
+class CountingParallelEnv(ParallelEnv):
+    """The same for two players, as an environment of PettingZoo."""
+
+    possible_agents: ClassVar = ["one", "other"]
+    metadata: ClassVar = {"render_modes": ["rgb_array"], "render_fps": 10, "name": "counting"}
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        self.render_mode = render_mode
+        self._game = CountingGame(0, 2)
+
+    def observation_space(self, agent: Any) -> Any:
+        return CountingEnv.observation_space
+
+    def action_space(self, agent: Any) -> Any:
+        return CountingEnv.action_space
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        if seed is not None:
+            self._game = CountingGame(seed, 2)
+        self.agents = self.possible_agents[:]
+        return self._by_agent(self._game.reset()), {agent: {} for agent in self.agents}
+
+    def step(self, actions: Any) -> Any:
+        observations, rewards, *ends = self._game.step(np.array([actions[agent] for agent in self.possible_agents]))
+        terminated, truncated = (dict.fromkeys(self.possible_agents, end) for end in ends)
+        self.agents = [] if any(ends) else self.possible_agents[:]
+        rewards = self._by_agent(rewards.tolist())
+        return (
+            self._by_agent(observations),
+            rewards,
+            terminated,
+            truncated,
+            {agent: {} for agent in self.possible_agents},
+        )
+
+    def render(self) -> Any:
+        return self._game.picture()
+
+    def _by_agent(self, values: Any) -> Any:
+        return dict(zip(self.possible_agents, values, strict=True))
+
+
 @dataclass(frozen=True)
 class CountingBackend:
     """Makes pools of the game: ``parts`` shows its observations as a dict, ``draws`` lets it draw."""
@@ -72,11 +116,14 @@ class CountingBackend:
     players: int = 1
     parts: bool = False
     draws: bool = True
+    discounts: bool = False
 
     def describe(self, config: Any) -> PoolSpec:
         box = Box(-np.inf, np.inf, (4,), np.float32)
         space = gymnasium.spaces.Dict({"facts": box, "last": Discrete(5)}) if self.parts else box
         infos = {"count": Discrete(10**6), "players.action": Box(0, 4, (), np.float32)}
+        if self.discounts:
+            infos["discount"] = Box(0, 1, (), np.float32)
         frame = (10, 20) if self.draws else None
         return PoolSpec(space, Discrete(5), self.players, infos, frame, 10.0)
 
@@ -129,7 +176,7 @@ class CountingPool:
             np.array(ends),
             np.array(cuts),
             np.array(elapsed, np.int32),
-            {"count": np.array(elapsed), "players.action": rows[:, 3]},
+            self._infos(np.array(elapsed), rows[:, 3]),
             self._shown(np.concatenate(final)) if self.autoreset == "same_step" else None,
         )
 
@@ -139,6 +186,12 @@ class CountingPool:
 
     def close(self) -> None:
         self.closed = True
+
+    def _infos(self, elapsed: Any, actions: Any) -> dict[str, Any]:
+        infos = {"count": elapsed, "players.action": actions}
+        if "discount" in self.spec.info_spaces:
+            infos["discount"] = np.float32(0.5) ** elapsed
+        return infos
 
     def _shown(self, rows: Any) -> Any:
         is_dict = isinstance(self.spec.observation_space, gymnasium.spaces.Dict)

@@ -50,6 +50,14 @@ def test_the_last_step_has_no_discount_and_the_next_is_the_first():
     assert env.step(np.ones(3)).step_type.tolist() == [0, 0, 1]
 
 
+def test_a_discount_of_the_environment_is_that_of_the_time_step():
+    env = make(registered(discounts=True), num_envs=2)
+    assert env.observation_spec()._fields == ("env_id", "players", "obs", "count")
+    assert "info:discount" not in env.spec.state_array_spec
+    assert env.reset().discount.tolist() == [1, 1]
+    assert env.step(np.array([1, END])).discount.tolist() == [0.5, 0]
+
+
 def test_the_table_of_the_page():
     env = make(num_envs=1, max_episode_steps=3)
     steps = [env.step(np.array([1])) for _ in range(5)]

@@ -76,7 +76,7 @@ def test_several_actions_of_an_agent_are_checked_each():
         ([[0], [1, 2], [3]], "rows of one length"),
         ({"env_id": [0, 1, 2]}, 'must have the key "action", got'),
         ({"action": PUSHES, "env_ids": [0]}, "unknown key of an action 'env_ids'; did you mean 'env_id'"),
-        ({"action": PUSHES, "players.env_id": [0, 0, 1]}, r"each environment 1 times"),
+        ({"action": PUSHES, "players.env_id": [0, 2, 2]}, r"players\.env_id must name each environment 1 times"),
     ],
 )
 def test_other_actions_are_refused(actions, message):
@@ -166,7 +166,7 @@ def test_what_would_wait_for_ever_is_refused():
 
 def test_ids_in_two_places_are_refused():
     pool = make_pool("cartpole", 2)
-    with pytest.raises(APIUsageError, match="as an argument and in the dict"):
+    with pytest.raises(APIUsageError, match="env_id must be given once"):
         pool.step({"action": [0], "env_id": [1]}, [1])
 
 

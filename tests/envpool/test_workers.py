@@ -11,6 +11,7 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, Text
 from gymnasium.wrappers import TimeLimit
 
+from pufferlib.errors import APIUsageError
 from tests.envpool.pools import config, pool_of, sent
 from tests.envs import NESTED, FunctionEnv, ScriptedParallelEnv, TargetEnv, VariedEnv, alive, counting_env
 
@@ -129,17 +130,20 @@ def test_the_next_episode_begins_in_the_same_step():
         assert batch.final_observations.ravel().tolist() == [2, 2]
         assert batch.terminated.all()
         assert batch.rewards.tolist() == [1, 1]
-        assert batch.elapsed_step.tolist() == [2, 2]
+        assert batch.elapsed_step.tolist() == [0, 0]
         batch = sent(pool, [1, 1])
         assert (batch.elapsed_step.tolist(), numbers(batch), batch.terminated.any()) == ([1, 1], [1, 1], False)
 
 
-def test_an_episode_that_is_over_stands_still_until_reset():
+def test_an_episode_that_is_over_must_be_reset():
     with pool_of(functools.partial(counting_env, 1), 1, autoreset="disabled") as pool:
-        sent(pool, [1])
+        with pytest.raises(APIUsageError, match=r"must be reset before their first action .* got env_id \[0\]"):
+            sent(pool, [1])
+        pool.reset()
+        pool.recv()
         assert sent(pool, [1]).terminated.all()
-        batch = sent(pool, [1])
-        assert (numbers(batch), batch.rewards[0], batch.terminated[0]) == ([1], 0, False)
+        with pytest.raises(APIUsageError, match="must be reset"):
+            sent(pool, [1])
         pool.reset()
         assert numbers(pool.recv()) == [0]
         assert sent(pool, [1]).rewards[0] == 1
@@ -167,7 +171,8 @@ def test_an_environment_that_resets_itself_ends_as_the_pool_says(autoreset):
             np.testing.assert_array_equal(batch.observations, own.observations)
             assert (batch.elapsed_step[0], batch.rewards.any()) == (0, False)
         if autoreset == "disabled":
-            assert not sent(pool, [1, 1]).rewards.any()
+            with pytest.raises(APIUsageError, match="must be reset"):
+                sent(pool, [1, 1])
             return
         batch = sent(pool, [1, 1])
         own.step(np.array([1, 1]))
@@ -299,3 +304,41 @@ def test_processes_stay_on_the_cores_that_they_are_given():
         sent(pool, [0, 0])
         found = [os.sched_getaffinity(pid) for pid in pool.worker_pids]
     assert found == [{cores[(1 + worker) % len(cores)]} for worker in range(2)]
+
+
+@pytest.mark.parametrize("calls", [150, pytest.param(20_000, marks=pytest.mark.all)])
+@pytest.mark.parametrize("batch_size", [7, 3])
+def test_any_order_of_calls_gives_every_environment_what_it_was_sent(calls, batch_size):
+    rng = np.random.default_rng(calls + batch_size)
+    expected = np.full(7, -1)  # what each observes next: its steps, or 0 of a reset
+    lengths = [2, 3, 5, 8, 13, 21, 34]
+    with pool_of(with_length, 7, batch_size, num_threads=3, env_seed=lengths) as pool:
+        idle, waiting = set(range(7)), []
+        for _ in range(calls):
+            if idle and rng.random() < 0.6:
+                ids = rng.permutation(sorted(idle))[: rng.integers(1, len(idle) + 1)].astype(np.int32)
+                over = np.array([expected[env] in (-1, lengths[env]) for env in ids])
+                if rng.random() < 0.2:
+                    over[:] = True
+                    pool.reset(ids)
+                else:
+                    pool.send(np.ones(len(ids)), ids)
+                expected[ids] = np.where(over, 0, expected[ids] + 1)
+                idle -= set(ids.tolist())
+                waiting += ids.tolist()
+            needed = len(waiting) if batch_size == 7 else batch_size
+            if needed and len(waiting) >= needed and rng.random() < 0.7:
+                batch = pool.recv()
+                ids = batch.env_id.tolist()
+                if batch_size == 7:
+                    assert ids == waiting
+                assert len(ids) == needed
+                assert numbers(batch) == expected[ids].tolist() == batch.elapsed_step.tolist()
+                assert batch.terminated.tolist() == [expected[env] == lengths[env] for env in ids]
+                idle |= set(ids)
+                waiting = [env for env in waiting if env not in ids]
+            assert pool.num_in_flight == len(waiting)
+
+
+def with_length(seed):
+    return counting_env(seed)

@@ -106,7 +106,9 @@ def test_an_error_of_an_environment_is_raised_with_its_place():
     with pool_of(functools.partial(FunctionEnv, observe=fails), 3) as pool:
         sent(pool, [1, 1, 1])
         sent(pool, [0, 1, 1])
-        with pytest.raises(WorkerError, match=r"(?s)ValueError: out of fuel, in step of environment 1 .*seed 43") as error:
+        with pytest.raises(
+            WorkerError, match=r"(?s)ValueError: out of fuel, in step of environment 1 .*seed 43"
+        ) as error:
             sent(pool, [0], [1])
         assert "in fails" in str(error.value)
         assert pool.worker_pids == []
@@ -315,5 +317,7 @@ def test_a_script_needs_no_main_guard(tmp_path):
         )
     )
     environ = {**os.environ, "PYTHONPATH": os.getcwd()}
-    run = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=100, env=environ, check=False)
+    run = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=100, env=environ, check=False
+    )
     assert (run.returncode, run.stdout, run.stderr) == (0, "[0. 0.]\n", "")

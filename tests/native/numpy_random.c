@@ -1,4 +1,5 @@
-/* Prints the first numbers that a generator draws after each seed of the command line. Built with the sanitizers. */
+/* Prints the first numbers that a generator draws after each seed of the command line. Built with the
+ * sanitizers. */
 #include <stdio.h>
 #include <stdlib.h>
 

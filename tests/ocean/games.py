@@ -11,6 +11,13 @@ from pufferlib import ocean
 every_env = pytest.mark.parametrize("name", ocean.names())
 
 
+def takes_integers(name):
+    return ocean.OceanEnv(name, num_envs=1).single_action_space.dtype.kind == "i"
+
+
+every_env_of_integers = pytest.mark.parametrize("name", [*filter(takes_integers, ocean.names())])
+
+
 def make(name, num_envs=8, **kwargs):
     env = ocean.OceanEnv(name, num_envs=num_envs, **kwargs)
     env.reset()

@@ -6,10 +6,10 @@ import pytest
 
 import pufferlib
 from pufferlib import buffers, ocean
-from tests.ocean.games import actions_of, every_env, make
+from tests.ocean.games import actions_of, every_env, every_env_of_integers, make
 
 
-@every_env
+@every_env_of_integers
 def test_actions_of_any_integer_array_mean_the_same(name):
     forms = [
         lambda a: a,

@@ -101,7 +101,11 @@ VARIED = [
     ("cartpole", {"gravity": 20, "pole_mass": 0.3}, {"attributes": {"gravity": 20.0}}),
     ("acrobot", {"nips": True}, {"attributes": {"book_or_nips": "nips"}}),
     ("acrobot", {"torque_noise": 0.4, "step_s": 0.1}, {"attributes": {"torque_noise_max": 0.4, "dt": 0.1}}),
-    ("mountain_car", {"goal_velocity": 0.03, "force": 0.0012}, {"goal_velocity": 0.03, "attributes": {"force": 0.0012}}),
+    (
+        "mountain_car",
+        {"goal_velocity": 0.03, "force": 0.0012},
+        {"goal_velocity": 0.03, "attributes": {"force": 0.0012}},
+    ),
     ("mountain_car", {"max_steps": 50}, {"max_episode_steps": 50}),
     ("mountain_car_continuous", {"goal_velocity": 0.03}, {"goal_velocity": 0.03}),
     ("mountain_car_continuous", {"power": 0.003}, {"attributes": {"power": 0.003}}),
@@ -117,7 +121,9 @@ def test_a_parameter_means_what_it_means_to_gymnasium(name, kwargs, theirs):
     if "pole_mass" in kwargs:
         oracle.unwrapped.masspole, oracle.unwrapped.total_mass = 0.3, 1.3
         oracle.unwrapped.polemass_length = 0.3 * 0.5
-    act = CLEVER[name][0] if name.startswith("mountain") else act_at_random(oracle.action_space, np.random.default_rng(5))
+    act = (
+        CLEVER[name][0] if name.startswith("mountain") else act_at_random(oracle.action_space, np.random.default_rng(5))
+    )
     compare(ocean.OceanEnv(name, num_envs=1, **kwargs), oracle, 5, 1000, act)
 
 
@@ -212,6 +218,23 @@ def test_perf_tells_how_well_an_episode_went():
 
     report, _ = report_of("pendulum", watch, g=-10)  # hangs upwards, and swings about there
     assert 0 < report["perf"] == pytest.approx(np.mean(upright))
+
+
+@pytest.mark.parametrize("name", ["mountain_car", "mountain_car_continuous"])
+def test_a_step_of_several_frames_is_as_many_steps_with_one_action(name):
+    once, often = (ocean.OceanEnv(name, num_envs=1, seed=6, max_steps=50, frameskip=skip) for skip in (7, 1))
+    once.reset()
+    often.reset()
+    for action in (1, 1, 1, 0, 0, 0, 0.5, 1):  # the last step has a single frame
+        given = np.full(once.actions.shape, action * (2 if name == "mountain_car" else 1), once.actions.dtype)
+        once.step(given)
+        rewards = []
+        while len(rewards) < 7 and not (rewards and often.truncations[0]):
+            often.step(given)
+            rewards.append(often.rewards[0])
+        assert once.observations.tobytes() == often.observations.tobytes()
+        assert once.rewards[0] == pytest.approx(sum(rewards))
+        assert once.truncations[0] == often.truncations[0] == (len(rewards) == 1)
 
 
 def test_forces_of_any_strength_leave_a_finite_state():

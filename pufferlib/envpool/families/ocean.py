@@ -24,7 +24,10 @@ def tasks() -> list[Task]:
     elsewhere = {game.name for game in GAMES}
     kinds = [kind for name, kind in env_types().items() if name not in elsewhere]
     in_c = [game_task(f"{kind.class_name}-v0", FAMILY, kind) for kind in kinds]
-    return in_c + [Task(task_id, FAMILY, WorkerBackend(name), any_keyword=True) for task_id, name in _PYTHON.items()]
+    return in_c + [
+        Task(task_id, FAMILY, WorkerBackend(f"pufferlib.ocean.{name}:make"), any_keyword=True)
+        for task_id, name in _PYTHON.items()
+    ]
 
 
 def game_task(

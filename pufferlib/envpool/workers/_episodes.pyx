@@ -9,6 +9,7 @@ cdef enum:
     NEXT_STEP = 0
     SAME_STEP = 1
     DISABLED = 2
+    UNWRITTEN = 0xAA  # byte of last observations that no environment has written
 
 cdef tuple AUTORESETS = ("next_step", "same_step", "disabled")
 
@@ -32,7 +33,7 @@ cdef class Episodes:
     cdef float[::1] _rewards
     cdef uint8_t[::1] _terminals, _truncations, _masks
     cdef uint8_t[::1] _terminated, _truncated
-    cdef int32_t[::1] _elapsed  # as it is shown: of an episode that ended in the same step, its length
+    cdef int32_t[::1] _elapsed  # as it is shown: of the observation, 0 for the first one of an episode
     cdef int32_t[::1] _steps
     cdef int64_t[::1] _seeds
     cdef uint8_t[::1] _is_begun, _is_over, _is_swapped, _ended_itself
@@ -54,6 +55,7 @@ cdef class Episodes:
             np.zeros(count, np.uint8) for _ in range(4))
         self._steps = np.zeros(count, np.int32)
         self._agents = len(self._rewards) // count
+        self._final_observations.view(np.uint8)[...] = UNWRITTEN
 
     def reset(self, Py_ssize_t position):
         """Begin an episode. Returns the infos."""
@@ -95,7 +97,8 @@ cdef class Episodes:
         if self._is_over[position] and self._autoreset == SAME_STEP:
             infos = [*infos, *self._begin_in_same_step(position)]
         elif self._is_over[position] and self._ended_itself[position] and self._own[position] == "same_step":
-            self._swap(position)
+            if self._has_final(position):
+                self._swap(position)
         return infos
 
     cdef int _look_for_end(self, Py_ssize_t position) except -1:
@@ -122,8 +125,10 @@ cdef class Episodes:
         if self._is_swapped[position]:
             self._swap(position)
             infos = []
-        elif self._ended_itself[position] and self._own[position] != "disabled":
-            infos = [] if self._own[position] == "same_step" else self._runner.step_at(position)
+        elif self._ended_itself[position] and self._own[position] == "same_step":
+            infos = []
+        elif self._ended_itself[position] and self._own[position] == "next_step":
+            infos = self._runner.step_at(position)
         else:
             infos = self._runner.reset([None], None, [position])
         self._begin(position)
@@ -132,7 +137,6 @@ cdef class Episodes:
     cdef list _begin_in_same_step(self, Py_ssize_t position):
         """Begin the next episode, and show its first observation beside the last one's reward and ends."""
         cdef Py_ssize_t first = position * self._agents
-        cdef int32_t elapsed = self._elapsed[position]
         cdef uint8_t terminated = self._terminated[position], truncated = self._truncated[position]
         rows = slice(first, first + self._agents)
         if not (self._ended_itself[position] and self._own[position] == "same_step"):
@@ -145,8 +149,15 @@ cdef class Episodes:
         memcpy(&self._terminals[first], <const char *>terminals, self._agents)
         memcpy(&self._truncations[first], <const char *>truncations, self._agents)
         self._terminated[position], self._truncated[position] = terminated, truncated
-        self._elapsed[position] = elapsed
         return infos
+
+    cdef bint _has_final(self, Py_ssize_t position) except -1:
+        """Tell if an environment that begins its next episodes itself has written the last observation of this one.
+
+        Not all do where nothing follows from it: at an end that terminates.
+        """
+        last = self._final_observations[position * self._agents:(position + 1) * self._agents]
+        return bool((last.view(np.uint8) != UNWRITTEN).any())
 
     cdef int _swap(self, Py_ssize_t position) except -1:
         """Exchange the last observation of an episode for the first of the next, where the environment shows that."""
@@ -155,4 +166,6 @@ cdef class Episodes:
         self._observations[rows] = self._final_observations[rows]
         self._final_observations[rows] = kept
         self._is_swapped[position] = not self._is_swapped[position]
+        if not self._is_swapped[position]:
+            self._final_observations[rows].view(np.uint8)[...] = UNWRITTEN
         return 0

@@ -9,8 +9,8 @@ from pufferlib.native.puffer_channel cimport (
     puffer_signal_read, puffer_signal_wait, puffer_slot_is_idle, puffer_slot_read, puffer_wait_policy,
 )
 from pufferlib.native.puffer_commands cimport (
-    PUFFER_OPERATION_BITS, puffer_queue_entry, puffer_queue_finish, puffer_queue_get, puffer_queue_publish,
-    puffer_queue_put, puffer_queue_wait, puffer_queue_wake,
+    PUFFER_OPERATION_BITS, puffer_commands_entry, puffer_commands_finish, puffer_commands_get, puffer_commands_publish,
+    puffer_commands_put, puffer_commands_wait, puffer_commands_wake,
 )
 
 import numpy as np
@@ -148,9 +148,9 @@ cdef class EnvQueues:
         self._publish()
 
     cdef void _put(self, int32_t worker, uint32_t position, uint32_t operation) noexcept:
-        puffer_queue_put(
+        puffer_commands_put(
             &self._entries[worker, 0], <uint32_t>self._entries.shape[1], self._sent[worker],
-            puffer_queue_entry(position, operation))
+            puffer_commands_entry(position, operation))
         self._sent[worker] += 1
         self._is_touched[worker] = True
 
@@ -159,11 +159,11 @@ cdef class EnvQueues:
         cdef int32_t worker
         for worker in range(self._num_workers):
             if self._is_touched[worker]:
-                puffer_queue_publish(&self._channel.slots[worker], self._sent[worker])
+                puffer_commands_publish(&self._channel.slots[worker], self._sent[worker])
         for worker in range(self._num_workers):
             if self._is_touched[worker]:
                 self._is_touched[worker] = False
-                puffer_queue_wake(&self._channel.slots[worker])
+                puffer_commands_wake(&self._channel.slots[worker])
         self._num_sends += 1
         if self._fits and self._num_sends % COMMANDS_PER_LOOK == 0:
             puffer_channel_publish_core(self._channel)
@@ -194,7 +194,7 @@ cdef class EnvQueues:
             for worker in range(self._num_workers):
                 if self._seen[worker] == puffer_slot_read(&self._channel.slots[worker].completed):
                     continue
-                entry = puffer_queue_get(
+                entry = puffer_commands_get(
                     &self._entries[worker, 0], <uint32_t>self._entries.shape[1], self._seen[worker])
                 env = self._firsts[worker] + <int32_t>(entry >> PUFFER_OPERATION_BITS)
                 if best < 0 or self._finished_ns[env] < best_ns:
@@ -205,7 +205,7 @@ cdef class EnvQueues:
 
     cdef int _take_in(self, int32_t worker, list messages) except -1:
         """Take in the next command that ``worker`` has finished."""
-        cdef uint32_t entry = puffer_queue_get(
+        cdef uint32_t entry = puffer_commands_get(
             &self._entries[worker, 0], <uint32_t>self._entries.shape[1], self._seen[worker])
         cdef int32_t env = self._firsts[worker] + <int32_t>(entry >> PUFFER_OPERATION_BITS)
         self._seen[worker] += 1
@@ -263,7 +263,7 @@ cdef class EnvQueues:
         puffer_expect_contention(&self._wait_policy, self._num_ready + more < self._num_order)
         while now - self._last_check < self._check_ns:
             with nogil:
-                outcome = puffer_queue_wait(
+                outcome = puffer_commands_wait(
                     self._channel, target, &self._wait_policy, self._check_ns - (now - self._last_check))
             if outcome == PUFFER_CHANGED:
                 return True
@@ -306,7 +306,7 @@ cdef class EnvQueues:
         cdef uint32_t number = completed - puffer_slot_is_idle(slot)
         if puffer_signal_read(&slot.command) == 0:
             return 0
-        return puffer_queue_get(
+        return puffer_commands_get(
             &self._entries[worker, 0], <uint32_t>self._entries.shape[1], number) & PUFFER_OPERATION_MASK
 
     def progress(self, int32_t worker):
@@ -382,7 +382,7 @@ cdef class QueueEnd:
                 PyErr_CheckSignals()
                 if outcome == PUFFER_TIMED_OUT:
                     return 0
-        entry = puffer_queue_get(&self._entries[0], <uint32_t>self._entries.shape[0], self._number)
+        entry = puffer_commands_get(&self._entries[0], <uint32_t>self._entries.shape[0], self._number)
         self._number += 1
         if self._number % COMMANDS_PER_LOOK == 0:
             puffer_channel_leave_core(self._channel, self._worker, self._num_workers)
@@ -402,4 +402,4 @@ cdef class QueueEnd:
     cdef void _report(self) noexcept:
         self._finished_ns[self.position] = puffer_now_ns()
         with nogil:
-            puffer_queue_finish(self._channel, self._worker, self._number)
+            puffer_commands_finish(self._channel, self._worker, self._number)

@@ -2,28 +2,24 @@
 
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box
 
+from pufferlib.envpool.config import COMMON
 from pufferlib.envpool.pool import Pool, PoolSpec
 from pufferlib.envpool.workers.creators import make_env
 from pufferlib.envpool.workers.draw import draw_env
+from pufferlib.envpool.workers.leaves import channels_first
 from pufferlib.envpool.workers.options import PLAYER_FLAGS, Draw, PoolDescription, WorkerOptions
 from pufferlib.envpool.workers.pool import WorkerPool, describe_env
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.spaces import Space
 from pufferlib.vector.specs import EnvSpec, VectorSpec
 
-__all__ = ["COMMON", "WorkerBackend"]
-
-#: Keywords of ``make`` that every task has; all others are for what makes the environments.
-COMMON = frozenset(
-    "num_envs batch_size num_threads max_num_players thread_affinity_offset seed env_seed gym_reset_return_info "
-    "max_episode_steps reward_threshold render_mode render_env_id render_width render_height render_camera_id "
-    "from_pixels frame_stack autoreset copy base_path".split()
-)
+__all__ = ["WorkerBackend", "own_keywords"]
 
 TIMEOUT_S = 120.0
 
@@ -37,7 +33,11 @@ class WorkerBackend:
         settings: Makes the keywords of ``maker`` from the config of a pool; None: all that no task has in common.
         infos: Space of one info, by its name: a Box or Discrete of one environment, or of one agent where the name
             begins with "players.". These have an array in every batch, 0 where the environment gave none.
+        info_sources: Names that the environments have for some of these, where they do not know the name here.
         draw: Draws an environment, ``(env, camera_id, width, height)``; None: its ``render`` does.
+        declared_only: Whether infos without an array are dropped, which spares sending them.
+        channels_first_by: Keyword that, where it is True, shows pictures ``(height, width, channels)`` as ``(channels,
+            height, width)``; None: no such keyword.
         is_limited: Whether Gymnasium's limit on steps is lifted even where ``max_episode_steps`` is 0.
         timeout_s: Longest that making, resetting or stepping one environment may take; None: for ever.
     """
@@ -47,12 +47,16 @@ class WorkerBackend:
         maker: Callable[..., Any] | str,
         settings: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
         infos: Mapping[str, Space] | None = None,
+        info_sources: Mapping[str, str] | None = None,
         draw: Draw | None = None,
+        declared_only: bool = False,
+        channels_first_by: str | None = None,
         is_limited: bool = False,
         timeout_s: float | None = TIMEOUT_S,
     ) -> None:
         self._maker, self._settings = maker, settings or own_keywords
-        self._infos, self._draw = dict(infos or {}), draw or draw_env
+        self._infos, self._info_sources, self._draw = dict(infos or {}), dict(info_sources or {}), draw or draw_env
+        self._declared_only, self._channels_first_by = declared_only, channels_first_by
         self._is_limited, self._timeout_s = is_limited, timeout_s
 
     def describe(self, config: Mapping[str, Any]) -> PoolSpec:
@@ -64,7 +68,8 @@ class WorkerBackend:
             APIUsageError: It is none that can be in a pool.
         """
         one = {**config, "num_envs": 1, "batch_size": 1, "env_seed": list(config["env_seed"])[:1]}
-        return self._pool_spec(describe_env(self._vector_spec(one), self._options(one, True)))
+        spec = self._pool_spec(describe_env(self._vector_spec(one), self._options(one, True)))
+        return replace(spec, observation_space=channels_first(spec.observation_space)) if self._turns(config) else spec
 
     def make(self, config: Mapping[str, Any], spec: PoolSpec) -> Pool:
         """Make the pool; see ``Backend``.
@@ -72,7 +77,12 @@ class WorkerBackend:
         Raises:
             WorkerError: An environment fails.
         """
-        return WorkerPool(self._vector_spec(config), self._options(config, False), spec, bool(config["copy"]))
+        settings, options = self._vector_spec(config), self._options(config, False)
+        return WorkerPool(settings, options, spec, bool(config["copy"]), self._turns(config))
+
+    def _turns(self, config: Mapping[str, Any]) -> bool:
+        """Whether pictures are shown with their channels first."""
+        return self._channels_first_by is not None and bool(config[self._channels_first_by])
 
     def _vector_spec(self, config: Mapping[str, Any]) -> VectorSpec:
         keywords = dict(self._settings(config))
@@ -97,6 +107,8 @@ class WorkerBackend:
             autoreset=config["autoreset"],
             limit=config["max_episode_steps"],
             info_spaces=self._infos,
+            info_sources=self._info_sources,
+            declared_only=self._declared_only,
             draw=self._draw,
             size=(config["render_width"], config["render_height"]),
             affinity=config["thread_affinity_offset"],
@@ -106,7 +118,9 @@ class WorkerBackend:
 
     def _pool_spec(self, description: PoolDescription) -> PoolSpec:
         agents = description.num_agents
-        flags = {name: Box(np.array(False), np.array(True), dtype=np.bool_) for name in PLAYER_FLAGS} if agents > 1 else {}
+        dtype: Any = np.bool_  # which Gymnasium's types leave out
+        flag = Box(np.array(False), np.array(True), dtype=dtype)
+        flags = dict.fromkeys(PLAYER_FLAGS, flag) if agents > 1 else {}
         height, width, fps = description.frame or (0, 0, 15.0)
         return PoolSpec(
             observation_space=description.observations,
@@ -121,7 +135,7 @@ class WorkerBackend:
 
 def own_keywords(config: Mapping[str, Any]) -> dict[str, Any]:
     """Keywords of ``config`` that are not those of every task."""
-    return {name: value for name, value in config.items() if name not in COMMON}
+    return {name: value for name, value in config.items() if name not in COMMON and name != "env_seed"}
 
 
 def _draws(config: Mapping[str, Any]) -> bool:

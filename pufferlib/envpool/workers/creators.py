@@ -73,7 +73,8 @@ def _emulated(env: Env, buf: BufferSource) -> Env:
             "return one from the class or function that makes it"
         )
     env = DMEnvToGymnasium(env) if is_dm_env(env) else converted(env)
-    return GymnasiumPufferEnv(env, buf=buf) if isinstance(env, gymnasium.Env) else PettingZooPufferEnv(env, buf=buf)
+    kind: Any = GymnasiumPufferEnv if isinstance(env, gymnasium.Env) else PettingZooPufferEnv
+    return kind(env, buf=buf)
 
 
 def _lift_time_limit(env: Env) -> None:

@@ -32,7 +32,7 @@ def drawn(env: Any, picture: Any) -> Picture:
     if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3:
         raise APIUsageError(
             f"envpool.render: {users_env(env)} must return a picture, uint8 (height, width, 3), got "
-            f'{picture if array.dtype == object else f"{array.dtype} {array.shape}"}; let it draw with render_mode '
+            f"{picture if array.dtype == object else f'{array.dtype} {array.shape}'}; let it draw with render_mode "
             '"rgb_array"'
         )
     return np.ascontiguousarray(array)

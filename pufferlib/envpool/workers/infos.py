@@ -26,14 +26,17 @@ class InfoWriter:
 
     Args:
         arrays: By name, ``INFO`` before each: a row for each environment of a worker, or for each agent.
+        sources: Names that environments have for some of them, where they do not know the name of the array.
         agents: For each environment their names, as infos of single agents have them; () where there is one.
 
     Attributes:
         has_arrays: Whether there is any to write.
     """
 
-    def __init__(self, arrays: Mapping[str, Array], agents: Sequence[Sequence[Any]]) -> None:
-        self._agents = agents
+    def __init__(
+        self, arrays: Mapping[str, Array], sources: Mapping[str, str], agents: Sequence[Sequence[Any]]
+    ) -> None:
+        self._agents, self._sources = agents, sources
         self._arrays = {name.removeprefix(INFO): array for name, array in arrays.items()}
         self.has_arrays = bool(arrays)
 
@@ -50,7 +53,10 @@ class InfoWriter:
                 for place, agent in enumerate(agents):
                     _write(name, array, first + place, (info.get(agent) or {}).get(key))
             else:
-                _write(name, array, position, info.get(name))
+                value = info.get(name)
+                if value is None and name in self._sources:
+                    value = info.get(self._sources[name])
+                _write(name, array, position, value)
         if not self._arrays:
             return info
         return {name: value for name, value in info.items() if name not in self._arrays}

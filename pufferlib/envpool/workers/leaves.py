@@ -10,7 +10,7 @@ from pufferlib.buffers import Array
 from pufferlib.emulation.dtypes import children_of, is_variable
 from pufferlib.spaces import Space
 
-__all__ = ["array_space", "unflatten"]
+__all__ = ["array_space", "channels_first", "unflatten"]
 
 
 def array_space(space: Space, dtype: np.dtype[Any]) -> Space:
@@ -22,7 +22,7 @@ def array_space(space: Space, dtype: np.dtype[Any]) -> Space:
     """
     children = children_of(space)
     if children is not None:
-        parts = {key: array_space(child, dtype[field]) for key, field, child in children}
+        parts: dict[Any, Space] = {key: array_space(child, dtype[field]) for key, field, child in children}
         return Tuple(list(parts.values())) if isinstance(space, Tuple) else Dict(OrderedDict(parts))
     return _arrays_of(dtype) if is_variable(space) else space
 
@@ -34,6 +34,13 @@ def _arrays_of(dtype: np.dtype[Any]) -> Space:
     is_real = dtype.base.kind == "f"
     low, high = (-np.inf, np.inf) if is_real else (np.iinfo(base).min, np.iinfo(base).max)
     return Box(low, high, dtype.shape, base)
+
+
+def channels_first(space: Space) -> Box:
+    """Space of pictures ``(channels, height, width)`` of that of pictures ``(height, width, channels)``."""
+    assert isinstance(space, Box)
+    low, high = space.low.transpose(2, 0, 1), space.high.transpose(2, 0, 1)
+    return Box(low, high, low.shape, np.dtype(space.dtype).type)
 
 
 def unflatten(rows: Array, space: Space, dtype: np.dtype[Any]) -> Any:
@@ -58,7 +65,5 @@ def _parts(rows: Array, space: Space) -> Any:
         return tuple(_parts(rows[name], child) for name, child in zip(names, space.spaces, strict=True))
     if isinstance(space, Dict):
         # The fields stand in the order of the space, under the texts of its keys.
-        return {
-            key: _parts(rows[name], child) for (key, child), name in zip(space.spaces.items(), names, strict=True)
-        }
+        return {key: _parts(rows[name], child) for (key, child), name in zip(space.spaces.items(), names, strict=True)}
     return rows

@@ -32,6 +32,8 @@ class WorkerOptions:
         autoreset: What follows an episode.
         limit: Steps after which an episode is cut off; 0 for no limit.
         info_spaces: Infos that have an array, by name.
+        info_sources: Names that the environments have for some of these, where they do not know the name here.
+        declared_only: Whether infos without an array are dropped.
         draw: Draws an environment.
         size: Width and height to draw, px; None: the environment's own.
         affinity: Core of the first worker, of those that the process may use; -1: any.
@@ -42,6 +44,8 @@ class WorkerOptions:
     autoreset: Autoreset
     limit: int
     info_spaces: Mapping[str, Space]
+    info_sources: Mapping[str, str]
+    declared_only: bool
     draw: Draw
     size: tuple[int | None, int | None]
     affinity: int

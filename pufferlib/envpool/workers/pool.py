@@ -38,6 +38,7 @@ class WorkerPool:
         options: Of the workers.
         spec: What the environments have in common.
         copies: Whether the arrays of a batch are new ones.
+        channels_first: Whether pictures are shown as ``(channels, height, width)``, which is not how they are made.
 
     Attributes:
         spec: What the environments have in common.
@@ -49,7 +50,14 @@ class WorkerPool:
         APIUsageError: It is none that can be in a pool.
     """
 
-    def __init__(self, vector_spec: VectorSpec, options: WorkerOptions, spec: PoolSpec, copies: bool) -> None:
+    def __init__(
+        self,
+        vector_spec: VectorSpec,
+        options: WorkerOptions,
+        spec: PoolSpec,
+        copies: bool,
+        channels_first: bool = False,
+    ) -> None:
         self.spec, self.num_envs, self.batch_size = spec, len(vector_spec.envs), vector_spec.batch_size
         self._lock = threading.Lock()
         self._state = "open"
@@ -58,11 +66,12 @@ class WorkerPool:
         assert isinstance(workers.description, PoolDescription)
         self.description = workers.description
         self._queues = workers.channel
-        self._agents, self._copies = spec.num_players, copies
+        self._agents, self._copies, self._channels_first = spec.num_players, copies, channels_first
         self._is_sync = self.batch_size == self.num_envs
         self._all = np.arange(self.num_envs, dtype=np.int32)
         self._reader = ActionReader(WHERE, self.description.single_action_space)
         workers.seeds[:] = [env.seed for env in vector_spec.envs]
+        self._must_reset = np.ones(self.num_envs, bool) if options.autoreset == "disabled" else None
         self._messages: dict[int, dict[str, Any]] = {}  # infos without an array, by environment
         self._actions = self._by_env(workers.buffers["actions"])
         self._arrays = self._sources(options)
@@ -112,6 +121,8 @@ class WorkerPool:
                     self._workers.seeds[env] = -1 if seed is None else seed % 2**32
             self._note_seeds(ids)
             self._queues.send(ids, RESET)
+            if self._must_reset is not None:
+                self._must_reset[ids] = False
 
     def reset_with(self, seeds: Sequence[int]) -> None:
         """Send all the command to begin a new episode, each with a seed."""
@@ -135,6 +146,11 @@ class WorkerPool:
         """
         with self._only("send"):
             ids = self._checked("send", env_ids)
+            if self._must_reset is not None and self._must_reset[ids].any():
+                raise APIUsageError(
+                    f"{WHERE}.send: environments must be reset before their first action and after an episode, since "
+                    f"autoreset is 'disabled', got env_id {ids[self._must_reset[ids]][:8].tolist()}; reset them"
+                )
             rows = self._reader.read(actions, len(ids) * self._agents)
             if env_ids is None:
                 self._actions[:] = rows.reshape(self._actions.shape)
@@ -186,7 +202,10 @@ class WorkerPool:
                     "for ever; call send or reset first"
                 )
             self._wait_for(needed)
-            return self._batch(self._queues.take(needed, self._is_sync))
+            batch = self._batch(self._queues.take(needed, self._is_sync))
+            if self._must_reset is not None:
+                self._must_reset[batch.env_id] = batch.terminated | batch.truncated
+            return batch
 
     def _wait_for(self, needed: int) -> None:
         """Wait until ``needed`` environments are ready."""
@@ -250,6 +269,8 @@ class WorkerPool:
         return rows.reshape(-1, *rows.shape[2:]) if has_agents else rows
 
     def _observations(self, rows: Array) -> Any:
+        if self._channels_first:
+            return rows.transpose(0, 3, 1, 2)
         return unflatten(rows, self.spec.observation_space, self.description.row_dtype)
 
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
@@ -269,9 +290,7 @@ class WorkerPool:
             ids = self._ids("render", env_ids)
             wrong = [env for env in ids.tolist() if not 0 <= env < self.num_envs]
             if wrong:
-                raise APIUsageError(
-                    f"{WHERE}.render: env_id must be from 0 to {self.num_envs - 1}, got {wrong[0]}"
-                )
+                raise APIUsageError(f"{WHERE}.render: env_id must be from 0 to {self.num_envs - 1}, got {wrong[0]}")
             self._collect()
             while not all(self._queues.is_ready(env) for env in ids.tolist()):
                 self._wait(1)
@@ -280,7 +299,8 @@ class WorkerPool:
 
     def _pictures(self, ids: Ids, camera_id: int) -> Mapping[int, npt.NDArray[np.uint8]]:
         """Pictures by environment."""
-        firsts, asked = self._workers.first_envs, {}
+        firsts = self._workers.first_envs
+        asked: dict[int, list[int]] = {}
         for env in dict.fromkeys(ids.tolist()):
             asked.setdefault(self._queues.worker_of(env), []).append(env)
         pictures: dict[int, Any] = {}

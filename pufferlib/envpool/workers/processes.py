@@ -29,7 +29,7 @@ class PoolWorkers(WorkerProcesses):
     SERVER = PoolWorker
     ADVICE = "use fewer environments or num_threads; otherwise make one of them by itself to see what ends it"
 
-    channel: EnvQueues
+    channel: EnvQueues  # type: ignore[assignment]  # it has what WorkerProcesses asks of one
 
     def __init__(self, spec: VectorSpec, options: WorkerOptions) -> None:
         super().__init__(spec)

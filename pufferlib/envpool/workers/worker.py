@@ -60,7 +60,7 @@ class PoolWorker(Worker):
         """Obey commands until the parent ends them; False if an environment failed and that was reported."""
         self._choose_core()
         end, episodes, writer = self._prepare()
-        do = {RESET: episodes.reset}
+        do, drops = {RESET: episodes.reset}, self._options.declared_only
         while True:
             operation = end.wait(CHECK_S)
             if not operation:
@@ -76,7 +76,7 @@ class PoolWorker(Worker):
             try:
                 found = do.get(operation, episodes.step)(end.position)
                 other = writer.write(end.position, merged(found)) if found or writer.has_arrays else None
-                message = reply_message(operation, [other], []) if other else None
+                message = reply_message(operation, [other], []) if other and not drops else None
             except BaseException as error:
                 report = Failed.of(PHASES[operation], self._progress()[0], error)
                 end.finish(FAILURE)
@@ -115,7 +115,11 @@ class PoolWorker(Worker):
             if name.startswith(INFO):
                 width = agents if name.startswith(INFO + PLAYERS) else 1
                 arrays[name] = array[mine.start * width : mine.stop * width]
-        return end, episodes, InfoWriter(arrays, [getattr(env, "possible_agents", ()) for env in envs])
+        return (
+            end,
+            episodes,
+            InfoWriter(arrays, options.info_sources, [getattr(env, "possible_agents", ()) for env in envs]),
+        )
 
     def _draw(self) -> bytes:
         """Pictures of the environments that the parent asks for, or what one raised."""

@@ -1,13 +1,12 @@
 /* Acrobot: two links hang from a bar; with a torque at the joint between them, swing the tip up.
  *
- * Observation  float[6]: cosine and sine of the first link's angle (0 hangs down), cosine and sine of the second
- *              link's angle (0 is in line with the first), and the speeds of both (rad/s).
- * Actions      Discrete(3): 0 torque of -1 N m at the joint, 1 none, 2 torque of 1 N m; anything else is none.
- * Rewards      -1 for every step, 0 for the one that ends the task.
- * Ends         terminal when the tip is more than one link above the bar; truncation after max_steps steps.
- * Source       Gymnasium's Acrobot-v1, after Sutton (1996): the same seed and actions give the same bytes, as a
- *              test sees, but for a last bit in the cosines and sines of a first observation, which numpy
- *              computes as float.
+ * Observation  float[6]: cosine and sine of the first link's angle (0 hangs down), cosine and sine of the
+ * second link's angle (0 is in line with the first), and the speeds of both (rad/s). Actions Discrete(3): 0
+ * torque of -1 N m at the joint, 1 none, 2 torque of 1 N m; anything else is none. Rewards      -1 for every
+ * step, 0 for the one that ends the task. Ends         terminal when the tip is more than one link above the
+ * bar; truncation after max_steps steps. Source       Gymnasium's Acrobot-v1, after Sutton (1996): the same
+ * seed and actions give the same bytes, as a test sees, but for a last bit in the cosines and sines of a
+ * first observation, which numpy computes as float.
  */
 #ifndef ACROBOT_H
 #define ACROBOT_H
@@ -79,7 +78,8 @@ static inline const char *acrobot_spec(const Acrobot *env, PufferSpec *spec) {
         .agents = 1,
         .picture_width = 480,
         .picture_height = 480,
-        .frames_per_second = puffer_clamp(3 * rate, 1, 60), /* three times as fast as it is: 15, as Gymnasium */
+        .frames_per_second =
+            puffer_clamp(3 * rate, 1, 60), /* three times as fast as it is: 15, as Gymnasium */
     };
     return NULL;
 }
@@ -145,7 +145,8 @@ static inline AcrobotState acrobot_integrate(const Acrobot *env) {
     return acrobot_after(from, env->dt / 6, sum);
 }
 
-/* The same angle in [-pi, pi]. Only forces beyond the usual ones turn a link more than a few times in a step. */
+/* The same angle in [-pi, pi]. Only forces beyond the usual ones turn a link more than a few times in a step.
+ */
 static inline double acrobot_wrap(double angle) {
     if (fabs(angle) > 100) angle = fmod(angle, 2 * PUFFER_PI);
     while (angle > PUFFER_PI) angle -= 2 * PUFFER_PI;

@@ -1,5 +1,5 @@
-/* Acrobot, drawn: the bar, both links, the torque at the joint, the height to reach, and how much of the time is
- * over. */
+/* Acrobot, drawn: the bar, both links, the torque at the joint, the height to reach, and how much of the time
+ * is over. */
 #ifndef ACROBOT_RENDER_H
 #define ACROBOT_RENDER_H
 

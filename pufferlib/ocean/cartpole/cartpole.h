@@ -1,18 +1,18 @@
 /* Cartpole: push a cart so that the pole which is hinged on it stays upright.
  *
- * The state is double, as Gymnasium has it: the upright pole is unstable, and an error grows 50-fold in a second.
+ * The state is double, as Gymnasium has it: the upright pole is unstable, and an error grows 50-fold in a
+ * second.
  *
  * Observation  float[4]: position of the cart (m, 0 is the middle), its speed (m/s), angle of the pole (rad,
  *              0 is upright, grows to the right), its speed (rad/s).
  * Actions      Discrete(2): 0 push to the left, 1 push to the right; anything else does not push. With
  *              `continuous`, Box(1): the push as a share of `force`, clamped to [-1, 1].
- * Rewards      +1 for every step, the last one included. With `sutton_barto_reward`, -1 when the pole falls or
- *              the cart leaves, and 0 otherwise.
- * Ends         terminal when the cart is more than 2.4 m from the middle or the pole more than 12 degrees
- *              from upright; truncation after max_steps steps.
- * Source       Gymnasium's CartPole-v1, after Barto, Sutton and Anderson (1983) with the friction left out
- *              and the equations of Florian (2007): the same seed and actions give the same bytes, as a test
- *              sees. CartPole-v0 is the same with max_steps 200.
+ * Rewards      +1 for every step, the last one included. With `sutton_barto_reward`, -1 when the pole falls
+ * or the cart leaves, and 0 otherwise. Ends         terminal when the cart is more than 2.4 m from the middle
+ * or the pole more than 12 degrees from upright; truncation after max_steps steps. Source       Gymnasium's
+ * CartPole-v1, after Barto, Sutton and Anderson (1983) with the friction left out and the equations of
+ * Florian (2007): the same seed and actions give the same bytes, as a test sees. CartPole-v0 is the same with
+ * max_steps 200.
  */
 #ifndef CARTPOLE_H
 #define CARTPOLE_H
@@ -80,7 +80,8 @@ static inline bool cartpole_is_usual(const Cartpole *env) {
     for (size_t i = 0; i < sizeof cartpole_parameters / sizeof *cartpole_parameters; i++) {
         const PufferParameter *parameter = &cartpole_parameters[i];
         const void *field = (const char *)env + parameter->offset;
-        if (parameter->type == PUFFER_FLOAT32 && *(const float *)field != (float)parameter->value) return false;
+        if (parameter->type == PUFFER_FLOAT32 && *(const float *)field != (float)parameter->value)
+            return false;
     }
     return true;
 }
@@ -143,7 +144,8 @@ static inline double cartpole_direction(const Cartpole *env) {
 /* The operations of Gymnasium, in its order: another one would have other last bits. */
 static inline void cartpole_move(Cartpole *env, double direction) {
     const double sine = sin(env->angle), cosine = cos(env->angle);
-    const double pull = (env->push * direction + env->pole_moment * (env->spin * env->spin) * sine) / env->total;
+    const double pull =
+        (env->push * direction + env->pole_moment * (env->spin * env->spin) * sine) / env->total;
     const double inertia = env->length * (4.0 / 3.0 - env->pole * (cosine * cosine) / env->total);
     const double angular = (env->g * sine - cosine * pull) / inertia;
     const double linear = pull - env->pole_moment * angular * cosine / env->total;

@@ -45,7 +45,8 @@ static inline void hills_draw_flag(PufferCanvas *canvas, double position) {
 }
 
 /* A point of a car that leans: px along and away from the slope. */
-static inline void hills_turn(const double at[2], double along, double away, double slope[2], int32_t point[2]) {
+static inline void hills_turn(const double at[2], double along, double away, double slope[2],
+                              int32_t point[2]) {
     point[0] = (int32_t)(at[0] + along * slope[0] - away * slope[1]);
     point[1] = (int32_t)(at[1] - along * slope[1] - away * slope[0]);
 }
@@ -74,8 +75,8 @@ static inline void hills_draw_car(PufferCanvas *canvas, double position, double 
 }
 
 /* All of it, with the steps and how much of the time is over. */
-static inline void hills_draw(PufferCanvas *canvas, double flag, double position, double direction, int32_t steps,
-                              int32_t max_steps) {
+static inline void hills_draw(PufferCanvas *canvas, double flag, double position, double direction,
+                              int32_t steps, int32_t max_steps) {
     draw_clear(canvas, DRAW_NIGHT);
     hills_draw_ground(canvas);
     hills_draw_flag(canvas, flag);

@@ -1,12 +1,13 @@
-/* Mountain car: a car between two hills is too weak to drive up to the flag; it has to gather speed by rocking.
+/* Mountain car: a car between two hills is too weak to drive up to the flag; it has to gather speed by
+ * rocking.
  *
- * Observation  float[2]: position of the car (-1.2 to 0.6; the valley is at -0.52, the flag at 0.5), and its speed
+ * Observation  float[2]: position of the car (-1.2 to 0.6; the valley is at -0.52, the flag at 0.5), and its
+ * speed
  *              (-0.07 to 0.07 a step).
- * Actions      Discrete(3): 0 accelerate to the left, 1 coast, 2 accelerate to the right; anything else coasts.
- * Rewards      -1 for every step.
- * Ends         terminal at the flag with at least goal_velocity; truncation after max_steps steps.
- * Source       Gymnasium's MountainCar-v0, after Moore (1990): the same seed and actions give the same bytes, as a
- *              test sees.
+ * Actions      Discrete(3): 0 accelerate to the left, 1 coast, 2 accelerate to the right; anything else
+ * coasts. Rewards      -1 for every step, of which frameskip are played with one action. Ends terminal at the
+ * flag with at least goal_velocity; truncation after max_steps steps. Source       Gymnasium's
+ * MountainCar-v0, after Moore (1990): the same seed and actions give the same bytes, as a test sees.
  */
 #ifndef MOUNTAIN_CAR_H
 #define MOUNTAIN_CAR_H
@@ -28,6 +29,7 @@ typedef struct {
     /* parameters */
     float goal_velocity;
     float force, gravity;
+    int32_t frameskip;
     int32_t max_steps;
     /* metrics */
     float score, perf;
@@ -36,6 +38,7 @@ typedef struct {
     /* state */
     double position, speed;
     int32_t direction; /* of the last push: -1, 0 or 1 */
+    int32_t steps;
     PufferGenerator generator;
 } MountainCar;
 
@@ -47,6 +50,7 @@ static const PufferParameter mountain_car_parameters[] = {
     PUFFER_PARAMETER(MountainCar, goal_velocity, 0, -1, 1, "least speed at the flag that reaches the goal"),
     PUFFER_PARAMETER(MountainCar, force, 0.001, 0, 1, "speed that a step of acceleration adds"),
     PUFFER_PARAMETER(MountainCar, gravity, 0.0025, 0, 1, "most speed that a step of the slope adds"),
+    PUFFER_PARAMETER(MountainCar, frameskip, 1, 1, 100, "steps that are played with one action"),
     PUFFER_PARAMETER(MountainCar, max_steps, 200, 1, 1000000, "steps until the episode is cut off"),
 };
 
@@ -62,7 +66,6 @@ static const PufferBounds mountain_car_bounds[] = {
 /* clang-format on */
 
 static inline const char *mountain_car_spec(const MountainCar *env, PufferSpec *spec) {
-    (void)env;
     *spec = (PufferSpec){
         .observation_type = PUFFER_FLOAT32,
         .observation_shape = {2},
@@ -72,7 +75,7 @@ static inline const char *mountain_car_spec(const MountainCar *env, PufferSpec *
         .agents = 1,
         .picture_width = 600,
         .picture_height = 400,
-        .frames_per_second = 30,
+        .frames_per_second = puffer_max(30 / (float)env->frameskip, 1),
     };
     return NULL;
 }
@@ -94,6 +97,7 @@ static inline void mountain_car_reset(MountainCar *env) {
     env->position = puffer_uniform(&env->generator, -0.6, -0.4);
     env->speed = 0;
     env->direction = 0;
+    env->steps = 0;
     mountain_car_observe(env);
 }
 
@@ -109,12 +113,16 @@ static inline void mountain_car_move(MountainCar *env) {
 static inline PufferOutcome mountain_car_step(MountainCar *env) {
     const int32_t action = *(const int32_t *)env->game.actions;
     env->direction = (action == MOUNTAIN_CAR_RIGHT) - (action == MOUNTAIN_CAR_LEFT);
-    mountain_car_move(env);
+    bool is_there = false;
+    for (int32_t i = 0; i < env->frameskip && !is_there && env->steps < env->max_steps; i++) {
+        mountain_car_move(env);
+        env->steps++;
+        env->game.rewards[0] -= 1;
+        is_there = env->position >= MOUNTAIN_CAR_FLAG && env->speed >= env->goal_speed;
+    }
     mountain_car_observe(env);
-    env->game.rewards[0] = -1;
-    const bool is_there = env->position >= MOUNTAIN_CAR_FLAG && env->speed >= env->goal_speed;
-    if (!is_there && env->game.episode_length < env->max_steps) return PUFFER_RUNNING;
-    env->score = -(float)env->game.episode_length;
+    if (!is_there && env->steps < env->max_steps) return PUFFER_RUNNING;
+    env->score = -(float)env->steps;
     env->perf = is_there;
     return is_there ? PUFFER_TERMINATED : PUFFER_TRUNCATED;
 }

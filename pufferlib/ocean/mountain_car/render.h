@@ -12,7 +12,7 @@ static const PufferKey mountain_car_keys[] = {
 };
 
 static inline void mountain_car_draw(const MountainCar *env, PufferCanvas *canvas) {
-    hills_draw(canvas, MOUNTAIN_CAR_FLAG, env->position, env->direction, env->game.episode_length, env->max_steps);
+    hills_draw(canvas, MOUNTAIN_CAR_FLAG, env->position, env->direction, env->steps, env->max_steps);
 }
 
 #endif

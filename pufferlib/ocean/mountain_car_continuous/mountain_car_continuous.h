@@ -2,12 +2,11 @@
  *
  * Observation  float[2]: position of the car (-1.2 to 0.6; the valley is at -0.52, the flag at 0.45), and its
  *              speed (-0.07 to 0.07 a step).
- * Actions      Box(-1, 1): the force as a share of the most there is, to the right; what is outside counts as the
- *              nearest inside.
- * Rewards      minus 0.1 force squared for every step, and 100 at the goal.
- * Ends         terminal at the flag with at least goal_velocity; truncation after max_steps steps.
- * Source       Gymnasium's MountainCarContinuous-v0, after Moore (1990): the same seed and actions give the same
- *              bytes, as a test sees.
+ * Actions      Box(-1, 1): the force as a share of the most there is, to the right; what is outside counts as
+ * the nearest inside. Rewards      minus 0.1 force squared for every step, of which frameskip are played with
+ * one action; 100 at the goal. Ends         terminal at the flag with at least goal_velocity; truncation
+ * after max_steps steps. Source       Gymnasium's MountainCarContinuous-v0, after Moore (1990): the same seed
+ * and actions give the same bytes, as a test sees.
  */
 #ifndef MOUNTAIN_CAR_CONTINUOUS_H
 #define MOUNTAIN_CAR_CONTINUOUS_H
@@ -27,6 +26,7 @@ typedef struct {
     /* parameters */
     float goal_velocity;
     float power, gravity;
+    int32_t frameskip;
     int32_t max_steps;
     /* metrics */
     float score, perf;
@@ -35,6 +35,7 @@ typedef struct {
     /* state */
     double position, speed;
     float force; /* of the last step, in [-1, 1] */
+    int32_t steps;
     PufferGenerator generator;
 } MountainCarContinuous;
 
@@ -46,6 +47,7 @@ static const PufferParameter mountain_car_continuous_parameters[] = {
     PUFFER_PARAMETER(MountainCarContinuous, goal_velocity, 0, -1, 1, "least speed at the flag that reaches the goal"),
     PUFFER_PARAMETER(MountainCarContinuous, power, 0.0015, 0, 1, "speed that a step of the full force adds"),
     PUFFER_PARAMETER(MountainCarContinuous, gravity, 0.0025, 0, 1, "most speed that a step of the slope adds"),
+    PUFFER_PARAMETER(MountainCarContinuous, frameskip, 1, 1, 100, "steps that are played with one action"),
     PUFFER_PARAMETER(MountainCarContinuous, max_steps, 999, 1, 1000000, "steps until the episode is cut off"),
 };
 
@@ -61,7 +63,6 @@ static const PufferBounds mountain_car_continuous_bounds[] = {
 /* clang-format on */
 
 static inline const char *mountain_car_continuous_spec(const MountainCarContinuous *env, PufferSpec *spec) {
-    (void)env;
     *spec = (PufferSpec){
         .observation_type = PUFFER_FLOAT32,
         .observation_shape = {2},
@@ -71,7 +72,7 @@ static inline const char *mountain_car_continuous_spec(const MountainCarContinuo
         .agents = 1,
         .picture_width = 600,
         .picture_height = 400,
-        .frames_per_second = 30,
+        .frames_per_second = puffer_max(30 / (float)env->frameskip, 1),
     };
     return NULL;
 }
@@ -88,6 +89,7 @@ static inline void mountain_car_continuous_reset(MountainCarContinuous *env) {
     env->position = puffer_uniform(&env->generator, -0.6, -0.4);
     env->speed = 0;
     env->force = 0;
+    env->steps = 0;
     mountain_car_continuous_observe(env);
 }
 
@@ -96,9 +98,10 @@ static inline float mountain_car_continuous_force(const MountainCarContinuous *e
     return action == action ? puffer_clamp(action, -1, 1) : 0;
 }
 
-/* What a number of Gymnasium's state is rounded to: it is double until the first step is over, and float after. */
+/* What a number of Gymnasium's state is rounded to: it is double until the first step is over, and float
+ * after. */
 static inline double mountain_car_continuous_round(const MountainCarContinuous *env, double value) {
-    return env->game.episode_length == 1 ? value : (double)(float)value;
+    return env->steps == 0 ? value : (double)(float)value;
 }
 
 static inline double mountain_car_continuous_bound(const MountainCarContinuous *env, double value, double low,
@@ -128,15 +131,26 @@ static inline bool mountain_car_continuous_is_there(const MountainCarContinuous 
            env->speed >= mountain_car_continuous_round(env, env->goal_speed);
 }
 
-static inline PufferOutcome mountain_car_continuous_step(MountainCarContinuous *env) {
-    env->force = mountain_car_continuous_force(env);
+/* One of Gymnasium's steps. Returns true at the goal. */
+static inline bool mountain_car_continuous_advance(MountainCarContinuous *env) {
     mountain_car_continuous_move(env);
     const bool is_there = mountain_car_continuous_is_there(env);
+    const double reward = (is_there ? 100.0 : 0.0) - (double)env->force * (double)env->force * 0.1;
     env->position = (float)env->position;
     env->speed = (float)env->speed;
+    env->game.rewards[0] += (float)reward;
+    env->steps++;
+    return is_there;
+}
+
+static inline PufferOutcome mountain_car_continuous_step(MountainCarContinuous *env) {
+    bool is_there = false;
+    env->force = mountain_car_continuous_force(env);
+    for (int32_t i = 0; i < env->frameskip && !is_there && env->steps < env->max_steps; i++) {
+        is_there = mountain_car_continuous_advance(env);
+    }
     mountain_car_continuous_observe(env);
-    env->game.rewards[0] = (float)((is_there ? 100.0 : 0.0) - (double)env->force * (double)env->force * 0.1);
-    if (!is_there && env->game.episode_length < env->max_steps) return PUFFER_RUNNING;
+    if (!is_there && env->steps < env->max_steps) return PUFFER_RUNNING;
     env->score = env->game.episode_return + env->game.rewards[0];
     env->perf = is_there;
     return is_there ? PUFFER_TERMINATED : PUFFER_TRUNCATED;

@@ -6,8 +6,7 @@
 #include "mountain_car_continuous.h"
 
 static inline void mountain_car_continuous_draw(const MountainCarContinuous *env, PufferCanvas *canvas) {
-    hills_draw(canvas, MOUNTAIN_CAR_CONTINUOUS_FLAG, env->position, env->force, env->game.episode_length,
-               env->max_steps);
+    hills_draw(canvas, MOUNTAIN_CAR_CONTINUOUS_FLAG, env->position, env->force, env->steps, env->max_steps);
 }
 
 #endif

@@ -13,7 +13,8 @@ static inline void pendulum_draw_ring(PufferCanvas *canvas, int32_t x, int32_t y
         const double angle = dot * PUFFER_PI / 36;
         const bool upright = angle < PENDULUM_UPRIGHT || angle > 2 * PUFFER_PI - PENDULUM_UPRIGHT;
         draw_disc(canvas, x + (int32_t)(PENDULUM_RING * draw_sine(angle)),
-                  y - (int32_t)(PENDULUM_RING * draw_cosine(angle)), upright ? 4 : 2, upright ? DRAW_GREEN : DRAW_SLATE);
+                  y - (int32_t)(PENDULUM_RING * draw_cosine(angle)), upright ? 4 : 2,
+                  upright ? DRAW_GREEN : DRAW_SLATE);
     }
 }
 

@@ -54,6 +54,7 @@ class WorkerProcesses(Workers):
 
     WHERE = "vector.Multiprocessing"
     SERVER: type[Worker] = Worker
+    channel: WorkerChannel
     ADVICE = "use fewer environments or workers; otherwise run it with backend=Serial to see what ends the process"
 
     def __init__(self, spec: VectorSpec) -> None:

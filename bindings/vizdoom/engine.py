@@ -1,0 +1,18 @@
+"""Folder in which the engine of ViZDoom, a process of its own, starts."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import vizdoom
+
+from .parent_death import tied_to_parent
+
+__all__ = ["engine_folder"]
+
+
+def engine_folder(game: Any) -> tempfile.TemporaryDirectory[str]:
+    """A temporary folder for the files that the engine of ``game`` writes; that ends with this process."""
+    folder = tempfile.TemporaryDirectory(prefix="pufferlib-vizdoom-", ignore_cleanup_errors=True)
+    game.set_vizdoom_path(tied_to_parent(Path(vizdoom.__file__).with_name("vizdoom"), Path(folder.name)))
+    return folder
