@@ -9,7 +9,7 @@ __all__ = ["GAMES", "tasks"]
 FAMILY = "classic_control"
 
 
-class Game(NamedTuple):
+class ClassicGame(NamedTuple):
     """A task and the environment behind it.
 
     Attributes:
@@ -26,16 +26,16 @@ class Game(NamedTuple):
 
 
 GAMES = (
-    Game("Acrobot-v1", "acrobot", 500, -100.0),
-    Game("CartPole-v0", "cartpole", 200, 195.0),
-    Game("CartPole-v1", "cartpole", 500, 475.0),
-    Game("MountainCar-v0", "mountain_car", 200, -110.0),
-    Game("MountainCarContinuous-v0", "mountain_car_continuous", 999, 90.0),
-    Game("Pendulum-v0", "pendulum", 200, None),
-    Game("Pendulum-v1", "pendulum", 200, None),
-    Game("phys2d/CartPole-v0", "cartpole", 200, 195.0),
-    Game("phys2d/CartPole-v1", "cartpole", 500, 475.0),
-    Game("phys2d/Pendulum-v0", "pendulum", 200, None),
+    ClassicGame("Acrobot-v1", "acrobot", 500, -100.0),
+    ClassicGame("CartPole-v0", "cartpole", 200, 195.0),
+    ClassicGame("CartPole-v1", "cartpole", 500, 475.0),
+    ClassicGame("MountainCar-v0", "mountain_car", 200, -110.0),
+    ClassicGame("MountainCarContinuous-v0", "mountain_car_continuous", 999, 90.0),
+    ClassicGame("Pendulum-v0", "pendulum", 200, None),
+    ClassicGame("Pendulum-v1", "pendulum", 200, None),
+    ClassicGame("phys2d/CartPole-v0", "cartpole", 200, 195.0),
+    ClassicGame("phys2d/CartPole-v1", "cartpole", 500, 475.0),
+    ClassicGame("phys2d/Pendulum-v0", "pendulum", 200, None),
 )
 
 
