@@ -84,6 +84,10 @@ def sweep(
     env = fspath(env) if isinstance(env, str | PathLike) else name_of(env, WHERE)
     search = _load(env, settings or {}, config, spaces or {}, options)
     name = search.sweep.name or _plain(search.base.env_name)
+    if Path(name).name != name:
+        raise APIUsageError(
+            f"sweep.name must be the name of a folder in {sweeps}, got {name!r}; --sweeps has the others"
+        )
     folder = Path(sweeps) / name
     is_new = not folder.exists()
     try:
@@ -202,8 +206,8 @@ class _Sweep:
             case TrialScore(score, seconds, steps):
                 self._claims.prune(trial, seconds, steps)
                 self._finish(index, "pruned", score, seconds)
-            case TrialFailure(_, reason):
-                self._fail(index, reason)
+            case TrialFailure(_, reason, has_stack):
+                self._fail(index, f"{reason} (its stack is in {process.log})" if has_stack else reason)
 
     def _ended(self, index: int) -> None:
         """Go on after the end of a process: with the same trial if somebody killed it, else with the next."""

@@ -102,8 +102,10 @@ class TrialFailure:
 
     Attributes:
         kind: Class of the error.
-        reason: Its message.
+        reason: Its message, without a stack.
+        has_stack: True if the process has printed one.
     """
 
     kind: str
     reason: str
+    has_stack: bool = False

@@ -83,14 +83,16 @@ class SweepResult:
 
     @property
     def best(self) -> SearchTrial:
-        """The finished trial of the highest score, and of these the cheapest.
+        """The finished trial of the highest score; of several the cheapest.
 
         Raises:
             APIUsageError: None has finished yet.
         """
         finished = [trial for trial in self.trials if trial.state == "finished"]
         if not finished:
-            raise APIUsageError(f"{self.folder}: no trial has finished yet; go on with the search")
+            failed = sum(trial.state == "failed" for trial in self.trials)
+            advice = "mend that" if failed else "go on with the search"
+            raise APIUsageError(f"{self.folder}: no trial has finished yet, {failed} have failed; {advice}")
         return max(finished, key=lambda trial: (trial.score, -trial.cost(self.about["cost"])))
 
     @property

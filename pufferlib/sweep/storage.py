@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import fcntl
 import json
 import sqlite3
 import warnings
@@ -34,6 +35,7 @@ __all__ = [
 SWEEPS: Path = Path("sweeps")
 DATABASE = "study.db"
 PLACE = "storage.txt"  # where the study is, if not in DATABASE
+LOCK = "study.lock"
 _STUDY = "sweep"
 LOCKED_S = 60.0  # a write waits so long for others
 
@@ -45,7 +47,7 @@ def create_study(folder: Path, name: str, search: Search) -> "Study":
         APIUsageError: It is of another environment or of other spaces, or its storage cannot be used.
         BindingMissing: Optuna is not installed.
     """
-    with quiet_optuna(), speaks_of_errors(folder):
+    with quiet_optuna(), speaks_of_errors(folder), _alone(folder):
         import optuna
 
         storage = _open_storage(folder, search.sweep.storage)
@@ -181,11 +183,25 @@ def _open_storage(folder: Path, place: str) -> "BaseStorage":
             f"sweep.storage must be a URL, as postgresql://user@host/name, or a file NAME.log, got {place!r}"
         )
     if place:
-        return RDBStorage(place)
+        try:
+            return RDBStorage(place)
+        except ImportError as error:
+            raise APIUsageError(
+                f"sweep.storage: {place!r} needs a package for this kind of database ({error.__cause__ or error}); "
+                "install it, for postgresql:// by: pip install psycopg2-binary, or take a file NAME.log"
+            ) from error
     path = (folder / DATABASE).absolute()
     with contextlib.closing(sqlite3.connect(path, timeout=LOCKED_S)) as database:
         database.execute("PRAGMA journal_mode=WAL")  # whoever reads does not wait for whoever writes
     return RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": LOCKED_S}})
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let no other process begin the study meanwhile: both would make its tables."""
+    with (folder / LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _study_name(name: str, storage: str) -> str:

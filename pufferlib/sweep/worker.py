@@ -62,10 +62,15 @@ def _obey(order: TrialOrder, surrounding: Surrounding, conn: Connection) -> Any:
     except (EOFError, BrokenPipeError, ConnectionResetError):
         raise
     except PufferError as error:
-        return TrialFailure(type(error).__name__, str(error))
+        reason, _, stack = str(error).partition("\n\n")
+        if not order.is_whole:  # the search will not begin, and keeps no file where the stack could be read
+            return TrialFailure(type(error).__name__, str(error))
+        if stack:
+            traceback.print_exc()
+        return TrialFailure(type(error).__name__, reason, bool(stack))
     except Exception as error:  # of an environment, or a library below: it is this trial's, not the search's
         traceback.print_exc()
-        return TrialFailure(type(error).__name__, f"{type(error).__name__}: {error}")
+        return TrialFailure(type(error).__name__, f"{type(error).__name__}: {str(error).partition(chr(10))[0]}", True)
 
 
 def _look(order: TrialOrder, surrounding: Surrounding) -> Description:

@@ -46,6 +46,9 @@ def about_earlier(config: Config, runs: Path, seeds: tuple[int, ...] = ()) -> st
     one = max(same, key=lambda each: each.folder.name)
     with_name = "this name and these settings" if config.track.name else "these settings"
     go_on = as_typed(f"puffer train --resume {one.argument}")
+    if isinstance(one, SeedGroup) and not {*seeds} <= {*one.seeds}:
+        named = ",".join(map(str, sorted({*one.seeds, *seeds})))
+        return f"{one.folder} has {with_name} and some of these seeds; to add the others: {go_on} --train.seeds {named}"
     match _state(one):
         case "running":
             return f"{one.folder} has {with_name}, and is running"
@@ -78,7 +81,7 @@ def _is_same(config: Config, one: Run | SeedGroup, seeds: tuple[int, ...]) -> bo
         return False
     if isinstance(one, SeedGroup):
         del before[SEED], now[SEED]
-        if one.seeds != seeds:
+        if not {*one.seeds} & {*seeds}:
             return False
     for name in AUTOMATIC:
         if not now[name]:

@@ -1,8 +1,10 @@
 """A search from its first trial to its report."""
 
+import fcntl
 import io
 import json
 import re
+import threading
 
 import optuna
 import pytest
@@ -13,6 +15,8 @@ from pufferlib.sweep.messages import TrialPace
 from pufferlib.sweep.progress import ConsoleDisplay, SweepDisplay
 from pufferlib.sweep.report import importance_of
 from pufferlib.sweep.result import load_sweep
+from pufferlib.sweep.settings import load_search
+from pufferlib.sweep.storage import create_study
 from pufferlib.train.config import load_config
 from tests.sweeps import ONLY, SPACES, TINY
 
@@ -117,9 +121,26 @@ def test_what_cannot_be_trained_is_said_before_anything_is(tmp_path):
         pufferlib.sweep.sweep("squarred", sweeps=tmp_path)
     with pytest.raises(APIUsageError, match=r"sweep.storage must be a URL.*got 'here'"):
         pufferlib.sweep.sweep("squared", storage="here", sweeps=tmp_path)
+    with pytest.raises(APIUsageError, match=r"sweep.name must be the name of a folder in .*, got '../cube'"):
+        pufferlib.sweep.sweep("squared", name="../cube", sweeps=tmp_path)
+    with pytest.raises(APIUsageError, match=r"needs a package for this kind of database .*pip install psycopg2-binary"):
+        pufferlib.sweep.sweep("squared", storage="postgresql://nobody@nowhere/optuna", sweeps=tmp_path)
     with pytest.raises(APIUsageError, match=r"a trial trains in one process, got train.processes 2; .* sweep.workers"):
         pufferlib.sweep.sweep("squared", {"train.processes": 2}, sweeps=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_of_two_that_begin_one_study_the_second_waits_for_the_first(tmp_path):
+    search = load_search(load_config("squared"), {}, [], {"only": "train.gamma", "trials": 3})
+    with (tmp_path / "study.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = threading.Thread(target=create_study, args=(tmp_path, "squared", search))
+        second.start()
+        second.join(0.5)
+        assert second.is_alive()
+        assert not (tmp_path / "study.db").exists()
+    second.join()
+    assert (tmp_path / "study.db").exists()
 
 
 class Notes(SweepDisplay):
@@ -150,8 +171,6 @@ def test_failed_trials_are_kept_with_their_reason_and_three_at_first_end_it(tmp_
 
 def test_the_display_has_a_line_for_each_worker_and_each_finished_trial():
     from rich.console import Console
-
-    from pufferlib.sweep.settings import load_search
 
     console = Console(width=200, record=True, force_terminal=True, file=io.StringIO())
     display = ConsoleDisplay(console)

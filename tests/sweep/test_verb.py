@@ -26,3 +26,4 @@ def test_a_report_is_written_anew(done) -> None:
     (done.folder / "report.html").unlink(missing_ok=True)
     assert main(["sweep", "squared", "--report", f"--sweeps={done.folder.parent}"]) == 0
     assert (done.folder / "report.html").is_file()
+    assert main(["sweep", "squared", "--report", "--sweep.name=cube", f"--sweeps={done.folder.parent}"]) == 1

@@ -40,7 +40,7 @@ Settings that are given (--train.gamma 0.99) are the same in all trials; others 
 {settings}
   --sweeps FOLDER       keep sweeps in folders there (default: sweeps)
   --config FILE         settings over those of the environment, under the flags; [sweep] in it is of the search
-  --report              write report.html of a sweep, by its name, as it is now"""
+  --report              write report.html of a sweep, by its name in place of ENV or --sweep.name, as it is now"""
 
 
 def run(argv: list[str]) -> int:
@@ -54,6 +54,7 @@ def run(argv: list[str]) -> int:
     options, argv = parser.parse_known_args(argv)
     overrides, flags = split_flags(PROG, argv, PREFIX)
     if options.report:
+        name = str(overrides.get("name", name))
         if not name:
             raise UsageError(f"{PROG}: name a sweep first, for example: {as_typed('puffer sweep breakout --report')}")
         return _report(load_sweep(name, options.sweeps))
@@ -137,7 +138,9 @@ def _report(result: SweepResult) -> int:
     about = ", ".join(f"{counts.count(state)} {state}" for state in dict.fromkeys(counts))
     say(f"{style(str(result.folder), 'bold')}: {about}")
     best = result.best
-    say(f"the best is trial {best.number}, score {style(short(best.score), 'good')}:")
+    equal = sum(trial.state == "finished" and trial.score == best.score for trial in result.trials)
+    cheapest = f", the cheapest of {equal} with this score" if equal > 1 else ""
+    say(f"the best is trial {best.number}, score {style(short(best.score), 'good')}{cheapest}:")
     say(f"  {style(as_typed('puffer train', result.about['env_name']), 'accent')} {result.flags(best)}")
     if result.about["objective"] != "score":
         say("the best score for each cost:")

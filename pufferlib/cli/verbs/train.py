@@ -54,6 +54,8 @@ def run(argv: list[str]) -> int:
     options, flags = parser.parse_known_args(argv)
     group = find_group(Path(options.resume)) if options.resume else None
     resumed = find_run(PROG, options.resume, options.runs, shipped=False) if options.resume and not group else None
+    if resumed and resumed.is_seed and not Path(options.resume).exists():  # a name means all of its seeds
+        group, resumed = find_group(resumed.folder.parent), None
     wants_help = "--help" in flags or "-h" in flags
     if options.config and not name and not (resumed or group):
         name = env_name_in(options.config) or ""

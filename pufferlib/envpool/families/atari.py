@@ -1,4 +1,4 @@
-"""Atari: 104 games of the Arcade Learning Environment, as ``Pong-v5``, with the preprocessing and options of EnvPool."""
+"""Atari: 104 games of the Arcade Learning Environment, as ``Pong-v5``, with EnvPool's preprocessing and options."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -31,7 +31,9 @@ def test_seeds_of_a_name_are_trained_once_and_more_of_them_later(
         f"longer: puffer train --resume runs/{folder.name} --train.total-timesteps 1024; to train it once more: "
         "add --again\n"
     )
-    assert main(["train", "--resume", f"runs/{folder.name}", "--train.seeds", "42,7"]) == 0
+    assert main([*command[:-1], "42,7"]) == 2
+    assert f"to add the others: puffer train --resume runs/{folder.name} --train.seeds 7,42;" in capsys.readouterr().err
+    assert main(["train", "--resume", "wide", "--train.seeds", "42,7"]) == 0
     assert "seed 7, 2 of 2\n" in capsys.readouterr().out
     assert json.loads((folder / "summary.json").read_text())["seeds"] == [42, 7]
     assert main(["train", "--resume", f"runs/{folder.name}/seed-7", "--train.seeds", "2"]) == 2
