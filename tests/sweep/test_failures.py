@@ -1,5 +1,6 @@
 """Trials that crash, raise or come to NaN; a search that is stopped; a database that somebody holds."""
 
+import re
 import signal
 import sqlite3
 import subprocess
