@@ -28,16 +28,49 @@ def screens(kind, shape, rng):
 def test_a_frame_is_what_cv2_makes_of_the_lighter_screen(size, kind):
     height, width, small_height, small_width = size
     rng = np.random.default_rng(0)
+    grey_of = rng.permutation(256).astype(np.uint8)
     frames = np.zeros((3, small_height, small_width), np.uint8)
-    newer, older = np.zeros((2, height, width), np.uint8)
-    stack = FrameStack(newer, older, frames)
+    colors = np.zeros((2, height, width), np.uint8)
+    stack = FrameStack(colors, frames)
     expected = []
-    for both in (False, True, False, True):
-        newer[:], older[:] = screens(kind, (height, width), rng)
+    for both in (False, True, False, True, True, True):
+        fresh = screens(kind, (height, width), rng)
+        changed = rng.random(height) < rng.choice([0.02, 0.5, 1])  # few rows, some, or all
+        colors[:, changed] = fresh[:, changed]
+        for which in (1, 0):
+            if not stack.take(which):
+                stack.learn(which, grey_of[colors[which]])
         stack.push(both)
-        screen = np.maximum(newer, older) if both else newer
+        greys = grey_of[colors]
+        screen = np.maximum(*greys) if both else greys[0]
         expected.append(cv2.resize(screen, (small_width, small_height), interpolation=cv2.INTER_AREA))
-    assert np.array_equal(frames, expected[1:]), "the last three, oldest first"
+        assert np.array_equal(frames[-1], expected[-1])
+    assert np.array_equal(frames, expected[-3:]), "the last three, oldest first"
+
+
+def test_only_new_colors_must_be_learnt():
+    colors = np.full((2, 210, 160), 7, np.uint8)
+    stack = FrameStack(colors, np.zeros((1, 84, 84), np.uint8))
+    assert not stack.take(0)
+    stack.learn(0, np.full((210, 160), 70, np.uint8))
+    assert stack.take(0)
+    assert stack.take(1)
+    colors[1, 100, 10] = 8
+    assert not stack.take(1)
+
+
+def test_who_writes_into_a_frame_gets_a_whole_one_after_it():
+    colors = np.random.default_rng(0).integers(0, 256, (2, 210, 160), np.uint8)
+    frames = np.zeros((1, 84, 84), np.uint8)
+    stack = FrameStack(colors, frames)
+    stack.take(0)
+    stack.learn(0, colors[0])
+    stack.push(False)
+    expected = frames.copy()
+    frames[:] = 0
+    stack.forget()
+    stack.push(False)
+    assert np.array_equal(frames, expected)
 
 
 @pytest.mark.parametrize(
@@ -48,15 +81,20 @@ def test_a_frame_is_what_cv2_makes_of_the_lighter_screen(size, kind):
 def test_sizes_that_only_cv2_can_do_are_refused(size):
     height, width, *small = size
     with pytest.raises(ValueError, match=r"cannot shrink .* use cv2\.resize"):
-        FrameStack(*np.zeros((2, height, width), np.uint8), np.zeros((2, *small), np.uint8))
+        FrameStack(np.zeros((2, height, width), np.uint8), np.zeros((2, *small), np.uint8))
 
 
-def test_screens_must_be_alike_and_frames_writable():
+def test_screens_must_be_two_and_frames_writable():
     frames = np.zeros((2, 84, 84), np.uint8)
     with pytest.raises(ValueError, match="two screens of one shape"):
-        FrameStack(np.zeros((210, 160), np.uint8), np.zeros((210, 150), np.uint8), frames)
+        FrameStack(np.zeros((3, 210, 160), np.uint8), frames)
     with pytest.raises(ValueError, match="cannot shrink"):
-        FrameStack(*np.zeros((2, 210, 160), np.uint8), frames[:0])
+        FrameStack(np.zeros((2, 210, 160), np.uint8), frames[:0])
+    stack = FrameStack(np.zeros((2, 210, 160), np.uint8), frames)
+    with pytest.raises(ValueError, match="screen 0 or 1, got 2"):
+        stack.take(2)
+    with pytest.raises(ValueError, match=r"greys of the shape \(210, 160\), got \(210, 161\)"):
+        stack.learn(0, np.zeros((210, 161), np.uint8))
     frames.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
-        FrameStack(*np.zeros((2, 210, 160), np.uint8), frames)
+        FrameStack(np.zeros((2, 210, 160), np.uint8), frames)
