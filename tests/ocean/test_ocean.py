@@ -32,7 +32,15 @@ def test_what_a_c_file_of_one_s_own_needs_is_installed():
     from pufferlib.native.compiler import HEADERS
     from pufferlib.ocean import fuzz, template
 
-    headers = ("puffer_env.h", "puffer_batch.h", "puffer_draw.h", "puffer_font.h", "puffer_pixels.h", "puffer_shrink.h")
+    headers = (
+        "puffer_env.h",
+        "puffer_batch.h",
+        "puffer_draw.h",
+        "puffer_font.h",
+        "puffer_numpy.h",
+        "puffer_pixels.h",
+        "puffer_shrink.h",
+    )
     needed = [*(HEADERS / name for name in headers), fuzz.PROGRAM, *template.TEMPLATE.glob("*")]
     assert [path.name for path in needed if not path.is_file()] == []
     assert {path.name for path in template.TEMPLATE.iterdir()} == {"template.c", "train.toml"}
