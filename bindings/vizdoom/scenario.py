@@ -22,7 +22,7 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 from .._shared.options import check_counts, check_render_mode, check_switches
 from .engine import engine_folder
 
-__all__ = ["REWARDS", "WEAPON_REWARDS", "Scenario", "combinations", "make_env"]
+__all__ = ["Scenario", "combinations", "make_env"]
 
 Info = dict[str, Any]
 Picture = npt.NDArray[np.uint8]

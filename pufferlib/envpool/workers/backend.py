@@ -81,7 +81,7 @@ class WorkerBackend:
         return WorkerPool(settings, options, spec, bool(config["copy"]), self._turns(config))
 
     def _turns(self, config: Mapping[str, Any]) -> bool:
-        """Whether pictures are shown with their channels first."""
+        """Tell if pictures are shown with their channels first."""
         return self._channels_first_by is not None and bool(config[self._channels_first_by])
 
     def _vector_spec(self, config: Mapping[str, Any]) -> VectorSpec:

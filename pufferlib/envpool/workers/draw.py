@@ -18,7 +18,7 @@ def users_env(env: Any) -> Any:
 
 
 def draw_env(env: Any, camera_id: int, width: int | None, height: int | None) -> Any:
-    """What ``render`` of an environment returns, which has one camera and one size."""
+    """Draw an environment by its own ``render``, with the one camera and in the one size that it has."""
     return users_env(env).render()
 
 

@@ -49,8 +49,17 @@ class PoolWorkers(WorkerProcesses):
 
     def _make_channel(self) -> EnvQueues:
         memory = self._memory
-        arrays = [memory.more[name] for name in ("entries", "outcomes", "finished_ns")]
-        return EnvQueues(memory.memory, self.first_envs, self._fits, self._check_s, *arrays, CALL, CLOSE)
+        return EnvQueues(
+            memory.memory,
+            self.first_envs,
+            self._fits,
+            self._check_s,
+            memory.more["entries"],
+            memory.more["outcomes"],
+            memory.more["finished_ns"],
+            CALL,
+            CLOSE,
+        )
 
     def read_infos(self, worker: int) -> dict[str, Any]:
         """Read the infos of an environment that have no array: the next message of ``worker``.
