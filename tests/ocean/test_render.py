@@ -19,14 +19,19 @@ in_python = pytest.mark.parametrize("name", ["spaces", "pymultiagent"])
 # ---- Drawing --------------------------------------------------------------------------------------------
 
 
+# Their physics has the sines of the C library, because Gymnasium has them; see docs/decisions/ocean.md.
+AS_GYMNASIUM = {f"{name}.h" for name in ("acrobot", "cartpole", "mountain_car", "mountain_car_continuous", "pendulum")}
+
+
 def test_games_and_pictures_use_no_function_that_c_libraries_round_differently():
-    """So that both are the same bytes everywhere."""
+    """So that both are the same bytes everywhere; physics that shall be Gymnasium's may use sin and cos alone."""
     uses = re.compile(
         r"\b(a?(sin|cos|tan)h?|atan2|exp|exp2|expm1|log|log2|log10|log1p|pow|cbrt|hypot|erfc?|[lt]gamma)[fl]?\("
     )
     sources = list(Path(ocean.__file__).parent.rglob("*.[ch]"))
     assert len(sources) > 30
-    assert [f"{path.name}: {found[0]}" for path in sources for found in uses.finditer(path.read_text())] == []
+    found = {(path.name, use[0]) for path in sources for use in uses.finditer(path.read_text())}
+    assert {(file, use) for file, use in found if file not in AS_GYMNASIUM or use not in {"sin(", "cos("}} == set()
 
 
 @pytest.mark.parametrize("name", ["moba", "multiagent", "nmmo3", "rware", "snake", "trash_pickup"])
