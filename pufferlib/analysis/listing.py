@@ -73,12 +73,13 @@ def runs(folder: Path | str = RUNS, envs: Sequence[str] = (), tags: Sequence[str
 
     Args:
         folder: Of all runs.
-        envs: Names of environments, to leave out the runs of others.
+        envs: Names of environments or of runs, to leave out all others.
         tags: Leave out runs that lack one of these.
     """
     wanted = {registry.full_name(name.removeprefix("puffer_")) for name in envs}
     found = [_read(run) for run in all_runs(Path(folder))]
-    chosen = [run for run in found if (not wanted or run.env_name in wanted) and {*tags} <= {*run.tags}]
+    named = [run for run in found if not wanted or run.env_name in wanted or run.name in envs]
+    chosen = [run for run in named if {*tags} <= {*run.tags}]
     return sorted(chosen, key=lambda run: run.title, reverse=True)
 
 

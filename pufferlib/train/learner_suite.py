@@ -293,9 +293,9 @@ def _learned_score(task: Task, train: Train | None, seed: int, total_timesteps: 
 
 
 def _vecenv(task: Task, seed: int) -> Any:
-    """A batch whose infos tell of every episode that ended."""
+    """A batch whose infos tell of every episode that ended, and that refuses actions which there are not."""
     is_native = load_config(task.env_name).vec.backend == "native"
-    report = {"env.log_interval": 1} if is_native else {}
+    report = {"env.log_interval": 1, "env.check_actions": True} if is_native else {}
     return build_vecenv(load_config(task.env_name, {**task.settings, **report, "train.seed": seed}))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.train.runs import Run
 
 __all__ = ["State", "Status", "in_training", "status_of"]
@@ -55,7 +55,7 @@ def in_training(run: Run) -> Iterator[None]:
             _write(file, {"state": "stopped"})
             raise
         except BaseException as error:
-            _write(file, {"state": "failed", "reason": str(error).partition("\n")[0] or type(error).__name__})
+            _write(file, {"state": "failed", "reason": _reason(error)})
             raise
         run.status.unlink(missing_ok=True)  # its summary says the rest
 
@@ -71,6 +71,14 @@ def status_of(run: Run) -> Status:
         case None if run.summary.is_file():
             return Status("finished")
     return Status("stopped")
+
+
+def _reason(error: BaseException) -> str:
+    """First line of an error; where it is none of ours, with its class and its notes, which say whose it is."""
+    text = str(error).partition("\n")[0]
+    if isinstance(error, PufferError) and text:
+        return text
+    return " ".join([f"{type(error).__name__}{': ' if text else ''}{text}", *getattr(error, "__notes__", [])])
 
 
 def _write(file: Any, told: dict[str, Any]) -> None:

@@ -186,6 +186,8 @@ def test_the_list_shows_what_differs(kept: Path, capsys: pytest.CaptureFixture[s
     assert main(["runs", "--json", "--tag", "b"]) == 0
     (told,) = json.loads(capsys.readouterr().out)
     assert (told["name"], told["score"], told["settings"]["train.learning_rate"]) == ("fast", 2.0, 0.5)
+    assert main(["runs", "--json", "fast"]) == 0
+    assert [run["name"] for run in json.loads(capsys.readouterr().out)] == ["fast"]
     assert main(["runs", "snake"]) == 0
     assert capsys.readouterr().err == "there is no run of snake in runs; train one: puffer train snake\n"
 

@@ -44,6 +44,12 @@ def test_our_own_learner_passes(seed, only):
     assert all(result.passed and result.finding is None and result.error is None for result in results), results
 
 
+def test_actions_that_there_are_not_are_named():
+    (result,) = check(lambda vecenv, seed, steps: lambda observations: np.full(len(observations), 999), ["bandit"])
+    assert result.finding is None
+    assert "999" in str(result.error)
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)
 def test_a_loop_in_the_shape_of_cleanrl_passes():

@@ -128,6 +128,9 @@ def test_a_run_tells_its_state(tmp_path: Path) -> None:
     assert status_of(run).state == "stopped"
     with pytest.raises(ValueError, match="NaN"), in_training(run):
         raise ValueError("NaN\nin a layer")
-    assert (status_of(run).state, status_of(run).reason) == ("failed", "NaN")
+    assert (status_of(run).state, status_of(run).reason) == ("failed", "ValueError: NaN")
+    with pytest.raises(KeyError), in_training(run):
+        raise KeyError("score")
+    assert status_of(run).reason == "KeyError: 'score'"
     run.status.write_text('{"state": "running", "pid": 1, "host": "gone"}')  # by kill -9
     assert status_of(run).state == "stopped"

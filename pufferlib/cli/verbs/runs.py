@@ -37,7 +37,7 @@ SORTS: dict[str, Callable[[RunSummary], Any]] = {
 def run(argv: list[str]) -> int:
     """Print a table of runs, or the same as JSON."""
     parser = Parser(PROG, description="List runs: state, score, steps, time, and the settings that differ.")
-    parser.add_argument("envs", nargs="*", metavar="ENV", help="environments; default: all")
+    parser.add_argument("envs", nargs="*", metavar="ENV", help="environments, or names of runs; default: all")
     parser.add_argument("--runs", type=Path, default=RUNS, metavar="FOLDER", help="where they are (default: runs)")
     parser.add_argument(
         "--tag", action="append", default=[], help="only runs with this tag; may be given several times"
@@ -45,9 +45,9 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--sort", choices=SORTS, default="started", help="the newest, best or longest first")
     parser.add_argument("--json", action="store_true", help="print a JSON list of objects, with all settings")
     options = parser.parse(argv)
-    for name in options.envs:
-        registry.env_creator(name, PROG)
     found = sorted(runs(options.runs, options.envs, options.tag), key=SORTS[options.sort], reverse=True)
+    for name in {*options.envs} - {one.name for one in found}:
+        registry.env_creator(name, PROG)
     if options.json:
         say(json.dumps([_object(one) for one in found], indent=2))
     elif found:
