@@ -40,7 +40,9 @@ def make_env(
     if rules != "gymnasium":
         raise UnknownNameError.of(where, "rules", rules, ("envpool", "gymnasium"))
     if others := sorted(options.keys() & OPTIONS):
-        raise APIUsageError(f"{where}: expected options of the rules {rules!r}, got {others[0]}; ask for rules='envpool'")
+        raise APIUsageError(
+            f"{where}: expected options of the rules {rules!r}, got {others[0]}; ask for rules='envpool'"
+        )
     env: Env = EpisodeStats(AtariGame(game, **options))  # innermost: it sees whole games and unclipped points
     if episodic_life:
         env = EpisodicLife(env)

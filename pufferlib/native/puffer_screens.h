@@ -24,8 +24,8 @@ typedef struct PufferScreens {
     bool showed_both;
 } PufferScreens;
 
-/* Prepare, with memory for `colors` and `greys` of each screen, which the caller keeps; false when the sizes are
- * not among those that it can do. */
+/* Prepare, with memory for `colors` and `greys` of each screen, which the caller keeps; false when the sizes
+ * are not among those that it can do. */
 static inline bool puffer_screens_init(PufferScreens *screens, int height, int width, int small_height,
                                        int small_width, uint8_t *memory) {
     memset(screens, 0, sizeof(*screens));
@@ -38,7 +38,8 @@ static inline bool puffer_screens_init(PufferScreens *screens, int height, int w
     return true;
 }
 
-/* Take in a screen. False if it has colors whose grey is unknown; then `puffer_screens_learn` must come next. */
+/* Take in a screen. False if it has colors whose grey is unknown; then `puffer_screens_learn` must come next.
+ */
 static inline bool puffer_screens_take(PufferScreens *screens, int which, const uint8_t *colors) {
     int width = screens->shrink.width;
     bool is_first = !screens->is_taken[which];

@@ -133,7 +133,8 @@ static inline void puffer_shrink_rows(const PufferShrink *shrink, const uint8_t 
 
 /* Whether any row of the large pictures has changed that the rows of the small one from y on are made of. */
 static inline bool puffer_shrink_is_changed(const PufferShrink *shrink, const bool *changed, int y) {
-    int last = (y + PUFFER_SHRINK_LANES < shrink->small_height ? y + PUFFER_SHRINK_LANES : shrink->small_height) - 1;
+    int last =
+        (y + PUFFER_SHRINK_LANES < shrink->small_height ? y + PUFFER_SHRINK_LANES : shrink->small_height) - 1;
     int end = shrink->rows[last].first + shrink->rows[last].count;
     for (int row = shrink->rows[y].first; row < end; row++) {
         if (changed[row]) return true;

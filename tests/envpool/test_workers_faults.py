@@ -24,6 +24,13 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker
 ENDLESS = functools.partial(counting_env, None)
 
 
+@pytest.fixture(scope="module")
+def four():
+    """A pool that many tests use, each of which leaves nothing in flight."""
+    with pool_of(ENDLESS, 4) as pool:
+        yield pool
+
+
 @pytest.mark.parametrize(
     ("env_ids", "text"),
     [
@@ -41,14 +48,13 @@ ENDLESS = functools.partial(counting_env, None)
         ([[1], [1, 2]], "one or more ints"),
     ],
 )
-def test_it_refuses_environments_that_cannot_be_sent_anything(env_ids, text):
-    with pool_of(ENDLESS, 4) as pool:
-        pool.send(np.ones(1), np.array([0], np.int32))
-        for call in (pool.reset, lambda ids: pool.send(np.ones(1), ids)):
-            with pytest.raises(APIUsageError, match=text):
-                call(env_ids)
-        assert pool.num_in_flight == 1
-        assert pool.recv().env_id.tolist() == [0]
+def test_it_refuses_environments_that_cannot_be_sent_anything(four, env_ids, text):
+    four.send(np.ones(1), np.array([0], np.int32))
+    for call in (four.reset, lambda ids: four.send(np.ones(1), ids)):
+        with pytest.raises(APIUsageError, match=text):
+            call(env_ids)
+    assert four.num_in_flight == 1
+    assert four.recv().env_id.tolist() == [0]
 
 
 @pytest.mark.parametrize(
@@ -67,11 +73,11 @@ def test_it_refuses_environments_that_cannot_be_sent_anything(env_ids, text):
         (np.array([2**63, 0], np.uint64), "in row 0"),
     ],
 )
-def test_it_refuses_actions_that_are_none(actions, text):
-    with pool_of(ENDLESS, 2) as pool:
-        with pytest.raises(APIUsageError, match=text):
-            pool.send(actions)
-        assert sent(pool, np.ones(2)).elapsed_step.tolist() == [0, 0]
+def test_it_refuses_actions_that_are_none(four, actions, text):
+    with pytest.raises(APIUsageError, match=text):
+        four.send(actions, np.array([2, 1], np.int32))
+    assert four.num_in_flight == 0
+    assert sent(four, np.ones(2), [2, 1]).env_id.tolist() == [2, 1]
 
 
 def test_reals_must_be_finite():

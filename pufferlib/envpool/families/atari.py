@@ -1,7 +1,7 @@
-"""Atari: 104 games of the Arcade Learning Environment, as ``Pong-v5``, with the preprocessing and options of EnvPool."""
+"""Atari: 104 games of the Arcade Learning Environment, as ``Pong-v5``, with EnvPool's preprocessing and options."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.spaces import Box
@@ -11,6 +11,9 @@ from pufferlib.envpool.pool import Pool, PoolSpec
 from pufferlib.envpool.tasks import Task
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
+
+if TYPE_CHECKING:
+    from pufferlib.envpool.workers import WorkerBackend
 
 __all__ = ["AtariBackend", "tasks"]
 
@@ -102,7 +105,7 @@ class AtariBackend:
         """
         return self._workers(config).make(config, spec)
 
-    def _workers(self, config: Mapping[str, Any]) -> Any:
+    def _workers(self, config: Mapping[str, Any]) -> "WorkerBackend":
         from pufferlib.envpool.workers import WorkerBackend
 
         options = _options(f"envpool ({self._game})", config)

@@ -120,7 +120,9 @@ def test_rewards_are_clipped_and_infos_are_not() -> None:
     assert {(reward, infos["reward"]) for _, reward, _, _, infos in steps} == {(0.0, 0.0), (1.0, 21.0)}
 
 
-@pytest.mark.parametrize(("noop_max", "fire_reset", "lengths"), [(0, False, {0}), (3, False, {1, 2, 3}), (3, True, {1, 2, 3})])
+@pytest.mark.parametrize(
+    ("noop_max", "fire_reset", "lengths"), [(0, False, {0}), (3, False, {1, 2, 3}), (3, True, {1, 2, 3})]
+)
 def test_a_start_takes_one_to_noop_max_frames(
     noop_max: int, fire_reset: bool, lengths: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +190,14 @@ def test_spaces_infos_and_dtypes_are_envpool_s(pong: Any) -> None:
     dtypes = {name: (array.dtype, array.shape) for name, array in info.items() if name != "players"}
     int32 = (np.dtype(np.int32), (2,))
     reward, ram = (np.dtype(np.float32), (2,)), (np.dtype(np.uint8), (2, 128))
-    expected = {"env_id": int32, "elapsed_step": int32, "lives": int32, "terminated": int32, "reward": reward, "ram": ram}
+    expected = {
+        "env_id": int32,
+        "elapsed_step": int32,
+        "lives": int32,
+        "terminated": int32,
+        "reward": reward,
+        "ram": ram,
+    }
     assert dtypes == expected
 
 

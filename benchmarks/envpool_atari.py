@@ -1,0 +1,147 @@
+"""Atari through EnvPool's interface, ours beside the wheel: one table of goal, measured and ratios.
+
+    python benchmarks/envpool_atari.py --peer-python PATH    # beside the wheel, in the environment of requirements.txt
+    python benchmarks/envpool_atari.py                       # ours alone
+    python benchmarks/envpool_atari.py --quick               # to see that it works
+
+Figures are CPU time, of all threads and of the worker processes together, for one environment; sides take turns, in
+processes of their own. Both have EnvPool's defaults, but for starts of one frame. Also writes
+benchmarks/results/envpool_atari.json.
+"""
+
+import argparse
+import functools
+import itertools
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+
+import sides
+
+HERE = Path(__file__).resolve().parent
+GAMES = ("Pong-v5", "Breakout-v5")
+NUM_ENVS = (8, 64)
+GOAL = 1.2  # times the wheel's
+
+
+def atari_pool(library: str, task_id: str, num_envs: int, batch_size: int, seconds: float) -> float:
+    """Microseconds of CPU that a step of one environment takes; batches are the first that finish."""
+    env = _begun(library, task_id, num_envs, batch_size)
+    rows = np.random.default_rng(0).integers(0, int(env.action_space.n), (64, batch_size)).astype(np.int32)
+    actions = itertools.cycle([*rows])
+    came = None if batch_size == num_envs else env.recv()[4]["env_id"]
+
+    def step() -> None:
+        nonlocal came
+        came = env.step(next(actions), came)[4]["env_id"]
+        came = None if batch_size == num_envs else came
+
+    figure = sides.us_per_call(step, seconds, functools.partial(_cpu_seconds, env)) / batch_size
+    if came is not None:
+        env.send(next(actions), came)  # so that the next measurement finds all of them there
+    return figure
+
+
+@functools.cache  # 64 games take seconds to load, and nothing while they wait
+def _begun(library: str, task_id: str, num_envs: int, batch_size: int) -> Any:
+    options = {"num_envs": num_envs, "batch_size": batch_size, "num_threads": 1, "seed": 0, "noop_max": 1}
+    if library == "ours":
+        from pufferlib import envpool
+    else:
+        sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != HERE]  # which has an envpool.py
+        import envpool
+    env = envpool.make(task_id, env_type="gymnasium", **options)
+    if batch_size == num_envs:
+        env.reset()
+    else:
+        env.async_reset()
+    return env
+
+
+def _cpu_seconds(env: Any) -> float:
+    """CPU time of this process and of the workers of a pool."""
+    pids = getattr(getattr(env, "pool", None), "worker_pids", [])
+    return time.process_time() + sum(time.clock_gettime(_clock_of(pid)) for pid in pids)
+
+
+def _clock_of(pid: int) -> int:
+    """Linux's clock of the CPU time of a process, as ``clock_getcpuclockid`` makes it."""
+    return (~pid << 3) | 2
+
+
+def rows(bench: Any) -> Iterator[Any]:
+    """Every row, and how its contestants are measured."""
+    from engine import ENVPOOL
+    from report import OURS, Row
+
+    sides_of = {OURS: ("ours", bench.ours), ENVPOOL: ("envpool", bench.peer)}
+    for task_id, num_envs, halves in itertools.product(GAMES, NUM_ENVS, (False, True)):
+        batch_size = num_envs // 2 if halves else num_envs
+        how = f"batches of the first {batch_size}" if halves else "all at once"
+        row = Row(f"{task_id}, {num_envs} environments, {how}: a step of one, of CPU", "us", ratios={ENVPOOL: GOAL})
+        case = ("atari_pool", task_id, num_envs, batch_size, bench.seconds)
+        yield (
+            row,
+            {
+                name: functools.partial(side.ask, case[0], library, *case[1:])
+                for name, (library, side) in sides_of.items()
+                if side
+            },
+        )
+
+
+class Bench:
+    """The sides: ours, and EnvPool's, which is None where its Python is not named."""
+
+    def __init__(self, seconds: float, peer_python: str | None) -> None:
+        self.seconds = seconds
+        self.ours = sides.Side(sys.executable, __file__)
+        self.peer = sides.Side(peer_python, __file__) if peer_python else None
+
+    def close(self) -> None:
+        """End all sides."""
+        for side in (self.ours, self.peer):
+            if side:
+                side.close()
+
+
+def main() -> None:
+    """Parse the command line, measure, print the table and write the JSON."""
+    from engine import measure
+    from report import RESULTS, machine, write
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer-python", help="interpreter of an environment that has EnvPool")
+    parser.add_argument("--minutes", type=float, default=4, help="for all rows together, about")
+    parser.add_argument("--rounds", type=int, default=11, help="of a row, at most")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of one measurement")
+    parser.add_argument(
+        "--json", type=Path, default=RESULTS / "envpool_atari.json", help="file to write the figures to"
+    )
+    parser.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
+    parser.add_argument("--quick", action="store_true", help="two short rounds: only to see that it works")
+    options = parser.parse_args()
+    rounds, seconds = (2, 0.03) if options.quick else (options.rounds, options.seconds)
+    before = machine()
+    bench = Bench(seconds, options.peer_python)
+    try:
+        done = measure(rows(bench), options.only, rounds, options.minutes)
+    finally:
+        bench.close()
+    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
+    settings = {"minutes": options.minutes, "rounds": rounds, "seconds": seconds}
+    write(options.json, {"machine": before, "settings": settings, "rows": [row.as_dict() for row in done]})
+
+
+if __name__ == "__main__":
+    if "--serve" in sys.argv:
+        sides.serve({atari_pool.__name__: atari_pool})
+    else:
+        main()
