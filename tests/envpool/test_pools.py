@@ -114,11 +114,17 @@ def test_pictures(make):
     assert env.render([0, 2, 0])[:, 5, 5, 1].tolist() == [1, 1, 1]
 
 
-def test_a_seed_at_reset(make):
-    env = make()
-    env.step([1, 1])
-    env.reset(seed=0)
-    assert env.step([1, 1])[0][:, 1].tolist() == [0, 0]
+@pytest.mark.parametrize("task_id", ["Breakout-v0", "CartPole-v1", "CountingInWorkers-v0"])
+def test_a_seed_at_reset_is_as_good_as_one_at_the_start(task_id):
+    one, other = (envpool.make_gymnasium(task_id, num_envs=2, seed=seed) for seed in (3, 8))
+    other.reset()
+    other.step([1, 1])
+    observations, again = one.reset()[0], other.reset(seed=3)[0]
+    for _ in range(20):
+        assert np.array_equal(observations, again)
+        observations, again = one.step([1, 1])[0], other.step([1, 1])[0]
+    one.close()
+    other.close()
 
 
 WRONG_IDS = (
