@@ -8,6 +8,7 @@ import cv2
 import gymnasium
 import numpy as np
 import numpy.typing as npt
+import vizdoom.gymnasium_wrapper  # noqa: F401 - registers the scenarios
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 from .._shared.options import check_counts, check_render_mode
