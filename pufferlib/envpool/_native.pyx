@@ -21,7 +21,7 @@ from pufferlib.native.puffer_task cimport PUFFER_HELPER_NS, PufferHelpers, Puffe
 from pufferlib.ocean._ocean cimport shared_helpers, type_at
 
 from pufferlib.envpool.action_dict import read_dict
-from pufferlib.envpool.pool import Batch
+from pufferlib.envpool.pool import PoolBatch
 from pufferlib.envpool.refusals import converted_actions, converted_ids, refused_action, refused_id
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.native._pictures import scale_picture
@@ -577,7 +577,7 @@ cdef class NativePool:
             PyErr_CheckSignals()
 
     def recv(self):
-        """Wait for a batch, and return it as a ``Batch``."""
+        """Wait for a batch, and return it as a ``PoolBatch``."""
         self._enter("recv")
         try:
             self._receive(self._due("recv", 0))
@@ -625,7 +625,7 @@ cdef class NativePool:
             "players.truncated": self._at(PUFFER_PLAYER_TRUNCATED),
             "players.mask": self._at(PUFFER_PLAYER_MASK),
         }
-        return tuple_new(Batch, (
+        return tuple_new(PoolBatch, (
             self._at(PUFFER_ENV_ID), self._at(PUFFER_PLAYER_ENV_ID), self._at(PUFFER_OBSERVATION),
             self._at(PUFFER_REWARD), self._at(PUFFER_GAME_TERMINATED), self._at(PUFFER_GAME_TRUNCATED),
             self._at(PUFFER_ELAPSED_STEP), infos,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pufferlib.env import AUTORESET_MODES
-from pufferlib.envpool.tasks import Task
+from pufferlib.envpool.tasks import PoolTask
 from pufferlib.errors import APIUsageError, UnknownNameError
 
 __all__ = ["COMMON", "RENDER_MODES", "backend_config", "checked_config", "checked_int", "checked_seed", "pool_seeds"]
@@ -40,7 +40,7 @@ COMMON: Mapping[str, Any] = {
 _PIXELS = 84  # height and width of observations that are pictures, unless others are asked for
 
 
-def checked_config(where: str, task: Task, keywords: Mapping[str, Any]) -> dict[str, Any]:
+def checked_config(where: str, task: PoolTask, keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Complete the keywords of a task, ``env_seed`` among them: one seed for each environment, or an empty list.
 
     ``max_num_players`` stays as it was given, because only the environment knows.

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pufferlib.envpool.dm_specs import DISCOUNT, StateType, import_dm_env
-from pufferlib.envpool.pool import Batch, Pool
+from pufferlib.envpool.pool import Pool, PoolBatch
 from pufferlib.envpool.pool_env import PoolEnv
 from pufferlib.envpool.spec import TaskSpec
 
@@ -72,7 +72,7 @@ class DMPoolEnv(PoolEnv, _Environment):  # type: ignore[misc]  # dm_env has no t
         """End the environments, and close the window; twice is fine."""
         self._close()
 
-    def _time_step(self, batch: Batch) -> Any:
+    def _time_step(self, batch: PoolBatch) -> Any:
         ends = batch.terminated | batch.truncated
         steps = _dm_env.StepType
         types = np.where(ends, steps.LAST, np.where(batch.elapsed_step == 0, steps.FIRST, steps.MID))

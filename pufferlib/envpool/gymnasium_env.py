@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
-from pufferlib.envpool.pool import PLAYERS, Batch, Pool
+from pufferlib.envpool.pool import PLAYERS, Pool, PoolBatch
 from pufferlib.envpool.pool_env import PoolEnv
 from pufferlib.envpool.spec import TaskSpec
 from pufferlib.errors import APIUsageError
@@ -115,10 +115,10 @@ class PoolVectorEnv(PoolEnv, gymnasium.vector.VectorEnv[Any, Any, Any]):  # type
         self._last_ids = stepped[4]["env_id"]
         return stepped
 
-    def _stepped(self, batch: Batch) -> Stepped:
+    def _stepped(self, batch: PoolBatch) -> Stepped:
         return batch.observations, batch.rewards, batch.terminated, batch.truncated, self._info(batch)
 
-    def _info(self, batch: Batch) -> Info:
+    def _info(self, batch: PoolBatch) -> Info:
         players: Info = {"env_id": batch.player_env_id}
         info: Info = {"env_id": batch.env_id, "players": players, "elapsed_step": batch.elapsed_step}
         for name, values in batch.infos.items():

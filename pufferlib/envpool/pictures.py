@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 
-from pufferlib.envpool.pool import Batch, Ids, Pool, PoolSpec
+from pufferlib.envpool.pool import Ids, Pool, PoolBatch, PoolSpec
 from pufferlib.envpool.pool_wrapper import PoolWrapper
 from pufferlib.errors import APIUsageError
 from pufferlib.native._pictures import scale_picture
@@ -81,7 +81,7 @@ class PixelPool(PoolWrapper):
         self._camera_id = camera_id
         _, self._height, self._width = spec.observation_space.shape or (3, 0, 0)
 
-    def recv(self) -> Batch:
+    def recv(self) -> PoolBatch:
         """Wait for a batch, and draw its environments."""
         batch = self.pool.recv()
         pictures = draw(self.pool, batch.env_id, self._camera_id, self._height, self._width).transpose(0, 3, 1, 2)

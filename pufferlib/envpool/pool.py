@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pufferlib.buffers import Array
 from pufferlib.spaces import Space
 
-__all__ = ["PLAYERS", "Autoreset", "Batch", "Ids", "Pool", "PoolSpec", "SeedPool", "StepPool"]
+__all__ = ["PLAYERS", "Autoreset", "Ids", "Pool", "PoolBatch", "PoolSpec", "SeedPool", "StepPool"]
 
 Ids = npt.NDArray[np.int32]
 Autoreset = str
@@ -25,8 +25,8 @@ class PoolSpec:
         observation_space: Of one agent: a Box, Discrete, MultiDiscrete or MultiBinary, or a Dict or Tuple of such.
         action_space: Of one agent.
         num_players: Agents of an environment, the same in each of them; 1 where there is only one.
-        info_spaces: What ``Batch.infos`` holds, by name: a Box or Discrete of one environment, or of one agent where
-            the name begins with "players.".
+        info_spaces: What ``PoolBatch.infos`` holds, by name: a Box or Discrete of one environment, or of one agent
+            where the name begins with "players.".
         frame_shape: Height and width of the pictures of ``render``, px; None where there are none.
         render_fps: Frames of a second of play.
         reward_threshold: Return from which the environment counts as solved; None where nobody has named one.
@@ -41,7 +41,7 @@ class PoolSpec:
     reward_threshold: float | None = None
 
 
-class Batch(NamedTuple):
+class PoolBatch(NamedTuple):
     """Environments that have finished a step or reset; B of them, with ``B * num_players`` rows, one for each agent.
 
     Attributes:
@@ -101,7 +101,7 @@ class Pool(Protocol):
         as soon as this has returned.
         """
 
-    def recv(self) -> Batch:
+    def recv(self) -> PoolBatch:
         """Wait for a batch. Its arrays are new, or with ``copy=False`` those of the pool, which the next changes."""
 
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
@@ -121,7 +121,7 @@ class SeedPool(Pool, Protocol):
 
 @runtime_checkable
 class StepPool(Pool, Protocol):
-    """A pool that knows Gymnasium's five values, at less cost than a Batch."""
+    """A pool that knows Gymnasium's five values, at less cost than a PoolBatch."""
 
     def step(self, action: Any, env_id: Any = None) -> Any:
         """``send`` and ``recv``, where a dict may be the action too: observations, rewards, flags and infos."""

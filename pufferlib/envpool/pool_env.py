@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pufferlib.envpool.action_dict import read_dict
 from pufferlib.envpool.config import backend_config, checked_int, checked_seed, pool_seeds
 from pufferlib.envpool.pictures import PixelPool, check_draws, draw
-from pufferlib.envpool.pool import Batch, Ids, Pool, SeedPool, StepPool
+from pufferlib.envpool.pool import Ids, Pool, PoolBatch, SeedPool, StepPool
 from pufferlib.envpool.spec import TaskSpec
 from pufferlib.envpool.stack import StackPool
 from pufferlib.errors import APIUsageError
@@ -156,13 +156,13 @@ class PoolEnv:
         is_array = isinstance(actions, Sized) and not isinstance(actions, Mapping)
         return self._last_ids if self.is_async and is_array and len(actions) == pool.batch_size * players else None
 
-    def _recv(self) -> Batch:
+    def _recv(self) -> PoolBatch:
         batch = self.pool.recv()
         if self.is_async:
             self._last_ids = batch.env_id.copy()  # the pool may write the next into this array
         return batch
 
-    def _reset(self, env_id: Any, seed: Any) -> Batch:
+    def _reset(self, env_id: Any, seed: Any) -> PoolBatch:
         """Begin new episodes and wait for a batch."""
         pool = self.pool
         count = len(env_id) if isinstance(env_id, list | tuple) else np.size(env_id)

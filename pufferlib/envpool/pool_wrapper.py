@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pufferlib.envpool.pool import Batch, Ids, Pool, PoolSpec
+from pufferlib.envpool.pool import Ids, Pool, PoolBatch, PoolSpec
 
 __all__ = ["PoolWrapper"]
 
@@ -37,7 +37,7 @@ class PoolWrapper:
         """Send actions."""
         self.pool.send(actions, env_ids)
 
-    def recv(self) -> Batch:
+    def recv(self) -> PoolBatch:
         """Wait for a batch."""
         return self.pool.recv()
 

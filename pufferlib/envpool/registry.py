@@ -7,12 +7,12 @@ from os import PathLike, fspath
 from typing import Any
 
 from pufferlib.envpool import families
-from pufferlib.envpool.tasks import Backend, Task
+from pufferlib.envpool.tasks import Backend, PoolTask
 from pufferlib.errors import APIUsageError, UnknownNameError
 
 __all__ = ["find_task", "list_all_envs", "register"]
 
-_own: dict[str, Task] = {}
+_own: dict[str, PoolTask] = {}
 
 
 def list_all_envs() -> list[str]:
@@ -48,12 +48,12 @@ def register(
     if task_id in _own or task_id in _known():
         raise APIUsageError(f"{where}: task_id must be new, got {task_id!r}, which there is; choose another")
     backend = _backend(where, env)
-    _own[task_id] = Task(
+    _own[task_id] = PoolTask(
         task_id, "yours", backend, max_episode_steps, reward_threshold, dict(keywords or {}), any_keyword=True
     )
 
 
-def find_task(where: str, task_id: Any) -> Task:
+def find_task(where: str, task_id: Any) -> PoolTask:
     """The task that has an id.
 
     Raises:
@@ -85,6 +85,6 @@ def _backend(where: str, env: Any) -> Backend:
 
 
 @functools.cache
-def _known() -> dict[str, Task]:
+def _known() -> dict[str, PoolTask]:
     modules = (importlib.import_module(f"{families.__name__}.{name}") for name in families.FAMILIES)
     return {task.id: task for module in modules for task in module.tasks()}

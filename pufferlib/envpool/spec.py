@@ -13,7 +13,7 @@ from pufferlib.envpool.dm_specs import DISCOUNT, StateType, dm_spec
 from pufferlib.envpool.pictures import pixel_spec
 from pufferlib.envpool.pool import PLAYERS
 from pufferlib.envpool.stack import stack_spec
-from pufferlib.envpool.tasks import Task
+from pufferlib.envpool.tasks import PoolTask
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 
@@ -43,7 +43,7 @@ class TaskSpec:
         APIUsageError: A value is of a wrong type, or out of its range.
     """
 
-    def __init__(self, where: str, task: Task, keywords: Mapping[str, Any]) -> None:
+    def __init__(self, where: str, task: PoolTask, keywords: Mapping[str, Any]) -> None:
         where = f"{where}({task.id!r})"
         config = checked_config(where, task, keywords)
         self.id, self.task, self._config = task.id, task, config

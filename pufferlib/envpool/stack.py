@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import Box
 
-from pufferlib.envpool.pool import Batch, Ids, Pool, PoolSpec
+from pufferlib.envpool.pool import Ids, Pool, PoolBatch, PoolSpec
 from pufferlib.envpool.pool_wrapper import PoolWrapper
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
@@ -58,7 +58,7 @@ class StackPool(PoolWrapper):
         space = pool.spec.observation_space
         self._history = np.zeros((pool.num_envs, spec.num_players, frames, *(space.shape or ())), space.dtype)
 
-    def recv(self) -> Batch:
+    def recv(self) -> PoolBatch:
         """Wait for a batch, and put its observations on those before."""
         batch = self.pool.recv()
         last, ids = batch.final_observations, batch.env_id

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from pufferlib.envpool.pool import Pool, PoolSpec
 
-__all__ = ["Backend", "Task"]
+__all__ = ["Backend", "PoolTask"]
 
 
 class Backend(Protocol):
@@ -29,7 +29,7 @@ class Backend(Protocol):
 
 
 @dataclass(frozen=True)
-class Task:
+class PoolTask:
     """One id.
 
     Attributes:

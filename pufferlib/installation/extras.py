@@ -13,7 +13,7 @@ __all__ = ["COMMON", "names", "pin_of", "required", "version_of"]
 #: The bindings that can be installed together.
 COMMON = "common"
 # For users, beside those of single bindings. The others (test, lint, lock, dev) are for a checkout.
-GENERAL = ("train", "render", "sweep", "track", "export", "ray", "rllib", "torchrl", "compiler", COMMON)
+GENERAL = ("train", "render", "sweep", "track", "export", "ray", "rllib", "torchrl", "dm", "compiler", COMMON)
 
 
 def required(extra: str = "") -> list[Requirement]:

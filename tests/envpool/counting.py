@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Discrete
 from pettingzoo import ParallelEnv
 
 from pufferlib.envpool import register
-from pufferlib.envpool.pool import Batch, PoolSpec
+from pufferlib.envpool.pool import PoolBatch, PoolSpec
 from pufferlib.errors import APIUsageError
 
 __all__ = ["CUT", "END", "CountingBackend", "CountingEnv", "CountingGame", "CountingParallelEnv", "registered"]
@@ -160,7 +160,7 @@ class CountingPool:
         for env_id, action in zip(ids, actions.reshape(len(ids), self.spec.num_players), strict=True):
             self.queue.append((env_id, self._acted(env_id, action)))
 
-    def recv(self) -> Batch:
+    def recv(self) -> PoolBatch:
         self._check(len(self.queue) >= (self.batch_size if self.batch_size < self.num_envs else 1), "wait for ever")
         if self.batch_size < self.num_envs:
             self.queue = [self.queue[place] for place in self.random.permutation(len(self.queue))]
@@ -168,7 +168,7 @@ class CountingPool:
         ids = np.array([env_id for env_id, _ in batch], np.int32)
         observations, rewards, ends, cuts, elapsed, final = zip(*(result for _, result in batch), strict=True)
         rows = np.concatenate(observations)
-        return Batch(
+        return PoolBatch(
             ids,
             np.repeat(ids, self.spec.num_players),
             self._shown(rows),

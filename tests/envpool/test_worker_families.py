@@ -7,7 +7,7 @@ import pytest
 
 from pufferlib.envpool import families
 from pufferlib.envpool.config import backend_config, checked_config, pool_seeds
-from pufferlib.envpool.tasks import Task
+from pufferlib.envpool.tasks import PoolTask
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError, BindingMissing
 from tests.envpool.pools import sent
@@ -121,7 +121,7 @@ def absent():
 
 
 def test_what_is_not_installed_is_named_with_the_way_to_install_it():
-    task = Task("Ant-v9", "mujoco", WorkerBackend(absent))
+    task = PoolTask("Ant-v9", "mujoco", WorkerBackend(absent))
     with pytest.raises(BindingMissing, match="mujoco, which is not installed; run: puffer install mujoco"):
         started(task)
 

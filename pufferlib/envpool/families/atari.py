@@ -8,7 +8,7 @@ from gymnasium.spaces import Box
 
 from pufferlib.envpool.config import checked_int
 from pufferlib.envpool.pool import Pool, PoolSpec
-from pufferlib.envpool.tasks import Task
+from pufferlib.envpool.tasks import PoolTask
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 
@@ -61,12 +61,12 @@ INFOS: Mapping[str, Space] = {
 DISCOUNT: Mapping[str, Space] = {"discount": Box(0, 1, (), np.float32)}
 
 
-def tasks() -> list[Task]:
+def tasks() -> list[PoolTask]:
     """Return a task for each game."""
     from pufferlib.registry import names
 
     return [
-        Task(
+        PoolTask(
             f"{''.join(word.capitalize() for word in game.split('_'))}-v5",
             FAMILY,
             AtariBackend(game),

@@ -1,6 +1,6 @@
 """Box2D: Gymnasium's games, under its ids."""
 
-from pufferlib.envpool.tasks import Task
+from pufferlib.envpool.tasks import PoolTask
 
 __all__ = ["tasks"]
 
@@ -23,12 +23,12 @@ OLDER = {
 }
 
 
-def tasks() -> list[Task]:
+def tasks() -> list[PoolTask]:
     """Return a task for each id."""
     from pufferlib.envpool.workers import WorkerBackend
 
     return [
-        Task(
+        PoolTask(
             task_id,
             FAMILY,
             WorkerBackend(f"box2d/{game}", is_limited=True, declared_only=True),

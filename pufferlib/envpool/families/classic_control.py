@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pufferlib.envpool.tasks import Task
+from pufferlib.envpool.tasks import PoolTask
 
 __all__ = ["GAMES", "tasks"]
 
@@ -39,7 +39,7 @@ GAMES = (
 )
 
 
-def tasks() -> list[Task]:
+def tasks() -> list[PoolTask]:
     """Return a task for each id."""
     from pufferlib.envpool.families.ocean import game_task
     from pufferlib.ocean.types import env_types

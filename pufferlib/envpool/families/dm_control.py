@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pufferlib.envpool.tasks import Task
+from pufferlib.envpool.tasks import PoolTask
 from pufferlib.errors import APIUsageError
 
 __all__ = ["task_id", "tasks"]
@@ -22,13 +22,13 @@ def task_id(name: str) -> str:
     return "".join(_WORDS.get(word, word[:1].upper() + word[1:]) for word in words) + "-v1"
 
 
-def tasks() -> list[Task]:
+def tasks() -> list[PoolTask]:
     """Return a task for each of the suite."""
     from pufferlib.envpool.workers import WorkerBackend
     from pufferlib.registry import names
 
     return [
-        Task(
+        PoolTask(
             task_id(name),
             FAMILY,
             WorkerBackend(f"dmcontrol/{name}", _settings, draw=draw_task, declared_only=True),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box
 
-from pufferlib.envpool.tasks import Task
+from pufferlib.envpool.tasks import PoolTask
 
 __all__ = ["tasks"]
 
@@ -17,13 +17,13 @@ MISSION_BYTES = {"MiniGrid": 96, "BabyAI": 512}
 INFOS = {"agent_pos": Box(0, 2**15, (2,), np.int32)}
 
 
-def tasks() -> list[Task]:
+def tasks() -> list[PoolTask]:
     """Return a task for each world and level; without ``max_episode_steps`` its own limit holds."""
     from pufferlib.envpool.workers import WorkerBackend
     from pufferlib.registry import names
 
     return [
-        Task(
+        PoolTask(
             name,
             FAMILY,
             WorkerBackend(f"minigrid/{name}", _settings, INFOS, declared_only=True),

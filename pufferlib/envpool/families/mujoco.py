@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.spaces import Box
 
-from pufferlib.envpool.tasks import Task
+from pufferlib.envpool.tasks import PoolTask
 from pufferlib.errors import APIUsageError
 
 __all__ = ["tasks"]
@@ -59,17 +59,17 @@ SOURCES = {
 }
 
 
-def tasks() -> list[Task]:
+def tasks() -> list[PoolTask]:
     """Return a task for each robot and version."""
     return [_task(robot, version) for robot in ROBOTS for version in VERSIONS]
 
 
-def _task(robot: Robot, version: int) -> Task:
+def _task(robot: Robot, version: int) -> PoolTask:
     from pufferlib.envpool.workers import WorkerBackend
 
     task_id = f"{robot.name}-v{version}"
     infos = dict.fromkeys(robot.infos, NUMBER)
-    return Task(
+    return PoolTask(
         task_id,
         FAMILY,
         WorkerBackend(f"mujoco/{task_id}", _settings, infos, SOURCES, draw_robot, is_limited=True, declared_only=True),

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pufferlib.envpool.tasks import Task
+from pufferlib.envpool.tasks import PoolTask
 
 if TYPE_CHECKING:
     from pufferlib.ocean.types import EnvType
@@ -15,7 +15,7 @@ LIMIT = "max_steps"  # the parameter of games that cut off their episodes; here 
 _PYTHON = {"PyMultiagent-v0": "pymultiagent", "Spaces-v0": "spaces"}
 
 
-def tasks() -> list[Task]:
+def tasks() -> list[PoolTask]:
     """Return a task for each environment, but for those that are in the family classic_control."""
     from pufferlib.envpool.families.classic_control import GAMES
     from pufferlib.envpool.workers import WorkerBackend
@@ -25,14 +25,14 @@ def tasks() -> list[Task]:
     kinds = [kind for name, kind in env_types().items() if name not in elsewhere]
     in_c = [game_task(f"{kind.class_name}-v0", FAMILY, kind) for kind in kinds]
     return in_c + [
-        Task(task_id, FAMILY, WorkerBackend(f"pufferlib.ocean.{name}:make"), any_keyword=True)
+        PoolTask(task_id, FAMILY, WorkerBackend(f"pufferlib.ocean.{name}:make"), any_keyword=True)
         for task_id, name in _PYTHON.items()
     ]
 
 
 def game_task(
     task_id: str, family: str, kind: "EnvType", max_episode_steps: int = 0, reward_threshold: float | None = None
-) -> Task:
+) -> PoolTask:
     """Return the task of an environment in C.
 
     Args:
@@ -46,7 +46,7 @@ def game_task(
 
     own = {parameter.name: parameter for parameter in kind.parameters}
     limit = own.pop(LIMIT, None)
-    return Task(
+    return PoolTask(
         task_id,
         family,
         NativeBackend(kind.name, **({LIMIT: int(limit.high)} if limit else {})),

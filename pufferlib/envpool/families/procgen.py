@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pufferlib.envpool.tasks import Task
+from pufferlib.envpool.tasks import PoolTask
 from pufferlib.errors import APIUsageError
 
 __all__ = ["tasks"]
@@ -21,13 +21,13 @@ GAMES_OF = {
 }
 
 
-def tasks() -> list[Task]:
+def tasks() -> list[PoolTask]:
     """Return a task for each game and mode."""
     from pufferlib.envpool.workers import WorkerBackend
     from pufferlib.registry import names
 
     return [
-        Task(
+        PoolTask(
             f"{game.capitalize()}{mode.capitalize()}-v0",
             FAMILY,
             WorkerBackend(f"procgen/{game}", _settings, channels_first_by="channel_first", declared_only=True),

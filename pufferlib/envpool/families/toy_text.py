@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
 
-from pufferlib.envpool.tasks import Task
+from pufferlib.envpool.tasks import PoolTask
 
 __all__ = ["tasks"]
 
@@ -59,13 +59,13 @@ TABLES = (
 )
 
 
-def tasks() -> list[Task]:
+def tasks() -> list[PoolTask]:
     """Return a task for each id."""
     from pufferlib.envpool.workers import WorkerBackend
 
     prob = {"prob": Box(0, 1, (), np.float32)}
     return [
-        Task(
+        PoolTask(
             table.task_id,
             FAMILY,
             WorkerBackend(

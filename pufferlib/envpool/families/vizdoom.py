@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box
 
-from pufferlib.envpool.tasks import Task
+from pufferlib.envpool.tasks import PoolTask
 
 __all__ = ["tasks"]
 
@@ -62,18 +62,18 @@ KEYWORDS: Mapping[str, Any] = {
 }
 
 
-def tasks() -> list[Task]:
+def tasks() -> list[PoolTask]:
     """Return a task for each scenario, and one for any other."""
     named = [_task(task_id, f"{name}.cfg") for task_id, name in SCENARIOS.items()]
     return [*named, _task("VizdoomCustom-v1", "")]
 
 
-def _task(task_id: str, cfg_path: str) -> Task:
+def _task(task_id: str, cfg_path: str) -> PoolTask:
     from pufferlib.envpool.workers import WorkerBackend
 
     infos = dict.fromkeys(INFOS, Box(-np.inf, np.inf, (), np.float64))
     backend = WorkerBackend("vizdoom/scenario", _settings, infos, declared_only=True)
-    return Task(task_id, FAMILY, backend, STEPS, keywords={"cfg_path": cfg_path, **KEYWORDS}, extra="vizdoom")
+    return PoolTask(task_id, FAMILY, backend, STEPS, keywords={"cfg_path": cfg_path, **KEYWORDS}, extra="vizdoom")
 
 
 def _settings(config: Mapping[str, Any]) -> dict[str, Any]:

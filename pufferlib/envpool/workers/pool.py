@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferlib.buffers import Array
-from pufferlib.envpool.pool import Batch, Ids, PoolSpec
+from pufferlib.envpool.pool import Ids, PoolBatch, PoolSpec
 from pufferlib.envpool.workers.actions import ActionReader
 from pufferlib.envpool.workers.infos import other_arrays
 from pufferlib.envpool.workers.leaves import unflatten
@@ -186,7 +186,7 @@ class WorkerPool:
             ids = np.maximum(np.minimum(ids, self.num_envs).astype(np.int64), -1).astype(np.int32)
         return np.ascontiguousarray(ids)
 
-    def recv(self) -> Batch:
+    def recv(self) -> PoolBatch:
         """Wait for a batch.
 
         Raises:
@@ -236,7 +236,7 @@ class WorkerPool:
             self._workers.close(waits=False)
             raise failure.error from None
 
-    def _batch(self, ids: Ids) -> Batch:
+    def _batch(self, ids: Ids) -> PoolBatch:
         is_all = len(ids) == self.num_envs and bool((ids == self._all).all())
         found = {name: self._rows(name, array, None if is_all else ids) for name, array in self._arrays.items()}
         infos = {name: found[INFO + name] for name in self.spec.info_spaces}
@@ -244,7 +244,7 @@ class WorkerPool:
             given = {place: self._messages.pop(env) for place, env in enumerate(ids.tolist()) if env in self._messages}
             infos |= other_arrays(len(ids), given)
         final = found.get("final_observations")
-        return Batch(
+        return PoolBatch(
             env_id=ids,
             player_env_id=ids if self._agents == 1 else np.repeat(ids, self._agents),
             observations=self._observations(found["observations"]),
