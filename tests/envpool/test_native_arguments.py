@@ -1,4 +1,4 @@
-"""What NativePool takes, and what it refuses; after a refusal it goes on as if nothing had been."""
+"""Arguments that NativePool takes, and those that it refuses; after a refusal it goes on as if nothing had been."""
 
 import numpy as np
 import pytest
