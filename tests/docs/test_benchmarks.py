@@ -34,6 +34,25 @@ def test_the_engine_is_measured_beside_its_peers(tmp_path):
     assert loop["measured_ratios"].keys() == {"SyncVectorEnv", "limit"}
 
 
+def test_pools_are_measured(tmp_path):
+    results = tmp_path / "envpool.json"
+    command = [
+        sys.executable,
+        FOLDER / "envpool.py",
+        "--quick",
+        "--only",
+        "of 64",
+        "one environment",
+        "--json",
+        results,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(results.read_text())["rows"]
+    assert len(rows) == 2
+    assert all(row["medians"]["ours"] > 0 for row in rows), done.stderr
+
+
 def test_a_binding_is_measured_beside_its_bare_environment(tmp_path):
     results = tmp_path / "bindings.json"
     command = [sys.executable, FOLDER / "bindings.py", "--quick", "--only", "CartPole-v1", "--json", results]

@@ -1,4 +1,4 @@
-"""NativePool: what comes back for what was sent, whoever plays it."""
+"""NativePool: batches that come back for what was sent, whoever plays it."""
 
 import numpy as np
 import pytest
