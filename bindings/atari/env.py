@@ -15,7 +15,7 @@ from .._shared.options import check_switches
 from .game import AtariGame
 from .pooled import OPTIONS, PooledGame
 
-__all__ = ["AtariGame", "EpisodicLife", "PooledGame", "make_env"]
+__all__ = ["EpisodicLife", "make_env"]
 
 Pixels = npt.NDArray[np.uint8]
 Env = gymnasium.Env[Pixels, np.int64]

@@ -19,7 +19,8 @@ if reason := missing_binding("atari"):
 import ale_py
 import gymnasium
 
-from pufferlib.bindings.atari.env import AtariGame, make_env
+from pufferlib.bindings.atari.env import make_env
+from pufferlib.bindings.atari.game import AtariGame
 
 TWO_PLAYERS = {"combat", "joust", "maze_craze", "warlords"}
 

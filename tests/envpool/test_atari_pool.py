@@ -15,7 +15,8 @@ import ale_py
 import cv2
 
 from pufferlib.bindings import atari
-from pufferlib.bindings.atari.env import PooledGame, make_env
+from pufferlib.bindings.atari.env import make_env
+from pufferlib.bindings.atari.pooled import PooledGame
 
 GREY = {"stack": 4, "frame_skip": 4, "size": (84, 84), "grey": True, "area_resize": True}
 
