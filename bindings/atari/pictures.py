@@ -14,7 +14,8 @@ __all__ = ["NEWER", "OLDER", "Pictures", "make_pictures"]
 Pixels = npt.NDArray[np.uint8]
 Ale = ale_py.ALEInterface
 
-NEWER = 0  # of the two screens that a frame is made of
+# The two screens that a frame is made of.
+NEWER = 0
 OLDER = 1
 
 
