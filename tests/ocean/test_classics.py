@@ -220,13 +220,15 @@ def test_perf_tells_how_well_an_episode_went():
     assert 0 < report["perf"] == pytest.approx(np.mean(upright))
 
 
-@pytest.mark.parametrize("name", ["mountain_car", "mountain_car_continuous"])
+@pytest.mark.parametrize("name", ["acrobot", "mountain_car", "mountain_car_continuous"])
 def test_a_step_of_several_frames_is_as_many_steps_with_one_action(name):
     once, often = (ocean.OceanEnv(name, num_envs=1, seed=6, max_steps=50, frameskip=skip) for skip in (7, 1))
     once.reset()
     often.reset()
     for action in (1, 1, 1, 0, 0, 0, 0.5, 1):  # the last step has a single frame
-        given = np.full(once.actions.shape, action * (2 if name == "mountain_car" else 1), once.actions.dtype)
+        given = np.full(
+            once.actions.shape, action * (1 if name == "mountain_car_continuous" else 2), once.actions.dtype
+        )
         once.step(given)
         rewards = []
         while len(rewards) < 7 and not (rewards and often.truncations[0]):

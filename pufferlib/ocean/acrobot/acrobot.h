@@ -1,12 +1,15 @@
 /* Acrobot: two links hang from a bar; with a torque at the joint between them, swing the tip up.
  *
  * Observation  float[6]: cosine and sine of the first link's angle (0 hangs down), cosine and sine of the
- * second link's angle (0 is in line with the first), and the speeds of both (rad/s). Actions Discrete(3): 0
- * torque of -1 N m at the joint, 1 none, 2 torque of 1 N m; anything else is none. Rewards      -1 for every
- * step, 0 for the one that ends the task. Ends         terminal when the tip is more than one link above the
- * bar; truncation after max_steps steps. Source       Gymnasium's Acrobot-v1, after Sutton (1996): the same
- * seed and actions give the same bytes, as a test sees, but for a last bit in the cosines and sines of a
- * first observation, which numpy computes as float.
+ *              second link's angle (0 is in line with the first), and the speeds of both (rad/s).
+ * Actions      Discrete(3): 0 torque of -1 N m at the joint, 1 none, 2 torque of 1 N m; anything else is
+ *              none.
+ * Rewards      -1 for every step, of which frameskip are played with one action; 0 for the one that ends
+ *              the task.
+ * Ends         terminal when the tip is more than one link above the bar; truncation after max_steps steps.
+ * Source       Gymnasium's Acrobot-v1, after Sutton (1996): the same seed and actions give the same bytes,
+ *              as a test sees, but for a last bit in the cosines and sines of a first observation, which
+ *              numpy computes as float.
  */
 #ifndef ACROBOT_H
 #define ACROBOT_H
@@ -33,6 +36,7 @@ typedef struct {
     float step_s;       /* s */
     float torque_noise; /* N m */
     bool nips;
+    int32_t frameskip;
     int32_t max_steps;
     /* metrics */
     float score, perf;
@@ -41,6 +45,7 @@ typedef struct {
     /* state */
     AcrobotState state;
     double torque; /* N m, of the last step */
+    int32_t steps;
     PufferGenerator generator;
 } Acrobot;
 
@@ -52,6 +57,7 @@ static const PufferParameter acrobot_parameters[] = {
     PUFFER_PARAMETER(Acrobot, step_s, 0.2, 0.001, 1, "time from step to step, s"),
     PUFFER_PARAMETER(Acrobot, torque_noise, 0, 0, 100, "most that chance adds to a torque, N m"),
     PUFFER_PARAMETER(Acrobot, nips, false, false, true, "the equations of the paper of 1996 instead of the book's"),
+    PUFFER_PARAMETER(Acrobot, frameskip, 1, 1, 100, "steps that are played with one action"),
     PUFFER_PARAMETER(Acrobot, max_steps, 500, 1, 1000000, "steps until the episode is cut off"),
 };
 
@@ -68,7 +74,7 @@ static const PufferBounds acrobot_bounds[] = {
 /* clang-format on */
 
 static inline const char *acrobot_spec(const Acrobot *env, PufferSpec *spec) {
-    const float rate = 1 / env->step_s;
+    const float rate = 1 / (env->step_s * (float)env->frameskip);
     *spec = (PufferSpec){
         .observation_type = PUFFER_FLOAT32,
         .observation_shape = {6},
@@ -102,6 +108,7 @@ static inline void acrobot_reset(Acrobot *env) {
     env->g = puffer_decimal(env->gravity);
     env->dt = puffer_decimal(env->step_s);
     env->torque = 0;
+    env->steps = 0;
     acrobot_observe(env);
 }
 
@@ -174,13 +181,17 @@ static inline double acrobot_height(const Acrobot *env) {
 }
 
 static inline PufferOutcome acrobot_step(Acrobot *env) {
-    acrobot_move(env, *(const int32_t *)env->game.actions);
+    bool is_up = false;
+    for (int32_t i = 0; i < env->frameskip && !is_up && env->steps < env->max_steps; i++) {
+        acrobot_move(env, *(const int32_t *)env->game.actions);
+        env->steps++;
+        is_up = acrobot_height(env) > 1;
+        env->game.rewards[0] -= is_up ? 0 : 1;
+    }
     acrobot_observe(env);
-    const bool is_up = acrobot_height(env) > 1;
-    env->game.rewards[0] = is_up ? 0 : -1;
-    if (!is_up && env->game.episode_length < env->max_steps) return PUFFER_RUNNING;
+    if (!is_up && env->steps < env->max_steps) return PUFFER_RUNNING;
     env->score = env->game.episode_return + env->game.rewards[0];
-    env->perf = 1 - (float)env->game.episode_length / (float)env->max_steps;
+    env->perf = 1 - (float)env->steps / (float)env->max_steps;
     return is_up ? PUFFER_TERMINATED : PUFFER_TRUNCATED;
 }
 

@@ -49,9 +49,8 @@ static inline void acrobot_draw_links(const Acrobot *env, PufferCanvas *canvas) 
 static inline void acrobot_draw(const Acrobot *env, PufferCanvas *canvas) {
     draw_clear(canvas, DRAW_NIGHT);
     draw_text(canvas, 16, 14, 2, DRAW_WHITE, "STEPS");
-    draw_number(canvas, 150, 14, 2, DRAW_WHITE, env->game.episode_length);
-    draw_bar(canvas, 16, canvas->height - 20, canvas->width - 32, 6, env->game.episode_length, env->max_steps,
-             DRAW_YELLOW);
+    draw_number(canvas, 150, 14, 2, DRAW_WHITE, env->steps);
+    draw_bar(canvas, 16, canvas->height - 20, canvas->width - 32, 6, env->steps, env->max_steps, DRAW_YELLOW);
     draw_rectangle(canvas, 0, ACROBOT_BAR_Y - 1, canvas->width, 3, DRAW_SLATE);
     acrobot_draw_goal(canvas);
     acrobot_draw_links(env, canvas);

@@ -8,11 +8,12 @@
  * Actions      Discrete(2): 0 push to the left, 1 push to the right; anything else does not push. With
  *              `continuous`, Box(1): the push as a share of `force`, clamped to [-1, 1].
  * Rewards      +1 for every step, the last one included. With `sutton_barto_reward`, -1 when the pole falls
- * or the cart leaves, and 0 otherwise. Ends         terminal when the cart is more than 2.4 m from the middle
- * or the pole more than 12 degrees from upright; truncation after max_steps steps. Source       Gymnasium's
- * CartPole-v1, after Barto, Sutton and Anderson (1983) with the friction left out and the equations of
- * Florian (2007): the same seed and actions give the same bytes, as a test sees. CartPole-v0 is the same with
- * max_steps 200.
+ *              or the cart leaves, and 0 otherwise.
+ * Ends         terminal when the cart is more than 2.4 m from the middle or the pole more than 12 degrees
+ *              from upright; truncation after max_steps steps.
+ * Source       Gymnasium's CartPole-v1, after Barto, Sutton and Anderson (1983) with the friction left out
+ *              and the equations of Florian (2007): the same seed and actions give the same bytes, as a
+ *              test sees. CartPole-v0 is the same with max_steps 200.
  */
 #ifndef CARTPOLE_H
 #define CARTPOLE_H

@@ -1,13 +1,13 @@
-/* Mountain car: a car between two hills is too weak to drive up to the flag; it has to gather speed by
- * rocking.
+/* Mountain car: a car in a valley is too weak to drive up to the flag; it has to gather speed by rocking.
  *
- * Observation  float[2]: position of the car (-1.2 to 0.6; the valley is at -0.52, the flag at 0.5), and its
- * speed
- *              (-0.07 to 0.07 a step).
+ * Observation  float[2]: position of the car (-1.2 to 0.6; the valley is at -0.52, the flag at 0.5), and
+ *              its speed (-0.07 to 0.07 a step).
  * Actions      Discrete(3): 0 accelerate to the left, 1 coast, 2 accelerate to the right; anything else
- * coasts. Rewards      -1 for every step, of which frameskip are played with one action. Ends terminal at the
- * flag with at least goal_velocity; truncation after max_steps steps. Source       Gymnasium's
- * MountainCar-v0, after Moore (1990): the same seed and actions give the same bytes, as a test sees.
+ *              coasts.
+ * Rewards      -1 for every step, of which frameskip are played with one action.
+ * Ends         terminal at the flag with at least goal_velocity; truncation after max_steps steps.
+ * Source       Gymnasium's MountainCar-v0, after Moore (1990): the same seed and actions give the same
+ *              bytes, as a test sees.
  */
 #ifndef MOUNTAIN_CAR_H
 #define MOUNTAIN_CAR_H

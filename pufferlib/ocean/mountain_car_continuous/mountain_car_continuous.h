@@ -1,12 +1,14 @@
 /* Mountain car with a continuous force: rock a weak car up to the flag, and accelerate as little as it takes.
  *
- * Observation  float[2]: position of the car (-1.2 to 0.6; the valley is at -0.52, the flag at 0.45), and its
- *              speed (-0.07 to 0.07 a step).
- * Actions      Box(-1, 1): the force as a share of the most there is, to the right; what is outside counts as
- * the nearest inside. Rewards      minus 0.1 force squared for every step, of which frameskip are played with
- * one action; 100 at the goal. Ends         terminal at the flag with at least goal_velocity; truncation
- * after max_steps steps. Source       Gymnasium's MountainCarContinuous-v0, after Moore (1990): the same seed
- * and actions give the same bytes, as a test sees.
+ * Observation  float[2]: position of the car (-1.2 to 0.6; the valley is at -0.52, the flag at 0.45), and
+ *              its speed (-0.07 to 0.07 a step).
+ * Actions      Box(-1, 1): the force as a share of the most there is, to the right; what is outside counts
+ *              as the nearest inside.
+ * Rewards      minus 0.1 force squared for every step, of which frameskip are played with one action; 100
+ *              at the goal.
+ * Ends         terminal at the flag with at least goal_velocity; truncation after max_steps steps.
+ * Source       Gymnasium's MountainCarContinuous-v0, after Moore (1990): the same seed and actions give the
+ *              same bytes, as a test sees.
  */
 #ifndef MOUNTAIN_CAR_CONTINUOUS_H
 #define MOUNTAIN_CAR_CONTINUOUS_H

@@ -1,10 +1,11 @@
 /* Pendulum: swing a rod up with a torque that is too weak to lift it, and keep it there.
  *
- * Observation  float[3]: cosine and sine of the rod's angle (0 is upright, grows counter-clockwise), and its
- * speed (rad/s, at most 8). Actions      Box(-2, 2): the torque (N m), counter-clockwise; what is outside
- * counts as the nearest inside. Rewards      minus: angle squared + 0.1 speed squared + 0.001 torque squared,
- * before the step; the angle in
- *              [-pi, pi].
+ * Observation  float[3]: cosine and sine of the rod's angle (0 is upright, grows counter-clockwise), and
+ *              its speed (rad/s, at most 8).
+ * Actions      Box(-2, 2): the torque (N m), counter-clockwise; what is outside counts as the nearest
+ *              inside.
+ * Rewards      minus: angle squared + 0.1 speed squared + 0.001 torque squared, before the step; the angle
+ *              in [-pi, pi].
  * Ends         truncation after max_steps steps; the task is never over.
  * Source       Gymnasium's Pendulum-v1: the same seed and actions give the same bytes, as a test sees.
  */
