@@ -24,12 +24,15 @@ _MODES = {
 }
 
 
-class PoolVectorEnv(PoolEnv, gymnasium.vector.VectorEnv[Any, Any, Any]):  # type: ignore[misc]  # EnvPool's calls
+class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
+    PoolEnv, gymnasium.vector.VectorEnv[Any, Any, Any], gymnasium.Env[Any, Any]
+):
     """Environments of a pool as a vector environment of Gymnasium, whose wrappers take it where it is synchronous.
 
-    As EnvPool's, it has the spaces of one environment as ``observation_space`` and ``action_space``, and its infos are
-    arrays: ``env_id``, ``players`` (a dict with the ``env_id`` of each row), ``elapsed_step`` and the task's own. With
-    autoreset "same_step" ``final_obs`` has what ended episodes closed with, in the rows of the mask ``_final_obs``.
+    As EnvPool's, it is a ``gymnasium.Env`` too, for wrappers that are written for that, it has the spaces of one
+    environment as ``observation_space`` and ``action_space``, and its infos are arrays: ``env_id``, ``players`` (a dict
+    with the ``env_id`` of each row), ``elapsed_step`` and the task's own. With autoreset "same_step" ``final_obs`` has
+    what ended episodes closed with, in the rows of the mask ``_final_obs``.
 
     Attributes:
         num_envs: Environments.
@@ -70,7 +73,7 @@ class PoolVectorEnv(PoolEnv, gymnasium.vector.VectorEnv[Any, Any, Any]):  # type
         batch = self._reset(env_id, seed)
         return batch.observations, self._info(batch)
 
-    def step(self, action: Any, env_id: Any = None) -> Stepped:
+    def step(self, action: Any, env_id: Any = None) -> Stepped:  # type: ignore[override]
         """``send`` and ``recv``.
 
         Returns:

@@ -1,4 +1,6 @@
-"""The single files in the shape of CleanRL's run on Gymnasium's vectorization and on ours, and with our policies."""
+"""The single files in the shape of CleanRL's run on Gymnasium's vectorization and on ours, and with our policies.
+
+Not here: ppo_atari_envpool.py on EnvPool itself, which is installed nowhere."""
 
 import functools
 import importlib.util
@@ -12,18 +14,22 @@ from pufferlib.frameworks.cleanrl import Policy, RecurrentPolicy
 from pufferlib.models import make_policy
 
 FOLDER = Path(__file__).parents[2] / "examples" / "cleanrl"
-FILES = ["ppo", "ppo_atari", "ppo_atari_lstm"]
+FILES = ["ppo", "ppo_atari", "ppo_atari_envpool", "ppo_atari_lstm"]
 SHORT = {"num_envs": 2, "num_steps": 4, "num_minibatches": 2, "update_epochs": 1, "total_timesteps": 16}
 
 
 @pytest.fixture(params=["ppo", pytest.param("ppo_atari", marks=pytest.mark.all), "ppo_atari_lstm"])
 def example(request, monkeypatch):
+    return load(request.param, monkeypatch)
+
+
+def load(name, monkeypatch):
     """The file as a module, of which workers know nothing."""
-    if request.param != "ppo":
+    if name != "ppo":
         pytest.importorskip("ale_py")
-    spec = importlib.util.spec_from_file_location(request.param, FOLDER / f"{request.param}.py")
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, request.param, module)
+    monkeypatch.setitem(sys.modules, name, module)
     spec.loader.exec_module(module)
     monkeypatch.setattr(torch, "set_num_threads", lambda number: None)
     return module
@@ -50,6 +56,13 @@ def test_our_policies_work_in_its_loop(example):
     make = functools.partial(make_policy, name=name, hidden_size=16, memory="LSTM" if recurrent else "none")
     example.Agent = lambda envs: kind(make(envs.vecenv.driver_env))
     example.main(example.Args(vectorization="pufferlib", **SHORT))
+
+
+@pytest.mark.all
+def test_the_file_for_envpool_runs_on_our_environments(monkeypatch, capsys):
+    example = load("ppo_atari_envpool", monkeypatch)
+    example.main(example.Args(**{**SHORT, "num_steps": 512, "total_timesteps": 1024}))
+    assert "1,024 steps, " in capsys.readouterr().out
 
 
 def test_it_tells_the_returns_of_episodes(capsys, monkeypatch):

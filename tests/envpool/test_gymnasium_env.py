@@ -360,3 +360,15 @@ def test_infos_as_dicts():
 def test_other_observations():
     env = wrappers.DtypeObservation(make(), np.float64)
     assert env.reset()[0].dtype == np.float64
+
+
+def test_wrappers_of_a_single_environment_take_it_as_they_take_envpool():
+    class Doubled(gymnasium.Wrapper):
+        def step(self, action):
+            observations, rewards, *rest = self.env.step(action)
+            return observations, 2 * rewards, *rest
+
+    env = Doubled(envpool.make("CartPole-v1", env_type="gym", num_envs=3))
+    env.reset()
+    assert env.step(np.zeros(3, int))[1].tolist() == [2, 2, 2]
+    env.close()

@@ -1,0 +1,178 @@
+"""PPO in the shape of CleanRL's ppo_atari_envpool.py: an Atari game, on EnvPool or on our environments, by one import.
+
+Needs torch, tyro and the games: puffer install train atari
+
+Run it: python examples/cleanrl/ppo_atari_envpool.py --library pufferlib
+"""
+
+import random
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import gymnasium as gym
+import numpy as np
+import torch
+import tyro
+from torch import nn
+from torch.distributions import Categorical
+
+from pufferlib.models import layer_init
+
+
+@dataclass
+class Args:
+    """Settings, with the names and defaults of CleanRL."""
+
+    library: Literal["envpool", "pufferlib"] = "pufferlib"
+    seed: int = 1
+    env_id: str = "Breakout-v5"
+    total_timesteps: int = 10_000_000
+    learning_rate: float = 2.5e-4
+    num_envs: int = 8
+    num_steps: int = 128
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    num_minibatches: int = 4
+    update_epochs: int = 4
+    clip_coef: float = 0.1
+    ent_coef: float = 0.01
+    vf_coef: float = 0.5
+    max_grad_norm: float = 0.5
+
+
+class EpisodeReturns(gym.Wrapper):
+    """Returns of whole games: of unclipped rewards, over all lives."""
+
+    def reset(self, **kwargs):
+        self.returns = np.zeros(self.env.num_envs)
+        return self.env.reset(**kwargs)
+
+    def step(self, action):
+        obs, reward, terminations, truncations, infos = self.env.step(action)
+        self.returns += infos["reward"]
+        ended = (infos["terminated"] != 0) | truncations
+        infos["returned"] = self.returns[ended].tolist()
+        self.returns[ended] = 0
+        return obs, reward, terminations, truncations, infos
+
+
+def make_envs(args):
+    # This is the line that changes.
+    if args.library == "envpool":
+        import envpool
+    else:
+        import pufferlib.envpool as envpool
+    envs = envpool.make(
+        args.env_id, env_type="gym", num_envs=args.num_envs, episodic_life=True, reward_clip=True, seed=args.seed
+    )
+    return EpisodeReturns(envs)
+
+
+class Agent(nn.Module):
+    """The network of "Human-level control through deep reinforcement learning", for policy and values."""
+
+    def __init__(self, envs):
+        super().__init__()
+        self.network = nn.Sequential(
+            layer_init(nn.Conv2d(4, 32, 8, stride=4)),
+            nn.ReLU(),
+            layer_init(nn.Conv2d(32, 64, 4, stride=2)),
+            nn.ReLU(),
+            layer_init(nn.Conv2d(64, 64, 3, stride=1)),
+            nn.ReLU(),
+            nn.Flatten(),
+            layer_init(nn.Linear(64 * 7 * 7, 512)),
+            nn.ReLU(),
+        )
+        self.actor = layer_init(nn.Linear(512, envs.action_space.n), std=0.01)
+        self.critic = layer_init(nn.Linear(512, 1), std=1)
+
+    def get_value(self, x):
+        return self.critic(self.network(x / 255.0))
+
+    def get_action_and_value(self, x, action=None):
+        hidden = self.network(x / 255.0)
+        probs = Categorical(logits=self.actor(hidden))
+        if action is None:
+            action = probs.sample()
+        return action, probs.log_prob(action), probs.entropy(), self.critic(hidden)
+
+
+def estimate_advantages(args, rewards, values, dones, next_value, next_done):
+    """Generalized advantage estimation (Schulman et al., 2015), backwards through the steps."""
+    advantages = torch.zeros_like(rewards)
+    last = 0
+    for step in reversed(range(args.num_steps)):
+        is_last = step == args.num_steps - 1
+        going_on = 1.0 - (next_done if is_last else dones[step + 1])
+        after = next_value if is_last else values[step + 1]
+        delta = rewards[step] + args.gamma * after * going_on - values[step]
+        advantages[step] = last = delta + args.gamma * args.gae_lambda * going_on * last
+    return advantages
+
+
+def ppo_loss(args, log_ratio, entropy, new_value, advantages, values):
+    """The clipped objective of PPO (Schulman et al., 2017), for the policy and for the values."""
+    normalized = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    ratio = log_ratio.exp()
+    clipped = ratio.clamp(1 - args.clip_coef, 1 + args.clip_coef)
+    policy = torch.max(-normalized * ratio, -normalized * clipped).mean()
+    returns = advantages + values
+    near = values + (new_value - values).clamp(-args.clip_coef, args.clip_coef)
+    value = 0.5 * torch.max((new_value - returns) ** 2, (near - returns) ** 2).mean()
+    return policy - args.ent_coef * entropy.mean() + args.vf_coef * value
+
+
+def main(args):
+    random.seed(args.seed)
+    np.random.seed(args.seed)
+    torch.manual_seed(args.seed)
+    envs = make_envs(args)
+    agent = Agent(envs)  # or pufferlib.frameworks.cleanrl.Policy(policy)
+    optimizer = torch.optim.Adam(agent.parameters(), lr=args.learning_rate, eps=1e-5)
+
+    shape = args.num_steps, args.num_envs
+    obs = torch.zeros(shape + envs.observation_space.shape)
+    actions = torch.zeros(shape + envs.action_space.shape)
+    logprobs, rewards, dones, values = (torch.zeros(shape) for _ in range(4))
+
+    start = time.time()
+    next_obs = torch.Tensor(envs.reset()[0])
+    next_done = torch.zeros(args.num_envs)
+    batch_size = args.num_steps * args.num_envs
+    num_iterations = args.total_timesteps // batch_size
+    for iteration in range(num_iterations):
+        optimizer.param_groups[0]["lr"] = args.learning_rate * (1 - iteration / num_iterations)
+        returned = []
+        for step in range(args.num_steps):
+            obs[step], dones[step] = next_obs, next_done
+            with torch.no_grad():
+                actions[step], logprobs[step], _, value = agent.get_action_and_value(next_obs)
+            values[step] = value.flatten()
+            next_obs, reward, terminations, truncations, infos = envs.step(actions[step].int().numpy())
+            rewards[step] = torch.as_tensor(reward)
+            next_obs, next_done = torch.Tensor(next_obs), torch.Tensor(terminations | truncations)
+            returned += infos["returned"]
+
+        with torch.no_grad():
+            next_value = agent.get_value(next_obs).reshape(1, -1)
+        advantages = estimate_advantages(args, rewards, values, dones, next_value, next_done)
+        batch = [x.flatten(0, 1) for x in (obs, actions, logprobs, advantages, values)]
+        for _ in range(args.update_epochs):
+            for rows in torch.randperm(batch_size).chunk(args.num_minibatches):
+                b_obs, b_actions, b_logprobs, b_advantages, b_values = (x[rows] for x in batch)
+                _, new_logprob, entropy, new_value = agent.get_action_and_value(b_obs, b_actions.long())
+                loss = ppo_loss(args, new_logprob - b_logprobs, entropy, new_value.view(-1), b_advantages, b_values)
+                optimizer.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(agent.parameters(), args.max_grad_norm)
+                optimizer.step()
+        if returned:
+            steps = (iteration + 1) * batch_size
+            print(f"{steps:8,} steps, {steps / (time.time() - start):7,.0f} a second: return {np.mean(returned):.1f}")
+    envs.close()
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Args))
