@@ -7,6 +7,7 @@
 
 The contestants take turns, in processes of their own; figures are medians over the rounds, ratios those of one round.
 A figure "of CPU" is the time of all threads of the process together, which other programs on the machine hardly change.
+envpool_atari.py has the rows of Atari, whose environments are in processes of their own.
 Also writes benchmarks/results/envpool.json.
 """
 
@@ -83,9 +84,6 @@ def rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
             LIMIT: bench.sides.both("sync", "ours", "CartPole-v1", MANY // 2, 1, wall, seconds),
         },
     )
-    for envs in (8, 64):
-        row = Row(f"Pong-v5, {envs} environments, 1 thread, a call, of CPU", "us", ratios={ENVPOOL: 1.2})
-        yield row, bench.calls("sync", "Pong-v5", envs, 1, cpu)
 
 
 def main() -> None:

@@ -61,7 +61,7 @@ def _actions(env: Any, rows: int) -> Iterator[Any]:
     return itertools.cycle([*drawn])
 
 
-@functools.cache  # 64 games of Atari take seconds to load, and nothing while they wait
+@functools.cache  # a pool that waits costs nothing
 def _begun(library: str, task_id: str, num_envs: int, batch_size: int, threads: int, copy: bool) -> Any:
     options = {"num_envs": num_envs, "batch_size": batch_size, "num_threads": threads, "seed": 0}
     if library == "ours":
