@@ -14,6 +14,7 @@ import pytest
 
 from pufferlib.errors import APIUsageError
 from tests.envpool.native_pools import make_busy_pool, make_pool
+from tests.processes import own_modules
 
 HERE = Path(__file__).parent
 
@@ -179,12 +180,7 @@ for pool, wanted in zip(pools, [{frozenset([allowed[i % len(allowed)]]) for i in
         raise SystemExit(f"{cores()} instead of {wanted}")
 assert os.sched_getaffinity(0) == set(allowed)
 """
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(HERE.parents[1]),
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-    }
+    environment = own_modules(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     subprocess.run([sys.executable, "-c", code], check=True, env=environment, timeout=60)
 
 
@@ -217,12 +213,10 @@ if {batch_size} < 64:
 play(300)
 print(play(1000))
 """
-    environment = {
-        **os.environ,
-        "LD_PRELOAD": str(library),
-        "PYTHONPATH": str(HERE.parents[1]),
-        "PYTHONMALLOC": "malloc",  # otherwise small objects come from blocks, whose use is not counted
-    }
+    environment = own_modules(
+        LD_PRELOAD=str(library),
+        PYTHONMALLOC="malloc",  # otherwise small objects come from blocks, whose use is not counted
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
     assert ran.returncode == 0, ran.stderr
     assert int(ran.stdout) <= 4  # for 1,000 steps of the batch; counting itself makes a number or two

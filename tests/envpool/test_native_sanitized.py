@@ -1,7 +1,6 @@
 """Random and hostile calls of the native pool under the sanitizers for addresses and undefined behaviour."""
 
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import pufferlib
+from tests.processes import own_modules
 
 PACKAGE = Path(pufferlib.__file__).parent
 ROOT = Path(__file__).parents[2]
@@ -50,15 +50,13 @@ def sanitized(tmp_path_factory):
 @pytest.mark.timeout(3600)
 def test_no_call_reads_or_writes_where_nothing_is(sanitized, nightly):
     built, library = sanitized
-    environment = {
-        **os.environ,
-        "SANITIZED_NATIVE": str(built),
-        "LD_PRELOAD": library,
-        "PYTHONMALLOC": "malloc",  # or the sanitizer would not see where objects end
-        "ASAN_OPTIONS": "detect_leaks=0",
-        "UBSAN_OPTIONS": "halt_on_error=1",
-        "PYTHONPATH": str(ROOT),
-    }
+    environment = own_modules(
+        SANITIZED_NATIVE=str(built),
+        LD_PRELOAD=library,
+        PYTHONMALLOC="malloc",  # or the sanitizer would not see where objects end
+        ASAN_OPTIONS="detect_leaks=0",
+        UBSAN_OPTIONS="halt_on_error=1",
+    )
     tests = [Path(__file__).parent / name for name in TESTS]
     tier = ["--nightly"] if nightly else ["--all"]
     command = [sys.executable, "-m", "pytest", "-p", "tests.envpool.sanitized", "-q", "-x", "-n", "0", *tier]

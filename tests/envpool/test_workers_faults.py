@@ -18,6 +18,7 @@ from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError, WorkerError
 from tests.envpool.pools import config, pool_of, sent
 from tests.envs import FunctionEnv, ScriptedPufferEnv, counting_env
+from tests.processes import own_modules
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -322,8 +323,7 @@ def test_a_script_needs_no_main_guard(tmp_path):
             """
         )
     )
-    environ = {**os.environ, "PYTHONPATH": os.getcwd()}
     run = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, timeout=100, env=environ, check=False
+        [sys.executable, script], capture_output=True, text=True, timeout=100, env=own_modules(), check=False
     )
     assert (run.returncode, run.stdout, run.stderr) == (0, "[0. 0.]\n", "")
