@@ -110,11 +110,18 @@ class Agent:
         return self._own(self._act(self._one(observation))[0])
 
     def reset(self, rows: Any = None) -> None:
-        """Forget the episodes so far: of the agents in ``rows``, a mask or indices; None is all, however many come."""
+        """Forget the episodes so far.
+
+        Args:
+            rows: The agents whose episodes ended, a mask of all or indices; None: all, however many come next.
+
+        Raises:
+            APIUsageError: There are no such agents.
+        """
         if rows is None:
             self._player = None
         elif self._player is not None:
-            self._player.begin(torch.as_tensor(rows))
+            self._player.begin(torch.from_numpy(_ended_agents(rows, self._rows)))
 
     def _one(self, observation: Any) -> npt.NDArray[Any]:
         """The row of one observation, ``(1, *shape)``."""
@@ -147,3 +154,20 @@ class Agent:
     def _own(self, action: Any) -> Any:
         """One action, as the environment itself takes it."""
         return action if self._decoder is None else self._decoder.decode(action)
+
+
+def _ended_agents(rows: Any, count: int) -> npt.NDArray[np.bool_]:
+    """``rows``, a mask or indices, as a mask of ``count`` agents."""
+    given = np.asarray(rows)
+    if given.dtype == bool and given.shape == (count,):
+        return given
+    if given.ndim <= 1 and (given.size == 0 or np.issubdtype(given.dtype, np.integer)):
+        indices = given.astype(np.int64).ravel()
+        if ((indices >= 0) & (indices < count)).all():
+            mask = np.zeros(count, np.bool_)
+            mask[indices] = True
+            return mask
+    raise APIUsageError(
+        f"Agent.reset: rows must be a mask of {count} agents, as many as acted last, or indices from 0 to {count - 1}, "
+        f"got {rows!r}"
+    )

@@ -244,7 +244,7 @@ def load_weights(policy: nn.Module, weights: Mapping[str, Tensor], where: object
         learned = f"it learned in {env_name}; " if env_name else ""
         raise APIUsageError(
             f"{where}: the checkpoint does not fit this policy: {first}; "
-            f"{learned}use the config.toml of its run, or train a new one"
+            f"{learned}train a new one, or use the settings of its run"
         ) from error
     broken = [name for name, weights in policy.state_dict().items() if not torch.isfinite(weights).all()]
     if broken:

@@ -45,6 +45,7 @@ from pufferlib.train.rollout import Rollout
 from pufferlib.train.runs import Run, find_run
 from pufferlib.train.schedules import annealed
 from pufferlib.train.signals import deferred
+from pufferlib.train.text import flag
 
 __all__ = ["Trainer"]
 
@@ -372,14 +373,26 @@ class Trainer:
     def _take_weights(self, init: Path) -> None:
         """Begin with the weights of another run, and the moments that belong to them."""
 
-        def read() -> tuple[Path, str, dict[str, torch.Tensor]]:
+        def read() -> tuple[Path, checkpoint.About, dict[str, torch.Tensor]]:
             path = find_run("train.init", str(init), init.parent).checkpoint
-            return path, checkpoint.read_about(path).env_name, checkpoint.read_policy(path, self.device)
+            return path, checkpoint.read_about(path), checkpoint.read_policy(path, self.device)
 
-        path, env_name, weights = self.ranks.on_first(read)
-        checkpoint.load_weights(self.policy, weights, path, env_name)
+        path, about, weights = self.ranks.on_first(read)
+        try:
+            checkpoint.load_weights(self.policy, weights, path, about.env_name)
+        except APIUsageError as error:
+            raise APIUsageError(f"{error}{self._other_network(path, about)}") from error
         take_moments(self.vecenv, self.policy)
         self.reduction.start_moments(self.vecenv)
+
+    def _other_network(self, path: Path, about: checkpoint.About) -> str:
+        """The flags that make the network of a checkpoint, where its own settings are known and others."""
+        if not about.config:
+            return ""
+        theirs = dataclasses.asdict(Config.parse(str(path), about.config).policy)
+        ours = dataclasses.asdict(self.config.policy)
+        flags = " ".join(flag(f"policy.{name}", value) for name, value in theirs.items() if value != ours[name])
+        return f": {flags}" if flags else ""
 
     def _anneal(self) -> TrainConfig:
         """The settings of the next update; sets its learning rate."""

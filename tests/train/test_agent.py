@@ -116,6 +116,9 @@ def test_a_memory_is_of_each_agent_until_it_is_reset(memory):
     agent.reset()
     for step in observations[:3]:
         agent(step)
+    for rows in (np.arange(63) < 32, [64], [-1], 0.5, "all"):
+        with pytest.raises(APIUsageError, match=r"rows must be a mask of 64 agents.*, or indices from 0 to 63"):
+            agent.reset(rows)
     agent.reset(np.arange(64) < 32)
     assert agent(observations[3]).tolist() == fresh[:32] + together[3][32:]
     assert fresh[32:] != together[3][32:]

@@ -27,7 +27,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("action", nargs="?", help="add, play or table")
     parser.add_argument("name", nargs="?", help="of the league")
     parser.add_argument("agents", nargs="*", metavar="RUN", help="agents to add")
-    parser.add_argument("--games", type=int, default=100, help="games of each pair (default: 100)")
+    parser.add_argument("--games", type=int, default=100, help="games of each pair, in rounds of 20 (default: 100)")
     parser.add_argument("--best", action="store_true", help="add the checkpoints of the best scores, not the latest")
     parser.add_argument("--runs", type=Path, default=RUNS, help="where to look for the latest run (default: runs)")
     parser.add_argument("--leagues", type=Path, default=Path("leagues"), help="where leagues are (default: leagues)")

@@ -48,9 +48,9 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: name an environment first, for example: puffer play breakout; puffer list shows all")
     if options.best and not target:
         raise UsageError(f"{PROG}: --best chooses a checkpoint of a run; name one by --watch or --checkpoint")
-    open_viewer = choose_viewer(PROG, options.terminal, "run it in a terminal")
     files = find_run(PROG, target, options.runs, options.best) if target else None
     name = _name_of(options.env) if options.env or not files else files.settings().env_name
+    open_viewer = choose_viewer(PROG, options.terminal, "run it in a terminal")
     session = Session(name, keywords, options.seed, options.player, files, watched)
     try:
         viewer = open_viewer(f"{PROG} {registry.short_name(name)}")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from pufferlib.machine.commands import as_typed
 from pufferlib.train import checkpoint
 from pufferlib.train.distributed.ranks import RankLostError, Ranks
 
@@ -78,4 +79,7 @@ class LastUpdate:
             checkpoint.save(folder, *contents)
         except OSError as failure:
             return f"; update {contents.about.updates} could not be saved ({failure.strerror})"
-        return f"; all was saved as it was after update {contents.about.updates}"
+        saved = f"; all was saved as it was after update {contents.about.updates}"
+        if self._ranks.rank == 0:  # whose command says how to go on
+            return saved
+        return f"{saved}; to go on: {as_typed('puffer train --resume', folder.parent)}"

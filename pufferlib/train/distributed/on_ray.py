@@ -163,5 +163,6 @@ def _ray_train() -> Any:
         return importlib.import_module("ray.train")
     except ImportError as error:
         raise BindingMissing(
-            f"train.launcher: ray needs Ray Train, and {error.name or 'it'} is missing; {way_to_install('rllib')}"
+            f"train.launcher: ray needs Ray Train, and {error.name or 'it'} is missing; "
+            f"{way_to_install('rllib', image='dev')}"
         ) from error
