@@ -5,8 +5,8 @@
     python benchmarks/envpool_atari.py --quick               # to see that it works
 
 Figures are CPU time, of all threads and of the worker processes together, for one environment; sides take turns, in
-processes of their own. Both have EnvPool's defaults, but for starts of one frame. Also writes
-benchmarks/results/envpool_atari.json.
+processes of their own. Both have EnvPool's defaults, but for starts of one frame. The limit is the emulator of ale-py
+alone, in one process: four frames, which nobody looks at. Also writes benchmarks/results/envpool_atari.json.
 """
 
 import argparse
@@ -65,6 +65,37 @@ def _begun(library: str, task_id: str, num_envs: int, batch_size: int) -> Any:
     return env
 
 
+def emulators(task_id: str, num_envs: int, batch_size: int, seconds: float) -> float:
+    """Microseconds of CPU that four frames of an emulator take, of ``num_envs`` that take turns."""
+    games = _emulators(task_id, num_envs)
+    actions = games[0].getMinimalActionSet()
+    chosen = itertools.cycle(np.random.default_rng(0).choice(actions, 4096).tolist())
+    turns = itertools.cycle(games)
+
+    def step() -> None:
+        for game, action in zip(itertools.islice(turns, batch_size), chosen, strict=False):
+            for _ in range(4):
+                game.act(action)
+            if game.game_over():
+                game.reset_game()
+
+    return sides.us_per_call(step, seconds, time.process_time) / batch_size
+
+
+@functools.cache
+def _emulators(task_id: str, num_envs: int) -> list[Any]:
+    import ale_py
+    from ale_py import roms
+
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    games = [ale_py.ALEInterface() for _ in range(num_envs)]
+    for seed, game in enumerate(games):
+        game.setFloat("repeat_action_probability", 0.0)
+        game.setInt("random_seed", seed)
+        game.loadROM(roms.get_rom_path(task_id.removesuffix("-v5").lower()))
+    return games
+
+
 def _cpu_seconds(env: Any) -> float:
     """CPU time of this process and of the workers of a pool."""
     pids = getattr(getattr(env, "pool", None), "worker_pids", [])
@@ -79,22 +110,21 @@ def _clock_of(pid: int) -> int:
 def rows(bench: Any) -> Iterator[Any]:
     """Every row, and how its contestants are measured."""
     from engine import ENVPOOL
-    from report import OURS, Row
+    from report import LIMIT, OURS, Row
 
     sides_of = {OURS: ("ours", bench.ours), ENVPOOL: ("envpool", bench.peer)}
     for task_id, num_envs, halves in itertools.product(GAMES, NUM_ENVS, (False, True)):
         batch_size = num_envs // 2 if halves else num_envs
         how = f"batches of the first {batch_size}" if halves else "all at once"
-        row = Row(f"{task_id}, {num_envs} environments, {how}: a step of one, of CPU", "us", ratios={ENVPOOL: GOAL})
-        case = ("atari_pool", task_id, num_envs, batch_size, bench.seconds)
-        yield (
-            row,
-            {
-                name: functools.partial(side.ask, case[0], library, *case[1:])
-                for name, (library, side) in sides_of.items()
-                if side
-            },
-        )
+        what = f"{task_id}, {num_envs} environments, {how}: a step of one, of CPU"
+        row = Row(what, "us", ratios={ENVPOOL: GOAL}, limit="the emulator alone")
+        case = (task_id, num_envs, batch_size, bench.seconds)
+        pools = {
+            name: functools.partial(side.ask, "atari_pool", library, *case)
+            for name, (library, side) in sides_of.items()
+            if side
+        }
+        yield row, {**pools, LIMIT: functools.partial(bench.ours.ask, "emulators", *case)}
 
 
 class Bench:
@@ -142,6 +172,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if "--serve" in sys.argv:
-        sides.serve({atari_pool.__name__: atari_pool})
+        sides.serve({case.__name__: case for case in (atari_pool, emulators)})
     else:
         main()

@@ -10,10 +10,9 @@ import numpy.typing as npt
 from pufferlib.buffers import Array
 from pufferlib.spaces import Space
 
-__all__ = ["PLAYERS", "Autoreset", "Ids", "Pool", "PoolBatch", "PoolSpec", "SeedPool", "StepPool"]
+__all__ = ["PLAYERS", "Ids", "Pool", "PoolBatch", "PoolSpec", "SeedPool", "StepPool"]
 
 Ids = npt.NDArray[np.int32]
-Autoreset = str
 PLAYERS = "players."  # begins the names of infos that have a row for each player
 
 

@@ -73,7 +73,7 @@ class TaskSpec:
 
     @property
     def state_array_spec(self) -> dict[str, ArraySpec]:
-        """Arrays of a batch by name: those of the pool itself, then observations and infos."""
+        """Return the arrays of a batch by name, those of the pool itself before observations and infos."""
         spec = self.pool_spec
         several = spec.num_players > 1
         specs = {

@@ -116,7 +116,7 @@ def fit_to_agents(config: TrainConfig, num_agents: int, recurrent: bool) -> Trai
     return dataclasses.replace(
         config,
         horizon=horizon,
-        minibatch_size=config.minibatch_size or size,
+        minibatch_size=size,
         update_epochs=config.update_epochs or epochs,
     )
 
