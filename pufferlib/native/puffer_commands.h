@@ -48,6 +48,12 @@ static inline void puffer_commands_finish(PufferChannel *channel, int32_t worker
         puffer_wake(&channel->finished);
 }
 
+/* Prepare a worker's wait for its next command: after work that has taken so long, without a pause, it sleeps
+ * at once. To lend the core would burn more than waking up costs. */
+static inline void puffer_commands_rest(PufferWaitPolicy *policy, int64_t worked_ns) {
+    policy->yield_ns = worked_ns < PUFFER_LONG_WAIT_NS ? PUFFER_YIELD_NS : 0;
+}
+
 /* Wait until the workers have finished `target` commands together, ever, `timeout_ns` at most. */
 static inline PufferWait puffer_commands_wait(PufferChannel *channel, uint32_t target,
                                               PufferWaitPolicy *policy, int64_t timeout_ns) {

@@ -13,4 +13,5 @@ cdef extern from "puffer_commands.h" nogil:
     void puffer_commands_publish(PufferSlot *slot, uint32_t number)
     void puffer_commands_wake(PufferSlot *slot)
     void puffer_commands_finish(PufferChannel *channel, int32_t worker, uint32_t number)
+    void puffer_commands_rest(PufferWaitPolicy *policy, int64_t worked_ns)
     PufferWait puffer_commands_wait(PufferChannel *channel, uint32_t target, PufferWaitPolicy *policy, int64_t timeout_ns)

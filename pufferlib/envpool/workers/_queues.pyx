@@ -10,7 +10,7 @@ from pufferlib.native.puffer_channel cimport (
 )
 from pufferlib.native.puffer_commands cimport (
     PUFFER_OPERATION_BITS, puffer_commands_entry, puffer_commands_finish, puffer_commands_get, puffer_commands_publish,
-    puffer_commands_put, puffer_commands_wait, puffer_commands_wake,
+    puffer_commands_put, puffer_commands_rest, puffer_commands_wait, puffer_commands_wake,
 )
 
 import numpy as np
@@ -352,6 +352,7 @@ cdef class QueueEnd:
     cdef int64_t[::1] _finished_ns
     cdef int32_t _worker, _num_workers
     cdef uint32_t _number
+    cdef int64_t _woken_ns
     cdef readonly int position
 
     def __init__(
@@ -368,11 +369,13 @@ cdef class QueueEnd:
 
     def wait(self, double timeout_s):
         """Wait for a command; returns its operation, or 0 if none has come within ``timeout_s``."""
-        cdef int64_t deadline
+        cdef int64_t deadline, now
         cdef PufferWait outcome
         cdef uint32_t entry
         if puffer_signal_read(&self._slot.command) == self._number:
-            deadline = puffer_now_ns() + <int64_t>(timeout_s * 1e9)
+            now = puffer_now_ns()
+            puffer_commands_rest(&self._wait_policy, now - self._woken_ns)
+            deadline = now + <int64_t>(timeout_s * 1e9)
             while True:
                 with nogil:
                     outcome = puffer_signal_wait(
@@ -382,6 +385,7 @@ cdef class QueueEnd:
                 PyErr_CheckSignals()
                 if outcome == PUFFER_TIMED_OUT:
                     return 0
+            self._woken_ns = puffer_now_ns()
         entry = puffer_commands_get(&self._entries[0], <uint32_t>self._entries.shape[0], self._number)
         self._number += 1
         if self._number % COMMANDS_PER_LOOK == 0:
