@@ -88,10 +88,16 @@ def action_array(where: str, actions: Any) -> Array:
     """``actions``, of any kind, as an array of any shape and dtype.
 
     Raises:
-        APIUsageError: Its rows differ in length, so that there is no such array.
+        APIUsageError: Its rows differ in length, or it is a tensor that numpy does not take, so that there is no such
+            array.
     """
     try:
         return np.asarray(actions)
+    except (TypeError, RuntimeError) as error:
+        raise APIUsageError(
+            f"{where}: actions must be something that numpy can take, got {actions!r:.80} ({error}); of a tensor give "
+            "actions.detach().cpu().numpy(), of bfloat16 actions.float() of it"
+        ) from None
     except ValueError as error:
         raise APIUsageError(
             f"{where}: actions must be an array, or a list of rows of one length, got {actions!r:.80} ({error}); "

@@ -10,9 +10,17 @@ from pufferlib.errors import APIUsageError
 from tests.envs import SamplePufferEnv
 
 
+class NoArray:
+    """A tensor that numpy does not take, as torch's are that need a gradient."""
+
+    def __array__(self, *args, **kwargs):
+        raise RuntimeError("use detach")
+
+
 @pytest.mark.parametrize(
     ("actions", "message"),
     [
+        (NoArray(), r"actions must be something that numpy can take, got .*\(use detach\); of a tensor give"),
         ([0] * 3, r"actions must have shape \(4,\), one row per agent of the batch, got shape \(3,\)"),
         (0, r"got shape \(\)"),
         ([[0]] * 4, r"got shape \(4, 1\)"),

@@ -1,12 +1,14 @@
 """NativePool, which plays games of one C environment as a pool: everything that reaches C is checked here."""
 
 import os
+from time import sleep
 
 import numpy as np
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.object cimport PyObject
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 from libcpp cimport bool as c_bool
@@ -26,6 +28,13 @@ from pufferlib.envpool.refusals import converted_actions, converted_ids, refused
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.native._pictures import scale_picture
 from pufferlib.seeding import env_seed
+
+cdef enum:  # uses of a pool, of which the first two may be of two threads that take turns
+    SENDS = 1
+    RECEIVES = 2
+    ALONE = 4
+
+TURN_S = 20e-6  # between looks whether it is this thread's turn
 
 cdef extern from "Python.h":
     PyObject *PyList_GET_ITEM(PyObject *items, Py_ssize_t index)
@@ -187,6 +196,8 @@ cdef class NativePool:
     cdef readonly int32_t num_envs, batch_size
     cdef str where
     cdef bint copies, is_sync, is_single, is_busy
+    cdef int use  # of the call that is under way, or was last
+    cdef unsigned long user  # thread of that call
     cdef int32_t agents
     cdef bint is_all  # of a synchronous pool: what is in flight are all environments, in their order
     cdef bytearray ids_memory, order_memory
@@ -304,10 +315,21 @@ cdef class NativePool:
 
     # ---- Sending
 
-    cdef inline int _enter(self, str method) except -1:
+    cdef inline int _enter(self, str method, int use) except -1:
         if self.pool is NULL or self.is_busy:
-            raise self._closed_or_busy(method)
+            self._take_turn(method, use)
         self.is_busy = True
+        self.use, self.user = use, PyThread_get_thread_ident()
+        return 0
+
+    cdef int _take_turn(self, str method, int use) except -1:
+        """Wait for another thread that receives where this one sends, or the other way round; all others are refused."""
+        while self.pool is not NULL and self.is_busy:
+            if self.use + use != SENDS + RECEIVES or self.user == PyThread_get_thread_ident():
+                raise self._closed_or_busy(method)
+            sleep(TURN_S)
+        if self.pool is NULL:
+            raise self._closed_or_busy(method)
         return 0
 
     cdef _closed_or_busy(self, str method):
@@ -315,7 +337,7 @@ cdef class NativePool:
             return APIUsageError(f"{self.where}.{method}: the pool is closed; make a new one")
         return APIUsageError(
             f"{self.where}.{method}: another thread, or what it has called, is using this pool; let one thread use it at "
-            "a time, or make a pool for each")
+            "a time, or one send and one receive, or make a pool for each")
 
     cdef int32_t _mark(self, str method, env_ids, bint is_reset) except -1:
         """Take note that these environments are in flight; return how many."""
@@ -454,7 +476,7 @@ cdef class NativePool:
                 ``{"action": ..., "env_id": ...}``.
             env_ids: Integers, or None for all.
         """
-        self._enter("send")
+        self._enter("send", SENDS)
         try:
             if isinstance(actions, dict):
                 actions, env_ids = read_dict(f"{self.where}.send", actions, env_ids, self.spec.num_players)
@@ -465,7 +487,7 @@ cdef class NativePool:
     def reset(self, env_ids=None):
         """Send the command to begin a new episode to these environments, or all."""
         cdef int32_t i, count
-        self._enter("reset")
+        self._enter("reset", SENDS)
         try:
             count = self._mark("reset", env_ids, True)
             for i in range(count):
@@ -478,7 +500,7 @@ cdef class NativePool:
     def reset_with(self, seeds):
         """``reset`` all, each with a seed of its own, an int from 0 to 2**32 - 1: as if the pool had been made with them."""
         cdef int32_t i
-        self._enter("reset_with")
+        self._enter("reset_with", SENDS)
         try:
             if len(seeds) != self.num_envs:
                 raise APIUsageError(f"{self.where}.reset_with: there must be {self.num_envs} seeds, one for each "
@@ -578,7 +600,7 @@ cdef class NativePool:
 
     def recv(self):
         """Wait for a batch, and return it as a ``PoolBatch``."""
-        self._enter("recv")
+        self._enter("recv", RECEIVES)
         try:
             self._receive(self._due("recv", 0))
             return self._batch()
@@ -587,7 +609,7 @@ cdef class NativePool:
 
     def recv_step(self):
         """Wait for a batch, and return it as ``step`` does."""
-        self._enter("recv_step")
+        self._enter("recv_step", RECEIVES)
         try:
             self._receive(self._due("recv_step", 0))
             return self._step_tuple()
@@ -606,7 +628,7 @@ cdef class NativePool:
             "players" has what else there is of them; with autoreset "same_step" also "final_obs", and in "_final_obs"
             which environments have one.
         """
-        self._enter("step")
+        self._enter("step", ALONE)
         try:
             if isinstance(action, dict):
                 action, env_id = read_dict(f"{self.where}.step", action, env_id, self.agents)
@@ -658,6 +680,14 @@ cdef class NativePool:
 
     # ---- The rest
 
+    def observations(self):
+        """Last observations of all environments, of which none is in flight, in a new array."""
+        self._enter("observations", ALONE)
+        try:
+            return self.homes[PUFFER_OBSERVATION].copy()
+        finally:
+            self.is_busy = False
+
     def render(self, env_ids, int32_t camera_id=-1):
         """Draw these environments, ``(len(env_ids), height, width, 3)``; waits for those that are in flight.
 
@@ -665,7 +695,7 @@ cdef class NativePool:
             env_ids: Integers.
             camera_id: Player whom the picture is for; -1 for nobody in particular.
         """
-        self._enter("render")
+        self._enter("render", ALONE)
         try:
             ids = converted_ids(f"{self.where}.render", env_ids)
             if not -1 <= camera_id < self.agents:

@@ -40,7 +40,7 @@ def array_spec(space: Space, discrete_dtype: Any = None) -> ArraySpec:
     shape = list(space.shape or ())
     dtype: Any = np.dtype(space.dtype).type
     if isinstance(space, Box):
-        return ArraySpec(dtype, shape, space.low, space.high)
+        return ArraySpec(dtype, shape, _bound(space.low), _bound(space.high))
     if isinstance(space, Discrete):
         last = int(space.start + space.n - 1)
         return ArraySpec(discrete_dtype or dtype, shape, int(space.start), last, is_discrete=True)
@@ -52,3 +52,8 @@ def array_spec(space: Space, discrete_dtype: Any = None) -> ArraySpec:
         f"envpool: spaces must be made of Box, Discrete, MultiDiscrete and MultiBinary, got {space!r}; wrap the "
         "environment so that it shows arrays of one length"
     )
+
+
+def _bound(bounds: Any) -> Any:
+    """``bounds`` of each element, or a number where they are all the same, as EnvPool has them."""
+    return bounds.flat[0].item() if bounds.size and (bounds == bounds.flat[0]).all() else bounds

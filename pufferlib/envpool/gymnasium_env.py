@@ -1,5 +1,6 @@
 """A pool behind the interface of Gymnasium, for ``env_type`` "gym" and "gymnasium"."""
 
+import threading
 from typing import Any
 
 import gymnasium
@@ -60,7 +61,8 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
             env_id: Environments; None for all.
             seed: As ``make`` takes it: from here on everything is as if it had been made with this seed. None lets
                 the generators go on.
-            options: ``{"reset_mask": mask}``, bool ``(num_envs,)``, in place of ``env_id``.
+            options: ``{"reset_mask": mask}``, bool ``(num_envs,)``, in place of ``env_id``: a synchronous pool then
+                returns rows of all environments, as Gymnasium does, of which the others have their last observations.
 
         Returns:
             observations ``(rows, *shape)`` and infos.
@@ -71,6 +73,8 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
         if options:
             env_id = self._masked(env_id, options)
         batch = self._reset(env_id, seed)
+        if options and not self.is_async:
+            return self.pool.observations(), self._info_among_all(batch)
         return batch.observations, self._info(batch)
 
     def step(self, action: Any, env_id: Any = None) -> Stepped:  # type: ignore[override]
@@ -101,6 +105,8 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
         if not return_info:
             raise APIUsageError(f"{self._where}.recv: return_info must be True, got {return_info!r}; leave it out")
         if self._step_pool is not None and not reset:
+            if self._sender != threading.get_ident():
+                self._await_sender()
             return self._noted(self._step_pool.recv_step())
         batch = self._recv()
         return (batch.observations, self._info(batch)) if reset else self._stepped(batch)
@@ -132,6 +138,22 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
         if batch.final_observations is not None:
             info["final_obs"], info["_final_obs"] = batch.final_observations, batch.terminated | batch.truncated
         return info
+
+    def _info_among_all(self, batch: PoolBatch) -> Info:
+        """Infos of some environments in rows for all, with masks, as Gymnasium has them."""
+        players, ids = self.spec.pool_spec.num_players, self.all_env_ids
+        mask = np.isin(ids, batch.env_id)
+        infos = {}
+        for name, values in {"elapsed_step": batch.elapsed_step, **batch.infos}.items():
+            is_in = np.repeat(mask, players) if name.startswith(PLAYERS) else mask
+            infos[name] = np.full((len(is_in), *values.shape[1:]), None if values.dtype == object else 0, values.dtype)
+            infos[name][is_in] = values
+            if not name.startswith(("_", PLAYERS)):
+                infos[f"_{name}"] = mask
+        elapsed = infos.pop("elapsed_step")
+        return self._info(
+            batch._replace(env_id=ids, player_env_id=np.repeat(ids, players), elapsed_step=elapsed, infos=infos)
+        )
 
     def _masked(self, env_id: Any, options: Info) -> Any:
         mask = options.get("reset_mask")

@@ -84,7 +84,14 @@ class PixelPool(PoolWrapper):
     def recv(self) -> PoolBatch:
         """Wait for a batch, and draw its environments."""
         batch = self.pool.recv()
-        pictures = draw(self.pool, batch.env_id, self._camera_id, self._height, self._width).transpose(0, 3, 1, 2)
+        return batch._replace(observations=self._drawn(batch.env_id))
+
+    def observations(self) -> Pictures:
+        """Pictures of all environments."""
+        return self._drawn(np.arange(self.num_envs, dtype=np.int32))
+
+    def _drawn(self, env_ids: Ids) -> Pictures:
+        pictures = draw(self.pool, env_ids, self._camera_id, self._height, self._width).transpose(0, 3, 1, 2)
         if self.spec.num_players > 1:
-            return batch._replace(observations=np.repeat(pictures, self.spec.num_players, axis=0))
-        return batch._replace(observations=np.ascontiguousarray(pictures))
+            return np.repeat(pictures, self.spec.num_players, axis=0)
+        return np.ascontiguousarray(pictures)

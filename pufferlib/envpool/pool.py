@@ -103,6 +103,9 @@ class Pool(Protocol):
     def recv(self) -> PoolBatch:
         """Wait for a batch. Its arrays are new, or with ``copy=False`` those of the pool, which the next changes."""
 
+    def observations(self) -> Any:
+        """Last observations of all environments, as a batch of all has them, in new arrays; none is in flight."""
+
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
         """Draw these environments, ``(len(env_ids), height, width, 3)``; waits for those that are in flight."""
 

@@ -1,5 +1,7 @@
 """Common parts of both interfaces: settings, sending, pictures, the end."""
 
+import threading
+import time
 from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
@@ -16,6 +18,10 @@ from pufferlib.errors import APIUsageError
 from pufferlib.render.view import View
 
 __all__ = ["PoolEnv", "make_pool"]
+
+SENDER_S = 60.0  # longest that a thread waits for another one to send
+LOOK_S = 50e-6
+INSTEAD = "take render_mode='rgb_array' for pictures"  # of a window
 
 
 def make_pool(spec: TaskSpec, seeds: Sequence[int]) -> Pool:
@@ -51,6 +57,7 @@ class PoolEnv:
         self._where = f"{type(self).__name__}({spec.id!r})"
         self.render_mode: str | None = self._settings["render_mode"]
         self._view: View | None = None
+        self._sender = threading.get_ident()
         self._seeds, self._is_closed = pool_seeds(self._settings), False
         self._use(pool)
 
@@ -82,6 +89,7 @@ class PoolEnv:
             APIUsageError: Some of them are in flight: what they were sent last was not received yet.
         """
         self._is_new = False
+        self._sender = threading.get_ident()
         self.pool.reset(env_id)
 
     def send(self, action: Any, env_id: Any = None) -> None:
@@ -102,6 +110,7 @@ class PoolEnv:
         if env_id is None:
             env_id = self._ids_of(action)
         self._is_new = False
+        self._sender = threading.get_ident()
         self.pool.send(action, env_id)
 
     def render(self, env_ids: Any = None, camera_id: int | None = None) -> npt.NDArray[np.uint8] | None:
@@ -133,7 +142,7 @@ class PoolEnv:
         pictures = draw(self.pool, ids, camera, settings["render_height"], settings["render_width"])
         if self.render_mode == "rgb_array":
             return pictures
-        self._view = self._view or View(self.spec.id, "human", self.pool.spec.render_fps)
+        self._view = self._view or View(self.spec.id, "human", self.pool.spec.render_fps, INSTEAD)
         self._view.show(pictures[0])
         return None
 
@@ -156,7 +165,18 @@ class PoolEnv:
         is_array = isinstance(actions, Sized) and not isinstance(actions, Mapping)
         return self._last_ids if self.is_async and is_array and len(actions) == pool.batch_size * players else None
 
+    def _await_sender(self) -> None:
+        """Wait until another thread, which sent last and is still there, has sent enough for a batch."""
+        sender, needed = self._sender, self.pool.batch_size if self.is_async else 1
+        deadline = time.monotonic() + SENDER_S
+        while sender != threading.get_ident() and self.pool.num_in_flight < needed and time.monotonic() < deadline:
+            if all(thread.ident != sender for thread in threading.enumerate()):
+                return
+            time.sleep(LOOK_S)
+
     def _recv(self) -> PoolBatch:
+        if self._sender != threading.get_ident():
+            self._await_sender()
         batch = self.pool.recv()
         if self.is_async:
             self._last_ids = batch.env_id.copy()  # the pool may write the next into this array

@@ -41,6 +41,10 @@ class PoolWrapper:
         """Wait for a batch."""
         return self.pool.recv()
 
+    def observations(self) -> Any:
+        """Observations of all environments."""
+        return self.pool.observations()
+
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
         """Draw environments."""
         return self.pool.render(env_ids, camera_id)

@@ -2,13 +2,14 @@
 
 import functools
 import importlib
+import re
 from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from typing import Any
 
 from pufferlib.envpool import families
 from pufferlib.envpool.tasks import Backend, PoolTask
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 
 __all__ = ["find_task", "list_all_envs", "register"]
 
@@ -27,6 +28,7 @@ def register(
     max_episode_steps: int = 0,
     reward_threshold: float | None = None,
     keywords: Mapping[str, Any] | None = None,
+    replace: bool = False,
 ) -> None:
     """Give an environment of your own an id for ``make``.
 
@@ -38,6 +40,7 @@ def register(
         max_episode_steps: Steps after which an episode is cut off; 0 for no limit.
         reward_threshold: Return from which it counts as solved.
         keywords: Keywords with other defaults than the environment has. It takes any others too.
+        replace: Whether it may be an id that was registered before, as when a cell of a notebook runs again.
 
     Raises:
         APIUsageError: The id is taken, or no text; ``env`` is none of these.
@@ -45,8 +48,9 @@ def register(
     where = "envpool.register"
     if not isinstance(task_id, str) or not task_id:
         raise APIUsageError(f"{where}: task_id must be a text, as in 'Forage-v0', got {task_id!r:.80}")
-    if task_id in _own or task_id in _known():
-        raise APIUsageError(f"{where}: task_id must be new, got {task_id!r}, which there is; choose another")
+    if task_id in _known() or (task_id in _own and not replace):
+        hint = "choose another" if task_id in _known() else "choose another, or replace yours by replace=True"
+        raise APIUsageError(f"{where}: task_id must be new, got {task_id!r}, which there is; {hint}")
     backend = _backend(where, env)
     _own[task_id] = PoolTask(
         task_id, "yours", backend, max_episode_steps, reward_threshold, dict(keywords or {}), any_keyword=True
@@ -63,8 +67,24 @@ def find_task(where: str, task_id: Any) -> PoolTask:
         task = _own.get(task_id) or _known().get(task_id)
         if task is not None:
             return task
-    error = UnknownNameError.of(where, "task", task_id, list_all_envs())
+    known = list_all_envs()
+    error = UnknownNameError.of(where, "task", task_id, known, _nearest(str(task_id), known))
     raise UnknownNameError(f"{error}; envpool.list_all_envs() has all, envpool.register adds yours")
+
+
+def _nearest(name: str, known: list[str]) -> list[str]:
+    """Ids that may be meant by a name of another library, such as "PongNoFrameskip-v4" or "atari/pong"."""
+    by_plain: dict[str, list[str]] = {}
+    for task_id in known:
+        by_plain.setdefault(_plain(task_id), []).append(task_id)
+    meant = [by_plain[plain] for plain in nearest(_plain(name), by_plain)]
+    return [task_id for ids in meant for task_id in nearest(name, ids, len(ids), cutoff=0.0)][:2]
+
+
+def _plain(name: str) -> str:
+    """A name without its folder, version and marks that other libraries add, in small letters."""
+    name = name.rpartition("/")[2].rpartition(":")[2].lower()
+    return re.sub(r"-v\d+$|_|noframeskip|deterministic", "", name)
 
 
 def _backend(where: str, env: Any) -> Backend:

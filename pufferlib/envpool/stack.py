@@ -72,6 +72,10 @@ class StackPool(PoolWrapper):
         self._history[ids] = stacked
         return batch._replace(observations=self._shaped(stacked), final_observations=last)
 
+    def observations(self) -> Frames:
+        """The last observations of all environments."""
+        return self._shaped(self._history.copy())  # type: ignore[no-any-return]
+
     def _by_env(self, observations: Any) -> Any:
         return observations.reshape(-1, *self._history.shape[1:2], *self._history.shape[3:])
 

@@ -4,7 +4,7 @@ from pufferlib.errors import UnknownNameError
 from pufferlib.render.pace import Pace
 from pufferlib.render.terminal import to_text
 from pufferlib.render.video import Frame
-from pufferlib.render.window import Window
+from pufferlib.render.window import INSTEAD, Window
 
 __all__ = ["RENDER_MODES", "View"]
 
@@ -22,17 +22,18 @@ class View:
         name: Of the environment's class.
         render_mode: One of RENDER_MODES, or None for "rgb_array".
         fps: Steps in a second of the game.
+        instead: What an error says to do where there can be no window.
 
     Raises:
         UnknownNameError: There is no such mode.
     """
 
-    def __init__(self, name: str, render_mode: str | None, fps: float) -> None:
+    def __init__(self, name: str, render_mode: str | None, fps: float, instead: str = INSTEAD) -> None:
         if render_mode not in (None, *RENDER_MODES):
             raise UnknownNameError.of(name, "render_mode", render_mode, RENDER_MODES)
         self.window: Window | None = None
         self.is_live = render_mode == "human"
-        self._name, self._mode = name, render_mode
+        self._name, self._mode, self._instead = name, render_mode, instead
         self._pace = Pace(fps)
 
     def show(self, picture: Frame) -> Frame | str | None:
@@ -48,7 +49,7 @@ class View:
         if self._mode != "human":
             return picture
         if self.is_live:
-            self.window = self.window or Window(f"pufferlib: {self._name}")
+            self.window = self.window or Window(f"pufferlib: {self._name}", self._instead)
             self.window.show(picture)
             if self.window.closed:
                 self.close()

@@ -139,6 +139,7 @@ class CountingPool:
         self.over = [True] * self.num_envs
         self.elapsed = [0] * self.num_envs
         self.queue: list[tuple[int, Any]] = []
+        self.last = [np.zeros((spec.num_players, 4), np.float32)] * self.num_envs
         self.closed = False
         self.random = np.random.default_rng(0)
 
@@ -166,6 +167,8 @@ class CountingPool:
             self.queue = [self.queue[place] for place in self.random.permutation(len(self.queue))]
         batch, self.queue = self.queue[: self.batch_size], self.queue[self.batch_size :]
         ids = np.array([env_id for env_id, _ in batch], np.int32)
+        for env_id, (shown, *_) in batch:
+            self.last[env_id] = shown
         observations, rewards, ends, cuts, elapsed, final = zip(*(result for _, result in batch), strict=True)
         rows = np.concatenate(observations)
         return PoolBatch(
@@ -179,6 +182,9 @@ class CountingPool:
             self._infos(np.array(elapsed), rows[:, 3]),
             self._shown(np.concatenate(final)) if self.autoreset == "same_step" else None,
         )
+
+    def observations(self) -> Any:
+        return self._shown(np.concatenate(self.last))
 
     def render(self, env_ids: Any, camera_id: int = -1) -> Any:
         self._check(not self.closed, "closed")

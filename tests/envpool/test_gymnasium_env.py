@@ -85,7 +85,7 @@ def test_without_autoreset_an_ended_environment_must_be_reset():
     assert env.step([CUT, 1])[3].tolist() == [True, False]
     with pytest.raises(APIUsageError):
         env.step([1, 1])
-    assert env.reset(options={"reset_mask": np.array([True, False])})[0][:, 1].tolist() == [1]
+    assert env.reset(options={"reset_mask": np.array([True, False])})[0][:, 1].tolist() == [1, 0]
     assert env.step([1, 1])[0][:, 2].tolist() == [1, 2]
 
 
@@ -140,7 +140,7 @@ def test_some_are_reset():
     assert observations[:, 1].tolist() == [1, 1]
     assert env.reset(env_id=[1])[1]["env_id"].tolist() == [1]
     mask = np.array([False, False, True, True])
-    assert env.reset(options={"reset_mask": mask})[1]["env_id"].tolist() == [2, 3]
+    assert env.reset(options={"reset_mask": mask})[0][:, 2].tolist() == [0, 0, 0, 0]
     assert env.step([1, 1, 1, 1])[4]["elapsed_step"].tolist() == [1, 1, 1, 1]
 
 

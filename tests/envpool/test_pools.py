@@ -1,5 +1,7 @@
 """Promises of every pool: of games in C, of environments in worker processes, of players."""
 
+import queue
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -84,8 +86,56 @@ def test_some_are_reset_and_some_end(make):
     assert env.step([END, CUT, 1])[0][:, 2].tolist() == [1, 1, 1]
     with pytest.raises(APIUsageError):
         env.step([1, 1, 1])
-    assert env.reset(options={"reset_mask": np.array([True, True, False])})[0][:, 1].tolist() == [1, 1]
+    observations, info = env.reset(options={"reset_mask": np.array([True, True, False])})
+    assert observations[:, 1:].tolist() == [[1, 0, 0], [1, 0, 0], [0, 1, 1]]
+    assert info["env_id"].tolist() == [0, 1, 2]
+    assert info["_elapsed_step"].tolist() == [True, True, False]
     assert env.step([1, 1, 1])[0][:, 2].tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize(("stack", "from_pixels"), [(2, False), (1, True), (2, True)])
+def test_a_mask_shows_all_of_them(make, stack, from_pixels):
+    env = make(num_envs=3, from_pixels=from_pixels, frame_stack=stack)
+    env.reset()
+    before = env.step([1, 1, 1])[0]
+    after, _ = env.reset(options={"reset_mask": np.array([True, False, False])})
+    assert after.shape == before.shape
+    assert np.array_equal(after[1:], before[1:])
+    assert not np.array_equal(after[0], before[0])
+
+
+@pytest.mark.parametrize("batch_size", [2, 4])
+def test_one_thread_sends_what_another_receives(make, batch_size):
+    env, steps = make(num_envs=4, batch_size=batch_size), 200
+    came = queue.SimpleQueue()
+
+    def receive():
+        for _ in range(steps * 4 // batch_size):
+            came.put(env.recv())
+
+    env.async_reset()
+    thread = threading.Thread(target=receive)
+    thread.start()
+    counts = np.zeros(4, int)
+    for batch in range(steps * 4 // batch_size):
+        observations, *_, info = came.get()
+        counts[info["env_id"]] += 1
+        assert (observations[:, 2] == counts[info["env_id"]] - 1).all()
+        if batch < (steps - 1) * 4 // batch_size:
+            env.send(np.ones(batch_size), info["env_id"])
+    thread.join()
+    assert counts.sum() == 4 * steps
+
+
+def test_who_receives_does_not_wait_for_a_thread_that_has_ended(make):
+    env = make()
+    env.reset()
+    thread = threading.Thread(target=env.send, args=(np.ones(2),))
+    thread.start()
+    thread.join()
+    env.recv()
+    with pytest.raises(APIUsageError, match="wait for ever"):
+        env.recv()
 
 
 def test_ends_in_the_same_step_show_the_last_observation(make):

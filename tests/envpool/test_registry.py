@@ -6,7 +6,7 @@ import pufferlib.envpool as envpool
 from pufferlib import ocean
 from pufferlib.envpool import families
 from pufferlib.envpool.registry import find_task
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, UnknownNameError
 from tests.envpool.counting import CountingBackend, registered
 
 CLASSIC = {
@@ -69,5 +69,25 @@ def test_what_cannot_be_registered(task_id, env, message):
 
 def test_nothing_is_registered_twice():
     task_id = registered()
-    with pytest.raises(APIUsageError, match="task_id must be new"):
+    with pytest.raises(APIUsageError, match=r"task_id must be new, .* or replace yours by replace=True"):
         envpool.register(task_id, CountingBackend())
+    envpool.register(task_id, CountingBackend(), max_episode_steps=7, replace=True)
+    assert find_task("test", task_id).max_episode_steps == 7
+    with pytest.raises(APIUsageError, match=r"got 'Pong-v0', which there is; choose another$"):
+        envpool.register("Pong-v0", CountingBackend(), replace=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("pong", "Pong-v"),
+        ("atari/breakout", "Breakout-v"),
+        ("PongNoFrameskip-v4", "Pong-v"),
+        ("ALE/Breakout-v5", "Breakout-v"),
+        ("Cartpole-v1", "CartPole-v1"),
+        ("cart_pole", "CartPole-v1"),
+    ],
+)
+def test_names_of_other_libraries_are_answered_with_the_id(name, meant):
+    with pytest.raises(UnknownNameError, match=f"did you mean '{meant}"):
+        find_task("test", name)

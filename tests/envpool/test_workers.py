@@ -246,6 +246,19 @@ def test_infos_are_arrays():
     assert batch.infos["note"].tolist() == ["odd", None, "odd"]
 
 
+def test_infos_with_names_of_the_pools_own_have_others():
+    def info(env):
+        return {"env_id": 7, "players": 2, "elapsed_step": -1, "players.env_id": 3, "_final_obs": 4, "level": 1}
+
+    with pool_of(functools.partial(counting_env, None, info=info), 2) as pool:
+        sent(pool, [1, 1])
+        batch = sent(pool, [1, 1])
+    named = [name for name in batch.infos if not name.startswith("_")]
+    assert named == ["env.env_id", "env.players", "env.elapsed_step", "env.players.env_id", "env._final_obs", "level"]
+    assert batch.infos["env.players"].tolist() == [2, 2]
+    assert batch.env_id.tolist() == [0, 1]
+
+
 def test_old_batches_stay_as_they_were_unless_told_otherwise():
     with pool_of(functools.partial(counting_env, None), 2) as pool:
         first, second = sent(pool, [1, 1]), sent(pool, [1, 1])

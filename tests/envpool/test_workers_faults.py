@@ -143,10 +143,10 @@ def test_a_process_that_is_killed_while_it_waits_is_an_error():
 
 def test_an_environment_that_takes_too_long_is_an_error():
     env = functools.partial(ScriptedPufferEnv, on_step=signal.pause)
-    with pool_of(env, 2, backend={"timeout_s": 0.5}) as pool:
+    with pool_of(env, 2, backend={"timeout_s": 2.0}) as pool:
         sent(pool, [1, 1])
         pool.send([1], np.array([1], np.int32))
-        with pytest.raises(WorkerError, match=r"may take timeout_s=0.5 seconds, got more in environment 1"):
+        with pytest.raises(WorkerError, match=r"may take timeout_s=2 seconds, got more in environment 1"):
             pool.recv()
 
 
@@ -231,6 +231,11 @@ def test_an_environment_without_pictures_says_so():
         assert sent(pool, [1]).elapsed_step.tolist() == [1]
 
 
+def test_pictures_of_an_environment_without_render_are_refused():
+    with pytest.raises(APIUsageError, match=r"must have a method render\(\) to be drawn, got none"):
+        pool_of(FunctionEnv, 1, render_mode="rgb_array").__enter__()
+
+
 def test_ctrl_c_leaves_a_wait_that_can_go_on(tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -258,7 +263,7 @@ def test_two_threads_cannot_use_it_at_once(tmp_path):
         text = ""
         while "one thread at a time" not in text:  # until then there is no environment 7
             with pytest.raises(APIUsageError) as error:
-                pool.reset([7])
+                pool.render([7])
             text = str(error.value)
         fifo.write_text("go on")
         thread.join()

@@ -18,8 +18,18 @@ def users_env(env: Any) -> Any:
 
 
 def draw_env(env: Any, camera_id: int, width: int | None, height: int | None) -> Any:
-    """Draw an environment by its own ``render``, with the one camera and in the one size that it has."""
-    return users_env(env).render()
+    """Draw an environment by its own ``render``, with the one camera and in the one size that it has.
+
+    Raises:
+        APIUsageError: It has none.
+    """
+    try:
+        return users_env(env).render()
+    except NotImplementedError as error:
+        raise APIUsageError(
+            f"envpool: {users_env(env)} must have a method render() to be drawn, got none; leave out render_mode and "
+            "from_pixels, or write one"
+        ) from error
 
 
 def drawn(env: Any, picture: Any) -> Picture:

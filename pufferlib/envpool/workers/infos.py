@@ -13,6 +13,8 @@ __all__ = ["InfoWriter", "merged", "other_arrays"]
 
 Info = Mapping[str, Any]
 
+_OF_POOLS = {"env_id", "players", "elapsed_step", "final_obs", "_final_obs"}
+
 
 def merged(infos: Sequence[Info]) -> Info:
     """All of ``infos`` as one; the last of the same name counts."""
@@ -81,12 +83,15 @@ def other_arrays(count: int, infos: Mapping[int, Info]) -> dict[str, Array]:
 
     Returns:
         By name an array with a row for each environment: of numbers where all are numbers or arrays of one shape, else
-        of objects; and bool, under the name after "_", which of them gave one.
+        of objects; and bool, under the name after "_", which of them gave one. Where a name is one of the pool's own
+        infos, "env." is before it.
     """
     values: dict[str, dict[int, Any]] = {}
     for place, info in infos.items():
-        for name, value in info.items():
-            values.setdefault(str(name), {})[place] = value
+        for key, value in info.items():
+            name = str(key)
+            is_taken = name in _OF_POOLS or name.startswith(PLAYERS)
+            values.setdefault(f"env.{name}" if is_taken else name, {})[place] = value
     arrays: dict[str, Array] = {}
     for name, given in values.items():
         places = list(given)

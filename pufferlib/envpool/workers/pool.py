@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ class WorkerPool:
         channels_first: bool = False,
     ) -> None:
         self.spec, self.num_envs, self.batch_size = spec, len(vector_spec.envs), vector_spec.batch_size
-        self._lock = threading.Lock()
+        self._sending, self._receiving = threading.Lock(), threading.Lock()
         self._state = "open"
         self._workers = workers = _started(vector_spec, options)
         abandon_in_forks(self)
@@ -112,7 +112,7 @@ class WorkerPool:
         Raises:
             APIUsageError: See ``Pool``.
         """
-        with self._only("reset"):
+        with self._only("reset", self._sending):
             ids = self._checked("reset", env_ids)
             if seeds is not None:
                 if len(seeds) != len(ids):
@@ -144,7 +144,7 @@ class WorkerPool:
         Raises:
             APIUsageError: See ``Pool``.
         """
-        with self._only("send"):
+        with self._only("send", self._sending):
             ids = self._checked("send", env_ids)
             if self._must_reset is not None and self._must_reset[ids].any():
                 raise APIUsageError(
@@ -193,7 +193,7 @@ class WorkerPool:
             WorkerError: An environment failed, or its process ended.
             APIUsageError: Less is in flight than a batch needs, or see ``Pool``.
         """
-        with self._only("recv"):
+        with self._only("recv", self._receiving):
             in_flight = self._queues.num_in_flight
             needed = in_flight if self._is_sync else self.batch_size
             if not needed or in_flight < needed:
@@ -273,6 +273,12 @@ class WorkerPool:
             return rows.transpose(0, 3, 1, 2)
         return unflatten(rows, self.spec.observation_space, self.description.row_dtype)
 
+    def observations(self) -> Any:
+        """Last observations of all environments, of which none is in flight."""
+        with self._only("observations", self._sending, self._receiving):
+            rows = self._arrays["observations"]
+            return self._observations(rows.reshape(-1, *rows.shape[2:]).copy())
+
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
         """Draw environments where they are; waits for those that are in flight.
 
@@ -286,7 +292,7 @@ class WorkerPool:
         Raises:
             APIUsageError: There is no such environment, or it draws nothing.
         """
-        with self._only("render"):
+        with self._only("render", self._sending, self._receiving):
             ids = self._ids("render", env_ids)
             wrong = [env for env in ids.tolist() if not 0 <= env < self.num_envs]
             if wrong:
@@ -341,23 +347,23 @@ class WorkerPool:
         self._state = "a copy"
 
     @contextmanager
-    def _only(self, what: str) -> Iterator[None]:
-        """Let one thread at a time use an open pool.
+    def _only(self, what: str, *locks: threading.Lock) -> Iterator[None]:
+        """Let one thread at a time send to an open pool, and one receive, which may be another.
 
         Raises:
             APIUsageError: Another is at it, or it is not open.
         """
-        if not self._lock.acquire(blocking=False):
-            raise APIUsageError(
-                f"{WHERE}.{what}: a pool must be used by one thread at a time, got a call while another is at it; give "
-                "each thread a pool of its own, or let them take turns"
-            )
-        try:
+        with ExitStack() as taken:
+            for lock in locks:
+                if not lock.acquire(blocking=False):
+                    raise APIUsageError(
+                        f"{WHERE}.{what}: a pool must be used by one thread at a time, or one that sends and one that "
+                        "receives, got a call while another is at it; give each thread a pool, or let them take turns"
+                    )
+                taken.callback(lock.release)
             if self._state != "open":
                 raise APIUsageError(f"{WHERE}.{what}: {_NOT_OPEN[self._state]}; make a new one")
             yield
-        finally:
-            self._lock.release()
 
 
 def describe_env(vector_spec: VectorSpec, options: WorkerOptions) -> PoolDescription:
