@@ -13,7 +13,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.native._actions import ActionRows
 from pufferlib.spaces import Space, action_spec
 
-__all__ = ["ActionCheck", "action_array", "plain_actions"]
+__all__ = ["ActionCheck", "action_array", "action_bounds", "plain_actions"]
 
 INT32_MAX = np.iinfo(np.int32).max
 
@@ -39,7 +39,7 @@ class ActionCheck(ActionRows):
         self._where, self._space, self._dtype = where, space, np.dtype(dtype)
         self._shape = (rows, *row_shape)
         self._kinds = "biu" if self._dtype.kind in "iu" else "biuf"
-        low, high = (np.broadcast_to(bound, self._shape) for bound in _bounds(space))
+        low, high = (np.broadcast_to(bound, self._shape) for bound in action_bounds(space))
         if self._dtype == np.int32:
             limits = np.iinfo(np.int32)
             low, high = (np.clip(bound, limits.min, limits.max) for bound in (low, high))
@@ -74,7 +74,7 @@ class ActionCheck(ActionRows):
             )
 
 
-def _bounds(space: Space) -> tuple[Any, Any]:
+def action_bounds(space: Space) -> tuple[Any, Any]:
     """Smallest and largest action of one agent."""
     if isinstance(space, Box):
         return space.low, space.high

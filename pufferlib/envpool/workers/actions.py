@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
-from pufferlib.actions import action_array
+from pufferlib.actions import action_array, action_bounds
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, action_spec
@@ -28,8 +27,7 @@ class ActionReader:
         self._shape, dtype = action_spec(space)
         self._dtype = np.dtype(dtype)
         self._is_real = self._dtype.kind == "f"
-        low, high = _bounds(space)
-        self._low, self._high = low, high
+        self._low, self._high = action_bounds(space)
 
     def read(self, actions: Any, rows: int) -> Array:
         """Return ``actions`` as an array ``(rows, *action_shape)``, which may be the one that was given.
@@ -57,12 +55,3 @@ class ActionReader:
                 f"{array[row].tolist()} in row {row}; look at the policy"
             )
         return array.astype(self._dtype, copy=False)
-
-
-def _bounds(space: Any) -> tuple[Any, Any]:
-    if isinstance(space, Box):
-        return space.low, space.high
-    if isinstance(space, Discrete):
-        return space.start, space.start + space.n - 1
-    assert isinstance(space, MultiDiscrete)
-    return space.start, space.start + space.nvec - 1
