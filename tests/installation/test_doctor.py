@@ -10,6 +10,9 @@ from packaging.requirements import Requirement
 from pufferlib.installation import doctor, extras
 from pufferlib.installation.doctor import GIB, Finding
 
+# The doctor imports all that is installed, which takes minutes where other tests fill the machine.
+pytestmark = pytest.mark.timeout(600)
+
 MEMINFO = "MemTotal: {total} kB\nMemFree: 1 kB\nMemAvailable: {free} kB\n"
 
 
