@@ -77,10 +77,18 @@ def open_study(folder: Path) -> "Study":
     """
     place = folder / PLACE
     url, name = place.read_text("utf-8").splitlines() if place.is_file() else ("", _STUDY)
-    with quiet_optuna(), speaks_of_errors(folder):
+    # Opening a database makes the tables that it lacks, as creating the study does.
+    with quiet_optuna(), speaks_of_errors(folder), _alone(folder):
         import optuna
 
-        study: Study = optuna.load_study(storage=_open_storage(folder, url), study_name=name)
+        storage = _open_storage(folder, url)
+        try:
+            study: Study = optuna.load_study(storage=storage, study_name=name)
+        except KeyError as error:
+            raise APIUsageError(
+                f"{url or folder / DATABASE}: holds no study {name!r} (yet); its sweep may have ended while it began: "
+                "type the same command again"
+            ) from error
         return study
 
 
@@ -198,8 +206,14 @@ def _open_storage(folder: Path, place: str) -> "BaseStorage":
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let no other process begin the study meanwhile: both would make its tables."""
-    with (folder / LOCK).open("w") as lock:
+    """Let no other process begin or open the study meanwhile: both would make its tables."""
+    try:
+        lock = (folder / LOCK).open("w")
+    except OSError as error:
+        raise APIUsageError(
+            f"{folder / LOCK}: cannot be written ({error.strerror}), as whoever opens a study must; copy the folder"
+        ) from error
+    with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

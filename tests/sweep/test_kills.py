@@ -23,9 +23,21 @@ pufferlib.sweep.sweep("squared", {settings}, **options)
 LONGER = {**TINY, "train.total_timesteps": 65_536, "train.checkpoint_interval": 20}  # some two seconds
 
 
-def start(place, trials):
-    program = PROGRAM.format(settings=LONGER, spaces=SPACES, only=ONLY, trials=trials, place=place)
-    return subprocess.Popen([sys.executable, "-W", "error", "-c", program], start_new_session=True)
+@pytest.fixture
+def start():
+    """Start a search, which ends with the test at the latest."""
+    processes = []
+
+    def search(place, trials):
+        program = PROGRAM.format(settings=LONGER, spaces=SPACES, only=ONLY, trials=trials, place=place)
+        processes.append(subprocess.Popen([sys.executable, "-W", "error", "-c", program], start_new_session=True))
+        return processes[-1]
+
+    yield search
+    for process in processes:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def finished(place):
@@ -52,7 +64,7 @@ def kill_worker(process, rng):
     return False
 
 
-def search_through_kills(place, trials, kills, rng):
+def search_through_kills(start, place, trials, kills, rng):
     """Search, with so many kills at random moments; every other one hits the whole search."""
     process, before = start(place, trials), {}
     deadline = time.monotonic() + 100 + 30 * kills
@@ -88,13 +100,13 @@ def check(place, trials):
 
 @pytest.mark.all
 @pytest.mark.timeout(300)
-def test_a_killed_worker_and_a_killed_search_lose_nothing(tmp_path):
-    search_through_kills(tmp_path, trials=5, kills=2, rng=random.Random(1))
+def test_a_killed_worker_and_a_killed_search_lose_nothing(start, tmp_path):
+    search_through_kills(start, tmp_path, trials=5, kills=2, rng=random.Random(1))
     check(tmp_path, 5)
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(600)
-def test_ten_kills_at_random_moments_lose_nothing(tmp_path):
-    search_through_kills(tmp_path, trials=20, kills=10, rng=random.Random(2))
+def test_ten_kills_at_random_moments_lose_nothing(start, tmp_path):
+    search_through_kills(start, tmp_path, trials=20, kills=10, rng=random.Random(2))
     check(tmp_path, 20)

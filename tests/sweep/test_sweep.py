@@ -130,17 +130,34 @@ def test_what_cannot_be_trained_is_said_before_anything_is(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_of_two_that_begin_one_study_the_second_waits_for_the_first(tmp_path):
-    search = load_search(load_config("squared"), {}, [], {"only": "train.gamma", "trials": 3})
-    with (tmp_path / "study.lock").open("w") as lock:
+def waits_for_the_lock(folder, function, *args):
+    """Call ``function`` while another holds the lock of the folder's study; true if it ends after that alone."""
+    with (folder / "study.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        second = threading.Thread(target=create_study, args=(tmp_path, "squared", search))
+        second = threading.Thread(target=function, args=args)
         second.start()
         second.join(0.5)
-        assert second.is_alive()
-        assert not (tmp_path / "study.db").exists()
+        waits = second.is_alive()
     second.join()
+    return waits
+
+
+def test_of_two_that_begin_one_study_the_second_waits_for_the_first(tmp_path):
+    search = load_search(load_config("squared"), {}, [], {"only": "train.gamma", "trials": 3})
+    assert waits_for_the_lock(tmp_path, create_study, tmp_path, "squared", search)
     assert (tmp_path / "study.db").exists()
+
+
+def test_who_reads_a_study_waits_until_it_has_begun(done):
+    assert waits_for_the_lock(done.folder, load_sweep, done.folder.name, done.folder.parent)
+
+
+def test_a_study_that_was_killed_while_it_began_is_named(tmp_path):
+    folder = tmp_path / "squared"
+    folder.mkdir()
+    optuna.storages.RDBStorage(f"sqlite:///{folder / 'study.db'}")
+    with pytest.raises(APIUsageError, match=r"study.db: holds no study .sweep. \(yet\); .* the same command again"):
+        load_sweep("squared", tmp_path)
 
 
 class Notes(SweepDisplay):
