@@ -13,7 +13,8 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 from libcpp cimport bool as c_bool
 
-from pufferlib.native._arrays cimport ALIGNED_AND_CONTIGUOUS, ArrayHead, head_of, heads_match_numpy, is_native
+from pufferlib.envpool._fresh_arrays cimport FreshArrays
+from pufferlib.native._arrays cimport ALIGNED_AND_CONTIGUOUS, ArrayHead, head_of, is_native
 from pufferlib.native.puffer_batch cimport (
     PUFFER_BOX, PUFFER_DISABLED, PUFFER_NEXT_STEP, PUFFER_SAME_STEP, PufferAutoreset, PufferBatch, PufferCanvas,
     PufferEnvType, PufferSpec, puffer_action_count, puffer_batch_create, puffer_game, puffer_num_dims,
@@ -35,10 +36,6 @@ cdef enum:  # uses of a pool, of which the first two may be of two threads that 
     ALONE = 4
 
 TURN_S = 20e-6  # between looks whether it is this thread's turn
-
-cdef extern from "Python.h":
-    PyObject *PyList_GET_ITEM(PyObject *items, Py_ssize_t index)
-    Py_ssize_t Py_REFCNT(PyObject *item)
 
 cdef extern from "puffer_queue.h" nogil:
     ctypedef struct PufferQueue:
@@ -100,9 +97,7 @@ cdef extern from "puffer_envpool.h" nogil:
 
 cdef enum:
     MAX_PARAMETERS = 64
-    MAX_DIMS = 9  # one more than an observation has
     GIVEN = 16  # at least PUFFER_COLUMNS
-    KEPT_ARRAYS = 4  # of one kind, for callers who hold some
 
 cdef double DIRECT_NS = 5e7  # longest step of all games that Ctrl-C need not end half-way
 cdef double QUICK_NS = 5e3   # shorter ones keep the interpreter's lock
@@ -112,65 +107,6 @@ cdef dict AUTORESETS = {"same_step": PUFFER_SAME_STEP, "next_step": PUFFER_NEXT_
 cdef object ndarray = np.ndarray
 cdef object empty = np.empty
 cdef object tuple_new = tuple.__new__
-
-if not heads_match_numpy():
-    raise PufferError(f"pufferlib.envpool: this numpy, {np.__version__}, keeps its arrays in a way that is not known; "
-                      "install one that pufferlib names")
-
-
-@cython.final
-cdef class FreshArrays:
-    """Arrays of one kind, each of which is given out anew as soon as nobody has it any more.
-
-    Args:
-        row_shape: Of what follows the first dimension.
-        dtype: Of the numbers.
-    """
-
-    cdef list kept
-    cdef tuple row_shape
-    cdef object dtype
-    cdef int ndim, flags
-    cdef Py_ssize_t[MAX_DIMS] shape
-    cdef Py_ssize_t oldest
-
-    def __cinit__(self, tuple row_shape, dtype):
-        cdef int i
-        self.kept = []
-        self.row_shape = row_shape
-        self.dtype = np.dtype(dtype)
-        self.ndim = len(row_shape) + 1
-        for i in range(1, self.ndim):
-            self.shape[i] = row_shape[i - 1]
-
-    cdef PyObject *take(self, Py_ssize_t rows) except NULL:
-        # The reference is that of `kept`: whoever hands the array on takes one more.
-        cdef Py_ssize_t i
-        cdef PyObject *kept
-        for i in range(len(self.kept)):
-            kept = PyList_GET_ITEM(<PyObject *>self.kept, i)
-            if Py_REFCNT(kept) == 1 and self.is_like_new(<ArrayHead *>kept, rows):
-                return kept
-        array = empty((rows, *self.row_shape), self.dtype)
-        self.flags = head_of(array).flags
-        if len(self.kept) < KEPT_ARRAYS:
-            self.kept.append(array)
-        else:
-            self.kept[self.oldest] = array
-            self.oldest = (self.oldest + 1) % KEPT_ARRAYS
-        return <PyObject *>array
-
-    cdef inline bint is_like_new(self, ArrayHead *head, Py_ssize_t rows) noexcept:
-        # False for what its last owner has changed the form of: such an array is his for ever.
-        cdef int i
-        if head.ndim != self.ndim or head.shape[0] != rows or head.flags != self.flags:
-            return False
-        if <PyObject *>head.dtype != <PyObject *>self.dtype or head.base is not NULL or head.weak_references is not NULL:
-            return False
-        for i in range(1, self.ndim):
-            if head.shape[i] != self.shape[i]:
-                return False
-        return True
 
 
 @cython.final

@@ -105,7 +105,7 @@ class PoolEnv:
         Raises:
             APIUsageError: Ids out of range, twice there or in flight; actions of a wrong shape, dtype or value.
         """
-        if isinstance(action, Mapping):
+        if not isinstance(action, np.ndarray) and isinstance(action, Mapping):
             action, env_id = read_dict(self._where, action, env_id, self.spec.pool_spec.num_players)
         if env_id is None:
             env_id = self._ids_of(action)

@@ -38,8 +38,13 @@ class InfoWriter:
     def __init__(
         self, arrays: Mapping[str, Array], sources: Mapping[str, str], agents: Sequence[Sequence[Any]]
     ) -> None:
-        self._agents, self._sources = agents, sources
-        self._arrays = {name.removeprefix(INFO): array for name, array in arrays.items()}
+        self._agents = agents
+        self._names = {name.removeprefix(INFO) for name in arrays}
+        named = [(name.removeprefix(INFO), array) for name, array in arrays.items()]
+        self._of_envs = [(name, sources.get(name), array) for name, array in named if not name.startswith(PLAYERS)]
+        self._of_agents = [
+            (name, name.removeprefix(PLAYERS), array) for name, array in named if name.startswith(PLAYERS)
+        ]
         self.has_arrays = bool(arrays)
 
     def write(self, position: int, info: Info) -> Info:
@@ -48,20 +53,19 @@ class InfoWriter:
         Raises:
             APIUsageError: A value does not fit its array.
         """
-        for name, array in self._arrays.items():
-            if name.startswith(PLAYERS):
-                key, agents = name.removeprefix(PLAYERS), self._agents[position]
-                first = position * len(agents)
-                for place, agent in enumerate(agents):
-                    _write(name, array, first + place, (info.get(agent) or {}).get(key))
-            else:
-                value = info.get(name)
-                if value is None and name in self._sources:
-                    value = info.get(self._sources[name])
-                _write(name, array, position, value)
-        if not self._arrays:
-            return info
-        return {name: value for name, value in info.items() if name not in self._arrays}
+        for name, source, array in self._of_envs:
+            value = info.get(name)
+            if value is None and source is not None:
+                value = info.get(source)
+            _write(name, array, position, value)
+        for name, key, array in self._of_agents:
+            agents = self._agents[position]
+            first = position * len(agents)
+            for place, agent in enumerate(agents):
+                _write(name, array, first + place, (info.get(agent) or {}).get(key))
+        if info.keys() <= self._names:
+            return {}
+        return {name: value for name, value in info.items() if name not in self._names}
 
 
 def _write(name: str, array: Array, row: int, value: Any) -> None:

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from pufferlib.buffers import Array
 from pufferlib.envpool.pool import Ids, PoolBatch, PoolSpec
+from pufferlib.envpool.workers._gather import BatchGather, scatter
 from pufferlib.envpool.workers.actions import ActionReader
 from pufferlib.envpool.workers.infos import other_arrays
 from pufferlib.envpool.workers.leaves import unflatten
-from pufferlib.envpool.workers.options import INFO, PLAYER_FLAGS, PLAYERS, PoolDescription, WorkerOptions
+from pufferlib.envpool.workers.options import INFO, PLAYER_FLAGS, PoolDescription, WorkerOptions
 from pufferlib.envpool.workers.processes import PoolWorkers
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.calls import Raised
@@ -66,30 +67,25 @@ class WorkerPool:
         assert isinstance(workers.description, PoolDescription)
         self.description = workers.description
         self._queues = workers.channel
-        self._agents, self._copies, self._channels_first = spec.num_players, copies, channels_first
+        self._agents, self._channels_first = spec.num_players, channels_first
         self._is_sync = self.batch_size == self.num_envs
         self._all = np.arange(self.num_envs, dtype=np.int32)
-        self._reader = ActionReader(WHERE, self.description.single_action_space)
+        self._reader = ActionReader(WHERE, self.description.single_action_space, self.batch_size * self._agents)
         workers.seeds[:] = [env.seed for env in vector_spec.envs]
         self._must_reset = np.ones(self.num_envs, bool) if options.autoreset == "disabled" else None
         self._messages: dict[int, dict[str, Any]] = {}  # infos without an array, by environment
-        self._actions = self._by_env(workers.buffers["actions"])
-        self._arrays = self._sources(options)
-        self._kept = {} if copies else {name: np.empty_like(array) for name, array in self._arrays.items()}
+        self._sources = self._shared_rows(options)
+        self._gather = BatchGather(list(self._sources.values()), self.num_envs, copies)
 
-    def _by_env(self, rows: Array) -> Array:
-        return rows.reshape(self.num_envs, self._agents, *rows.shape[1:])
-
-    def _sources(self, options: WorkerOptions) -> dict[str, Array]:
-        """Shared arrays that a batch is made of, with an entry for each environment."""
+    def _shared_rows(self, options: WorkerOptions) -> dict[str, Array]:
+        """Shared arrays that a batch is made of, with a row for each environment or agent."""
         buffers, more = self._workers.buffers, self._workers.more
-        arrays = {name: self._by_env(buffers[name]) for name in ("observations", "rewards")}
+        arrays = {name: buffers[name] for name in ("observations", "rewards")}
         arrays |= {name: more[name] for name in ("terminated", "truncated", "elapsed_step")}
         if options.autoreset == "same_step":
-            arrays["final_observations"] = self._by_env(buffers["final_observations"])
+            arrays["final_observations"] = buffers["final_observations"]
         for name in self.spec.info_spaces:
-            rows = buffers[PLAYER_FLAGS[name]] if name in PLAYER_FLAGS else more[INFO + name]
-            arrays[INFO + name] = self._by_env(rows) if name.startswith(PLAYERS) else rows
+            arrays[INFO + name] = buffers[PLAYER_FLAGS[name]] if name in PLAYER_FLAGS else more[INFO + name]
         return arrays
 
     @property
@@ -144,7 +140,8 @@ class WorkerPool:
         Raises:
             APIUsageError: See ``Pool``.
         """
-        with self._only("send", self._sending):
+        self._enter("send", self._sending)
+        try:
             ids = self._checked("send", env_ids)
             if self._must_reset is not None and self._must_reset[ids].any():
                 raise APIUsageError(
@@ -152,11 +149,10 @@ class WorkerPool:
                     f"autoreset is 'disabled', got env_id {ids[self._must_reset[ids]][:8].tolist()}; reset them"
                 )
             rows = self._reader.read(actions, len(ids) * self._agents)
-            if env_ids is None:
-                self._actions[:] = rows.reshape(self._actions.shape)
-            else:
-                self._actions[ids] = rows.reshape(len(ids), *self._actions.shape[1:])
+            scatter(rows, self._workers.buffers["actions"], self.num_envs, ids)
             self._queues.send(ids, STEP)
+        finally:
+            self._sending.release()
 
     def _checked(self, what: str, env_ids: Ids | None) -> Ids:
         """The environments ``env_ids``, which can be sent a command now."""
@@ -193,7 +189,8 @@ class WorkerPool:
             WorkerError: An environment failed, or its process ended.
             APIUsageError: Less is in flight than a batch needs, or see ``Pool``.
         """
-        with self._only("recv", self._receiving):
+        self._enter("recv", self._receiving)
+        try:
             in_flight = self._queues.num_in_flight
             needed = in_flight if self._is_sync else self.batch_size
             if not needed or in_flight < needed:
@@ -206,6 +203,8 @@ class WorkerPool:
             if self._must_reset is not None:
                 self._must_reset[batch.env_id] = batch.terminated | batch.truncated
             return batch
+        finally:
+            self._receiving.release()
 
     def _wait_for(self, needed: int) -> None:
         """Wait until ``needed`` environments are ready."""
@@ -237,36 +236,23 @@ class WorkerPool:
             raise failure.error from None
 
     def _batch(self, ids: Ids) -> PoolBatch:
-        is_all = len(ids) == self.num_envs and bool((ids == self._all).all())
-        found = {name: self._rows(name, array, None if is_all else ids) for name, array in self._arrays.items()}
-        infos = {name: found[INFO + name] for name in self.spec.info_spaces}
+        rows = dict(zip(self._sources, self._gather.gather(ids), strict=True))
+        infos = {name: rows[INFO + name] for name in self.spec.info_spaces}
         if self._messages:
             given = {place: self._messages.pop(env) for place, env in enumerate(ids.tolist()) if env in self._messages}
             infos |= other_arrays(len(ids), given)
-        final = found.get("final_observations")
+        final = rows.get("final_observations")
         return PoolBatch(
             env_id=ids,
             player_env_id=ids if self._agents == 1 else np.repeat(ids, self._agents),
-            observations=self._observations(found["observations"]),
-            rewards=found["rewards"],
-            terminated=found["terminated"],
-            truncated=found["truncated"],
-            elapsed_step=found["elapsed_step"],
+            observations=self._observations(rows["observations"]),
+            rewards=rows["rewards"],
+            terminated=rows["terminated"],
+            truncated=rows["truncated"],
+            elapsed_step=rows["elapsed_step"],
             infos=infos,
             final_observations=None if final is None else self._observations(final),
         )
-
-    def _rows(self, name: str, array: Array, ids: Ids | None) -> Array:
-        """Entries of the environments ``ids``, None for all, of a shared array: one row for each, or for each agent."""
-        if ids is None:
-            rows = array.copy() if self._copies else array
-        elif self._copies:
-            rows = array.take(ids, axis=0)
-        else:
-            rows = self._kept[name][: len(ids)]
-            array.take(ids, axis=0, out=rows, mode="clip")
-        has_agents = name in ("observations", "final_observations", "rewards") or name.startswith(INFO + PLAYERS)
-        return rows.reshape(-1, *rows.shape[2:]) if has_agents else rows
 
     def _observations(self, rows: Array) -> Any:
         if self._channels_first:
@@ -276,8 +262,7 @@ class WorkerPool:
     def observations(self) -> Any:
         """Last observations of all environments, of which none is in flight."""
         with self._only("observations", self._sending, self._receiving):
-            rows = self._arrays["observations"]
-            return self._observations(rows.reshape(-1, *rows.shape[2:]).copy())
+            return self._observations(self._sources["observations"].copy())
 
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
         """Draw environments where they are; waits for those that are in flight.
@@ -348,22 +333,27 @@ class WorkerPool:
 
     @contextmanager
     def _only(self, what: str, *locks: threading.Lock) -> Iterator[None]:
+        """Hold several locks; see ``_enter``."""
+        with ExitStack() as taken:
+            for lock in locks:
+                self._enter(what, lock)
+                taken.callback(lock.release)
+            yield
+
+    def _enter(self, what: str, lock: threading.Lock) -> None:
         """Let one thread at a time send to an open pool, and one receive, which may be another.
 
         Raises:
             APIUsageError: Another is at it, or it is not open.
         """
-        with ExitStack() as taken:
-            for lock in locks:
-                if not lock.acquire(blocking=False):
-                    raise APIUsageError(
-                        f"{WHERE}.{what}: a pool must be used by one thread at a time, or one that sends and one that "
-                        "receives, got a call while another is at it; give each thread a pool, or let them take turns"
-                    )
-                taken.callback(lock.release)
-            if self._state != "open":
-                raise APIUsageError(f"{WHERE}.{what}: {_NOT_OPEN[self._state]}; make a new one")
-            yield
+        if not lock.acquire(blocking=False):
+            raise APIUsageError(
+                f"{WHERE}.{what}: a pool must be used by one thread at a time, or one that sends and one that "
+                "receives, got a call while another is at it; give each thread a pool, or let them take turns"
+            )
+        if self._state != "open":
+            lock.release()
+            raise APIUsageError(f"{WHERE}.{what}: {_NOT_OPEN[self._state]}; make a new one")
 
 
 def describe_env(vector_spec: VectorSpec, options: WorkerOptions) -> PoolDescription:
