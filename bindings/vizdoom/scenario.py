@@ -74,7 +74,7 @@ class Scenario(gymnasium.Env[Picture, Any]):
 
     Args:
         name: For messages.
-        cfg_path: The settings of ViZDoom. A name without a folder is one of ViZDoom's own: "basic.cfg".
+        cfg_path: The settings of ViZDoom: a file, or the name of one that ViZDoom brings, as "basic.cfg".
         wad_path: The scenario; "": the one that ``cfg_path`` names.
         iwad_path: The game with the pictures; "": Freedoom 2, which ViZDoom brings.
         map_id: Of the WAD.
@@ -248,12 +248,16 @@ _VARIABLES: dict[str, Any] = dict(vizdoom.GameVariable.__members__)
 
 def _loaded(where: str, cfg_path: str, wad_path: str, iwad_path: str, map_id: str, game_args: str) -> Any:
     """A game with its settings, not started."""
-    own = Path(vizdoom.scenarios_path)
-    cfg = own / cfg_path if cfg_path and Path(cfg_path).name == cfg_path else Path(cfg_path).absolute()
+    brought = Path(vizdoom.scenarios_path) / Path(cfg_path).name
+    cfg = brought if cfg_path == brought.name and brought.is_file() else Path(cfg_path).absolute()
     wad, iwad = Path(wad_path).absolute(), Path(iwad_path).absolute()
-    for option, given, path in (("cfg_path", True, cfg), ("wad_path", wad_path, wad), ("iwad_path", iwad_path, iwad)):
-        if given and not path.is_file():
-            raise APIUsageError(f"{where}: {option} must be the path of a file, got {str(path)!r}, where there is none")
+    given = {"cfg_path": (cfg_path, cfg), "wad_path": (wad_path, wad), "iwad_path": (iwad_path, iwad)}
+    for option, (text, path) in given.items():
+        if not path.is_file() and (text or option == "cfg_path"):
+            raise APIUsageError(
+                f"{where}: {option} must be the path of a file, got {str(text)!r}, and {path} is none; name one that "
+                "there is"
+            )
     game: Any = vizdoom.DoomGame()
     game.load_config(str(cfg))
     if wad_path:

@@ -21,8 +21,10 @@ if reason := missing_binding("vizdoom"):
     pytest.skip(reason, allow_module_level=True)
 
 import gymnasium
+from vizdoom import scenarios_path
 
 from pufferlib.bindings.vizdoom.env import Doom
+from pufferlib.bindings.vizdoom.scenario import Scenario
 
 
 def test_names_are_scenarios_of_vizdoom() -> None:
@@ -128,3 +130,16 @@ def is_running(pid: int) -> bool:
 def test_a_bad_option_is_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(APIUsageError, match=f"vizdoom/VizdoomBasic-v1: {message}"):
         pufferlib.make("vizdoom/Basic", **options)
+
+
+def test_files_of_ones_own_are_found_from_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    brought = Path(scenarios_path)
+    (tmp_path / "mine.wad").write_bytes((brought / "basic.wad").read_bytes())
+    (tmp_path / "mine.cfg").write_text((brought / "basic.cfg").read_text().replace("basic.wad", "mine.wad"))
+    monkeypatch.chdir(tmp_path)
+    for paths in ({"cfg_path": "mine.cfg"}, {"cfg_path": "basic.cfg", "wad_path": "mine.wad"}):
+        with Scenario("scenario", **paths) as env:
+            assert env.reset(seed=0)[0].any()
+    for wrong, given in (({"cfg_path": "yours.cfg"}, "yours.cfg"), ({}, "")):
+        with pytest.raises(APIUsageError, match=f"cfg_path must be the path of a file, got '{given}', and {tmp_path}"):
+            Scenario("scenario", **wrong)
