@@ -24,6 +24,9 @@ TIERS = {"once": set(), "all": {"all"}, "nightly": {"all", "nightly"}, "chosen":
 BINDINGS = set(all_facts())
 IN_THE_DAY = "atari"  # the binding that is played in every run; the others are for --all
 
+# Files whose tests share what takes long to make: the Ray cluster, a sweep, all findings of the doctor.
+SHARED = ("tests/cluster/", "tests/sweep/", "tests/installation/test_doctor.py")
+
 # What depends on where and how pufferlib was installed. CI runs these in the image, in the dev container and outside;
 # all others would find the same in each place, and run in the image alone.
 PLACES = (
@@ -138,9 +141,10 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def shared_load(nodeid):
-    """Name the load that a test shares with others: the Ray cluster, or the packages of a binding."""
-    if nodeid.startswith("tests/cluster/"):
-        return "cluster"
+    """Name the load that a test shares with others: a slow fixture, or the packages of a binding."""
+    for load in SHARED:
+        if nodeid.startswith(load):
+            return load
     return f"binding {binding}" if (binding := binding_of(nodeid)) else nodeid
 
 

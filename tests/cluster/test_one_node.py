@@ -13,6 +13,7 @@ import pytest
 import pufferlib.vector
 from tests.conformance.test_vector_backends import check
 from tests.envs import SamplePufferEnv
+from tests.tiers import once
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: puffer install ray")
 
@@ -30,7 +31,7 @@ def _no_cluster(monkeypatch):
     ray.shutdown()
 
 
-@pytest.mark.parametrize("kind", ["gymnasium", "pettingzoo"])
+@pytest.mark.parametrize("kind", once(["gymnasium", "pettingzoo"], ["gymnasium"]))
 def test_same_bytes_as_serial(kind):
     check(kind, {"backend": "Ray", "num_workers": 4, "batch_size": 3, "zero_copy": False}, 100, "same_step")
 
@@ -40,6 +41,7 @@ class Loud(SamplePufferEnv):
         return [os.readlink(f"/proc/self/fd/{descriptor}") for descriptor in (1, 2)]
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("hide_output", [True, False])
 def test_what_environments_print_is_hidden(hide_output):
     options = {"num_envs": 2, "num_workers": 2, "overwork": True, "hide_output": hide_output}

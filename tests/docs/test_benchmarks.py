@@ -34,6 +34,7 @@ def test_the_engine_is_measured_beside_its_peers(tmp_path):
     assert loop["measured_ratios"].keys() == {"SyncVectorEnv", "limit"}
 
 
+@pytest.mark.all
 def test_pools_are_measured(tmp_path):
     results = tmp_path / "envpool.json"
     command = [
@@ -53,6 +54,7 @@ def test_pools_are_measured(tmp_path):
     assert all(row["medians"]["ours"] > 0 for row in rows), done.stderr
 
 
+@pytest.mark.all
 def test_a_binding_is_measured_beside_its_bare_environment(tmp_path):
     results = tmp_path / "bindings.json"
     command = [sys.executable, FOLDER / "bindings.py", "--quick", "--only", "CartPole-v1", "--json", results]
@@ -82,6 +84,7 @@ def test_training_is_measured_beside_the_products_alone(tmp_path):
     assert row["medians"].keys() == {"ours", "limit"}, done.stderr
 
 
+@pytest.mark.all
 def test_environments_in_c_are_measured_with_one_thread_and_two(tmp_path, monkeypatch):
     results = tmp_path / "ocean.json"
     command = [sys.executable, FOLDER / "ocean.py", "squared", "rware", "--quick", "--json", results]
@@ -97,6 +100,7 @@ def test_environments_in_c_are_measured_with_one_thread_and_two(tmp_path, monkey
     assert re.fullmatch(r"[\d.]+ × \([\d.]+ ×\)", squared["threads"])
 
 
+@pytest.mark.all
 def test_an_environment_is_in_both_tables_of_the_paper(tmp_path):
     command = [sys.executable, FOLDER / "paper.py", "--quick", "--only", "Squared, Python", "--results", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
@@ -120,6 +124,7 @@ def test_an_environment_that_is_not_installed_is_named_and_left_out(monkeypatch,
     assert (line.figures, row.skipped, calls) == ({}, "run: puffer install crafter", {})
 
 
+@pytest.mark.all
 def test_unequal_steps_are_measured_and_drawn(tmp_path):
     command = [sys.executable, FOLDER / "variance.py", "--quick", "--only", "loop 0.1 ms ± 50", "--results", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)

@@ -14,9 +14,11 @@ from pufferlib import ocean
 from pufferlib.bindings import atari
 from pufferlib.machine.commands import DISTRIBUTION
 from tests.needs import absent_frameworks
+from tests.tiers import once
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
+IN_THE_DAY = [ROOT / name for name in ("README.md", "docs/emulate.md", "docs/vectorize.md", "docs/envpool.md")]
 FOLLOWED_ELSEWHERE = ROOT / "docs" / "add-an-environment.md"  # test_add_an_environment.py builds what it adds
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONTINUED = "# (continued)"
@@ -67,7 +69,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if has_python(page)], ids=page_id)
+@pytest.mark.parametrize("page", once(filter(has_python, PAGES), IN_THE_DAY), ids=page_id)
 def test_each_block_of_python_runs_copied_alone(page: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", RUN_EACH, str(page), *programs_of(page)]
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}

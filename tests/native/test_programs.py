@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.tiers import once
+
 
 class Program(NamedTuple):
     """Way to build and run a program, and the lines that it prints."""
@@ -41,10 +43,11 @@ RULES = {
     "tripletriad_rules": Program(),
     "wait_policy": Program(),
 }
+LONG = {"moba_rules", "network_fuzz", "nmmo3_rules", "snake_rules"}  # ten seconds and more each
 
 
 @pytest.mark.timeout(300)  # most of it for the compiler
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", once(RULES, RULES.keys() - LONG))
 def test_every_promise_of_the_program_holds(name, run_program):
     sanitizers, flags, arguments, prints = RULES[name]
     assert run_program(name, sanitizers=sanitizers, flags=flags, arguments=arguments) == prints

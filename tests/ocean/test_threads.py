@@ -15,7 +15,6 @@ from pufferlib import ocean
 from pufferlib.ocean import env as ocean_env
 from tests.tiers import once
 
-every_env = pytest.mark.parametrize("name", ocean.names())
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
 
 
@@ -54,7 +53,7 @@ def run_script(script):
 # ---- The same bytes -------------------------------------------------------------------------------
 
 
-@every_env
+@pytest.mark.parametrize("name", once(ocean.names(), set(ocean.names()) - {"moba", "nmmo3"}))
 @pytest.mark.parametrize("numbers", once(["2 8", "3 4 5 6 7"], ["2 8"]))
 @pytest.mark.usefixtures("many_threads")
 def test_any_number_of_threads_gives_the_same_bytes(name, numbers):

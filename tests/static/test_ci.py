@@ -47,6 +47,7 @@ def test_a_flag_adds_tests_and_choosing_them_by_name_runs_each() -> None:
     assert collected("-k", longest) == {longest}
 
 
+@pytest.mark.all
 def test_what_all_adds_for_a_binding_can_be_left_out() -> None:
     matrix = "tests/learning/test_bindings.py"
     every, rest = collected("--all", matrix), collected("--all", matrix, "--without-bindings", "nethack")

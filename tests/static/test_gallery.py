@@ -33,6 +33,7 @@ def test_the_galleries_are_up_to_date(pages: Any) -> None:
     assert pages.problems() == []
 
 
+@pytest.mark.all
 def test_every_environment_of_ocean_has_a_small_picture(pages: Any) -> None:
     for name in (*ocean.names(), *ocean.python_names()):
         path = pages.path_of(name)

@@ -38,6 +38,7 @@ def test_a_run_of_breakout_plays_it_in_c(here: Path, capsys: pytest.CaptureFixtu
     assert re.fullmatch(r"20 games, \d+ steps: \d+\.\d points a game\n", played)
 
 
+@pytest.mark.all
 @pytest.mark.skipif(bool(missing_extra("export")), reason=missing_extra("export") or "it is there")
 def test_a_model_of_onnx_says_what_it_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import onnx

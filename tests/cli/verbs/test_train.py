@@ -19,6 +19,7 @@ from pufferlib.train import report
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.resume import check_changes
 from tests.runs import TINY, only_run, untrained_run
+from tests.tiers import once
 
 FILES = {"config.toml", "metrics.jsonl", "learning_curve.png", "checkpoints", "evaluation.mp4", "summary.json"}
 
@@ -253,7 +254,9 @@ def long_run(here: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), once([(signal.SIGINT, 130), (signal.SIGTERM, 143)], [(signal.SIGINT, 130)])
+)
 def test_ctrl_c_and_batch_systems_keep_a_checkpoint(
     number: signal.Signals, code: int, here: Path, long_run: "subprocess.Popen[str]"
 ) -> None:
