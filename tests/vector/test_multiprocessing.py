@@ -268,8 +268,9 @@ def test_recv_can_be_called_again_after_ctrl_c(monkeypatch, zero_copy):
     options = {"num_envs": 4, "num_workers": 4, "batch_size": 2, "zero_copy": zero_copy}
     with make([ScriptedPufferEnv] * 4, env_kwargs=kwargs, **options) as vecenv:
         vecenv.async_reset()
-        for _ in range(2):
-            vecenv.recv()
+        begun = set()
+        while len(begun) < 4:  # from then on all that comes back has stepped, and has infos
+            begun.update(vecenv.recv()[-2].tolist())
             vecenv.send([0, 0])
         read_reply, asked = WorkerProcesses.read_reply, []
 
