@@ -7,6 +7,10 @@ clone=$work/clone
 # Where pip's settings on this machine offer no CPU build of torch, the images' own build looks for it.
 fetch_wheel() { docker/fill-wheels || true; }
 
+# Alone and first: its tests take longest, and it has nearly all layers that the others are made of. Of layers that
+# several targets build at the same time, BuildKit keeps some under names by which the next build does not find them.
+build_test_image() { docker compose --progress plain build test; }
+
 build_images() { docker compose --progress plain --profile '*' build; }
 
 # What is submitted is many commits of one working day; a lock that did not change since is known to work.
@@ -71,9 +75,10 @@ check_images() {
     PYTEST_ADDOPTS="--junitxml $PWD/$report.xml" in_clone docker/check "${images[@]}"
 }
 
-# Only what passed with every binding is a base for leaving some out, and only where it is a commit.
+# Only what passed with every binding and step is a base for leaving some out, and only where it is a commit.
 keep_as_passed() {
     if ! grep -q . "$work"/*.broken && [ -z "$(git status --porcelain)" ]; then
         git update-ref refs/tank/ci-passed HEAD
+        remember "passed whole; for fresh clones: echo $(git rev-parse HEAD) >.ci/passed, and commit it"
     fi
 }

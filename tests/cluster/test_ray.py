@@ -142,7 +142,8 @@ LAYOUTS = {
         ("gymnasium", "same_step", "4 actors, blocks of 2"),
         ("pettingzoo", "next_step", "2 actors"),
         ("pettingzoo", "same_step", "4 actors, first 3"),
-        *((name, None, "2 actors, one per batch") for name in OCEAN),
+        ("rware", None, "2 actors, one per batch"),
+        *(pytest.param(name, None, "2 actors, one per batch", marks=pytest.mark.nightly) for name in OCEAN),
         ("puffer_pymultiagent", "disabled", "2 actors"),
     ],
 )

@@ -28,6 +28,7 @@ SHORTLY = [
     and facts.name not in OWN_PROCESS
     and not any(name.startswith(f"{facts.name}/") for name in AT_LENGTH)
 ]
+STEPS = 1024  # or one rollout, where that is longer
 FEWER_ENVS = {"procgen/bigfish": {"env.num_envs": 8}}  # of 32, so that one rollout has 4,096 steps
 
 pytestmark = [pytest.mark.all, pytest.mark.timeout(900)]
@@ -47,19 +48,17 @@ def test_is_solved(name, steps, score, tmp_path):
     assert train_until(config, tmp_path, lambda policy: evaluate(config, policy).score_mean, score) >= score
 
 
-@pytest.mark.parametrize(
-    ("name", "steps"), [*((name, 4096) for name in AT_LENGTH), *((name, 1024) for name in SHORTLY)]
-)
-def test_trains_with_its_own_settings(name, steps, tmp_path):
+@pytest.mark.parametrize("name", [*AT_LENGTH, *SHORTLY])
+def test_trains_with_its_own_settings(name, tmp_path):
     """With the binding's own network, workers and schedule."""
     needs(name)
-    few = {"train.total_timesteps": steps, "train.update_epochs": 1, **FEWER_ENVS.get(name, {})}
+    few = {"train.total_timesteps": STEPS, "train.update_epochs": 1, **FEWER_ENVS.get(name, {})}
     config = load_config(name, {**few, "train.device": "cpu"})
     metrics = Rows()
     trainer = Trainer(config, tmp_path, loggers=[metrics])
     before = [parameter.detach().clone() for parameter in trainer.policy.parameters()]
     trainer.train()
-    assert metrics.rows[-1]["agent_steps"] >= steps
+    assert metrics.rows[-1]["agent_steps"] >= STEPS
     assert all(math.isfinite(row[f"losses/{loss}"]) for row in metrics.rows for loss in ("policy", "value", "entropy"))
     assert any((old != new).any() for old, new in zip(before, trainer.policy.parameters(), strict=True))
     assert checkpoint.read_about(trainer.checkpoint_path).agent_steps == metrics.rows[-1]["agent_steps"]

@@ -132,7 +132,7 @@ def test_contributing_has_the_place_of_the_table() -> None:
 )
 def test_bindings_are_left_out_that_no_change_can_break(changed: list[str], tested: list[str] | None) -> None:
     bindings = set(all_facts())
-    names, culprit = program("bindings-to-test").left_out(changed, bindings)
+    names, culprit = program("choose").left_out(changed, bindings)
     assert bindings - names == (bindings if tested is None else set(tested))
     assert culprit == ("" if tested is not None else changed[-1])
 
@@ -144,7 +144,7 @@ class Checkout:
         self.root = root
         for name in ("nethack", "retro"):
             self.write(f"bindings/{name}/binding.toml")
-        self.write(".ci/bindings-to-test", (ROOT / ".ci/bindings-to-test").read_text())
+        self.write(".ci/choose", (ROOT / ".ci/choose").read_text())
         self.git("init", "-q")
 
     def write(self, name: str, text: str = "") -> None:
@@ -165,11 +165,11 @@ class Checkout:
         return self.git("rev-parse", "HEAD")
 
     def choose(self, *arguments: str, **settings: str) -> tuple[str, str]:
-        """Returns what is left out, and the sentence about it."""
-        command = [sys.executable, self.root / ".ci/bindings-to-test", *arguments]
+        """Returns the bindings that are left out, and the sentences about all that is."""
+        command = [sys.executable, self.root / ".ci/choose", *arguments]
         environment = {**os.environ, **settings}
         done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
-        return done.stdout.strip(), done.stderr.strip()
+        return done.stdout.splitlines()[0], done.stderr.strip()
 
 
 @pytest.fixture
@@ -193,14 +193,15 @@ def test_what_changed_since_the_commit_that_passed_is_tested_committed_or_not(ch
     names, sentence = checkout.choose(TANK_CI_BASE=base)
     assert names == "nethack"
     assert sentence.startswith("left out: the long tests of 1 of 2 bindings; nothing that they depend on changed since")
-    assert sentence.endswith(": nethack")
+    assert sentence.splitlines()[0].endswith(": nethack")
     checkout.commit(day=2)
     assert checkout.choose("--since", base)[0] == "nethack"
     checkout.git("update-ref", "refs/tank/ci-passed", base)
     assert checkout.choose()[0] == "nethack"
     checkout.write("pufferlib/env.py", "pass")
     names, sentence = checkout.choose()
-    assert (names, sentence.partition(": ")[2]) == ("", f"pufferlib/env.py changed since {base[:9]}, which passed")
+    why = sentence.splitlines()[0].partition(": ")[2]
+    assert (names, why) == ("", f"pufferlib/env.py changed since {base[:9]}, which passed")
 
 
 @pytest.mark.place
@@ -214,6 +215,36 @@ def test_a_commit_of_another_line_or_of_long_ago_is_no_base(checkout: Checkout) 
     checkout.git("checkout", "-q", "--orphan", "other")
     checkout.commit(day=2)
     assert "is not an ancestor of this commit" in checkout.choose("--since", base)[1]
+
+
+@pytest.mark.parametrize(
+    ("changed", "left_out"),
+    [
+        (["pufferlib/vector/serial.py", "docs/vectorize.md"], ["dev-container", "bindings-outside"]),
+        (["docker/apt/dev.txt"], ["bindings-outside"]),
+        (["bindings/nethack/env.py"], ["dev-container"]),
+        (["README.md", "pyproject.toml"], []),
+    ],
+)
+def test_steps_are_left_out_for_which_no_change_makes_a_difference(changed: list[str], left_out: list[str]) -> None:
+    assert program("choose").steps_left_out(changed) == left_out
+
+
+def test_all_that_steps_rest_on_is_there() -> None:
+    for rests_on in program("choose").STEPS.values():
+        for prefix in rests_on:
+            assert [*ROOT.glob(f"{prefix}*")], prefix
+
+
+@pytest.mark.place
+def test_a_fresh_clone_knows_the_commit_that_the_record_names(checkout: Checkout) -> None:
+    base = checkout.commit()
+    checkout.write(".ci/passed", f"{base}\n")
+    checkout.write("bindings/retro/env.py", "pass")
+    checkout.commit(day=2)
+    names, sentence = checkout.choose()
+    assert names == "nethack"
+    assert sentence.endswith(f"left out: dev-container; nothing that they rest on changed since {base[:9]}")
 
 
 # Steps of CI
