@@ -74,7 +74,7 @@ def trainer_of(config, folder):
         yield trainer
 
 
-@pytest.mark.nightly  # a minute and a half of starting Ray's processes; that ranks meet on a cluster is seen below
+@pytest.mark.nightly  # a minute and a half of starting Ray's processes; without Ray, ranks train in every run of --all
 def test_ranks_on_the_nodes_of_a_cluster_train_together(config, tmp_path):
     with trainer_of(config(Placed, 900), tmp_path) as trainer:
         trainer.train()
