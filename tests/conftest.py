@@ -14,6 +14,7 @@ import pytest
 
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.registry.facts import all_facts
+from pufferlib.registry.outside import REGISTERED
 
 NIGHT = 20  # times as long may a test take that plays as long as a night allows
 
@@ -77,6 +78,14 @@ def seeds(monkeypatch):
     np.random.seed(0)
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _forget_what_a_test_registers():
+    before = dict(REGISTERED)
+    yield
+    REGISTERED.clear()
+    REGISTERED.update(before)
 
 
 def pytest_configure(config):
