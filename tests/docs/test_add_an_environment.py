@@ -66,7 +66,7 @@ def build(tree, tmp_path):
     run(["cmake", "--build", out, "--target", OCEAN], tree, path)
     for source in (tree / "pufferlib").rglob("*.pyx"):
         module = ".".join(source.relative_to(tree).with_suffix("").parts)
-        built = out.glob("pufferlib/ocean/_ocean.*.so") if module == OCEAN else [importlib.util.find_spec(module).origin]
+        built = [importlib.util.find_spec(module).origin] if module != OCEAN else out.glob("pufferlib/ocean/_ocean.*.so")
         shutil.copy(*built, source.parent)
 
 
