@@ -66,7 +66,8 @@ def build(tree, tmp_path):
     run(["cmake", "--build", out, "--target", OCEAN], tree, path)
     for source in (tree / "pufferlib").rglob("*.pyx"):
         module = ".".join(source.relative_to(tree).with_suffix("").parts)
-        built = [importlib.util.find_spec(module).origin] if module != OCEAN else out.glob("pufferlib/ocean/_ocean.*.so")
+        own = out.glob("pufferlib/ocean/_ocean.*.so")
+        built = own if module == OCEAN else [importlib.util.find_spec(module).origin]
         shutil.copy(*built, source.parent)
 
 
