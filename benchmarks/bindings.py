@@ -9,8 +9,6 @@ package has an environment of its own. The contestants are measured in turns, in
 all figures are medians over the rounds. Also writes benchmarks/results/bindings.json.
 """
 
-import argparse
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,9 +16,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from engine import ASYNC, SERIAL, SYNC, Measure, measure
-from report import BARE_LOOP, LIMIT, OURS, RESULTS, Row, machine, write
+from engine import ASYNC, SERIAL, SYNC
+from report import BARE_LOOP, LIMIT, OURS, Row
 from sides import Sides, halved
+from turns import Measure, parser, run
 from worlds import world_rows
 
 SCRIPT = str(Path(__file__).with_name("binding_contestants.py"))
@@ -131,25 +130,11 @@ def reset_row(name: str, most_ms: float, sides: Sides) -> tuple[Row, dict[str, M
 
 
 def main() -> None:
-    """Parse the command line, measure, print the table and write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10, help="for all rows together, about")
-    parser.add_argument("--rounds", type=int, default=7, help="of a row, at most")
-    parser.add_argument("--seconds", type=float, default=0.5, help="of a short measurement; some take 20 times as long")
-    parser.add_argument("--json", type=Path, default=RESULTS / "bindings.json", help="file to write the figures to")
-    parser.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
-    parser.add_argument("--quick", action="store_true", help="one short round: only to see that it works")
-    options = parser.parse_args()
-    count, seconds = (1, 0.03) if options.quick else (options.rounds, options.seconds)
-    before = machine()
+    """Parse the command line, measure, print the table and write the JSON; some measurements take 20 times as long."""
+    options = parser(__doc__, "bindings", minutes=10, rounds=7, seconds=0.5).parse_args()
+    rounds, seconds = (1, 0.03) if options.quick else (options.rounds, options.seconds)
     sides = Sides(seconds, SCRIPT)
-    try:
-        done = measure(rows(sides), options.only, count, options.minutes)
-    finally:
-        sides.close()
-    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
-    settings = {"minutes": options.minutes, "rounds": count, "seconds": seconds}
-    write(options.json, {"machine": before, "settings": settings, "rows": [row.as_dict() for row in done]})
+    run(options, rounds, rows(sides), sides, seconds=seconds)
 
 
 if __name__ == "__main__":

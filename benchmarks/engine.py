@@ -11,19 +11,17 @@ the same run: what the machine would give without any layer. A row is printed as
 as many rounds as its share of the time allows, at least 3. Also writes benchmarks/results/engine.json.
 """
 
-import argparse
 import functools
-import os
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from report import HEADER, LIMIT, OURS, RESULTS, Row, choose_ours, line, machine, write
+from report import LIMIT, OURS, Row
 from sides import Side
+from turns import Measure, parser, run
 
 SCRIPT = str(Path(__file__).with_name("contestants.py"))
 SYNC, ASYNC, SERIAL, PUFFER = "SyncVectorEnv", "AsyncVectorEnv", "our Serial", "PufferLib 3.0.0"
@@ -41,9 +39,6 @@ LIBRARIES = {
 ON_TWO_CORES = "two processes, each with half of the bare environments in a loop"
 LOCKSTEP = "two such processes, which wait for one another after every step"
 WAITING = "waiting for all"
-LEAST_ROUNDS = 3
-
-Measure = Callable[[], Any]
 
 
 class Bench:
@@ -229,69 +224,14 @@ def on_two_cores(bench: Bench, case: str, *args: Any) -> float | None:
     return None if None in figures else max(figures)
 
 
-def fill(row: Row, calls: dict[str, Measure], rounds: int, seconds: float) -> None:
-    """Measure the contestants of a row in turns for about ``seconds``; those that fail are left out."""
-    start = time.monotonic()
-    for done in range(rounds):
-        elapsed = time.monotonic() - start
-        if done >= LEAST_ROUNDS and elapsed * (done + 1) / done > seconds:
-            break
-        for name, call in list(calls.items()):
-            figure = call()
-            if figure is None:
-                del calls[name]
-                row.figures.pop(name, None)
-            else:
-                row.figures.setdefault(name, []).append(figure)
-    if OURS not in row.figures and not row.skipped:
-        row.skipped = "could not be measured; the error is above"
-
-
-def measure(
-    rows: Iterable[tuple[Row, dict[str, Measure]]],
-    chosen: Sequence[str],
-    rounds: int,
-    minutes: float,
-    layouts: Sequence[str] = (),
-) -> list[Row]:
-    """Measure the rows that have one of the ``chosen`` in their names, and print each when it is done.
-
-    The fastest of ``layouts`` is ours, where those are contestants.
-    """
-    end = time.monotonic() + 60 * minutes
-    todo = [pair for pair in rows if any(part.lower() in pair[0].what.lower() for part in chosen)]
-    print(HEADER, flush=True)
-    for index, (row, calls) in enumerate(todo):
-        left = max(0.0, end - time.monotonic())
-        print(f"{index + 1} of {len(todo)}, {left:.0f} s left: {row.what}", file=sys.stderr, flush=True)
-        fill(row, calls, rounds, left / (len(todo) - index))
-        choose_ours(row, layouts)
-        print(line(row), flush=True)
-    return [row for row, _ in todo]
-
-
 def main() -> None:
     """Parse the command line, measure, print the table and write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer-python", help="interpreter of an environment that has PufferLib 3.0.0")
-    parser.add_argument("--minutes", type=float, default=4, help="for all rows together, about")
-    parser.add_argument("--rounds", type=int, default=11, help="of a row, at most")
-    parser.add_argument("--seconds", type=float, default=0.2, help="of one measurement")
-    parser.add_argument("--json", type=Path, default=RESULTS / "engine.json", help="file to write the figures to")
-    parser.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
-    parser.add_argument("--quick", action="store_true", help="two short rounds: only to see that it works")
-    options = parser.parse_args()
+    command = parser(__doc__, "engine", minutes=4, rounds=11, seconds=0.2)
+    command.add_argument("--peer-python", help="interpreter of an environment that has PufferLib 3.0.0")
+    options = command.parse_args()
     rounds, seconds, idle_s = (2, 0.03, 0.5) if options.quick else (options.rounds, options.seconds, 4.0)
-    before = machine()
     bench = Bench(options.peer_python, seconds, idle_s)
-    try:
-        done = measure(rows(bench), options.only, rounds, options.minutes)
-    finally:
-        bench.close()
-    after = os.getloadavg()[0]
-    print(f"load {before['load_1min']:.1f} before, {after:.1f} after, {before['cpus']} CPUs")
-    settings = {"minutes": options.minutes, "rounds": rounds, "seconds": seconds, "idle_s": idle_s}
-    write(options.json, {"machine": before, "settings": settings, "rows": [row.as_dict() for row in done]})
+    run(options, rounds, rows(bench), bench, seconds=seconds, idle_s=idle_s)
 
 
 if __name__ == "__main__":

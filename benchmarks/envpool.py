@@ -11,18 +11,17 @@ envpool_atari.py has the rows of Atari, whose environments are in processes of t
 Also writes benchmarks/results/envpool.json.
 """
 
-import argparse
 import functools
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from engine import ENVPOOL, Measure, measure
-from report import LIMIT, OURS, RESULTS, Row, machine, write
+from engine import ENVPOOL
+from report import LIMIT, OURS, Row
 from sides import Side, Sides
+from turns import Measure, parser, run
 
 SCRIPT = str(Path(__file__).with_name("envpool_contestants.py"))
 MANY = 16384
@@ -88,25 +87,12 @@ def rows(bench: Bench) -> Iterator[tuple[Row, dict[str, Measure]]]:
 
 def main() -> None:
     """Parse the command line, measure, print the table and write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer-python", help="interpreter of an environment that has EnvPool")
-    parser.add_argument("--minutes", type=float, default=4, help="for all rows together, about")
-    parser.add_argument("--rounds", type=int, default=11, help="of a row, at most")
-    parser.add_argument("--seconds", type=float, default=0.3, help="of one measurement")
-    parser.add_argument("--json", type=Path, default=RESULTS / "envpool.json", help="file to write the figures to")
-    parser.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
-    parser.add_argument("--quick", action="store_true", help="two short rounds: only to see that it works")
-    options = parser.parse_args()
+    command = parser(__doc__, "envpool", minutes=4, rounds=11, seconds=0.3)
+    command.add_argument("--peer-python", help="interpreter of an environment that has EnvPool")
+    options = command.parse_args()
     rounds, seconds = (2, 0.03) if options.quick else (options.rounds, options.seconds)
-    before = machine()
     bench = Bench(seconds, options.peer_python)
-    try:
-        done = measure(rows(bench), options.only, rounds, options.minutes)
-    finally:
-        bench.close()
-    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
-    settings = {"minutes": options.minutes, "rounds": rounds, "seconds": seconds}
-    write(options.json, {"machine": before, "settings": settings, "rows": [row.as_dict() for row in done]})
+    run(options, rounds, rows(bench), bench, seconds=seconds)
 
 
 if __name__ == "__main__":

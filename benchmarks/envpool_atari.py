@@ -9,10 +9,8 @@ processes of their own. Both have EnvPool's defaults, but for starts of one fram
 alone, in one process: four frames, which nobody looks at. Also writes benchmarks/results/envpool_atari.json.
 """
 
-import argparse
 import functools
 import itertools
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -144,30 +142,14 @@ class Bench:
 
 def main() -> None:
     """Parse the command line, measure, print the table and write the JSON."""
-    from engine import measure
-    from report import RESULTS, machine, write
+    from turns import parser, run
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer-python", help="interpreter of an environment that has EnvPool")
-    parser.add_argument("--minutes", type=float, default=4, help="for all rows together, about")
-    parser.add_argument("--rounds", type=int, default=11, help="of a row, at most")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of one measurement")
-    parser.add_argument(
-        "--json", type=Path, default=RESULTS / "envpool_atari.json", help="file to write the figures to"
-    )
-    parser.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
-    parser.add_argument("--quick", action="store_true", help="two short rounds: only to see that it works")
-    options = parser.parse_args()
+    command = parser(__doc__, "envpool_atari", minutes=4, rounds=11, seconds=1.0)
+    command.add_argument("--peer-python", help="interpreter of an environment that has EnvPool")
+    options = command.parse_args()
     rounds, seconds = (2, 0.03) if options.quick else (options.rounds, options.seconds)
-    before = machine()
     bench = Bench(seconds, options.peer_python)
-    try:
-        done = measure(rows(bench), options.only, rounds, options.minutes)
-    finally:
-        bench.close()
-    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
-    settings = {"minutes": options.minutes, "rounds": rounds, "seconds": seconds}
-    write(options.json, {"machine": before, "settings": settings, "rows": [row.as_dict() for row in done]})
+    run(options, rounds, rows(bench), bench, seconds=seconds)
 
 
 if __name__ == "__main__":

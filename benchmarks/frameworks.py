@@ -11,7 +11,6 @@ medians over the rounds, ratios those of one round. Also writes benchmarks/resul
 import argparse
 import functools
 import importlib.util
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,9 +20,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
 from contestants import bare, together
-from engine import LOCKSTEP, Measure, measure
-from report import LIMIT, OURS, RESULTS, Row, machine, write
+from engine import LOCKSTEP
+from report import LIMIT, OURS, Row
 from sides import Side, serve, us_per_call
+from turns import Measure, parser, run
 
 SUBPROC, DUMMY, SYNC, ASYNC = "SB3 SubprocVecEnv", "SB3 DummyVecEnv", "SyncVectorEnv", "AsyncVectorEnv"
 GAMES, AGENTS = 8, 1024
@@ -205,26 +205,14 @@ def rows(side: Side, seconds: float, steps: int) -> Iterator[tuple[Row, dict[str
 
 def main() -> None:
     """Parse the command line, measure, print the table and write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--minutes", type=float, default=8, help="for all rows together, about")
-    parser.add_argument("--rounds", type=int, default=5, help="of a row, at most")
-    parser.add_argument("--json", type=Path, default=RESULTS / "frameworks.json", help="file to write the figures to")
-    parser.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
-    parser.add_argument("--quick", action="store_true", help="two short rounds: only to see that it works")
-    options = parser.parse_args()
+    command = parser(__doc__, "frameworks", minutes=8, rounds=5)
+    command.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = command.parse_args()
     if options.serve:
         return serve(CASES)
-    before = machine()
     rounds, seconds, steps = (2, 0.1, 2048) if options.quick else (options.rounds, 2.0, 16384)
     side = Side(sys.executable, __file__)
-    try:
-        done = measure(rows(side, seconds, steps), options.only, rounds, options.minutes)
-    finally:
-        side.close()
-    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
-    write(options.json, {"machine": before, "rows": [row.as_dict() for row in done]})
-    return None
+    return run(options, rounds, rows(side, seconds, steps), side)
 
 
 if __name__ == "__main__":

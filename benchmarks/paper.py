@@ -27,9 +27,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from engine import ASYNC, DUMMY, SUBPROC, SYNC, Measure, measure
+from engine import ASYNC, DUMMY, SUBPROC, SYNC
 from report import BARE_LOOP, LIMIT, RESULTS, Row, figure, machine, write
 from sides import Sides, halved
+from turns import Measure, measure
 from worlds import WORLD
 
 SCRIPT = str(Path(__file__).with_name("paper_contestants.py"))

@@ -9,20 +9,19 @@ Network, agents, horizon, minibatch and epochs are the same for all contestants 
 CPU, in the rows of Atari two, and they take turns, as in engine.py. Also writes benchmarks/results/train.json.
 """
 
-import argparse
 import functools
 import itertools
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from engine import PUFFER, Measure, measure
-from report import LIMIT, OURS, RESULTS, Row, machine, write
+from engine import PUFFER
+from report import LIMIT, OURS, Row
 from sides import Side
 from trainers import settings
+from turns import Measure, parser, run
 
 SCRIPT = str(Path(__file__).with_name("trainers.py"))
 OVERLAPPED = str(Path(__file__).with_name("overlapped.py"))
@@ -98,29 +97,14 @@ def overlap_rows(us: Side, seconds: float) -> Iterator[tuple[Row, dict[str, Meas
 
 def main() -> None:
     """Parse the command line, measure, print the table and write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer-python", help="interpreter of an environment that has PufferLib 3.0.0")
-    parser.add_argument("--minutes", type=float, default=12, help="for all rows together, about")
-    parser.add_argument("--rounds", type=int, default=7, help="of a row, at most")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of one measurement")
-    parser.add_argument("--json", type=Path, default=RESULTS / "train.json", help="file to write the figures to")
-    parser.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
-    parser.add_argument("--quick", action="store_true", help="two short rounds: only to see that it works")
-    options = parser.parse_args()
+    command = parser(__doc__, "train", minutes=12, rounds=7, seconds=2.0)
+    command.add_argument("--peer-python", help="interpreter of an environment that has PufferLib 3.0.0")
+    options = command.parse_args()
     rounds, seconds = (2, 0.01) if options.quick else (options.rounds, options.seconds)
-    before = machine()
     us, peer = Side(sys.executable, SCRIPT), Side(options.peer_python, SCRIPT) if options.peer_python else None
     overlapped = Side(sys.executable, OVERLAPPED)
     every = itertools.chain(rows(us, peer, seconds), overlap_rows(overlapped, seconds))
-    try:
-        done = measure(every, options.only, rounds, options.minutes)
-    finally:
-        for side in (us, peer, overlapped):
-            if side:
-                side.close()
-    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
-    kept = {"minutes": options.minutes, "rounds": rounds, "seconds": seconds}
-    write(options.json, {"machine": before, "settings": kept, "rows": [row.as_dict() for row in done]})
+    run(options, rounds, every, us, peer, overlapped, seconds=seconds)
 
 
 if __name__ == "__main__":

@@ -28,9 +28,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from engine import ASYNC, SUBPROC, SYNC, Measure, measure
+from engine import ASYNC, SUBPROC, SYNC
 from report import LIMIT, RESULTS, Row, machine, write
 from sides import Sides
+from turns import Measure, measure
 from variance_plot import plot, shares
 
 SCRIPT = str(Path(__file__).with_name("delays.py"))

@@ -10,7 +10,6 @@ figures are medians over the rounds, ratios those of one round. Also writes benc
 
 import argparse
 import functools
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,9 +17,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from engine import Measure, measure
-from report import OURS, RESULTS, Row, machine, write
+from report import OURS, Row
 from sides import Side, serve, us_per_call
+from turns import Measure, parser, run
 
 AGENTS, GYMNASIUM = 1024, "Gymnasium"
 ROWS = {
@@ -93,26 +92,14 @@ def rows(side: Side, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]
 
 def main() -> None:
     """Parse the command line, measure, print the table and write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--minutes", type=float, default=1.5, help="for all rows together, about")
-    parser.add_argument("--rounds", type=int, default=5, help="of a row, at most")
-    parser.add_argument("--json", type=Path, default=RESULTS / "wrappers.json", help="file to write the figures to")
-    parser.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
-    parser.add_argument("--quick", action="store_true", help="two short rounds: only to see that it works")
-    options = parser.parse_args()
+    command = parser(__doc__, "wrappers", minutes=1.5, rounds=5)
+    command.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = command.parse_args()
     if options.serve:
         return serve({"adds": step_adds})
-    before = machine()
     rounds, seconds = (2, 0.1) if options.quick else (options.rounds, 1.5)
     side = Side(sys.executable, __file__)
-    try:
-        done = measure(rows(side, seconds), options.only, rounds, options.minutes)
-    finally:
-        side.close()
-    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
-    write(options.json, {"machine": before, "rows": [row.as_dict() for row in done]})
-    return None
+    return run(options, rounds, rows(side, seconds), side)
 
 
 if __name__ == "__main__":

@@ -190,9 +190,9 @@ def test_a_goal_is_reached_only_with_all_of_its_ratios(report):
 @pytest.mark.parametrize(("rounds", "seconds", "expected"), [(11, 0, 3), (2, 0, 2), (11, 1000, 11)])
 def test_a_row_has_as_many_rounds_as_its_time_allows(report, monkeypatch, rounds, seconds, expected):
     monkeypatch.syspath_prepend(FOLDER)
-    engine = runpy.run_path(str(FOLDER / "engine.py"))
+    turns = runpy.run_path(str(FOLDER / "turns.py"))
     row = report["Row"]("a step", "us")
-    engine["fill"](row, {"ours": lambda: 1.0, "theirs": lambda: 2.0, "absent": lambda: None}, rounds, seconds)
+    turns["fill"](row, {"ours": lambda: 1.0, "theirs": lambda: 2.0, "absent": lambda: None}, rounds, seconds)
     assert row.figures == {"ours": [1.0] * expected, "theirs": [2.0] * expected}
 
 
