@@ -17,9 +17,9 @@ import numpy as np
 from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.replay.failures import leave_bundles
 from pufferlib.vector.calls import EnvCall
 from pufferlib.vector.failures import FailureContext, WorkerFailed, envs_text
-from pufferlib.vector.recording.failures import leave_bundles
 from pufferlib.vector.restarts import Restarts
 from pufferlib.vector.specs import RESET, STEP, EnvDescription, EnvSpec, InfoSource, VectorSpec, info_sources
 from pufferlib.vector.vector_env import Batch, VectorEnv

@@ -24,12 +24,12 @@ import numpy as np
 from pufferlib.buffers import ArraySpecs, Buffers
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.output import hide_output_for_good
+from pufferlib.machine.pickling import pickled
 from pufferlib.vector.calls import EnvCall, perform, sendable
 from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.failures import Failed
 from pufferlib.vector.multiprocessing._channel import WorkerEnd, progress_at
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
-from pufferlib.vector.pickling import pickled
 from pufferlib.vector.specs import PHASES, STEP, Autoreset, EnvDescription, EnvSpec, Ready, RowSpec
 
 __all__ = [

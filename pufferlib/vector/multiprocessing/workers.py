@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Protocol
 from pufferlib.buffers import ArraySpecs
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.cpus import usable_cpus
+from pufferlib.machine.pickling import pickle_by_value, pickled
 from pufferlib.vector.calls import EnvCall
 from pufferlib.vector.failures import (
     Failed,
@@ -33,7 +34,6 @@ from pufferlib.vector.multiprocessing.process import (
 )
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 from pufferlib.vector.multiprocessing.worker import CALL, NeedMemory, Reply, Setup, Surroundings, Worker
-from pufferlib.vector.pickling import pickle_by_value, pickled
 from pufferlib.vector.pooled import PooledVectorEnv, Workers
 from pufferlib.vector.specs import PHASES, RESET, STEP, Ready, RowSpec, VectorSpec
 

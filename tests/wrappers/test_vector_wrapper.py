@@ -8,7 +8,7 @@ import pytest
 import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.wrappers import (
+from pufferlib.wrappers.vector import (
     ClipReward,
     EpisodeStatistics,
     FrameStack,
@@ -16,7 +16,7 @@ from pufferlib.vector.wrappers import (
     NormalizeReward,
     VectorWrapper,
 )
-from tests.vector.batches import make, play
+from tests.wrappers.batches import make, play
 
 
 def wrapped(vecenv, frames=4, **options):

@@ -7,14 +7,14 @@ environment, before it is part of a batch, are in ``pufferlib.wrappers`` and Gym
 observations; the loops over rows are compiled (``_kernels.pyx``).
 """
 
-from pufferlib.vector.wrappers.action_repeat import ActionRepeat
-from pufferlib.vector.wrappers.base import VectorWrapper
-from pufferlib.vector.wrappers.clip import ClipAction, ClipObservation, ClipReward
-from pufferlib.vector.wrappers.frame_stack import FrameStack
-from pufferlib.vector.wrappers.normalize import NormalizeObservation, NormalizeReward
-from pufferlib.vector.wrappers.statistics import EpisodeStatistics
-from pufferlib.vector.wrappers.transitions import Transitions
-from pufferlib.vector.wrappers.video import RecordVideo
+from pufferlib.wrappers.vector.action_repeat import ActionRepeat
+from pufferlib.wrappers.vector.base import VectorWrapper
+from pufferlib.wrappers.vector.clip import ClipAction, ClipObservation, ClipReward
+from pufferlib.wrappers.vector.frame_stack import FrameStack
+from pufferlib.wrappers.vector.normalize import NormalizeObservation, NormalizeReward
+from pufferlib.wrappers.vector.statistics import EpisodeStatistics
+from pufferlib.wrappers.vector.transitions import Transitions
+from pufferlib.wrappers.vector.video import RecordVideo
 
 __all__ = [
     "ActionRepeat",

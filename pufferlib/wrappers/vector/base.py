@@ -12,7 +12,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space, joint_space
 from pufferlib.vector.proxy import VectorProxy
 from pufferlib.vector.vector_env import VectorEnv
-from pufferlib.vector.wrappers.transitions import EpisodeTracker, Transitions
+from pufferlib.wrappers.vector.transitions import EpisodeTracker, Transitions
 
 __all__ = ["EnvView", "VectorWrapper"]
 

@@ -9,9 +9,9 @@ from gymnasium.spaces import Box
 import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.vector.wrappers import FrameStack
+from pufferlib.wrappers.vector import FrameStack
 from tests.envs import NESTED
-from tests.vector.batches import MATRIX, Spy, make, play, varied
+from tests.wrappers.batches import MATRIX, Spy, make, play, varied
 
 
 @pytest.mark.parametrize(("layout", "autoreset"), MATRIX)

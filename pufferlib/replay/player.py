@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pufferlib.errors import WorkerError
+from pufferlib.replay.bundle import Bundle, cause, digest
 from pufferlib.vector.factory import make
-from pufferlib.vector.recording.bundle import Bundle, cause, digest
 
 __all__ = ["Replayed", "replay"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from pufferlib.errors import WorkerError
 from pufferlib.machine.caches import cache_folder
 from pufferlib.machine.commands import as_typed
+from pufferlib.replay.bundle import Bundle, cause, free_path
 from pufferlib.vector.failures import FailureContext
-from pufferlib.vector.recording.bundle import Bundle, cause, free_path
 from pufferlib.vector.specs import Autoreset
 
 __all__ = ["leave_bundles"]

@@ -8,9 +8,9 @@ import pytest
 import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.wrappers import RecordVideo
+from pufferlib.wrappers.vector import RecordVideo
 from tests.envs import FunctionEnv, TargetEnv
-from tests.vector.batches import comes_and_goes, make, play, varied
+from tests.wrappers.batches import comes_and_goes, make, play, varied
 
 av = pytest.importorskip("av")
 

@@ -7,10 +7,10 @@ from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError, UnknownNameError
-from pufferlib.vector.wrappers._kernels import push_frames
-from pufferlib.vector.wrappers.base import VectorWrapper
-from pufferlib.vector.wrappers.leaves import as_rows, emulation_of
-from pufferlib.vector.wrappers.transitions import Transitions
+from pufferlib.wrappers.vector._kernels import push_frames
+from pufferlib.wrappers.vector.base import VectorWrapper
+from pufferlib.wrappers.vector.leaves import as_rows, emulation_of
+from pufferlib.wrappers.vector.transitions import Transitions
 
 __all__ = ["FrameStack"]
 

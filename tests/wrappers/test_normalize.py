@@ -11,9 +11,9 @@ from gymnasium.wrappers import vector as theirs
 import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.wrappers import NormalizeObservation, NormalizeReward
+from pufferlib.wrappers.vector import NormalizeObservation, NormalizeReward
 from tests.envs import FunctionEnv, VariedEnv
-from tests.vector.batches import MATRIX, Spy, comes_and_goes, make, play, varied
+from tests.wrappers.batches import MATRIX, Spy, comes_and_goes, make, play, varied
 
 
 class Truncated(VariedEnv):

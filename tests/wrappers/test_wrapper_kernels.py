@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.wrappers._kernels import (
+from pufferlib.wrappers.vector._kernels import (
     EpisodeFlags,
     Moments,
     add_rewards,

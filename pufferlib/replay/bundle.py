@@ -22,7 +22,7 @@ import numpy as np
 import pufferlib
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.pickling import pickle_by_value
+from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.vector.specs import Autoreset, EnvSpec
 
 __all__ = ["Bundle", "cause", "digest", "free_path", "versions"]

@@ -4,7 +4,7 @@
 it.
 """
 
-from pufferlib.vector.tuning.measure import EnvProfile
-from pufferlib.vector.tuning.search import TunedConfig, autotune, tuned
+from pufferlib.autotune.measure import EnvProfile
+from pufferlib.autotune.search import TunedConfig, autotune, tuned
 
 __all__ = ["EnvProfile", "TunedConfig", "autotune", "tuned"]

@@ -8,9 +8,9 @@ import pytest
 import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.wrappers import ActionRepeat, EpisodeStatistics
+from pufferlib.wrappers.vector import ActionRepeat, EpisodeStatistics
 from tests.envs import counting_env
-from tests.vector.batches import make, play, varied
+from tests.wrappers.batches import make, play, varied
 
 
 def counting(**options):

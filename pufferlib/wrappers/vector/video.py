@@ -11,8 +11,8 @@ from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError
 from pufferlib.render.video import VideoWriter
 from pufferlib.vector.vector_env import VectorEnv
-from pufferlib.vector.wrappers.base import VectorWrapper
-from pufferlib.vector.wrappers.transitions import Transitions
+from pufferlib.wrappers.vector.base import VectorWrapper
+from pufferlib.wrappers.vector.transitions import Transitions
 
 __all__ = ["RecordVideo"]
 

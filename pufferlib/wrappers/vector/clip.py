@@ -7,9 +7,9 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.wrappers.base import VectorWrapper
-from pufferlib.vector.wrappers.leaves import emulation_of
-from pufferlib.vector.wrappers.transitions import Transitions
+from pufferlib.wrappers.vector.base import VectorWrapper
+from pufferlib.wrappers.vector.leaves import emulation_of
+from pufferlib.wrappers.vector.transitions import Transitions
 
 __all__ = ["ClipAction", "ClipObservation", "ClipReward"]
 

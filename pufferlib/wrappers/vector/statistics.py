@@ -11,9 +11,9 @@ from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.specs import InfoSource
 from pufferlib.vector.vector_env import VectorEnv
-from pufferlib.vector.wrappers._kernels import add_rewards, clear_episodes
-from pufferlib.vector.wrappers.base import VectorWrapper
-from pufferlib.vector.wrappers.transitions import Transitions
+from pufferlib.wrappers.vector._kernels import add_rewards, clear_episodes
+from pufferlib.wrappers.vector.base import VectorWrapper
+from pufferlib.wrappers.vector.transitions import Transitions
 
 __all__ = ["EpisodeStatistics"]
 

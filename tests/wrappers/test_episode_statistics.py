@@ -9,9 +9,9 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.vector.specs import InfoSource
-from pufferlib.vector.wrappers import EpisodeStatistics
+from pufferlib.wrappers.vector import EpisodeStatistics
 from tests.envs import VariedEnv
-from tests.vector.batches import MATRIX, Spy, comes_and_goes, make, play, varied
+from tests.wrappers.batches import MATRIX, Spy, comes_and_goes, make, play, varied
 
 
 @pytest.mark.parametrize(("layout", "autoreset"), MATRIX)

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferlib.env import Received
-from pufferlib.vector.wrappers._kernels import EpisodeFlags
+from pufferlib.wrappers.vector._kernels import EpisodeFlags
 
 __all__ = ["EpisodeTracker", "Rows", "Transitions"]
 

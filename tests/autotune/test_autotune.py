@@ -12,10 +12,10 @@ import pytest
 
 import pufferlib
 from pufferlib import vector
+from pufferlib.autotune import measure
+from pufferlib.autotune.measure import ROUNDS, Trial, run_trials
+from pufferlib.autotune.search import candidates
 from pufferlib.emulation import GymnasiumPufferEnv
-from pufferlib.vector.tuning import measure
-from pufferlib.vector.tuning.measure import ROUNDS, Trial, run_trials
-from pufferlib.vector.tuning.search import candidates
 from tests.processes import in_fresh_process
 
 CARTPOLE = functools.partial(GymnasiumPufferEnv, env_creator=gymnasium.make, env_args=["CartPole-v1"])

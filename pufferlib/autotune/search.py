@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from pufferlib.autotune.cache import TuningCache, cache_key, newest_rows
+from pufferlib.autotune.measure import EnvProfile, Progress, Trial, profile_env, run_trials
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.vector.factory import make
-from pufferlib.vector.tuning.cache import TuningCache, cache_key, newest_rows
-from pufferlib.vector.tuning.measure import EnvProfile, Progress, Trial, profile_env, run_trials
 
 __all__ = ["TunedConfig", "autotune", "candidates", "tuned"]
 

@@ -7,9 +7,9 @@ import pytest
 from gymnasium.spaces import Box
 
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.wrappers import ClipAction, ClipObservation, ClipReward
+from pufferlib.wrappers.vector import ClipAction, ClipObservation, ClipReward
 from tests.envs import NESTED, FunctionEnv
-from tests.vector.batches import make, play, varied
+from tests.wrappers.batches import make, play, varied
 
 
 def test_observations_and_their_space_are_clipped():

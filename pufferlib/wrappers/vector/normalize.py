@@ -8,9 +8,9 @@ from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.wrappers._kernels import Moments, add_rewards, clear_episodes, scale_rewards
-from pufferlib.vector.wrappers.base import VectorWrapper
-from pufferlib.vector.wrappers.leaves import (
+from pufferlib.wrappers.vector._kernels import Moments, add_rewards, clear_episodes, scale_rewards
+from pufferlib.wrappers.vector.base import VectorWrapper
+from pufferlib.wrappers.vector.leaves import (
     as_rows,
     emulation_of,
     field_names,
@@ -20,7 +20,7 @@ from pufferlib.vector.wrappers.leaves import (
     real_space,
     view_fields,
 )
-from pufferlib.vector.wrappers.transitions import Transitions
+from pufferlib.wrappers.vector.transitions import Transitions
 
 __all__ = ["NormalizeObservation", "NormalizeReward"]
 

@@ -8,8 +8,8 @@ from pufferlib.buffers import Array
 from pufferlib.env import Infos, Received, Stepped
 from pufferlib.errors import APIUsageError
 from pufferlib.vector.specs import InfoSource
-from pufferlib.vector.wrappers.base import VectorWrapper
-from pufferlib.vector.wrappers.transitions import EpisodeTracker
+from pufferlib.wrappers.vector.base import VectorWrapper
+from pufferlib.wrappers.vector.transitions import EpisodeTracker
 
 __all__ = ["ActionRepeat"]
 

@@ -11,9 +11,9 @@ import numpy as np
 from pufferlib.buffers import Array
 from pufferlib.env import Infos, PufferEnv, Received, Stepped
 from pufferlib.errors import APIUsageError, WorkerError
+from pufferlib.replay.bundle import Bundle, cause, digest, free_path
 from pufferlib.seeding import env_seed
 from pufferlib.vector.proxy import VectorProxy
-from pufferlib.vector.recording.bundle import Bundle, cause, digest, free_path
 from pufferlib.vector.specs import EnvSpec
 from pufferlib.vector.vector_env import VectorEnv
 
