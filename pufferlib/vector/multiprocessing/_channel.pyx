@@ -115,13 +115,18 @@ cdef class WorkerChannel:
             self._in_flight[kept + k] = self._chosen[k]
         puffer_channel_command(self._channel, self._chosen, self._num_chosen, operation)
         self._num_chosen = 0
-        self._num_commands += 1
-        if self._fits and self._num_commands % COMMANDS_PER_LOOK == 0:
-            puffer_channel_publish_core(self._channel)
+        self.show_core()
 
     def command_one(self, int32_t worker, uint32_t operation):
         """Give one worker, which is not busy, another command; its place in the line stays what it is."""
         puffer_channel_command(self._channel, &worker, 1, operation)
+        self.show_core()
+
+    cdef void show_core(self) noexcept:
+        """Tell the workers now and then where the parent is, so that they leave its core."""
+        self._num_commands += 1
+        if self._fits and self._num_commands % COMMANDS_PER_LOOK == 0:
+            puffer_channel_publish_core(self._channel)
 
     def wait(self, int32_t needed, bint in_turn):
         """Wait until ``needed`` of the workers in flight are finished, or it is time to look after them.
