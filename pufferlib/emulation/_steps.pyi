@@ -1,10 +1,20 @@
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, SupportsFloat
+
+import numpy.typing as npt
 
 from pufferlib.emulation._rows import EmulatedRows
 from pufferlib.emulation.layout import Layout
 
-class PettingZooStep(EmulatedRows):
+class EmulatedStep(EmulatedRows): ...
+
+class GymnasiumStep(EmulatedStep):
+    @property
+    def done(self) -> bool: ...
+    def step(self, action: Any) -> tuple[npt.NDArray[Any], SupportsFloat, bool, bool, dict[str, Any]]: ...
+    def _begin(self, observation: Any) -> npt.NDArray[Any]: ...
+
+class PettingZooStep(EmulatedStep):
     @property
     def agents(self) -> list[Any]: ...
     @property

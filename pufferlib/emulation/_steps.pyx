@@ -1,11 +1,15 @@
 # cython: auto_pickle=False
-"""Steps of an emulated PettingZoo environment: one row for each agent that may ever act."""
+"""Steps of emulated environments: of Gymnasium's on one row, of PettingZoo's on a row for each agent."""
 
+cimport cython
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
 from cpython.object cimport PyObject
+from libc.float cimport FLT_MAX
+from libc.math cimport fabs
+from libc.stdint cimport int32_t
 from libc.string cimport memcpy, memset
 
-from pufferlib.emulation._rows cimport MASKS, OBSERVATIONS, TERMINALS, TRUNCATIONS, EmulatedRows
+from pufferlib.emulation._rows cimport MASKS, OBSERVATIONS, REWARDS, ROW_ACTIONS, TERMINALS, TRUNCATIONS, EmulatedRows
 
 from collections.abc import Mapping
 
@@ -13,7 +17,122 @@ from pufferlib.actions import action_array
 from pufferlib.errors import APIUsageError, InvalidAgentError
 
 
-cdef class PettingZooStep(EmulatedRows):
+cdef class EmulatedStep(EmulatedRows):
+    """What steps of all of them do; calls that the compiler can inline."""
+
+    @cython.final
+    cdef inline object action_in(self, Py_ssize_t row):
+        """The action in a row as the environment takes it."""
+        if self.action_rows is not None:
+            return self.decoder.decode(self.action_rows[row])
+        if self.low > self.high:
+            return self.reader.read_row(self.at(ROW_ACTIONS) + row * self.reader.row_bytes)
+        cdef int32_t number = (<int32_t *>self.at(ROW_ACTIONS))[row]
+        return number if self.low <= number <= self.high else self.decoder.decode(number)
+
+    @cython.final
+    cdef inline tuple step_wrapped(self, action):
+        """The five values that the environment's ``step`` returns."""
+        outcome = self.wrapped.step(action)
+        return <tuple>outcome if type(outcome) is tuple and len(<tuple>outcome) == 5 else self.other_outcome(outcome)
+
+    @cython.final
+    cdef inline int show(self, Py_ssize_t row, observation, bint is_first) except -1:
+        """Write an observation into its row."""
+        if not self.checked:
+            self.layout.check(observation)
+            self.checked = True
+        return self.packer.write(self.at(OBSERVATIONS) + row * self.row_bytes, observation, is_first)
+
+    @cython.final
+    cdef inline int write_reward(self, Py_ssize_t row, reward) except -1:
+        cdef double number = <double>reward if type(reward) is float else self.real_of(reward)
+        if not fabs(number) <= FLT_MAX:  # nan is not, either
+            raise self.no_reward(reward)
+        (<float *>self.at(REWARDS))[row] = <float>number
+        return 0
+
+    @cython.final
+    cdef inline object number_of(self, reward):
+        """The environment's own reward; a float if it is no number of Python, as an array is none."""
+        return reward if isinstance(reward, (float, int)) else self.real_of(reward)
+
+    @cython.final
+    cdef inline bint flag_of(self, str name, value) except -1:
+        """Tell if an episode is said to have ended."""
+        if value is False:
+            return False
+        if value is True:
+            return True
+        return self.other_flag(name, value)
+
+
+cdef class GymnasiumStep(EmulatedStep):
+    """``step`` and ``done`` of a Gymnasium environment on one row."""
+
+    cdef object row  # a view of it
+
+    cdef bound(self, str name, array):
+        EmulatedRows.bound(self, name, array)
+        if name == "observations":
+            self.row = array[0, ...]
+
+    @property
+    def done(self):
+        """True if ``reset`` must come next: before the first episode, and after each one's end."""
+        return self.is_over
+
+    def _begin(self, observation):
+        """Show the first observation of an episode. Returns what ``reset`` gives away of it."""
+        self.is_over = True  # until all is well
+        self.check_complete()
+        self.show(0, observation, True)
+        self.clear_outcome()
+        self.at(MASKS)[0] = True
+        self.is_over = False
+        return self.shown()
+
+    cdef inline object shown(self):
+        """The observation for the caller, who may keep it if the rows are in no batch."""
+        return self.row if self.is_shared else self.row.copy()
+
+    def step(self, action):
+        """Act once.
+
+        Args:
+            action: A value of ``action_space``; any integer type, or a list, will do.
+
+        Returns:
+            The flat observation (a view of its row if that was given as ``buf``), the reward, terminated,
+            truncated, and the info as the environment gave it.
+
+        Raises:
+            APIUsageError: The episode has not begun or is over, the action is not one, or the
+                environment returned an observation that its space does not have, or a NaN.
+        """
+        if self.is_over:
+            raise APIUsageError(f"{type(self).__name__}.step: no episode is running; call reset first")
+        outcome = self.act(self.action_of(action))
+        terminated, truncated = <bint>self.at(TERMINALS)[0], <bint>self.at(TRUNCATIONS)[0]
+        return self.shown(), self.number_of(outcome[1]), terminated, truncated, outcome[4]
+
+    cdef inline tuple act(self, action):
+        cdef bint terminated, truncated
+        outcome = self.step_wrapped(action)
+        terminated = self.flag_of("terminated", outcome[2])
+        truncated = self.flag_of("truncated", outcome[3])
+        self.show(0, outcome[0], False)
+        self.write_reward(0, outcome[1])
+        self.at(TERMINALS)[0] = terminated
+        self.at(TRUNCATIONS)[0] = truncated
+        self.is_over = terminated or truncated
+        return outcome
+
+    cdef object act_on_rows(self):
+        return self.act(self.action_in(0))[4]
+
+
+cdef class PettingZooStep(EmulatedStep):
     """``step``, ``done`` and ``agents`` of a parallel PettingZoo environment on its rows."""
 
     cdef tuple names  # of the agents, by row
