@@ -17,8 +17,8 @@ static inline uint32_t puffer_commands_entry(uint32_t position, uint32_t operati
     return position << PUFFER_OPERATION_BITS | operation;
 }
 
-/* Put in the entry that has the number `number`. The worker sees it when its signal says so. `capacity`: a power
- * of 2. */
+/* Put in the entry that has the number `number`. The worker sees it when its signal says so. `capacity`: a
+ * power of 2. */
 static inline void puffer_commands_put(uint32_t *entries, uint32_t capacity, uint32_t number,
                                        uint32_t entry) {
     entries[number & (capacity - 1)] = entry;

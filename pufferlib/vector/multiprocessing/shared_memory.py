@@ -30,7 +30,7 @@ class Mailbox:
     """
 
     def __init__(self, memory: Array) -> None:
-        view = memoryview(memory)
+        view = memory.data
         self._size, self._room = view[:4].cast("I"), view[4:]
 
     def put(self, message: bytes) -> bool:
