@@ -11,6 +11,7 @@ medians over the rounds, ratios those of one round. Also writes benchmarks/resul
 import argparse
 import functools
 import importlib.util
+import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from contestants import bare, together
+from contestants import bare, handover, together
 from engine import LOCKSTEP
 from report import LIMIT, OURS, Row
 from sides import Side, serve, us_per_call
@@ -183,7 +184,36 @@ def call_one(seconds: float) -> float:
         return us_per_call(lambda: vecenv.get_attr("render_mode", env_ids=1) and None, seconds)
 
 
-CASES = {"sb3": learn_by_sb3, "step": step_atari, "adds": adapter_adds, "call": call_one}
+def echo(seconds: float) -> float:
+    """Microseconds in which another process gets a byte through a pipe and sends it back."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_echo, args=(theirs,), daemon=True)
+    process.start()
+
+    def there_and_back() -> None:
+        ours.send_bytes(b"x")
+        ours.recv_bytes()
+
+    figure = us_per_call(there_and_back, seconds)
+    ours.send_bytes(b"")
+    process.join()
+    return figure
+
+
+def _echo(conn: Any) -> None:
+    while data := conn.recv_bytes():
+        conn.send_bytes(data)
+
+
+CASES = {
+    "sb3": learn_by_sb3,
+    "step": step_atari,
+    "adds": adapter_adds,
+    "call": call_one,
+    "echo": echo,
+    "handover": handover,
+}
 
 
 def rows(side: Side, seconds: float, steps: int) -> Iterator[tuple[Row, dict[str, Measure]]]:
@@ -200,7 +230,9 @@ def rows(side: Side, seconds: float, steps: int) -> Iterator[tuple[Row, dict[str
     for kind, name in (("copied", "to_gymnasium"), ("views", "to_gymnasium without copies"), ("sb3", "to_sb3")):
         row = Row(f"{name} adds to a step of {AGENTS:,} agents", "us", 3.0)
         yield row, {OURS: ask(side.ask, "adds", kind, seconds)}
-    yield Row("get_attr of one environment in a worker", "us", 30.0), {OURS: ask(side.ask, "call", seconds)}
+    row = Row("get_attr of one environment in a worker", "us", 30.0, limit="a byte to another process and back")
+    kinds = {OURS: ask(side.ask, "call", seconds), "pipe": ask(side.ask, "echo", seconds)}
+    yield row, {**kinds, LIMIT: ask(side.ask, "handover", 1, seconds)}
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ MODULES = (
     "pufferlib.errors",
     "pufferlib.buffers",
     "pufferlib.vector",
-    "pufferlib.vector.wrappers",
+    "pufferlib.wrappers.vector",
     "pufferlib.vectorization",
     "pufferlib.emulation",
     "pufferlib.ocean",

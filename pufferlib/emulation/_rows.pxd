@@ -1,6 +1,4 @@
-from libc.float cimport FLT_MAX
-from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 
 from pufferlib.emulation._pack cimport Packer
 from pufferlib.emulation._unpack cimport ActionReader
@@ -46,48 +44,6 @@ cdef class EmulatedRows(Rows):
     cdef object no_reward(self, reward)
     cdef bint other_flag(self, str name, value) except -1
     cdef tuple other_outcome(self, outcome)
-
-    # What every step does is here, so that the compilers of the modules that step can inline it.
-
-    cdef inline object action_in(self, Py_ssize_t row):
-        """The action in a row as the environment takes it."""
-        if self.action_rows is not None:
-            return self.decoder.decode(self.action_rows[row])
-        if self.low > self.high:
-            return self.reader.read_row(self.at(ROW_ACTIONS) + row * self.reader.row_bytes)
-        cdef int32_t number = (<int32_t *>self.at(ROW_ACTIONS))[row]
-        return number if self.low <= number <= self.high else self.decoder.decode(number)
-
-    cdef inline tuple step_wrapped(self, action):
-        """The five values that the environment's ``step`` returns."""
-        outcome = self.wrapped.step(action)
-        return <tuple>outcome if type(outcome) is tuple and len(<tuple>outcome) == 5 else self.other_outcome(outcome)
-
-    cdef inline int show(self, Py_ssize_t row, observation, bint is_first) except -1:
-        """Write an observation into its row."""
-        if not self.checked:
-            self.layout.check(observation)
-            self.checked = True
-        return self.packer.write(self.at(OBSERVATIONS) + row * self.row_bytes, observation, is_first)
-
-    cdef inline int write_reward(self, Py_ssize_t row, reward) except -1:
-        cdef double number = <double>reward if type(reward) is float else self.real_of(reward)
-        if not fabs(number) <= FLT_MAX:  # nan is not, either
-            raise self.no_reward(reward)
-        (<float *>self.at(REWARDS))[row] = <float>number
-        return 0
-
-    cdef inline object number_of(self, reward):
-        """The environment's own reward; a float if it is no number of Python, as an array is none."""
-        return reward if isinstance(reward, (float, int)) else self.real_of(reward)
-
-    cdef inline bint flag_of(self, str name, value) except -1:
-        """Tell if an episode is said to have ended."""
-        if value is False:
-            return False
-        if value is True:
-            return True
-        return self.other_flag(name, value)
 
 
 cdef tuple five_values(outcome, str where, str values, str advice)

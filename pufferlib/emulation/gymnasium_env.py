@@ -7,7 +7,7 @@ import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
 from pufferlib.buffers import Array, set_buffers
-from pufferlib.emulation._gymnasium import GymnasiumStep
+from pufferlib.emulation._steps import GymnasiumStep
 from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.emulation.construct import wrapped_env
 from pufferlib.emulation.emulated_env import EmulatedEnv
@@ -19,7 +19,7 @@ __all__ = ["GymnasiumPufferEnv"]
 class GymnasiumPufferEnv(GymnasiumStep, EmulatedEnv, gymnasium.Wrapper[Array, Any, Any, Any], RecordConstructorArgs):
     """Gymnasium environment with flat spaces around one with any spaces.
 
-    ``step`` and ``done`` are compiled (``_gymnasium.pyx``).
+    ``step`` and ``done`` are compiled (``_steps.pyx``).
 
     Observations are written into ``observations``, rewards into ``rewards`` and so on: one row of
     a batch. When ``buf`` is given, as by the vector layer, ``reset`` and ``step`` return a view of

@@ -7,7 +7,7 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import aec_to_parallel
 
 from pufferlib.buffers import Array, set_buffers
-from pufferlib.emulation._pettingzoo import PettingZooStep
+from pufferlib.emulation._steps import PettingZooStep
 from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.emulation.construct import wrapped_env
 from pufferlib.emulation.emulated_env import EmulatedEnv
@@ -24,7 +24,7 @@ PerAgent = dict[Agent, Any]
 class PettingZooPufferEnv(PettingZooStep, EmulatedEnv, ParallelEnv[Agent, Array, Any]):  # type: ignore[misc]  # pettingzoo has no types
     """Parallel environment with flat spaces and a fixed row for each agent, around one of PettingZoo.
 
-    ``step``, ``done`` and ``agents`` are compiled (``_pettingzoo.pyx``).
+    ``step``, ``done`` and ``agents`` are compiled (``_steps.pyx``).
 
     Every agent of ``possible_agents`` has one row of the batch, in that order. An agent that is
     not there has a zero observation, reward 0 and mask False; its action is ignored. Its

@@ -16,9 +16,9 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 from pufferlib import registry, vector
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError
+from pufferlib.frameworks.gymnasium_vector import GymnasiumVectorEnv, check_rows, to_gymnasium
 from pufferlib.frameworks.pettingzoo import ByAgent, to_pettingzoo
 from pufferlib.registry import creators
-from pufferlib.vector.gymnasium_vector import GymnasiumVectorEnv, check_rows, to_gymnasium
 
 __all__ = ["RLlibMultiAgentEnv", "to_multi_agent", "to_rllib"]
 

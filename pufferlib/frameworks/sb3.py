@@ -16,8 +16,8 @@ from stable_baselines3.common.vec_env import VecEnv
 from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
+from pufferlib.frameworks.gymnasium_vector import check_rows, observations_of, resets_some, row_of
 from pufferlib.vector import VectorEnv
-from pufferlib.vector.gymnasium_vector import check_rows, observations_of, resets_some, row_of
 
 __all__ = ["SB3VecEnv", "to_sb3"]
 

@@ -16,8 +16,8 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tu
 from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
+from pufferlib.frameworks.gymnasium_vector import check_rows, observations_of, resets_some, whole_envs
 from pufferlib.spaces import Space
-from pufferlib.vector.gymnasium_vector import check_rows, observations_of, resets_some, whole_envs
 
 __all__ = ["TorchRLEnv", "to_torchrl"]
 

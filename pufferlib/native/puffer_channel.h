@@ -31,49 +31,13 @@ static inline uint32_t puffer_slot_read(_Atomic uint32_t *word) {
     return atomic_load_explicit(word, memory_order_acquire);
 }
 
+static inline void puffer_slot_write(_Atomic uint32_t *word, uint32_t value) {
+    atomic_store_explicit(word, value, memory_order_release);
+}
+
 static inline bool puffer_slot_is_idle(PufferSlot *slot) {
     uint32_t command = atomic_load_explicit(&slot->command.value, memory_order_relaxed);
     return puffer_slot_read(&slot->completed) == command;
-}
-
-/* Give all of `workers` a command. All are told before any is woken, since waking up one takes long. */
-static inline void puffer_channel_command(PufferChannel *channel, const int32_t *workers, int32_t count,
-                                          uint32_t operation) {
-    for (int32_t i = 0; i < count; i++) {
-        PufferSignal *command = &channel->slots[workers[i]].command;
-        uint32_t number = puffer_signal_read(command) >> PUFFER_OPERATION_BITS;
-        atomic_store(&command->value, (number + 1) << PUFFER_OPERATION_BITS | operation);
-    }
-    for (int32_t i = 0; i < count; i++) {
-        PufferSignal *command = &channel->slots[workers[i]].command;
-        if (atomic_load(&command->sleepers) != 0) puffer_wake(command);
-    }
-}
-
-/* Wait until at least `needed` of `workers` have finished, `timeout_ns` at most. */
-static inline PufferWait puffer_channel_wait(PufferChannel *channel, const int32_t *workers, int32_t count,
-                                             int32_t needed, PufferWaitPolicy *policy, int64_t timeout_ns) {
-    int64_t deadline = 0;
-    for (;;) {
-        uint32_t last = puffer_signal_read(&channel->finished);
-        int32_t idle = 0;
-        for (int32_t i = 0; i < count; i++) idle += puffer_slot_is_idle(&channel->slots[workers[i]]);
-        if (idle >= needed) return PUFFER_CHANGED;
-        int64_t now = puffer_now_ns();
-        if (deadline == 0) deadline = now + timeout_ns;
-        if (now >= deadline) return PUFFER_TIMED_OUT;
-        PufferWait outcome = puffer_signal_wait(&channel->finished, last, policy, deadline - now);
-        if (outcome != PUFFER_CHANGED) return outcome;
-    }
-}
-
-/* A worker's report: `command` is finished. Everything written before is seen by the parent. */
-static inline void puffer_channel_finish(PufferChannel *channel, int32_t worker, uint32_t command,
-                                         uint32_t outcome) {
-    PufferSlot *slot = &channel->slots[worker];
-    atomic_store_explicit(&slot->outcome, outcome, memory_order_relaxed);
-    atomic_store_explicit(&slot->completed, command, memory_order_release);
-    puffer_signal_add(&channel->finished);
 }
 
 #ifdef __linux__

@@ -17,8 +17,8 @@ static inline uint32_t puffer_commands_entry(uint32_t position, uint32_t operati
     return position << PUFFER_OPERATION_BITS | operation;
 }
 
-/* Put in the entry that has the number `number`. The worker sees it when it is published. `capacity`: a power
- * of 2. */
+/* Put in the entry that has the number `number`. The worker sees it when its signal says so. `capacity`: a
+ * power of 2. */
 static inline void puffer_commands_put(uint32_t *entries, uint32_t capacity, uint32_t number,
                                        uint32_t entry) {
     entries[number & (capacity - 1)] = entry;
@@ -28,20 +28,10 @@ static inline uint32_t puffer_commands_get(const uint32_t *entries, uint32_t cap
     return entries[number & (capacity - 1)];
 }
 
-/* Show the worker the entries before `number`. Wake it only when all others can see theirs, which takes long.
- */
-static inline void puffer_commands_publish(PufferSlot *slot, uint32_t number) {
-    atomic_store(&slot->command.value, number);
-}
-
-static inline void puffer_commands_wake(PufferSlot *slot) {
-    if (atomic_load(&slot->command.sleepers) != 0) puffer_wake(&slot->command);
-}
-
 /* A worker's report: the first `number` entries are finished. Everything written before is seen by the
  * parent. */
 static inline void puffer_commands_finish(PufferChannel *channel, int32_t worker, uint32_t number) {
-    atomic_store_explicit(&channel->slots[worker].completed, number, memory_order_release);
+    puffer_slot_write(&channel->slots[worker].completed, number);
     uint32_t count = atomic_fetch_add(&channel->finished.value, 1) + 1;
     if (atomic_load(&channel->finished.sleepers) != 0 &&
         puffer_has_reached(count, atomic_load(&channel->awaited)))

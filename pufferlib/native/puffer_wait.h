@@ -121,18 +121,27 @@ static inline void puffer_wake(PufferSignal *signal) {
 #endif
 }
 
+/* Wake whoever sleeps until the number changes. */
+static inline void puffer_signal_wake(PufferSignal *signal) {
+    if (atomic_load(&signal->sleepers) != 0) puffer_wake(signal);
+}
+
+/* Change the number, and wake nobody yet: waking up one waiter takes long, and others are to be told. */
+static inline void puffer_signal_write(PufferSignal *signal, uint32_t value) {
+    atomic_store(&signal->value, value);
+}
+
 /* Add one to the number, which several sides may do, and wake whoever sleeps until it changes. Everything
  * written before is seen by them: with both sides sequentially consistent, either we see the sleeper, or it
  * sees the new value. */
 static inline void puffer_signal_add(PufferSignal *signal) {
     atomic_fetch_add(&signal->value, 1);
-    if (atomic_load(&signal->sleepers) != 0) puffer_wake(signal);
+    puffer_signal_wake(signal);
 }
 
 /* Take `amount` off the number, which several sides may do. Whoever sleeps is woken when it is 0. */
 static inline void puffer_signal_subtract(PufferSignal *signal, uint32_t amount) {
-    if (atomic_fetch_sub(&signal->value, amount) != amount) return;
-    if (atomic_load(&signal->sleepers) != 0) puffer_wake(signal);
+    if (atomic_fetch_sub(&signal->value, amount) == amount) puffer_signal_wake(signal);
 }
 
 /* Whether a number that only grows, and begins anew after 2^32, is at `target` or beyond. */

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pufferlib import errors, registry
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.cpus import usable_cpus
+from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.registry.outside import name_of, registrations
 from pufferlib.sweep.claims import Claims, OthersInProgress
 from pufferlib.sweep.messages import (
@@ -35,7 +36,6 @@ from pufferlib.sweep.settings import Search, load_search, own_value, with_settin
 from pufferlib.sweep.storage import SWEEPS, create_study, quiet_optuna, speaks_of_errors, tidy
 from pufferlib.train.config import load_config, settings_files
 from pufferlib.train.text import plural
-from pufferlib.vector.pickling import pickle_by_value
 
 if TYPE_CHECKING:
     from optuna.trial import Trial

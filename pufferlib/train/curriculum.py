@@ -17,7 +17,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.ocean import OceanEnv
 from pufferlib.seeding import env_seed
 from pufferlib.train.config import TrainConfig
-from pufferlib.vector.wrappers import VectorWrapper
+from pufferlib.wrappers.vector import VectorWrapper
 
 __all__ = ["StateCurriculum", "make_curriculum"]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from pufferlib.emulation.state import is_pickle
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError
-from pufferlib.vector.wrappers import VectorWrapper
+from pufferlib.wrappers.vector import VectorWrapper
 
 __all__ = ["load_games", "save_games"]
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from pufferlib.models import Policy
 from pufferlib.train.config import TrainConfig
-from pufferlib.vector.wrappers import NormalizeObservation, NormalizeReward, VectorWrapper
+from pufferlib.wrappers.vector import NormalizeObservation, NormalizeReward, VectorWrapper
 
 __all__ = [
     "ObservationMoments",

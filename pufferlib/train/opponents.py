@@ -14,7 +14,7 @@ from pufferlib.models import Policy
 from pufferlib.train.config import Config
 from pufferlib.train.opponent_pool import OpponentPool
 from pufferlib.train.two_sides import GameResults, check_two_sides, games_of
-from pufferlib.vector.wrappers import Transitions, VectorWrapper
+from pufferlib.wrappers.vector import Transitions, VectorWrapper
 
 __all__ = ["Opponents", "with_opponents"]
 

@@ -4,11 +4,11 @@ import dataclasses
 from typing import Any
 
 from pufferlib import registry, vector
+from pufferlib.autotune.cache import SIZES
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.train.config import Config
 from pufferlib.train.text import flag
-from pufferlib.vector.tuning.cache import SIZES
 
 __all__ = ["tunable_keywords", "tuned_settings", "with_tuned_vec"]
 

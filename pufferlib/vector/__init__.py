@@ -8,25 +8,28 @@ where the environment batches itself.
 All backends share the modules of this folder: ``arguments`` checks what is asked for and writes ``specs``,
 ``factory`` chooses the backend, ``vector_env`` is the interface, ``env_runner`` builds and steps the environments
 of one process, ``pooled`` has them in workers. ``failures`` has the errors of workers, ``restarts`` keeps account of
-those that were replaced, ``recording`` writes what environments did, to be stepped again. A kind of worker has a folder
-of its own: ``multiprocessing`` and ``ray``. ``autotune`` is in ``tuning``. Around a vector environment of any backend,
-``wrappers`` transform its batches, and ``gymnasium_vector`` gives it Gymnasium's interface.
+those that were replaced. A kind of worker has a folder of its own: ``multiprocessing`` and ``ray``.
+
+Each public name is fetched on its first use, since some have their home elsewhere: ``pufferlib.autotune``,
+``pufferlib.replay``, which writes what environments did, to be stepped again, ``pufferlib.wrappers.vector``, which
+transforms the batches of any backend, and ``pufferlib.frameworks``, where Gymnasium's interface is.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pufferlib.env import PufferEnv
-from pufferlib.machine.cpus import usable_cpus
-from pufferlib.vector.factory import make
-from pufferlib.vector.gymnasium_vector import GymnasiumVectorEnv, to_gymnasium
-from pufferlib.vector.multiprocessing import Multiprocessing
-from pufferlib.vector.ray import Ray
-from pufferlib.vector.recording.bundle import Bundle
-from pufferlib.vector.recording.player import Replayed, replay
-from pufferlib.vector.serial import Serial
-from pufferlib.vector.tuning import EnvProfile, TunedConfig, autotune, tuned
-from pufferlib.vector.vector_env import VectorEnv
+if TYPE_CHECKING:
+    from pufferlib.autotune import EnvProfile, TunedConfig, autotune, tuned
+    from pufferlib.env import PufferEnv
+    from pufferlib.frameworks.gymnasium_vector import GymnasiumVectorEnv, to_gymnasium
+    from pufferlib.machine.cpus import usable_cpus
+    from pufferlib.replay.bundle import Bundle
+    from pufferlib.replay.player import Replayed, replay
+    from pufferlib.vector.factory import make
+    from pufferlib.vector.multiprocessing import Multiprocessing
+    from pufferlib.vector.ray import Ray
+    from pufferlib.vector.serial import Serial
+    from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = [
     "Bundle",
@@ -47,8 +50,34 @@ __all__ = [
     "usable_cpus",
 ]
 
+_HOME = {
+    "Bundle": "replay.bundle",
+    "EnvProfile": "autotune",
+    "GymnasiumVectorEnv": "frameworks.gymnasium_vector",
+    "Multiprocessing": "vector.multiprocessing",
+    "PufferEnv": "env",
+    "Ray": "vector.ray",
+    "Replayed": "replay.player",
+    "Serial": "vector.serial",
+    "TunedConfig": "autotune",
+    "VectorEnv": "vector.vector_env",
+    "autotune": "autotune",
+    "make": "vector.factory",
+    "replay": "replay.player",
+    "to_gymnasium": "frameworks.gymnasium_vector",
+    "tuned": "autotune",
+    "usable_cpus": "machine.cpus",
+}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "wrappers":  # loaded when it is used, because workers do without
+    if name == "wrappers":
         return importlib.import_module("pufferlib.vector.wrappers")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"pufferlib.{_HOME[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "wrappers"]

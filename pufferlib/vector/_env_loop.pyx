@@ -12,8 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pufferlib.emulation._gymnasium import GymnasiumStep
-from pufferlib.emulation._pettingzoo import PettingZooStep
+from pufferlib.emulation._steps import GymnasiumStep, PettingZooStep
 from pufferlib.buffers import clear_rows
 from pufferlib.env import reset_values, step_values
 from pufferlib.errors import APIUsageError

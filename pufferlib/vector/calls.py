@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from pufferlib.errors import APIUsageError, WorkerError
+from pufferlib.machine.pickling import pickled
 from pufferlib.vector.env_runner import EnvRunner
-from pufferlib.vector.pickling import pickled
 
 __all__ = ["EnvCall", "Raised", "perform", "sendable"]
 

@@ -8,7 +8,7 @@ import _signal  # type: ignore[import-not-found]  # the functions of signal, wit
 import dataclasses
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, Protocol
 
@@ -17,9 +17,9 @@ import numpy as np
 from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.replay.failures import leave_bundles
 from pufferlib.vector.calls import EnvCall
 from pufferlib.vector.failures import FailureContext, WorkerFailed, envs_text
-from pufferlib.vector.recording.failures import leave_bundles
 from pufferlib.vector.restarts import Restarts
 from pufferlib.vector.specs import RESET, STEP, EnvDescription, EnvSpec, InfoSource, VectorSpec, info_sources
 from pufferlib.vector.vector_env import Batch, VectorEnv
@@ -332,10 +332,11 @@ class PooledVectorEnv(VectorEnv):
     def _envs_per_runner(self) -> int:
         return self._workers.envs_per_worker
 
-    def _idle_envs(self) -> set[int]:
+    def _idle_envs(self) -> Container[int]:
         channel, workers = self._channel, self._workers
-        idle = channel.chosen if channel.in_flight else range(workers.spec.num_workers)
-        return {env for worker in idle for env in range(self.num_envs)[workers.envs_of(worker)]}
+        if not channel.in_flight or len(channel.chosen) == workers.spec.num_workers:
+            return range(self.num_envs)
+        return {env for worker in channel.chosen for env in range(self.num_envs)[workers.envs_of(worker)]}
 
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
         if self._unanswered:  # somebody did not wait for the end

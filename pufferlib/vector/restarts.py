@@ -13,10 +13,10 @@ import numpy as np
 from pufferlib.buffers import Array, Buffers
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError, WorkerError
+from pufferlib.replay.failures import leave_bundles
 from pufferlib.seeding import env_seed
 from pufferlib.vector.env_runner import EnvRunner, Memory
 from pufferlib.vector.failures import Failed, FailureContext, envs_text, error_of
-from pufferlib.vector.recording.failures import leave_bundles
 from pufferlib.vector.specs import RESTART, Autoreset, EnvSpec
 
 __all__ = ["RestartingRunner", "Restarts"]

@@ -124,8 +124,8 @@ class Serial(VectorEnv):
     def _envs_per_runner(self) -> int:
         return self._num_envs // len(self._runners)
 
-    def _idle_envs(self) -> set[int]:
-        return set(range(self._num_envs))
+    def _idle_envs(self) -> range:
+        return range(self._num_envs)
 
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
         return {number: perform(self._runners[number], call) for number, call in calls.items()}

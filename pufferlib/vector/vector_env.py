@@ -1,7 +1,7 @@
 """Interface of all backends: attributes, the order of calls, and the values that they return."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -379,11 +379,12 @@ class VectorEnv(ABC):
         }
 
     def _check_idle(self, where: str, env_ids: list[int]) -> list[int]:
-        busy = sorted(set(env_ids) - self._idle_envs())
+        idle = self._idle_envs()
+        busy = [env_id for env_id in env_ids if env_id not in idle]
         if busy:
             raise APIUsageError(
                 f"{where}: env_ids must be environments without a step under way, which those of the last batch are, "
-                f"got {busy[:8]}; give env_ids=[...] of the batch, or call reset first"
+                f"got {sorted(busy)[:8]}; give env_ids=[...] of the batch, or call reset first"
             )
         return env_ids
 
@@ -476,7 +477,7 @@ class VectorEnv(ABC):
         """Environments that one ``EnvRunner`` has."""
 
     @abstractmethod
-    def _idle_envs(self) -> set[int]:
+    def _idle_envs(self) -> Container[int]:
         """Return the environments that have no step under way."""
 
     @abstractmethod

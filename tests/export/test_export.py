@@ -17,7 +17,7 @@ from pufferlib.export.exported import write_checked
 from pufferlib.export.trained import trained_policy
 from pufferlib.models import Default, make_policy
 from pufferlib.train.normalization import attach_moments
-from pufferlib.vector.wrappers import NormalizeObservation
+from pufferlib.wrappers.vector import NormalizeObservation
 from tests.envs import FunctionEnv
 from tests.needs import missing_extra
 from tests.tiers import once

@@ -114,15 +114,29 @@ def test_import_loads_nothing_else():
     assert not loaded & {"numpy", "torch", "gymnasium", "pettingzoo"}
 
 
-@pytest.mark.parametrize("module", ["vector", "emulation", "wrappers", "ocean", "registry", "testing"])
+@pytest.mark.parametrize("module", ["vector.factory", "emulation", "wrappers", "ocean", "registry", "testing"])
 def test_environments_and_workers_load_no_torch(module):
     assert "torch" not in loaded_by(f"import pufferlib.{module}")
 
 
 def test_wrappers_are_loaded_when_they_are_used():
-    wrappers, use = "pufferlib.vector.wrappers", "pufferlib.vector.wrappers.FrameStack"
-    assert wrappers not in loaded_by("import pufferlib.vector")
-    assert wrappers in loaded_by(f"import pufferlib.vector\n{use}")
+    wrappers, use = "pufferlib.wrappers.vector", "pufferlib.wrappers.vector.FrameStack"
+    assert wrappers not in loaded_by("import pufferlib.vector.factory, pufferlib.wrappers")
+    assert wrappers in loaded_by(f"import pufferlib.wrappers\n{use}")
+
+
+def test_names_of_vector_come_from_their_homes():
+    vector = pufferlib.vector
+    assert set(vector.__all__) == set(vector._HOME) == set(dir(vector)) - {"wrappers"}
+    for name, home in vector._HOME.items():
+        assert getattr(vector, name) is getattr(importlib.import_module(f"pufferlib.{home}"), name)
+    with pytest.raises(AttributeError, match=r"module .pufferlib\.vector. has no attribute .Puffer."):
+        vector.Puffer  # noqa: B018
+
+
+def test_wrappers_of_batches_have_their_first_name_too():
+    assert pufferlib.vector.wrappers.FrameStack is pufferlib.wrappers.vector.FrameStack
+    assert pufferlib.vector.wrappers.__all__ == pufferlib.wrappers.vector.__all__
 
 
 def test_import_leaves_no_trace(tmp_path):

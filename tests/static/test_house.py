@@ -10,13 +10,19 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MOST_MODULES_AT_THE_TOP = 10
+MOST_FILES_OF_BACKENDS = 27
 #: One meaning at two sizes: around one environment and around a batch of them, as in Gymnasium.
-FOR_ONE_AND_FOR_MANY = {"ClipAction": ["pufferlib/vector/wrappers/clip.py", "pufferlib/wrappers.py"]}
+FOR_ONE_AND_FOR_MANY = {"ClipAction": ["pufferlib/wrappers/single.py", "pufferlib/wrappers/vector/clip.py"]}
 
 
 def test_the_package_root_stays_small_enough_to_read():
     modules = sorted(path.name for path in (ROOT / "pufferlib").iterdir() if path.suffix == ".py")
     assert len(modules) <= MOST_MODULES_AT_THE_TOP, f"give one of these a folder: {modules}"
+
+
+def test_the_backends_stay_few_enough_to_find_one_s_way():
+    files = [path for path in (ROOT / "pufferlib/vector").rglob("*") if path.suffix in {".py", ".pyi", ".pyx", ".pxd"}]
+    assert len(files) <= MOST_FILES_OF_BACKENDS, "give what is not about backends a home elsewhere"
 
 
 def test_no_class_name_has_two_meanings():

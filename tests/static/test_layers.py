@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[2]
 FLOORS = {
     **dict.fromkeys(("errors", "machine", "native", "render", "seeding", "spaces", ""), 0),
     **dict.fromkeys(("actions", "buffers", "env", "emulation", "ocean"), 1),
-    **dict.fromkeys(("vector", "vectorization", "isolated", "registry", "testing", "wrappers", "bindings"), 2),
+    **dict.fromkeys(("vector", "vectorization", "autotune", "isolated", "registry", "replay", "testing"), 2),
+    **dict.fromkeys(("wrappers", "bindings"), 2),
     **dict.fromkeys(("envpool", "frameworks", "models", "pytorch"), 3),
     **dict.fromkeys(("installation", "train"), 4),
     **dict.fromkeys(("analysis", "export", "play", "selfplay", "sweep"), 5),
@@ -18,6 +19,7 @@ FLOORS = {
 }
 HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib", "optuna"}
 CYTHON = {".pyx", ".pxd"}
+FACADES = {Path("__init__.py"), Path("vector/__init__.py")}  # these name what others have, and load it on first use
 FILES = [
     (path, path.relative_to(root))
     for root, folder in ((ROOT / "pufferlib", "pufferlib"), (ROOT, "bindings"))
@@ -75,7 +77,7 @@ def test_floors(path, inside):
         own = "models"  # the policy of an environment is a part of that, which the trainer loads by name
     assert own in FLOORS, f"put {own} on a floor"
     names = set(imports(path))
-    if own:  # pufferlib/__init__.py names everything, and loads it on first use
+    if inside not in FACADES:
         inner = {part(name) for name in names if name.partition(".")[0] == "pufferlib"}
         higher = {name for name in inner if FLOORS.get(name, 0) > FLOORS[own]}
         assert not higher, f"{own} is on floor {FLOORS[own]} and imports {higher}"

@@ -9,7 +9,7 @@ from pufferlib.train.agent import Agent
 from pufferlib.train.build import build_policy
 from pufferlib.train.config import load_config
 from pufferlib.train.trainer import Trainer
-from pufferlib.vector.wrappers import VectorWrapper
+from pufferlib.wrappers.vector import VectorWrapper
 
 
 def train_in(name, vecenv, seed, total_timesteps, policy=None):

@@ -4,9 +4,11 @@ import mmap
 import os
 import threading
 
+import numpy as np
 import pytest
 
 from pufferlib.vector.multiprocessing._channel import WorkerChannel, WorkerEnd, channel_bytes, progress_at
+from pufferlib.vector.multiprocessing.shared_memory import Mailbox
 
 STEP = 2
 
@@ -107,3 +109,15 @@ def test_a_worker_leaves_a_core_that_another_is_on(memory):
         assert os.sched_getaffinity(0) == set(cores)
     finally:
         os.sched_setaffinity(0, cores)
+
+
+def test_a_mailbox_has_one_short_message_until_it_is_taken():
+    shared = np.zeros(64, np.uint8)
+    ours, theirs = Mailbox(shared), Mailbox(shared)
+    assert theirs.take() is None
+    assert ours.put(b"a message")
+    assert bytes(theirs.take()) == b"a message"
+    assert ours.take() is None
+    assert theirs.put(bytes(60))
+    assert not ours.put(bytes(61)), "for the pipe"
+    assert len(ours.take()) == 60

@@ -14,7 +14,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError
 from tests.envs import VariedEnv
-from tests.vector.batches import varied
+from tests.wrappers.batches import varied
 
 
 class Loud(pufferlib.PufferEnv):

@@ -32,10 +32,10 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, WorkerError
+from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.seeding import env_seed
 from pufferlib.vector.multiprocessing.process import forget_server
 from pufferlib.vector.multiprocessing.workers import WorkerProcesses
-from pufferlib.vector.pickling import pickle_by_value
 from pufferlib.vector.specs import EnvSpec
 from tests.envs import SamplePufferEnv, ScriptedPufferEnv
 

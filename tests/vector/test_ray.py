@@ -16,8 +16,8 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.errors import APIUsageError
 from pufferlib.machine import commands
+from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.vector.failures import Failed
-from pufferlib.vector.pickling import pickle_by_value
 from pufferlib.vector.ray import cluster
 from pufferlib.vector.ray.actor import EnvActor, actor_class, shipped_layout
 from pufferlib.vector.specs import EnvSpec

@@ -4,13 +4,14 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from pufferlib.native.puffer_channel cimport (
-    PUFFER_CACHE_LINE, PUFFER_CHANGED, PUFFER_OPERATION_MASK, PUFFER_TIMED_OUT, PufferChannel, PufferSlot, PufferWait,
-    PufferWaitPolicy, puffer_channel_leave_core, puffer_channel_publish_core, puffer_expect_contention, puffer_now_ns,
-    puffer_signal_read, puffer_signal_wait, puffer_slot_is_idle, puffer_slot_read, puffer_wait_policy,
+    PUFFER_CACHE_LINE, PUFFER_CHANGED, PUFFER_OPERATION_BITS, PUFFER_OPERATION_MASK, PUFFER_TIMED_OUT, PufferChannel,
+    PufferSlot, PufferWait, PufferWaitPolicy, puffer_channel_leave_core, puffer_channel_publish_core,
+    puffer_expect_contention, puffer_now_ns, puffer_signal_read, puffer_signal_wait, puffer_signal_wake,
+    puffer_signal_write, puffer_slot_is_idle, puffer_slot_read, puffer_wait_policy,
 )
 from pufferlib.native.puffer_commands cimport (
-    PUFFER_OPERATION_BITS, puffer_commands_entry, puffer_commands_finish, puffer_commands_get, puffer_commands_publish,
-    puffer_commands_put, puffer_commands_rest, puffer_commands_wait, puffer_commands_wake,
+    puffer_commands_entry, puffer_commands_finish, puffer_commands_get, puffer_commands_put, puffer_commands_rest,
+    puffer_commands_wait,
 )
 
 import numpy as np
@@ -159,11 +160,11 @@ cdef class EnvQueues:
         cdef int32_t worker
         for worker in range(self._num_workers):
             if self._is_touched[worker]:
-                puffer_commands_publish(&self._channel.slots[worker], self._sent[worker])
+                puffer_signal_write(&self._channel.slots[worker].command, self._sent[worker])
         for worker in range(self._num_workers):
             if self._is_touched[worker]:
                 self._is_touched[worker] = False
-                puffer_commands_wake(&self._channel.slots[worker])
+                puffer_signal_wake(&self._channel.slots[worker].command)
         self._num_sends += 1
         if self._fits and self._num_sends % COMMANDS_PER_LOOK == 0:
             puffer_channel_publish_core(self._channel)

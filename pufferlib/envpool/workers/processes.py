@@ -6,9 +6,9 @@ from pufferlib.buffers import ArraySpecs, Buffers
 from pufferlib.envpool.workers._queues import EnvQueues
 from pufferlib.envpool.workers.options import WorkerOptions, env_places
 from pufferlib.envpool.workers.worker import PoolWorker
+from pufferlib.machine.pickling import pickled
 from pufferlib.vector.multiprocessing.worker import CALL, CLOSE
 from pufferlib.vector.multiprocessing.workers import WorkerProcesses
-from pufferlib.vector.pickling import pickled
 from pufferlib.vector.specs import RowSpec, VectorSpec
 
 __all__ = ["PoolWorkers"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pufferlib import registry
+from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.train.build import pick_device
 from pufferlib.train.config import Config
 from pufferlib.train.distributed.join import join
@@ -18,7 +19,6 @@ from pufferlib.train.distributed.local import start_ranks
 from pufferlib.train.distributed.place import Place, place_of_this_process
 from pufferlib.train.distributed.ranks import ALONE, JoinedRanks, Ranks
 from pufferlib.train.runs import Run
-from pufferlib.vector.pickling import pickle_by_value
 
 __all__ = ["Job", "follow", "open_ranks"]
 

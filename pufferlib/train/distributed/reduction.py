@@ -20,7 +20,7 @@ from pufferlib.train.config import TrainConfig
 from pufferlib.train.distributed.ranks import Ranks
 from pufferlib.train.episodes import EpisodeMeans
 from pufferlib.train.rollout import Minibatch
-from pufferlib.vector.wrappers import VectorWrapper
+from pufferlib.wrappers.vector import VectorWrapper
 
 __all__ = ["RankReduction", "Reduction", "build_reduction"]
 

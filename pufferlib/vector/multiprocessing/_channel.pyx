@@ -5,11 +5,10 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pufferlib.native.puffer_channel cimport (
-    PUFFER_CACHE_LINE, PUFFER_CHANGED, PUFFER_OPERATION_MASK, PUFFER_TIMED_OUT, PufferChannel,
-    PufferSignal, PufferSlot, PufferWait, PufferWaitPolicy, puffer_channel_command, puffer_channel_finish,
-    puffer_channel_publish_core, puffer_channel_leave_core, puffer_channel_wait, puffer_expect_contention, puffer_now_ns,
-    puffer_signal_read, puffer_signal_wait, puffer_slot_clear, puffer_slot_is_idle, puffer_slot_read,
-    puffer_wait_policy,
+    PUFFER_CACHE_LINE, PUFFER_CHANGED, PUFFER_OPERATION_BITS, PUFFER_OPERATION_MASK, PUFFER_TIMED_OUT, PufferChannel,
+    PufferSignal, PufferSlot, PufferWait, PufferWaitPolicy, puffer_channel_leave_core, puffer_channel_publish_core,
+    puffer_expect_contention, puffer_now_ns, puffer_signal_add, puffer_signal_read, puffer_signal_wait, puffer_signal_wake,
+    puffer_signal_write, puffer_slot_clear, puffer_slot_is_idle, puffer_slot_read, puffer_slot_write, puffer_wait_policy,
 )
 
 cdef enum:
@@ -33,6 +32,33 @@ cdef PufferChannel *find_channel(const unsigned char[::1] memory, int num_worker
     if <size_t>&memory[0] % PUFFER_CACHE_LINE:
         raise ValueError("the memory of signals must begin at a cache line")
     return <PufferChannel *>&memory[0]
+
+
+cdef inline uint32_t next_command(uint32_t last, uint32_t operation) noexcept nogil:
+    return ((last >> PUFFER_OPERATION_BITS) + 1) << PUFFER_OPERATION_BITS | operation
+
+
+cdef PufferWait wait_for_idle(
+    PufferChannel *channel, const int32_t *workers, int32_t count, int32_t needed, PufferWaitPolicy *policy,
+    int64_t timeout_ns) noexcept nogil:
+    """Wait until at least ``needed`` of ``workers`` have finished, ``timeout_ns`` at most."""
+    cdef int64_t now, deadline = 0
+    cdef uint32_t last
+    cdef int32_t i, idle
+    cdef PufferWait outcome = PUFFER_CHANGED
+    while outcome == PUFFER_CHANGED:
+        last, idle = puffer_signal_read(&channel.finished), 0
+        for i in range(count):
+            idle += puffer_slot_is_idle(&channel.slots[workers[i]])
+        if idle >= needed:
+            return PUFFER_CHANGED
+        now = puffer_now_ns()
+        if deadline == 0:
+            deadline = now + timeout_ns
+        if now >= deadline:
+            return PUFFER_TIMED_OUT
+        outcome = puffer_signal_wait(&channel.finished, last, policy, deadline - now)
+    return outcome
 
 
 cdef class WorkerChannel:
@@ -99,7 +125,7 @@ cdef class WorkerChannel:
             self._in_flight[worker] = worker
         self._num_chosen = 0
         self._num_in_flight = self._num_workers
-        puffer_channel_command(self._channel, self._in_flight, self._num_workers, operation)
+        self._command(self._in_flight, self._num_workers, operation)
 
     def command_chosen(self, uint32_t operation):
         """Give those that were chosen a command; they go to the end of the line."""
@@ -113,15 +139,25 @@ cdef class WorkerChannel:
                 kept += 1
         for k in range(self._num_chosen):
             self._in_flight[kept + k] = self._chosen[k]
-        puffer_channel_command(self._channel, self._chosen, self._num_chosen, operation)
+        self._command(self._chosen, self._num_chosen, operation)
         self._num_chosen = 0
-        self._num_commands += 1
-        if self._fits and self._num_commands % COMMANDS_PER_LOOK == 0:
-            puffer_channel_publish_core(self._channel)
 
     def command_one(self, int32_t worker, uint32_t operation):
         """Give one worker, which is not busy, another command; its place in the line stays what it is."""
-        puffer_channel_command(self._channel, &worker, 1, operation)
+        self._command(&worker, 1, operation)
+
+    cdef void _command(self, const int32_t *workers, int32_t count, uint32_t operation) noexcept:
+        """Give workers a command, and now and then tell them where the parent is, so that they leave its core."""
+        cdef int32_t i
+        cdef PufferSignal *command
+        for i in range(count):
+            command = &self._channel.slots[workers[i]].command
+            puffer_signal_write(command, next_command(puffer_signal_read(command), operation))
+        for i in range(count):  # only now that all are told
+            puffer_signal_wake(&self._channel.slots[workers[i]].command)
+        self._num_commands += 1
+        if self._fits and self._num_commands % COMMANDS_PER_LOOK == 0:
+            puffer_channel_publish_core(self._channel)
 
     def wait(self, int32_t needed, bint in_turn):
         """Wait until ``needed`` of the workers in flight are finished, or it is time to look after them.
@@ -153,7 +189,7 @@ cdef class WorkerChannel:
         cdef PufferWait outcome
         while now - self._last_check < self._check_ns:
             with nogil:
-                outcome = puffer_channel_wait(
+                outcome = wait_for_idle(
                     self._channel, workers, count, needed, &self._wait_policy,
                     self._check_ns - (now - self._last_check))
             if outcome == PUFFER_CHANGED:
@@ -290,5 +326,8 @@ cdef class WorkerEnd:
 
     def finish(self, uint32_t outcome):
         """The command is finished; ``outcome`` says whether a message is to follow, 0 for none."""
+        cdef PufferSlot *slot = &self._channel.slots[self._worker]
         with nogil:
-            puffer_channel_finish(self._channel, self._worker, self._last, outcome)
+            puffer_slot_write(&slot.outcome, outcome)
+            puffer_slot_write(&slot.completed, self._last)  # everything written before is seen by the parent
+            puffer_signal_add(&self._channel.finished)

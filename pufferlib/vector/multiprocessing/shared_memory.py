@@ -15,7 +15,37 @@ from pufferlib.buffers import Array, ArraySpecs, BufferLayout, Buffers
 from pufferlib.vector.multiprocessing._channel import channel_bytes
 from pufferlib.vector.specs import RowSpec
 
-__all__ = ["SharedBatch"]
+__all__ = ["Mailbox", "SharedBatch"]
+
+MAIL_BYTES = 4096  # of a worker's mailbox, its first word included: infos of dozens of episodes
+
+
+class Mailbox:
+    """Place for one short message, to a worker or from it; longer ones go through the pipe, at ten times the cost.
+
+    A command, or the end of one, tells the other side to look.
+
+    Args:
+        memory: uint8, shared; zeroed it is empty.
+    """
+
+    def __init__(self, memory: Array) -> None:
+        view = memory.data
+        self._size, self._room = view[:4].cast("I"), view[4:]
+
+    def put(self, message: bytes) -> bool:
+        """Leave ``message``; False if it is too long."""
+        size = len(message)
+        if size > len(self._room):
+            return False
+        self._room[:size] = message
+        self._size[0] = size
+        return True
+
+    def take(self) -> "memoryview | None":
+        """Take the message, whose memory is that of the next one; None if there is none."""
+        size, self._size[0] = self._size[0], 0
+        return self._room[:size] if size else None
 
 
 class SharedBatch:
@@ -32,6 +62,7 @@ class SharedBatch:
         buffers: The arrays of all rows.
         seeds: int64 ``(num_envs,)``: seed of the next reset of each environment, -1 for none.
         notify: bool ``(num_workers,)``: whether its environments are to be notified before they go on.
+        mailboxes: One for each worker.
         more: The arrays that are no environment's.
         memory: The whole block; it begins with the signals of the workers.
     """
@@ -45,7 +76,11 @@ class SharedBatch:
         fd: int | None = None,
     ) -> None:
         more = more or {}
-        words = {"seeds": ((num_envs,), np.dtype(np.int64)), "notify": ((num_workers,), np.dtype(bool))}
+        words = {
+            "seeds": ((num_envs,), np.dtype(np.int64)),
+            "notify": ((num_workers,), np.dtype(bool)),
+            "mail": ((num_workers, MAIL_BYTES), np.dtype(np.uint8)),
+        }
         layout = BufferLayout({**row_spec.arrays(num_envs), **words, **more})
         offset = channel_bytes(num_workers)
         size = offset + layout.nbytes
@@ -61,6 +96,7 @@ class SharedBatch:
         self.buffers = layout.arrays(memoryview(self.memory)[offset:])
         self.seeds: Array = self.buffers.pop("seeds")
         self.notify: Array = self.buffers.pop("notify")
+        self.mailboxes = [Mailbox(memory) for memory in self.buffers.pop("mail")]
         self.more: Buffers = {name: self.buffers.pop(name) for name in more}
         if fd is None:
             self.buffers["masks"][:] = True

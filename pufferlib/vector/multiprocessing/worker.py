@@ -24,12 +24,12 @@ import numpy as np
 from pufferlib.buffers import ArraySpecs, Buffers
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.output import hide_output_for_good
+from pufferlib.machine.pickling import pickled
 from pufferlib.vector.calls import EnvCall, perform, sendable
 from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.failures import Failed
 from pufferlib.vector.multiprocessing._channel import WorkerEnd, progress_at
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
-from pufferlib.vector.pickling import pickled
 from pufferlib.vector.specs import PHASES, STEP, Autoreset, EnvDescription, EnvSpec, Ready, RowSpec
 
 __all__ = [
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 CLOSE, CALL = 3, 4  # commands, beside RESET and STEP
-REPLY, FAILURE = 1, 2  # outcomes of a command: which message follows through the pipe; 0: none
+REPLY, FAILURE = 1, 2  # outcomes of a command: a reply is in the mailbox or follows through the pipe, a failure follows
 
 STACK_SIGNAL = signal.SIGUSR1  # asks a worker where it is, whatever it is doing
 CHECK_S = 1.0  # how often an idle worker looks whether its parent still lives
@@ -265,7 +265,7 @@ class Worker:
         """Obey commands until the parent ends them; False if an environment failed and that was reported."""
         assert self._memory is not None
         assert self._runner is not None
-        setup, runner = self._setup, self._runner
+        setup, runner, mailbox = self._setup, self._runner, self._memory.mailboxes[self._setup.worker]
         worker_end = WorkerEnd(self._memory.memory, setup.num_workers, setup.worker, setup.fits, setup.last_command)
         while True:
             operation = worker_end.wait(CHECK_S)
@@ -285,10 +285,9 @@ class Worker:
                 worker_end.finish(FAILURE)
                 self._conn.send(report)
                 return False
-            if message is None:
-                worker_end.finish(0)
-            else:
-                worker_end.finish(REPLY)
+            is_left = message is None or mailbox.put(message)
+            worker_end.finish(0 if message is None else REPLY)
+            if message is not None and not is_left:
                 self._conn.send_bytes(message)
 
     def close(self) -> None:
@@ -304,7 +303,9 @@ class Worker:
         assert self._runner is not None
         assert self._memory is not None
         if operation == CALL:
-            return perform(self._runner, EnvCall(*pickle.loads(self._conn.recv_bytes())))
+            request = self._memory.mailboxes[self._setup.worker].take()
+            call = EnvCall(*pickle.loads(self._conn.recv_bytes() if request is None else request))
+            return perform(self._runner, call)
         numbers = self._memory.seeds[self._first : self._first + len(self._runner.envs)].tolist()
         seeds = [None if seed < 0 else seed for seed in numbers]
         if operation == STEP:

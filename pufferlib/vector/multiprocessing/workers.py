@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Protocol
 from pufferlib.buffers import ArraySpecs
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.cpus import usable_cpus
+from pufferlib.machine.pickling import pickle_by_value, pickled
 from pufferlib.vector.calls import EnvCall
 from pufferlib.vector.failures import (
     Failed,
@@ -32,15 +33,13 @@ from pufferlib.vector.multiprocessing.process import (
     start_worker,
 )
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
-from pufferlib.vector.multiprocessing.worker import CALL, NeedMemory, Reply, Setup, Surroundings, Worker
-from pufferlib.vector.pickling import pickle_by_value, pickled
+from pufferlib.vector.multiprocessing.worker import CALL, REPLY, NeedMemory, Reply, Setup, Surroundings, Worker
 from pufferlib.vector.pooled import PooledVectorEnv, Workers
 from pufferlib.vector.specs import PHASES, RESET, STEP, Ready, RowSpec, VectorSpec
 
 __all__ = ["Multiprocessing", "WorkerProcesses", "abandon_in_forks"]
 
 CHECK_S = 0.1  # how often somebody looks whether the workers still live
-FITS_INTO_PIPE = 1 << 14  # bytes that a pipe takes, though nobody reads them yet
 DEATH_S = 1.0  # for the system to tell how a process ended
 _FOR_EVER_NS = 1 << 62
 
@@ -191,6 +190,7 @@ class WorkerProcesses(Workers):
         handle.end(time.monotonic() + 1.0)
         self._replies.pop(worker, None)
         last_command = self.channel.replace(worker)
+        self._memory.mailboxes[worker].take()  # what the old one has not read
         envs = self._pickle(self.specs_of(worker))
         self.processes[worker] = self._start_worker(worker)
         self._set_up(worker, envs, self._row_spec, last_command)
@@ -201,11 +201,9 @@ class WorkerProcesses(Workers):
         """Start ``call`` in ``worker``, which is not busy; ``take_infos`` has the results."""
         self._called = call.name or call.kind
         data = pickled(tuple(call)) if call.is_plain else self._pickle(tuple(call))
-        is_short = len(data) <= FITS_INTO_PIPE
-        if is_short:  # so that it is there when the worker looks; more than that is only taken by one that reads
-            self._send(worker, data)
+        is_left = self._memory.mailboxes[worker].put(data)
         self.channel.command_one(worker, CALL)
-        if not is_short:
+        if not is_left:  # only now, since a pipe takes more than its buffer when somebody reads
             self._send(worker, data)
 
     def notify(self) -> None:
@@ -226,8 +224,9 @@ class WorkerProcesses(Workers):
 
     def read_reply(self, worker: int) -> None:
         """Read the message about the last command of ``worker``, if one is to come."""
-        while self.channel.outcome(worker) and worker not in self._replies:
-            message = self._read_with_deadline(worker)
+        while (outcome := self.channel.outcome(worker)) and worker not in self._replies:
+            left = self._memory.mailboxes[worker].take() if outcome == REPLY else None
+            message = self._read_with_deadline(worker) if left is None else self._unpickled(worker, left)
             if isinstance(message, tuple):
                 self._replies[worker] = Reply(*message)
 
@@ -270,7 +269,7 @@ class WorkerProcesses(Workers):
         pid, exitcode = handle.process.pid, handle.process.exitcode
         raise WorkerFailed(worker, vanished_error(context, pid, exitcode, self.ADVICE, handle.read_stack()))
 
-    def _unpickled(self, worker: int, data: bytes) -> Any:
+    def _unpickled(self, worker: int, data: "bytes | memoryview") -> Any:
         """Restore a message of ``worker``; WorkerFailed if somebody's class can be pickled, but not restored."""
         try:
             return pickle.loads(data)

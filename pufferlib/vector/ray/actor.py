@@ -16,10 +16,10 @@ import numpy.typing as npt
 from pufferlib.buffers import Array, BufferLayout, Buffers
 from pufferlib.env import Infos
 from pufferlib.machine.output import hide_output_for_good
+from pufferlib.machine.pickling import pickled
 from pufferlib.vector.calls import EnvCall, perform, sendable
 from pufferlib.vector.env_runner import EnvRunner, env_rows
 from pufferlib.vector.failures import Failed
-from pufferlib.vector.pickling import pickled
 from pufferlib.vector.specs import Autoreset, EnvSpec, Ready, RowSpec
 
 __all__ = ["Bytes", "EnvActor", "Outcome", "actor_class", "shipped_layout"]

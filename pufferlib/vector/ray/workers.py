@@ -11,11 +11,11 @@ import numpy as np
 
 from pufferlib.buffers import allocate
 from pufferlib.errors import APIUsageError, PufferError, WorkerError
+from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.vector.arguments import Cores
 from pufferlib.vector.calls import EnvCall
 from pufferlib.vector.env_runner import env_rows
 from pufferlib.vector.failures import Failed, FailureContext, WorkerFailed, error_of, late_error
-from pufferlib.vector.pickling import pickle_by_value
 from pufferlib.vector.pooled import PooledVectorEnv, Workers
 from pufferlib.vector.ray.actor import actor_class, shipped_layout
 from pufferlib.vector.ray.cluster import cluster_cpus, connect, cpus_per_worker, describe_room

@@ -1,0 +1,256 @@
+"""``autotune``: find out how an environment runs fastest on this machine."""
+
+import inspect
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pufferlib.autotune.cache import TuningCache, cache_key, newest_rows
+from pufferlib.autotune.measure import EnvProfile, Progress, Trial, profile_env, run_trials
+from pufferlib.errors import APIUsageError
+from pufferlib.machine.cpus import usable_cpus
+from pufferlib.vector.factory import make
+
+__all__ = ["TunedConfig", "autotune", "candidates", "tuned"]
+
+WHERE = "vector.autotune"
+GIB = 1 << 30
+HALVINGS = 4  # numbers of workers or threads: all cores, half of them, a quarter, an eighth
+
+Kwargs = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TunedConfig:
+    """One way to run the environment: ``vector.make(env_creator, **config.kwargs)``.
+
+    Attributes:
+        kwargs: For ``vector.make``; the ``env_args`` and ``env_kwargs`` of ``autotune`` are among them.
+        steps_per_second: Agent-steps, the median of the rounds; 0 if it was skipped.
+        spread: Difference between the best and the worst round, as a share of the median.
+        skipped: Why it was not measured; "" if it was.
+        profile: What one environment is like.
+    """
+
+    kwargs: Kwargs
+    steps_per_second: float
+    spread: float
+    skipped: str
+    profile: EnvProfile
+
+
+def autotune(
+    env_creator: Callable[..., Any],
+    batch_size: int,
+    max_envs: int = 194,
+    model_forward_s: float = 0.0,
+    max_env_ram_gb: float = 32,
+    max_batch_vram_gb: float = 0.05,
+    time_per_test: float = 5,
+    *,
+    env_args: Sequence[Any] | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    refresh: bool = False,
+    progress: Progress | None = None,
+) -> list[TunedConfig]:
+    """Measure the valid ways to run an environment on this machine, and rank them.
+
+    First one environment is measured alone. Then Serial, Multiprocessing (all workers; contiguous
+    blocks; first finished; several numbers of workers), and the native backend if the environment
+    has it, take turns. The result is kept in ``pufferlib/autotune`` of the user's cache folder, per
+    machine, environment and arguments, unless the creator is a lambda or a local function: those
+    have no name to know them by.
+
+    Args:
+        env_creator: As for ``vector.make``; one for all environments.
+        batch_size: Environments in one batch: what the policy is given at once.
+        max_envs: Environments to run at the most.
+        model_forward_s: Seconds that the policy takes per batch.
+        max_env_ram_gb: Memory, in GiB, that environments may take together.
+        max_batch_vram_gb: Memory, in GiB, that the observations of one batch may take.
+        time_per_test: Seconds to measure the environment alone, and each configuration.
+        env_args: As for ``vector.make``, the same for all environments.
+        env_kwargs: As for ``vector.make``, the same for all environments.
+        refresh: Measure again even if there are earlier results.
+        progress: Called now and then with the share that is done, 0 to 1, and what comes next.
+
+    Returns:
+        The configurations, the fastest first, those that were skipped last.
+
+    Raises:
+        APIUsageError: An argument is wrong, or the environment breaks the contract.
+    """
+    _check(env_creator, batch_size, max_envs, model_forward_s, time_per_test)
+    limits = (batch_size, max_envs, model_forward_s, max_env_ram_gb, max_batch_vram_gb, time_per_test)
+    cache = TuningCache(cache_key(env_creator, env_args, env_kwargs, limits))
+    complete = partial(_complete, env_args, env_kwargs)
+    configs = [] if refresh else _restored(cache.read())
+    if not configs:
+        tell = progress or (lambda share, text: None)
+        tell(0.0, "one environment alone")
+        profile = profile_env(partial(make, env_creator, **complete({"backend": "Serial"})), time_per_test)
+        _check_batch(profile, batch_size, max_batch_vram_gb)
+        games, has_threads = _native_options(env_creator, env_kwargs) if profile.is_native else (0, False)
+        to_try = candidates(batch_size, max_envs, usable_cpus(), games, has_threads)
+        trials = [
+            Trial(partial(make, env_creator, **complete(candidate)), _num_envs(candidate, games))
+            for candidate in to_try
+        ]
+        ram_bytes = max(1, profile.ram_bytes), int(max_env_ram_gb * GIB)
+        run_trials(trials, time_per_test, model_forward_s, *ram_bytes, tell)
+        configs = [_config(candidate, trial, profile) for candidate, trial in zip(to_try, trials, strict=True)]
+        configs.sort(key=lambda config: -config.steps_per_second)
+        cache.write([asdict(config) for config in configs])
+    return [replace(config, kwargs=complete(config.kwargs)) for config in configs]
+
+
+def tuned(env_creator: Callable[..., Any], env_kwargs: Mapping[str, Any] | None = None) -> TunedConfig | None:
+    """Return the fastest way to run an environment that ``autotune`` found on this machine, the last time it measured.
+
+    Args:
+        env_creator: As for ``autotune``.
+        env_kwargs: As for ``autotune``, but for ``num_envs`` and ``num_threads``, which its answers choose.
+
+    Returns:
+        The configuration, without ``env_kwargs``; None if there is none for the environment as it is now.
+    """
+    configs = _restored(newest_rows(env_creator, env_kwargs))
+    return next((config for config in configs if not config.skipped), None)
+
+
+def _check(env_creator: object, batch_size: Any, max_envs: Any, model_forward_s: float, seconds: float) -> None:
+    if not callable(env_creator):
+        raise APIUsageError(
+            f"{WHERE}: env_creator must be one class or function for all environments, got {env_creator!r}; "
+            "tune one kind of environment at a time"
+        )
+    for name, value, least in (("batch_size", batch_size, 1), ("max_envs", max_envs, batch_size)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise APIUsageError(f"{WHERE}: {name} must be an int, got {value!r}; it counts environments")
+        if value < least:
+            raise APIUsageError(
+                f"{WHERE}: {name} must be at least {least}, got {value}; "
+                "a batch has at least one environment, and max_envs at least one batch"
+            )
+    if not model_forward_s >= 0 or not seconds > 0:
+        raise APIUsageError(
+            f"{WHERE}: expected model_forward_s >= 0 and time_per_test > 0, both in seconds, "
+            f"got {model_forward_s!r} and {seconds!r}; leave them out for 0 and 5"
+        )
+
+
+def _check_batch(profile: EnvProfile, batch_size: int, max_gib: float) -> None:
+    fitting = int(max_gib * GIB / profile.observation_bytes)
+    if batch_size > fitting:
+        raise APIUsageError(
+            f"{WHERE}: the observations of one batch may take max_batch_vram_gb={max_gib}, "
+            f"got {batch_size * profile.observation_bytes / GIB:.3g} GiB with batch_size={batch_size}; "
+            + (f"try batch_size={fitting}, or raise the limit" if fitting else "raise the limit")
+        )
+
+
+def _native_options(creator: Callable[..., Any], env_kwargs: Mapping[str, Any] | None) -> tuple[int, bool]:
+    """Number of games in a native environment by default, 0 if that is fixed; and True if it takes threads."""
+    try:
+        parameters = inspect.signature(creator).parameters
+    except (TypeError, ValueError):
+        return 0, False
+    if "num_envs" not in parameters:
+        return 0, False
+    default = parameters["num_envs"].default
+    games = (env_kwargs or {}).get("num_envs", default if isinstance(default, int) else 1)
+    return games, "num_threads" in parameters
+
+
+def _num_envs(candidate: Kwargs, games: int) -> int:
+    """Environments of a configuration, also where one native environment stands for many."""
+    inside: int = (
+        candidate["env_kwargs"]["num_envs"] // games if candidate["backend"] == "native" else candidate["num_envs"]
+    )
+    return inside
+
+
+def _complete(env_args: Sequence[Any] | None, env_kwargs: Mapping[str, Any] | None, candidate: Kwargs) -> Kwargs:
+    """``candidate`` with what all environments are to be given."""
+    own = {**(env_kwargs or {}), **candidate.get("env_kwargs", {})}
+    given = {"env_args": list(env_args or ()), "env_kwargs": own}
+    return {**candidate, **{name: value for name, value in given.items() if value}}
+
+
+def _config(candidate: Kwargs, trial: Trial, profile: EnvProfile) -> TunedConfig:
+    if trial.skipped:
+        return TunedConfig(candidate, 0.0, 0.0, trial.skipped, profile)
+    median = statistics.median(trial.rates)
+    return TunedConfig(candidate, median, (max(trial.rates) - min(trial.rates)) / median, "", profile)
+
+
+def _restored(rows: list[dict[str, Any]]) -> list[TunedConfig]:
+    """Earlier results; none if they are not what this version would write."""
+    try:
+        return [TunedConfig(**{**row, "profile": EnvProfile(**row["profile"])}) for row in rows]
+    except (TypeError, LookupError):
+        return []
+
+
+def candidates(batch_size: int, max_envs: int, cpus: int, games: int = 0, has_threads: bool = False) -> list[Kwargs]:
+    """Keywords for ``vector.make``, each valid on ``cpus`` cores, none twice.
+
+    Args:
+        batch_size: Environments in one batch.
+        max_envs: Environments to run at the most; at least ``batch_size``.
+        cpus: Usable cores.
+        games: Games of one environment, if it is a native one that takes ``num_envs``; else 0.
+        has_threads: Whether it takes ``num_threads`` too.
+    """
+    counts = sorted({max(1, cpus >> shift) for shift in range(HALVINGS)}, reverse=True)
+    found = list(_native(batch_size * games, counts if has_threads else [1])) if games else []
+    found.append({"backend": "Serial", "num_envs": batch_size})
+    for workers in counts:
+        found.append(_all_workers(batch_size, workers))
+        found += _contiguous(batch_size, max_envs, workers)
+        found += _first_finished(batch_size, max_envs, workers)
+    return [candidate for index, candidate in enumerate(found) if candidate not in found[:index]]
+
+
+def _native(games: int, counts: list[int]) -> Iterator[Kwargs]:
+    for threads in sorted({1, *(count for count in counts if count <= games)}, reverse=True):
+        own: Kwargs = {"num_envs": games} if threads == 1 else {"num_envs": games, "num_threads": threads}
+        yield {"backend": "native", "num_envs": 1, "env_kwargs": own}
+
+
+def _all_workers(batch_size: int, workers: int) -> Kwargs:
+    """One batch of all environments, with the most workers up to ``workers`` that can share it."""
+    return _workers(batch_size, max(w for w in range(1, workers + 1) if batch_size % w == 0), batch_size, True)
+
+
+def _contiguous(batch_size: int, max_envs: int, workers: int) -> Iterator[Kwargs]:
+    """The fewest and the most batches of whole workers, one after the other."""
+    counts = [
+        batches
+        for batches in range(2, max_envs // batch_size + 1)
+        if workers % batches == 0 and batch_size * batches % workers == 0
+    ]
+    for batches in sorted({*counts[:1], *counts[-1:]}):
+        yield _workers(batch_size * batches, workers, batch_size, True)
+
+
+def _first_finished(batch_size: int, max_envs: int, workers: int) -> Iterator[Kwargs]:
+    """As many environments per worker as make up to two batches, and up to ``max_envs``."""
+    for limit in sorted({min(2 * batch_size, max_envs), max_envs}):
+        each = [n for n in range(1, batch_size + 1) if batch_size % n == 0 and batch_size < n * workers <= limit]
+        if each:
+            yield _workers(each[-1] * workers, workers, batch_size, False)
+
+
+def _workers(num_envs: int, workers: int, batch_size: int, zero_copy: bool) -> Kwargs:
+    return {
+        "backend": "Multiprocessing",
+        "num_envs": num_envs,
+        "num_workers": workers,
+        "batch_size": batch_size,
+        "zero_copy": zero_copy,
+    }

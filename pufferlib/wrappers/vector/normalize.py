@@ -1,0 +1,219 @@
+"""Observations and rewards brought to the scale that networks learn from, by running moments."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from pufferlib.buffers import Array
+from pufferlib.errors import APIUsageError
+from pufferlib.wrappers.vector._kernels import Moments, add_rewards, clear_episodes, scale_rewards
+from pufferlib.wrappers.vector.base import VectorWrapper
+from pufferlib.wrappers.vector.leaves import (
+    as_rows,
+    emulation_of,
+    field_names,
+    flat_box,
+    real_bounds,
+    real_dtype,
+    real_space,
+    view_fields,
+)
+from pufferlib.wrappers.vector.transitions import Transitions
+
+__all__ = ["NormalizeObservation", "NormalizeReward"]
+
+
+class NormalizeObservation(VectorWrapper):
+    """Observations with mean 0 and variance 1 in each element, float32, by the moments of all that were shown so far.
+
+    Agents that are absent do not count. Elements that say which actions are legal stay as they are. Of a Dict or
+    Tuple the real numbers are normalized, each array by itself, with the padding of those of variable length; integers
+    stay. Last observations are normalized too, and do not count.
+
+    Args:
+        vecenv: Of ``pufferlib.vector.make``.
+        clip: Largest magnitude of a normalized number.
+        epsilon: Added to variances.
+
+    Attributes:
+        mean: Of each element, float64 with the shape of an observation; of a Dict or Tuple a dict by field.
+        var: Variances, alike.
+    """
+
+    def __init__(self, vecenv: Any, clip: float = 10.0, epsilon: float = 1e-8) -> None:
+        super().__init__(vecenv)
+        _check_positive("NormalizeObservation", clip=clip, epsilon=epsilon)
+        self._limit, self._epsilon = float(clip), float(epsilon)
+        space, emulated = vecenv.single_observation_space, vecenv.emulated
+        self._shape = space.shape
+        self._dtype = emulated["emulated_observation_dtype"] if emulated else np.dtype(space.dtype)
+        if self._dtype.names is None:
+            self._open_box(space, emulated)
+        else:
+            self._open_fields(emulated)
+
+    def _open_box(self, space: Box, emulated: Any) -> None:
+        plain = None if emulated else self.vecenv.driver_env.action_mask
+        self._moments: dict[tuple[str, ...], Moments] = {(): Moments(int(np.prod(space.shape)), self._epsilon, plain)}
+        self._others: list[tuple[str, ...]] = []
+        if emulated:
+            shape = np.dtype((np.float32, space.shape))
+            emulated = emulation_of(shape, np.dtype(np.float32), (-self._limit, self._limit))
+        self._show(Box(-self._limit, self._limit, space.shape, np.float32), emulated)
+
+    def _open_fields(self, emulated: Mapping[str, Any]) -> None:
+        old, new = self._dtype, real_dtype(self._dtype)
+        self._new_dtype = new
+        row = np.zeros((1, old.itemsize), np.uint8)
+        leaves = {names: view_fields(row, old, names) for names in field_names(old)}
+        self._moments = {
+            names: Moments(leaf.shape[1], self._epsilon) for names, leaf in leaves.items() if leaf.dtype.kind == "f"
+        }
+        self._others = [names for names in leaves if names not in self._moments]
+        if not self._moments:
+            raise APIUsageError(
+                f"NormalizeObservation: observations must have real numbers, got integers only, {old}; leave it out: "
+                "networks take integers as labels, or scale them by their bounds"
+            )
+        bounds = real_bounds(emulated["observation_bounds"], old, self._limit)
+        flat = flat_box(new, self._limit)
+        self._show(flat, emulation_of(new, np.dtype(flat.dtype), bounds))
+
+    def transform(self, transitions: Transitions) -> None:
+        """Count the observations in, and normalize them."""
+        shown, rows = transitions.observations, transitions.reset_rows
+        if self._is_training:
+            masks = transitions.masks if rows is None else transitions.masks & rows
+            present = None if masks.all() else masks
+            for names, moments in self._moments.items():
+                moments.update(self._rows(shown, self._dtype, names), present)
+        if rows is None:
+            self._write(shown, self.observations)
+        else:
+            self.observations[rows] = self.normalize(shown[rows])
+        if transitions.any_ended and self.autoreset == "same_step":
+            ended = transitions.ended_rows
+            self.final_observations[ended] = self.normalize(self.vecenv.final_observations[ended])
+        transitions.observations = self.observations
+
+    def normalize(self, observations: Array) -> Array:
+        """Normalized copies of observations ``(rows, ...)``, by the moments so far."""
+        found = np.zeros((len(observations), *self.observations.shape[1:]), self.observations.dtype)
+        self._write(observations, found)
+        return found
+
+    def _write(self, observations: Array, out: Array) -> None:
+        for names, moments in self._moments.items():
+            new = self._rows(out, self._new_dtype if names else self._dtype, names)
+            moments.normalize(self._rows(observations, self._dtype, names), new, self._limit)
+        for names in self._others:
+            view_fields(out, self._new_dtype, names)[...] = view_fields(observations, self._dtype, names)
+
+    def _rows(self, observations: Array, dtype: "np.dtype[Any]", names: tuple[str, ...]) -> Array:
+        """The numbers of each row that have one ``Moments``, ``(rows, elements)``."""
+        return view_fields(observations, dtype, names) if names else as_rows(observations)
+
+    def _seen_space(self, space: Any) -> Any:
+        return real_space(space, self._limit)
+
+    @property
+    def mean(self) -> Any:
+        """Means so far."""
+        return self._by_field("mean")
+
+    @property
+    def var(self) -> Any:
+        """Variances so far."""
+        return self._by_field("var")
+
+    def _by_field(self, name: str) -> Any:
+        if () in self._moments:
+            return getattr(self._moments[()], name).reshape(self._shape)
+        return {".".join(names): getattr(moments, name) for names, moments in self._moments.items()}
+
+    def _settings(self) -> dict[str, Any]:
+        return {"clip": self._limit, "epsilon": self._epsilon}
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            ".".join((*names, key)): getattr(moments, key)
+            for names, moments in self._moments.items()
+            for key in ("mean", "var", "count")
+        }
+
+    def _episode_arrays(self) -> dict[str, Array]:
+        return {"observations": self.observations}
+
+    def _load(self, state: Mapping[str, Array]) -> None:
+        for names, moments in self._moments.items():
+            mean, var, count = (state[".".join((*names, key))] for key in ("mean", "var", "count"))
+            moments.load(mean, var, float(count))
+
+
+class NormalizeReward(VectorWrapper):
+    """Rewards divided by the deviation of the discounted return, so that returns have a scale near 1.
+
+    The return of an agent runs over its episode, and starts anew with the next. Rewards are not centred: their sign
+    has a meaning.
+
+    Args:
+        vecenv: Of ``pufferlib.vector.make``.
+        gamma: Discount of the learner.
+        clip: Largest magnitude of a normalized reward.
+        epsilon: Added to the variance.
+
+    Attributes:
+        var: Variance of the returns so far.
+    """
+
+    def __init__(self, vecenv: Any, gamma: float = 0.99, clip: float = 10.0, epsilon: float = 1e-8) -> None:
+        super().__init__(vecenv)
+        _check_positive("NormalizeReward", clip=clip, epsilon=epsilon)
+        if not 0 <= gamma <= 1:
+            raise APIUsageError(f"NormalizeReward: gamma must be within 0 and 1, got {gamma}")
+        self._gamma, self._limit, self._epsilon = float(gamma), float(clip), float(epsilon)
+        self._returns = np.zeros(vecenv.num_agents)
+        self._moments = Moments(1, self._epsilon)
+        self.rewards = np.zeros(vecenv.agents_per_batch, np.float32)
+
+    def transform(self, transitions: Transitions) -> None:
+        """Continue the returns, count them in, and scale the rewards."""
+        agents, acted = transitions.agents, transitions.acted
+        returns = self._returns[agents]  # a view, or a copy where the rows lie apart
+        add_rewards(returns, transitions.rewards, self._gamma, acted)
+        if self._is_training:
+            self._moments.update(returns[:, None], acted)
+        if transitions.any_ended or transitions.any_begins:
+            clear_episodes(returns, transitions.ended, transitions.begins)
+        if not isinstance(agents, slice):
+            self._returns[agents] = returns
+        if transitions.reset_rows is None:
+            scale_rewards(transitions.rewards, self.rewards, self._moments.scale, self._limit, acted)
+        else:
+            self.rewards[transitions.reset_rows] = 0
+        transitions.rewards = self.rewards
+
+    @property
+    def var(self) -> float:
+        """Variance so far."""
+        return float(self._moments.var[0])
+
+    def _settings(self) -> dict[str, Any]:
+        return {"gamma": self._gamma, "clip": self._limit, "epsilon": self._epsilon}
+
+    def _state(self) -> dict[str, Any]:
+        return {"mean": self._moments.mean, "var": self._moments.var, "count": self._moments.count}
+
+    def _episode_arrays(self) -> dict[str, Array]:
+        return {"returns": self._returns}
+
+    def _load(self, state: Mapping[str, Array]) -> None:
+        self._moments.load(state["mean"], state["var"], float(state["count"]))
+
+
+def _check_positive(where: str, **numbers: float) -> None:
+    for name, number in numbers.items():
+        if not number > 0:
+            raise APIUsageError(f"{where}: {name} must be above 0, got {number}")

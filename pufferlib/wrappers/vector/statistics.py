@@ -1,0 +1,156 @@
+"""Returns and lengths of episodes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pufferlib.buffers import Array
+from pufferlib.env import Infos
+from pufferlib.errors import APIUsageError
+from pufferlib.vector.specs import InfoSource
+from pufferlib.vector.vector_env import VectorEnv
+from pufferlib.wrappers.vector._kernels import add_rewards, clear_episodes
+from pufferlib.wrappers.vector.base import VectorWrapper
+from pufferlib.wrappers.vector.transitions import Transitions
+
+__all__ = ["EpisodeStatistics"]
+
+
+class EpisodeStatistics(VectorWrapper):
+    """Return and length of every episode, in its last info and in arrays.
+
+    The info gets ``episode_return``, ``episode_length`` and, unless it has one, ``score``, the return; one that has
+    ``episode_return`` stays as it is. Where an environment has several agents, each has an info of its own.
+
+    Args:
+        vecenv: Of ``pufferlib.vector.make``.
+        buffer_length: Episodes that the queues keep.
+        infos: Add to infos. None: to those of emulated environments, because native ones report means themselves, and
+            every episode would count twice.
+
+    Attributes:
+        episode_returns: Of the running episodes, float64 ``(num_agents,)``.
+        episode_lengths: Steps of the running episodes, int64 ``(num_agents,)``.
+        episode_count: Episodes that ended.
+    """
+
+    def __init__(self, vecenv: Any, buffer_length: int = 100, infos: bool | None = None) -> None:
+        super().__init__(vecenv)
+        if isinstance(buffer_length, bool) or not isinstance(buffer_length, int | np.integer) or buffer_length < 1:
+            raise APIUsageError(f"EpisodeStatistics: buffer_length must be an int of at least 1, got {buffer_length!r}")
+        self.episode_returns = np.zeros(vecenv.num_agents)
+        self.episode_lengths = np.zeros(vecenv.num_agents, np.int64)
+        self.episode_count = 0
+        self._adds_infos = bool(vecenv.emulated) if infos is None else infos
+        self._has_sources = isinstance(vecenv, VectorEnv)
+        self._rows_per_env = vecenv.num_agents // vecenv.num_envs if self._has_sources else vecenv.num_agents
+        self._last_returns, self._last_lengths = np.zeros(buffer_length), np.zeros(buffer_length, np.int64)
+        self._sources: list[InfoSource] | None = None  # of infos among which are reports
+        self._reported: Array | None = None  # agents of the infos, if all of them are reports
+
+    @property
+    def return_queue(self) -> npt.NDArray[np.float64]:
+        """Returns of the last episodes, the oldest first."""
+        return self._last_returns[self._order()]
+
+    @property
+    def length_queue(self) -> npt.NDArray[np.int64]:
+        """Lengths of the last episodes, in the order of ``return_queue``."""
+        return self._last_lengths[self._order()]
+
+    @property
+    def info_sources(self) -> list[InfoSource]:
+        """Sources of the infos of the last batch, in their order."""
+        if self._reported is not None:
+            return [InfoSource(env_id, "step") for env_id in (self._reported // self._rows_per_env).tolist()]
+        return self.vecenv.info_sources if self._sources is None else self._sources
+
+    def _order(self) -> npt.NDArray[np.int64]:
+        size = len(self._last_returns)
+        return np.arange(max(0, self.episode_count - size), self.episode_count) % size
+
+    def transform(self, transitions: Transitions) -> None:
+        """Count the step, and report the episodes that ended."""
+        agents, acted = transitions.agents, transitions.acted
+        returns, lengths = self.episode_returns[agents], self.episode_lengths[agents]
+        add_rewards(returns, transitions.rewards, 1.0, acted)
+        lengths += 1 if acted is None else acted
+        self._sources = self._reported = None
+        if transitions.any_ended:
+            rows = transitions.ended_rows
+            ended_returns, ended_lengths = returns[rows], lengths[rows]
+            self._keep(ended_returns, ended_lengths)
+            if self._adds_infos:
+                transitions.infos = self._reports(transitions, ended_returns, ended_lengths)
+        if transitions.any_ended or transitions.any_begins:
+            for values in (returns, lengths):
+                clear_episodes(values, transitions.ended, transitions.begins)
+        if not isinstance(agents, slice):  # copies, because the rows lie apart
+            self.episode_returns[agents], self.episode_lengths[agents] = returns, lengths
+
+    def _keep(self, returns: Array, lengths: Array) -> None:
+        size = len(self._last_returns)
+        self.episode_count += len(returns)
+        returns, lengths = returns[-size:], lengths[-size:]
+        start = (self.episode_count - len(returns)) % size
+        before_wrap = size - start
+        for queue, values in ((self._last_returns, returns), (self._last_lengths, lengths)):
+            queue[start : start + len(values)] = values[:before_wrap]
+            queue[: max(0, len(values) - before_wrap)] = values[before_wrap:]
+
+    def _reports(self, transitions: Transitions, returns: Array, lengths: Array) -> Infos:
+        """Infos of the batch with those of the episodes that ended."""
+        found = [
+            {"score": episode_return, "episode_return": episode_return, "episode_length": length}
+            for episode_return, length in zip(returns.tolist(), lengths.tolist(), strict=True)
+        ]
+        agents = transitions.agent_ids[transitions.ended_rows]
+        if not transitions.infos:  # as in most steps, and where there are many rows
+            self._reported = agents
+            return found
+        reports: dict[int, list[dict[str, Any]]] = {}
+        for env_id, report in zip((agents // self._rows_per_env).tolist(), found, strict=True):
+            reports.setdefault(env_id, []).append(report)
+        return self._merged(transitions.infos, reports)
+
+    def _merged(self, infos: Infos, reports: dict[int, list[dict[str, Any]]]) -> Infos:
+        """Infos with reports of episodes, by environment: in that of its last step, or else before it."""
+        old = self.vecenv.info_sources if self._has_sources else [InfoSource(0, "step")] * len(infos)
+        found: list[tuple[InfoSource, dict[str, Any]]] = []
+        for source, info in zip(old, infos, strict=True):
+            if source.kind == "step" and source.env_id in reports:
+                if _has_report(info):
+                    reports.pop(source.env_id)
+                elif self._rows_per_env == 1:
+                    (report,) = reports.pop(source.env_id)
+                    info = {**report, **info}
+            found.append((source, info))
+        found += [(InfoSource(env_id, "step"), report) for env_id in reports for report in reports[env_id]]
+        found.sort(key=_place)
+        self._sources = [source for source, _ in found]
+        return [info for _, info in found]
+
+    def _settings(self) -> dict[str, Any]:
+        return {"buffer_length": len(self._last_returns)}
+
+    def _state(self) -> dict[str, Any]:
+        return {"returns": self._last_returns, "lengths": self._last_lengths, "episode_count": self.episode_count}
+
+    def _load(self, state: Mapping[str, Array]) -> None:
+        self._last_returns[:], self._last_lengths[:] = state["returns"], state["lengths"]
+        self.episode_count = int(state["episode_count"])
+
+
+def _has_report(info: Mapping[Any, Any]) -> bool:
+    """Tell if an environment reports an episode itself, or one of an agent in its dict by agent."""
+    return "episode_return" in info or any(
+        isinstance(value, Mapping) and "episode_return" in value for value in info.values()
+    )
+
+
+def _place(entry: tuple[InfoSource, dict[str, Any]]) -> tuple[int, bool]:
+    """Order of infos: by environment, those of a step before those of the reset that follows."""
+    source, _ = entry
+    return source.env_id, source.kind != "step"

@@ -1,0 +1,207 @@
+"""Normalization of observations and rewards: what Gymnasium's wrappers compute, on every backend and in each mode."""
+
+import functools
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, Tuple
+from gymnasium.wrappers import vector as theirs
+
+import pufferlib
+import pufferlib.vector
+from pufferlib.errors import APIUsageError
+from pufferlib.wrappers.vector import NormalizeObservation, NormalizeReward
+from tests.envs import FunctionEnv, VariedEnv
+from tests.wrappers.batches import MATRIX, Spy, comes_and_goes, make, play, varied
+
+
+class Truncated(VariedEnv):
+    """Episodes that are cut off, since Gymnasium clears returns only there."""
+
+    def __init__(self):
+        super().__init__(truncates=True)
+
+
+@pytest.mark.parametrize("backend", ["serial", "workers"])
+def test_observations_are_gymnasiums(backend):
+    mine, other = (make(layout=backend, autoreset="next_step") for _ in range(2))
+    mine = NormalizeObservation(mine, clip=1e9)
+    other = theirs.NormalizeObservation(pufferlib.vector.to_gymnasium(other))
+    with mine:
+        assert np.allclose(mine.reset(seed=5)[0], other.reset(seed=5)[0], atol=1e-3)
+        for step in range(40):
+            actions = np.full(4, step % 2)
+            assert np.allclose(mine.step(actions)[0], other.step(actions)[0], atol=1e-3)
+        assert np.allclose(mine.mean, other.obs_rms.mean, atol=1e-4)
+        assert np.allclose(mine.var, other.obs_rms.var, rtol=1e-3)
+    other.close()
+
+
+def test_rewards_are_gymnasiums():
+    mine, other = (make(varied(Truncated)) for _ in range(2))
+    mine = NormalizeReward(mine, gamma=0.9, clip=1e9)
+    other = theirs.NormalizeReward(pufferlib.vector.to_gymnasium(other), gamma=0.9)
+    with mine:
+        mine.reset(seed=5)
+        other.reset(seed=5)
+        for step in range(40):
+            actions = np.full(4, step % 2)
+            rewards, expected = mine.step(actions)[1], other.step(actions)[1]
+            assert step < 5 or np.allclose(rewards, expected, rtol=1e-3)  # theirs begins with a weight on variance 1
+    other.close()
+
+
+@pytest.mark.parametrize(("layout", "autoreset"), MATRIX)
+def test_moments_are_those_of_all_that_was_shown_and_earned(layout, autoreset):
+    spy = Spy(make(layout=layout, autoreset=autoreset))
+    with NormalizeReward(NormalizeObservation(spy), gamma=0.5) as vecenv:
+        received = [observations.copy() for observations, *_ in play(vecenv, 30)]
+        shown = [row["observation"] for row in spy.rows]
+        assert np.allclose(vecenv.vecenv.mean, np.mean(shown, 0), atol=1e-3)
+        assert np.allclose(vecenv.vecenv.var, np.var(shown, 0), rtol=1e-3)
+        returns, seen = np.zeros(4), []
+        for row in spy.rows:
+            if row["acted"]:
+                returns[row["agent"]] = returns[row["agent"]] * 0.5 + row["reward"]
+                seen.append(returns[row["agent"]])
+            if row["ended"] or row["begins"]:
+                returns[row["agent"]] = 0
+        assert np.isclose(vecenv.var, np.var(seen), rtol=1e-3)
+        assert np.allclose(vecenv.rewards, spy.rewards / np.sqrt(np.var(seen)), rtol=1e-3)
+    assert 1 < np.abs(received[10:]).max() < 3
+
+
+def test_last_observations_are_normalized_and_do_not_count():
+    spy = Spy(make())
+    with NormalizeObservation(spy) as vecenv:
+        ends = 0
+        for _, _, terminals, *_ in play(vecenv, 30):
+            rows = np.flatnonzero(terminals)
+            raw = vecenv.vecenv.final_observations[rows]
+            expected = (raw - vecenv.mean) / np.sqrt(vecenv.var)
+            assert np.allclose(vecenv.final_observations[rows], expected, atol=1e-3)
+            ends += len(rows)
+        assert ends > 10
+
+
+def test_agents_that_are_absent_do_not_count():
+    with NormalizeReward(NormalizeObservation(make(comes_and_goes(), num_envs=2)), gamma=1) as vecenv:
+        present, returns, seen = [], np.zeros(6), []
+        masks = np.ones(6, bool)
+        for step, (_, _, terminals, truncations, _, _, now) in enumerate(play(vecenv, 12)):
+            raw = vecenv.vecenv.vecenv
+            if step:
+                returns[masks] += raw.rewards[masks]
+                seen += returns[masks].tolist()
+            returns[terminals | truncations] = 0
+            masks = now.copy()
+            present += raw.observations[masks, 0].tolist()
+        # One step more was taken.
+        returns[masks] += vecenv.vecenv.vecenv.rewards[masks]
+        seen += returns[masks].tolist()
+        present += vecenv.vecenv.vecenv.observations[vecenv.masks, 0].tolist()
+        assert np.isclose(vecenv.vecenv.mean.item(), np.mean(present), atol=1e-3)
+        assert np.isclose(vecenv.var, np.var(seen), rtol=1e-3)
+
+
+def test_frozen_statistics_stay():
+    with NormalizeReward(NormalizeObservation(make())) as vecenv:
+        vecenv.reset()
+        vecenv.step(np.zeros(4, int))
+        before = vecenv.state_dict()
+        vecenv.training = False
+        assert not vecenv.vecenv.training
+        for _ in range(5):
+            observations, *_ = vecenv.step(np.zeros(4, int))
+        assert np.isfinite(observations).all()
+        assert all(np.array_equal(value, before[key]) for key, value in vecenv.state_dict().items())
+
+
+def test_large_numbers_that_vary_little_lose_no_digits():
+    space = Box(-2e9, 2e9, (1,), np.float64)
+    creator = varied(functools.partial(FunctionEnv, space, observe=_far_away))
+    with NormalizeObservation(make(creator)) as vecenv:
+        for _ in play(vecenv, 20):
+            pass
+        assert np.isclose(vecenv.mean.item(), 1e9, atol=1)
+        assert 0.05 < vecenv.var.item() < 0.2
+
+
+def _far_away(env):
+    return np.array([1e9 + env.np_random.random()])
+
+
+NESTED = Dict({"place": Tuple([Box(-9, 9, (2,), np.float64), Discrete(3)]), "speed": Box(0, 50, (), np.float32)})
+
+
+def test_the_real_numbers_of_nested_observations_are_normalized():
+    creator = varied(observation_space=NESTED)
+    with NormalizeObservation(make(creator)) as vecenv:
+        assert set(vecenv.mean) == {"place.f0", "speed"}
+        env = pufferlib.vector.to_gymnasium(vecenv)
+        assert env.single_observation_space["place"][0] == Box(-10, 10, (2,), np.float32)
+        env.reset(seed=7)
+        for _ in range(20):
+            observations, *_ = env.step(np.zeros(4, int))
+            raw = vecenv.vecenv.observations.view(vecenv.vecenv.driver_env.obs_dtype)[:, 0]
+            places = (raw["place"]["f0"] - vecenv.mean["place.f0"]) / np.sqrt(vecenv.var["place.f0"])
+            assert np.allclose(observations["place"][0], places, atol=1e-3)
+            assert np.array_equal(observations["place"][1], raw["place"]["f1"])
+            assert np.abs(observations["speed"]).max() < 4
+        assert all(
+            space.contains(row)
+            for space, row in zip(env.observation_space["place"], observations["place"], strict=True)
+        )
+
+
+def test_a_network_reads_normalized_observations():
+    torch = pytest.importorskip("torch")
+    from pufferlib.pytorch import nativize_dtype, nativize_tensor
+
+    with NormalizeObservation(make(varied(observation_space=NESTED))) as vecenv:
+        observations, _ = vecenv.reset()
+        assert vecenv.driver_env.emulated is vecenv.emulated
+        fields = nativize_tensor(torch.from_numpy(observations), nativize_dtype(vecenv.emulated))
+        assert fields["place"]["f0"].dtype == fields["speed"].dtype == torch.float32
+        assert fields["place"]["f0"].abs().max() < 3
+        assert fields["place"]["f1"].dtype == torch.int32
+    reals = Dict({"a": Box(-1, 1, (2,), np.float64), "b": Box(-1, 1, (3,), np.float32)})
+    with NormalizeObservation(make(varied(observation_space=reals))) as vecenv:
+        assert vecenv.single_observation_space == Box(-10, 10, (5,), np.float32)
+        fields = nativize_tensor(torch.from_numpy(vecenv.reset()[0]), nativize_dtype(vecenv.emulated))
+        assert fields["b"].shape == (4, 3)
+
+
+def test_a_native_environment_is_normalized_by_itself():
+    env = pufferlib.make("cartpole", num_envs=64, seed=1)
+    with NormalizeReward(NormalizeObservation(env)) as vecenv:
+        assert isinstance(vecenv, pufferlib.PufferEnv)
+        vecenv.reset()
+        shown = [vecenv.step(vecenv.action_space.sample())[0].copy() for _ in range(100)]
+        assert vecenv.observations.shape == (64, 4)
+        assert 0.5 < np.std(shown) < 1.5
+
+
+def test_elements_that_say_what_is_legal_stay():
+    env = pufferlib.make("tripletriad", num_envs=4)
+    mask = env.action_mask
+    assert mask is not None
+    with NormalizeObservation(env) as vecenv:
+        observations, _ = vecenv.reset()
+        for _ in range(20):
+            assert np.array_equal(observations[:, mask] != 0, env.observations[:, mask] != 0)
+            observations, *_ = vecenv.step(vecenv.action_space.sample())
+
+
+def test_bad_input_is_refused():
+    with make(varied(observation_space=Dict({"a": Discrete(3)}))) as vecenv:
+        with pytest.raises(APIUsageError, match="must have real numbers, got integers only"):
+            NormalizeObservation(vecenv)
+        with pytest.raises(APIUsageError, match="gamma must be within 0 and 1, got 2"):
+            NormalizeReward(vecenv, gamma=2)
+        with pytest.raises(APIUsageError, match="NormalizeReward: clip must be above 0, got 0"):
+            NormalizeReward(vecenv, clip=0)
+        for other in (pufferlib.vector.to_gymnasium(vecenv), gymnasium.make("CartPole-v1")):
+            with pytest.raises(APIUsageError, match=r"vecenv must be what pufferlib\.vector\.make returns, got"):
+                NormalizeReward(other)
