@@ -436,13 +436,13 @@ cdef class NativePool:
     def reset_with(self, seeds):
         """``reset`` all, each with a seed of its own, an int from 0 to 2**32 - 1: as if the pool had been made with them."""
         cdef int32_t i
-        self._enter("reset_with", SENDS)
+        self._enter("reset", SENDS)
         try:
             if len(seeds) != self.num_envs:
-                raise APIUsageError(f"{self.where}.reset_with: there must be {self.num_envs} seeds, one for each "
+                raise APIUsageError(f"{self.where}.reset: there must be {self.num_envs} seeds, one for each "
                                     f"environment, got {len(seeds)}")
             mixed = [env_seed(seed, 0) for seed in seeds]
-            self._mark_all("reset_with", True)
+            self._mark_all("reset", True)
             for i in range(self.num_envs):
                 puffer_seed_game(&self.pool.batch, i, <uint64_t>mixed[i])
                 puffer_ask_reset(self.pool, i)
@@ -545,9 +545,9 @@ cdef class NativePool:
 
     def recv_step(self):
         """Wait for a batch, and return it as ``step`` does."""
-        self._enter("recv_step", RECEIVES)
+        self._enter("recv", RECEIVES)
         try:
-            self._receive(self._due("recv_step", 0))
+            self._receive(self._due("recv", 0))
             return self._step_tuple()
         finally:
             self.is_busy = False
@@ -618,7 +618,7 @@ cdef class NativePool:
 
     def observations(self):
         """Last observations of all environments, of which none is in flight, in a new array."""
-        self._enter("observations", ALONE)
+        self._enter("reset", ALONE)
         try:
             return self.homes[PUFFER_OBSERVATION].copy()
         finally:

@@ -5,6 +5,7 @@ from collections import namedtuple
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from gymnasium.spaces import Dict, Tuple
 
 from pufferlib.envpool.array_spec import array_spec
@@ -18,6 +19,7 @@ __all__ = ["DISCOUNT", "StateType", "dm_spec", "import_dm_env"]
 DISCOUNT = "discount"  # an info that becomes part of the time step
 
 _IDS = ("env_id", "players")
+_MOST_VALUES = 2**20  # of one whole number from 0 on, to be a DiscreteArray, as in EnvPool
 
 
 class StateType:
@@ -78,6 +80,7 @@ def dm_spec(space: Space, name: str, discrete_dtype: Any = None) -> Any:
     if isinstance(space, Tuple):
         return tuple(dm_spec(child, f"{name}.{i}", discrete_dtype) for i, child in enumerate(space.spaces))
     spec, specs = array_spec(space, discrete_dtype), import_dm_env().specs
-    if spec.is_discrete and spec.minimum == 0:
+    is_one = not spec.shape and np.issubdtype(spec.dtype, np.integer)
+    if is_one and spec.minimum == 0 and spec.maximum < _MOST_VALUES:
         return specs.DiscreteArray(spec.maximum + 1, spec.dtype, name)
     return specs.BoundedArray(spec.shape, spec.dtype, spec.minimum, spec.maximum, name)

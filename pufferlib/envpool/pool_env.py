@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Mapping, Sequence, Sized
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +66,12 @@ class PoolEnv:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.spec.summary})"
+
+    def __reduce__(self) -> NoReturn:
+        raise APIUsageError(
+            f"{self._where}: it must stay in the process that made it, got a call to copy or pickle it; make another "
+            "with the same keywords, or save what you need of it, as env.config"
+        )
 
     @property
     def config(self) -> dict[str, Any]:

@@ -92,7 +92,8 @@ class TaskSpec:
             if name == DISCOUNT:
                 continue
             found = array_spec(space)
-            specs[f"info:{name}"] = _of_players(found) if name.startswith(PLAYERS) else found
+            is_of_players = name.startswith(PLAYERS) or not (several or found.shape)  # as in EnvPool
+            specs[f"info:{name}"] = _of_players(found) if is_of_players else found
         return specs
 
     @property

@@ -5,7 +5,7 @@ import numpy as np
 from pufferlib.envpool.native import NativeBackend, NativePool
 from pufferlib.ocean.env import type_of
 
-__all__ = ["make_busy_pool", "make_pool", "sample_actions"]
+__all__ = ["BusyBackend", "make_busy_pool", "make_pool", "sample_actions"]
 
 
 def make_pool(name="cartpole", num_envs=4, batch_size=0, seeds=None, params=None, **config):
@@ -28,6 +28,15 @@ def make_busy_pool(name="cartpole", num_envs=4, batch_size=0, num_threads=3, par
     spec = NativeBackend(name, **(params or {})).describe({})
     batch_size = batch_size or num_envs
     return NativePool(env_type.index, values, spec, range(num_envs), batch_size, num_threads, helper_ns=0, **options)
+
+
+class BusyBackend(NativeBackend):
+    """Makes busy pools of one C environment."""
+
+    def make(self, config, spec):
+        """Make the pool; it has two helpers, whatever ``num_threads`` says."""
+        options = {name: config[name] for name in ("max_episode_steps", "autoreset", "copy")}
+        return make_busy_pool(self.name, config["num_envs"], config["batch_size"], params=self.params, **options)
 
 
 def sample_actions(spec, rng, envs):

@@ -1,18 +1,28 @@
-"""A pytest plugin: the tests use a build of the native pool that the address sanitizer watches.
+"""Modules that a sanitizer watches, in the place of the usual ones.
 
-It is named by SANITIZED_NATIVE, and takes the place of the usual one before anything is imported.
+The test copies this file as ``sitecustomize.py`` to the folder of its builds, SANITIZED, so that Python runs it first
+in each process, the workers of a pool among them. A module ``a.b`` is imported from ``a.b.so`` if that is there.
 """
 
-import importlib.machinery
-import importlib.util
 import os
 import sys
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from typing import Any
 
-NAME = "pufferlib.envpool._native"
 
-path = os.environ["SANITIZED_NATIVE"]
-loader = importlib.machinery.ExtensionFileLoader(NAME, path)
-spec = importlib.util.spec_from_file_location(NAME, path, loader=loader)
-module = importlib.util.module_from_spec(spec)
-sys.modules[NAME] = module
-loader.exec_module(module)
+class SanitizedFinder:
+    """Finder of modules that were built with a sanitizer."""
+
+    @staticmethod
+    def find_spec(name: str, *_: Any) -> ModuleSpec | None:
+        """Find a module that is among the builds; None if it is not."""
+        path = Path(os.environ["SANITIZED"], f"{name}.so")
+        if not path.exists():
+            return None
+        return spec_from_file_location(name, path, loader=ExtensionFileLoader(name, str(path)))
+
+
+if "SANITIZED" in os.environ:
+    sys.meta_path.insert(0, SanitizedFinder)

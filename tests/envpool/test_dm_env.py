@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 
 import pufferlib.envpool as envpool
+from pufferlib.envpool.dm_specs import dm_spec
 from pufferlib.errors import APIUsageError
 from tests.envpool.counting import CUT, END, registered
 
@@ -102,6 +104,14 @@ def test_specs():
     assert (action.num_values, action.dtype, action.name) == (5, np.int32, "action")
     assert envpool.make_spec(SOLO).action_spec() == action
     assert envpool.make_spec(SOLO).observation_spec().obs == spec.obs
+
+
+def test_one_whole_number_of_few_is_discrete_and_a_flag_is_a_bool():
+    counts = [dm_spec(Box(low, high, (), np.int32), "n") for low, high in ((0, 1), (-1, 1), (0, 2**31 - 1))]
+    assert [isinstance(spec, dm_env.specs.DiscreteArray) for spec in counts] == [True, False, False]
+    flag = dm_spec(Box(np.array(False), np.array(True), dtype=np.bool_), "flag")
+    assert flag.validate(np.array(True)) == flag.maximum
+    assert flag.dtype == np.bool_
 
 
 def test_a_dict_of_observations_has_a_field_for_each_key():

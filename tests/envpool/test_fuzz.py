@@ -1,5 +1,8 @@
 """Random and hostile calls of the whole interface, each outcome against a slow model of the rules."""
 
+import queue
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,11 @@ from pufferlib.envpool.native import NativeBackend
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError
 from tests.envpool.counting import CUT, END, CountingEnv, CountingParallelEnv
+from tests.envpool.native_pools import BusyBackend
 
-envpool.register("FuzzNative-v0", NativeBackend(str(Path(__file__).with_name("counting.c"))))
-envpool.register("FuzzNativeTwo-v0", NativeBackend(str(Path(__file__).with_name("counting.c")), players=2))
+IN_C = str(Path(__file__).with_name("counting.c"))
+envpool.register("FuzzNative-v0", NativeBackend(IN_C))
+envpool.register("FuzzNativeTwo-v0", BusyBackend(IN_C, players=2))
 envpool.register("FuzzWorkers-v0", WorkerBackend(CountingEnv))
 envpool.register("FuzzWorkersTwo-v0", WorkerBackend(CountingParallelEnv))
 
@@ -115,6 +120,31 @@ class Model:
             assert values[3].tolist() == [outcome[3] for outcome in found]
 
 
+def hostile_call(env: Any, random: np.random.Generator) -> tuple[Any, ...]:
+    """A call that must be refused, and its arguments, by chance."""
+    num_envs, players = env.num_envs, env.config["max_num_players"]
+    ids = HOSTILE_IDS[random.integers(len(HOSTILE_IDS))]
+    actions = HOSTILE_ACTIONS[random.integers(len(HOSTILE_ACTIONS))]
+    fine = np.zeros(players * num_envs, int)
+    calls = [
+        (env.step, fine[:players], ids),
+        (env.send, {"action": fine[:players], "env_id": ids}),
+        (env.reset, ids),
+        (env.async_reset, ids),
+        (env.render, -1),
+        (env.render, [num_envs]),
+        (env.step, actions, [0]),
+        (env.send, actions, [0]),
+        (env.step, actions),
+        (env.send, {"action": actions, "env_id": [0]}),
+        (env.send, {"action": fine, "id": [0]}),
+        (env.step, np.append(fine, 0)),
+        (env.step, fine[:players], [0, 1]),
+        (env.recv, False, False),
+    ]
+    return calls[random.integers(len(calls))]
+
+
 class Fuzz:
     """Calls of one environment, by chance."""
 
@@ -207,27 +237,7 @@ class Fuzz:
             assert pictures[:, 0, 0, 1].tolist() == [self.model.count[i] for i in idle]
 
     def call_hostile(self) -> None:
-        ids = HOSTILE_IDS[self.random.integers(len(HOSTILE_IDS))]
-        actions = HOSTILE_ACTIONS[self.random.integers(len(HOSTILE_ACTIONS))]
-        fine = np.zeros(self.model.players * self.model.num_envs, int)
-        calls = [
-            (self.env.step, fine[: self.model.players], ids),
-            (self.env.send, {"action": fine[: self.model.players], "env_id": ids}),
-            (self.env.reset, ids),
-            (self.env.async_reset, ids),
-            (self.env.render, -1),
-            (self.env.render, [self.model.num_envs]),
-            (self.env.step, actions, [0]),
-            (self.env.send, actions, [0]),
-            (self.env.step, actions),
-            (self.env.send, {"action": actions, "env_id": [0]}),
-            (self.env.send, {"action": fine, "id": [0]}),
-            (self.env.step, np.append(fine, 0)),
-            (self.env.step, fine[: self.model.players], [0, 1]),
-            (self.env.recv, False, False),
-        ]
-        call, *arguments = calls[self.random.integers(len(calls))]
-        self.attempt(False, call, *arguments)
+        self.attempt(False, *hostile_call(self.env, self.random))
         assert self.env.pool.num_in_flight == len(self.model.in_flight)
 
     def check(self, values: Any) -> None:
@@ -264,3 +274,52 @@ def test_nothing_but_errors_and_what_the_rules_say(task_id, layout):
 def test_thousands_of_calls(task_id, layout, nightly):
     calls = 100_000 if nightly else 5_000  # of each task
     Fuzz(task_id, 1, **LAYOUTS[layout]).play(-(-calls // len(LAYOUTS)))
+
+
+def patiently(call: Any, *args: Any) -> Any:
+    """Call again while another thread is at it."""
+    while True:
+        try:
+            return call(*args)
+        except APIUsageError as error:
+            if "another thread" not in str(error) and "one thread at a time" not in str(error):
+                raise
+
+
+def play_in_threads(task_id: str, batches: int, **keywords: Any) -> None:
+    """One thread sends, one receives, and one makes calls that must be refused."""
+    env = envpool.make_gymnasium(task_id, seed=0, render_mode="rgb_array", **keywords)
+    came: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    players, counts, is_over = env.config["max_num_players"], np.full(env.num_envs, -1), threading.Event()
+
+    def receive() -> None:
+        for _ in range(batches):
+            came.put(patiently(env.recv))
+
+    def disturb() -> None:
+        random = np.random.default_rng(0)
+        while not is_over.wait(1e-4):
+            call, *arguments = hostile_call(env, random)
+            with pytest.raises(APIUsageError):
+                call(*arguments)
+
+    env.async_reset()
+    with ThreadPoolExecutor(2) as threads:
+        others = [threads.submit(receive), threads.submit(disturb)]
+        for sent in range(batches):
+            observations, *_, info = came.get(timeout=60)
+            ids = info["env_id"]
+            counts[ids] += 1
+            assert observations[:, 2].tolist() == np.repeat(counts[ids], players).tolist()
+            if sent < batches - env.num_envs // len(ids):
+                patiently(env.send, np.zeros(len(ids) * players), ids)
+        is_over.set()
+        for other in others:
+            other.result()
+    env.close()
+
+
+@pytest.mark.parametrize("batch_size", [2, 4])
+@pytest.mark.parametrize("task_id", ["FuzzNativeTwo-v0", "FuzzWorkersTwo-v0"])
+def test_threads_get_errors_or_what_is_theirs(task_id, batch_size, nightly):
+    play_in_threads(task_id, 20_000 if nightly else 200, num_envs=4, batch_size=batch_size)

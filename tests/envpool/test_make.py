@@ -194,6 +194,13 @@ def test_the_arrays_of_a_batch(task):
     assert (action["action"].dtype, action["action"].shape, action["action"].maximum) == (np.int32, [-1], 4)
 
 
+def test_single_numbers_of_infos_are_of_the_player_where_there_is_one():
+    infos = {"info:count": [-1], "info:players.action": [-1]}
+    for players, shapes in ((1, infos), (2, {**infos, "info:count": []})):
+        state = envpool.make_spec(registered(players=players)).state_array_spec
+        assert {name: state[name].shape for name in shapes} == shapes
+
+
 def test_arrays_of_players_and_of_dicts():
     state = envpool.make_spec(registered(players=2, parts=True)).state_array_spec
     assert state["obs:facts"].shape == [-1, 4]

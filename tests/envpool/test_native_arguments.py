@@ -155,7 +155,7 @@ def test_what_would_wait_for_ever_is_refused():
     first.reset([0])
     with pytest.raises(APIUsageError, match="needs 2 environments in flight, got 1"):
         first.recv()
-    with pytest.raises(APIUsageError, match="got 0"):
+    with pytest.raises(APIUsageError, match=r"\.recv: .* got 0"):
         make_pool("cartpole", 3, 2).recv_step()
     first.reset([1])
     assert len(first.recv().env_id) == 2

@@ -1,65 +1,116 @@
-"""Random and hostile calls of the native pool under the sanitizers for addresses and undefined behaviour."""
+"""Random and hostile calls under the sanitizers for addresses, undefined behaviour and threads."""
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 import pufferlib
 from tests.processes import own_modules
 
-PACKAGE = Path(pufferlib.__file__).parent
-ROOT = Path(__file__).parents[2]
-TESTS = ("test_fuzz.py", "test_native.py", "test_native_arguments.py")
-NO_LIBRARY = "the C compiler has no libraries for -fsanitize=address,undefined; install libasan and libubsan"
+HERE, PACKAGE = Path(__file__).parent, Path(pufferlib.__file__).parent
+#: As CMakeLists.txt has them.
+CYTHON = ("-3", "-X", "boundscheck=False", "-X", "wraparound=False", "-X", "cdivision=True")
+#: What the registry asks of the environments of a build.
+GAMES = ("acrobot", "cartpole", "mountain_car", "mountain_car_continuous", "pendulum")
+#: Said where the kernel places memory by chance where gcc's older libraries have their own. Then it must not place by
+#: chance, which a container may refuse.
+NO_PLACE = "unexpected memory mapping"
 
 
-@pytest.fixture(scope="module")
-def sanitized(tmp_path_factory):
-    """Path of a build of the module, and of the library that must be loaded before it."""
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no gcc on PATH; install it")
-    if importlib.util.find_spec("Cython") is None:
-        pytest.skip("no Cython, which turns the module into C; pip install cython")
-    folder = tmp_path_factory.mktemp("sanitized")
-    flags = ["-3", "-X", "boundscheck=False", "-X", "wraparound=False", "-X", "cdivision=True"]
-    cython = [sys.executable, "-m", "cython", *flags, "--module-name", "pufferlib.envpool._native"]
-    source = PACKAGE / "envpool" / "_native.pyx"
-    subprocess.run(
-        [*cython, "-o", folder / "_native.c", source.relative_to(PACKAGE.parent)], check=True, cwd=PACKAGE.parent
-    )
-    command = [compiler, "-shared", "-fPIC", "-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined"]
-    includes = [f"-I{PACKAGE / 'native'}", f"-I{sysconfig.get_path('include')}"]
-    built = folder / "_native.so"
-    ran = subprocess.run([*command, *includes, folder / "_native.c", "-o", built], capture_output=True, text=True)
-    if "cannot find" in ran.stderr:
-        pytest.skip(NO_LIBRARY)
-    assert ran.returncode == 0, ran.stderr
-    library = subprocess.run(
-        [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
-    ).stdout
-    return built, library.strip()
+class Sanitizer(NamedTuple):
+    """Library, its variables, the modules that it watches, and the tests that it watches them in."""
+
+    library: str
+    variables: dict[str, str]
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+NATIVE, OCEAN = "pufferlib.envpool._native", "pufferlib.ocean._ocean"
+SANITIZERS = {
+    "address,undefined": Sanitizer(
+        "libasan.so",
+        {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1"},
+        (NATIVE,),
+        ("test_fuzz.py", "test_native.py", "test_native_arguments.py"),
+    ),
+    # The helpers are in the second, and what they do is only understood if it is watched as well.
+    "thread": Sanitizer("libtsan.so", {"TSAN_OPTIONS": "halt_on_error=1"}, (NATIVE, OCEAN), ("test_fuzz.py",)),
+}
 
 
 @pytest.mark.all
 @pytest.mark.timeout(3600)
-def test_no_call_reads_or_writes_where_nothing_is(sanitized, nightly):
-    built, library = sanitized
+@pytest.mark.parametrize("sanitizers", SANITIZERS)
+def test_no_call_touches_what_is_not_its_own(sanitizers, nightly, tmp_path):
+    library, variables, modules, names = SANITIZERS[sanitizers]
+    build(sanitizers, modules, tmp_path)
+    shutil.copy(HERE / "sanitized.py", tmp_path / "sitecustomize.py")
     environment = own_modules(
-        SANITIZED_NATIVE=str(built),
-        LD_PRELOAD=library,
+        SANITIZED=str(tmp_path),
         PYTHONMALLOC="malloc",  # or the sanitizer would not see where objects end
-        ASAN_OPTIONS="detect_leaks=0",
-        UBSAN_OPTIONS="halt_on_error=1",
+        CC=f"gcc -g -fsanitize={sanitizers}",  # of the C files that tests have
+        XDG_CACHE_HOME=str(tmp_path / "cache"),
+        **variables,
     )
-    tests = [Path(__file__).parent / name for name in TESTS]
-    tier = ["--nightly"] if nightly else ["--all"]
-    command = [sys.executable, "-m", "pytest", "-p", "tests.envpool.sanitized", "-q", "-x", "-n", "0", *tier]
-    selection = ["-k", "Native or native", "--timeout", "1800"]
-    ran = subprocess.run([*command, *selection, *tests], capture_output=True, text=True, env=environment, cwd=ROOT)
+    environment["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{environment['PYTHONPATH']}"
+    # Before all else in Python; what it finds is not to be captured, since it ends the process.
+    python = ["env", f"LD_PRELOAD={path_of(library)}", sys.executable]
+    command = [*python, "-m", "pytest", "-q", "-x", "-s", "-n", "0", "--nightly" if nightly else "--all"]
+    selection = ["-k", "Native or native", "--timeout", "1800", *(HERE / name for name in names)]
+    ran = run([*command, *selection], environment)
+    if NO_PLACE in ran.stderr:
+        ran = run(["setarch", "--addr-no-randomize", *command, *selection], environment)
+    if NO_PLACE in ran.stderr or "failed to set personality" in ran.stderr:
+        pytest.skip("the thread sanitizer does not run on this kernel; lower vm.mmap_rnd_bits to 28")
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-4000:]
+
+
+def run(command, environment):
+    """Run a command where the tests are."""
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=HERE.parents[1])
+
+
+def build(sanitizers, modules, folder):
+    """Build modules with sanitizers, as CMake builds them without."""
+    if shutil.which("gcc") is None:
+        pytest.skip("no gcc on PATH; install it")
+    if importlib.util.find_spec("Cython") is None:
+        pytest.skip("no Cython, which turns modules into C; pip install cython")
+    for module in modules:
+        source = Path(*module.split(".")).with_suffix(".pyx")
+        made, sources = folder / f"{module}.c", write_ocean(folder) if module == OCEAN else ()
+        command = [sys.executable, "-m", "cython", *CYTHON, "--module-name", module, "-o", made, source]
+        subprocess.run(command, check=True, cwd=PACKAGE.parent)
+        includes = [f"-I{PACKAGE / 'native'}", f"-I{PACKAGE / 'ocean'}", f"-I{sysconfig.get_path('include')}"]
+        command = ["gcc", "-shared", "-fPIC", "-std=gnu11", "-O1", "-g", f"-fsanitize={sanitizers}", *includes]
+        ran = subprocess.run(
+            [*command, made, *sources, "-o", folder / f"{module}.so", "-lm"], capture_output=True, text=True
+        )
+        if "cannot find" in ran.stderr:
+            pytest.skip(f"gcc has no libraries for -fsanitize={sanitizers}; install libasan, libubsan, libtsan")
+        assert ran.returncode == 0, ran.stderr
+
+
+def write_ocean(folder):
+    """C files of the module of Ocean besides its own: the table of environments, and a few of these."""
+    table = (PACKAGE / "native" / "ocean_table.c.in").read_text()
+    table = table.replace("@declarations@", "".join(f"extern const PufferEnvType {name}_env;\n" for name in GAMES))
+    table = table.replace("@entries@", "".join(f"    &{name}_env,\n" for name in GAMES))
+    (folder / "ocean_table.c").write_text(table)
+    source_hash = folder / "source_hash.c"
+    subprocess.run([sys.executable, "-I", PACKAGE / "native" / "source_hash.py", source_hash], check=True)
+    return [folder / "ocean_table.c", source_hash, *(PACKAGE / "ocean" / name / f"{name}.c" for name in GAMES)]
+
+
+def path_of(library):
+    """Where the compiler has a library."""
+    command = ["gcc", f"-print-file-name={library}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,5 +1,7 @@
 """Promises of every pool: of games in C, of environments in worker processes, of players."""
 
+import copy
+import pickle
 import queue
 import threading
 from pathlib import Path
@@ -72,6 +74,13 @@ def test_without_ids_a_batch_of_actions_is_for_the_last_batch(make):
     assert {*env.recv()[4]["env_id"].tolist()} == {2, 3}
     assert {*env.step(np.ones(2))[4]["env_id"].tolist()} == {2, 3}
     assert {*env.step({"action": np.ones(2), "env_id": np.array([0, 1])})[4]["env_id"].tolist()} == {0, 1}
+
+
+def test_it_cannot_be_copied(make):
+    env = make()
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(APIUsageError, match=r"must stay in the process that made it, .* make another"):
+            duplicate(env)
 
 
 def test_old_batches_stay_as_they_were(make):

@@ -16,6 +16,7 @@ from gymnasium.spaces import Box
 
 from pufferlib.envpool.workers import WorkerBackend
 from pufferlib.errors import APIUsageError, WorkerError
+from pufferlib.vector import Bundle, replay
 from tests.envpool.pools import config, pool_of, sent
 from tests.envs import FunctionEnv, ScriptedPufferEnv, counting_env
 from tests.processes import own_modules
@@ -332,3 +333,27 @@ def test_a_script_needs_no_main_guard(tmp_path):
         [sys.executable, script], capture_output=True, text=True, timeout=100, env=own_modules(), check=False
     )
     assert (run.returncode, run.stdout, run.stderr) == (0, "[0. 0.]\n", "")
+
+
+def fail():
+    raise RuntimeError("no fuel")
+
+
+def reset_and_step(env):
+    with pool_of(env, 2) as pool:
+        pool.reset()
+        pool.recv()
+        sent(pool, [1, 1])
+
+
+@pytest.mark.parametrize("phase", ["build", "reset", "step"])
+def test_a_failure_leaves_a_bundle(phase, tmp_path, monkeypatch):
+    monkeypatch.setenv("PUFFER_REPLAYS", str(tmp_path))
+    env = functools.partial(ScriptedPufferEnv, **{f"on_{phase}": fail})
+    with pytest.raises(WorkerError) as raised:
+        reset_and_step(env)
+    (path,) = raised.value.bundles
+    bundle = Bundle.load(path)
+    assert (bundle.phase, bundle.seed, bundle.is_complete) == (phase, 42 + bundle.index, phase != "step")
+    assert bundle.actions.ravel().tolist() == ([1] if phase == "step" else [])
+    assert replay(bundle).text.startswith("the same end ")

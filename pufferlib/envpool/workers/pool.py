@@ -115,7 +115,7 @@ class WorkerPool:
                     raise APIUsageError(f"{WHERE}.reset: expected {len(ids)} seeds, one for each, got {len(seeds)}")
                 for env, seed in zip(ids.tolist(), seeds, strict=True):
                     self._workers.seeds[env] = -1 if seed is None else seed % 2**32
-            self._note_seeds(ids)
+            self._workers.note_seeds(ids)
             self._queues.send(ids, RESET)
             if self._must_reset is not None:
                 self._must_reset[ids] = False
@@ -123,12 +123,6 @@ class WorkerPool:
     def reset_with(self, seeds: Sequence[int]) -> None:
         """Send all the command to begin a new episode, each with a seed."""
         self.reset(None, seeds)
-
-    def _note_seeds(self, ids: Ids) -> None:
-        """Remember the seeds that environments begin with, for the message of an error."""
-        for env in ids.tolist():
-            if (seed := int(self._workers.seeds[env])) >= 0:
-                self._workers.last_seeds[env] = seed
 
     def send(self, actions: Array, env_ids: Ids | None = None) -> None:
         """Send environments their actions.
@@ -233,7 +227,7 @@ class WorkerPool:
         except WorkerFailed as failure:
             self._state = "failed"
             self._workers.close(waits=False)
-            raise failure.error from None
+            raise self._workers.recorded(failure) from None
 
     def _batch(self, ids: Ids) -> PoolBatch:
         rows = dict(zip(self._sources, self._gather.gather(ids), strict=True))
@@ -261,7 +255,7 @@ class WorkerPool:
 
     def observations(self) -> Any:
         """Last observations of all environments, of which none is in flight."""
-        with self._only("observations", self._sending, self._receiving):
+        with self._only("reset", self._sending, self._receiving):
             return self._observations(self._sources["observations"].copy())
 
     def render(self, env_ids: Ids, camera_id: int = -1) -> npt.NDArray[np.uint8]:
@@ -376,7 +370,7 @@ def _started(vector_spec: VectorSpec, options: WorkerOptions) -> PoolWorkers:
     except BaseException as error:
         workers.close(waits=isinstance(error, Exception))  # not after Ctrl-C
         if isinstance(error, WorkerFailed):
-            raise error.error from None
+            raise workers.recorded(error) from None
         raise
     return workers
 

@@ -1,12 +1,20 @@
 """Worker processes of a pool, as their parent sees them."""
 
+import dataclasses
 from typing import Any
 
+import numpy as np
+
 from pufferlib.buffers import ArraySpecs, Buffers
+from pufferlib.env import Autoreset
+from pufferlib.envpool.pool import Ids
 from pufferlib.envpool.workers._queues import EnvQueues
 from pufferlib.envpool.workers.options import WorkerOptions, env_places
 from pufferlib.envpool.workers.worker import PoolWorker
+from pufferlib.errors import PufferError
 from pufferlib.machine.pickling import pickled
+from pufferlib.replay.failures import leave_bundles
+from pufferlib.vector.failures import FailureContext, WorkerFailed
 from pufferlib.vector.multiprocessing.worker import CALL, CLOSE
 from pufferlib.vector.multiprocessing.workers import WorkerProcesses
 from pufferlib.vector.specs import RowSpec, VectorSpec
@@ -35,6 +43,7 @@ class PoolWorkers(WorkerProcesses):
         super().__init__(spec)
         self._worker_options = options
         self.first_envs = env_places(len(spec.envs), spec.num_workers)
+        self._begins_with_seed = np.zeros(len(spec.envs), bool)  # with its last reset
 
     @property
     def more(self) -> Buffers:
@@ -60,6 +69,31 @@ class PoolWorkers(WorkerProcesses):
             CALL,
             CLOSE,
         )
+
+    def note_seeds(self, envs: Ids) -> None:
+        """Remember the seeds with which environments are about to be reset, for what is told of a failure."""
+        self._begins_with_seed[envs] = self.seeds[envs] >= 0
+        for env in envs[self._begins_with_seed[envs]].tolist():
+            self.last_seeds[env] = int(self.seeds[env])
+
+    def context(self, worker: int, phase: str, position: int | None, has_acted: bool) -> FailureContext:
+        """Circumstances in which ``worker`` failed; see ``Workers``."""
+        context = super().context(worker, phase, position, has_acted)
+        if phase == "reset":  # in which a worker forgets the seed
+            starts = bool(self._begins_with_seed[[env.index for env in context.envs]].all())
+            context = self.last_context = dataclasses.replace(context, starts_with_seed=starts)
+        return context
+
+    def recorded(self, failure: WorkerFailed) -> PufferError:
+        """The error to raise for a failure, with bundles of the environments that may have failed."""
+        leave_bundles(failure.error, self.last_context, self._replayed_autoreset())
+        return failure.error
+
+    def _replayed_autoreset(self) -> Autoreset | None:
+        """Autoreset mode of an environment of the pool that plays alone; a native one has its own. None: unknown."""
+        if not hasattr(self, "description"):
+            return None
+        return self._worker_options.autoreset if self.description.emulated else self.description.autoreset
 
     def read_infos(self, worker: int) -> dict[str, Any]:
         """Read the infos of an environment that have no array: the next message of ``worker``.
