@@ -4,10 +4,11 @@
     python benchmarks/loggers.py --rounds 2  # to see that it works
 
 One training takes turns with them and without, so that nothing else differs; after each turn it waits until the
-trackers have written what they got. CPU time counts, which other programs hardly change. The cost is that of the calls of all
-loggers in an update, and of their threads in a second, since these get an update in each track.interval: on a machine
-that does nothing else, both are shares of the training's time. What a turn with them uses above one without has what
-they do to the caches too, but noise of several percent of a busy machine. Also writes benchmarks/results/loggers.json.
+trackers have written what they got. CPU time counts, which other programs hardly change. The cost is that of the
+calls of all loggers in an update, and of their threads in a second, since these get an update in each track.interval:
+on a machine that does nothing else, both are shares of the training's time. What a turn with them uses above one
+without has what they do to the caches too, but noise of several percent of a busy machine. Also writes
+benchmarks/results/loggers.json.
 """
 
 import argparse
