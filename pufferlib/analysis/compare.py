@@ -35,11 +35,15 @@ def differing_settings(runs: Iterable[RunSummary]) -> list[str]:
 def group_runs(runs: Sequence[RunSummary], by: str = "") -> dict[str, list[RunSummary]]:
     """Runs that repeat each other, by a label of what tells them from the others.
 
+    A seed counts once: of several runs with the same settings and the same seed, the one with the most steps is there,
+    and of these the latest.
+
     Args:
         runs: Of one environment.
         by: A setting; runs with the same value of it are together. "" puts those together that differ in their seed,
             and in where and how they were computed and judged, alone.
     """
+    runs = _each_seed_once(runs)
     if by:
         name = by.rpartition(".")[2]
         return _alike(runs, lambda run: f"{name} {value_text(run.settings.get(by))}")
@@ -84,6 +88,18 @@ def _alike(runs: Sequence[RunSummary], key: Callable[[RunSummary], str]) -> dict
     for run in runs:
         groups.setdefault(key(run), []).append(run)
     return groups
+
+
+def _each_seed_once(runs: Sequence[RunSummary]) -> list[RunSummary]:
+    """The runs without those that repeat another, seed included, which would narrow a band without telling more."""
+    furthest: dict[str, RunSummary] = {}
+    for run in runs:
+        alike = f"{run.name} {run.settings.get(SEED)} {sorted(_decisive(run).items())}"
+        key = alike if run.settings else str(run.folder)
+        other = furthest.setdefault(key, run)
+        if (run.agent_steps, run.title) > (other.agent_steps, other.title):
+            furthest[key] = run
+    return list(furthest.values())
 
 
 def _decisive(run: RunSummary) -> dict[str, Any]:

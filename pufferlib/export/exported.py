@@ -7,18 +7,22 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import torch
+
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.export.recording import Outputs, Recording, difference, record
 from pufferlib.export.trained import TrainedPolicy, open_trained
+from pufferlib.train.build import pick_device
 from pufferlib.train.runs import RUNS, find_run
 
 __all__ = ["FORMATS", "Exported", "export", "write_checked"]
 
 WHERE = "export"
+CPU = torch.device("cpu")
 #: Formats, and how the names of their files end.
 FORMATS = {"onnx": ".onnx", "c": ".c", "torch": ".pt2"}
 STEPS = 1000  # of the environment, in which the exported policy must do as the policy does
-TOLERANCE = 1e-5  # of outputs, in relation to the largest where that is above 1
+TOLERANCE = 1e-5  # of outputs, in relation to the largest of their step where that is above 1
 
 Play = Callable[[Recording], Outputs]
 
@@ -31,7 +35,8 @@ class Exported:
         path: The file.
         to: Its format.
         env_name: The environment that it plays.
-        difference: Greatest difference of its outputs from those of the policy, in relation to the largest of them.
+        difference: Greatest difference of its outputs from those of the policy, in relation to the largest of the same
+            agent and step where that is above 1.
         steps: Steps of the environment in which they were compared.
         header: Declarations of the C file, where they were asked for.
     """
@@ -53,6 +58,7 @@ def export(
     greedy: bool | None = None,
     opset: int | None = None,
     header: bool = False,
+    device: str = "cpu",
     runs: Path | str = RUNS,
 ) -> Exported:
     """Export a trained policy.
@@ -69,6 +75,8 @@ def export(
             the run's evaluation does. The other formats give the likeliest action and what samples are drawn from.
         opset: Version of ONNX's operators; None: the one that torch writes.
         header: Write the declarations of the C file into a header beside it too.
+        device: That the program of torch runs on: "cpu", "cuda", "cuda:<n>", or "auto" for a GPU where there is one. C
+            runs on the CPU, and ONNX wherever its runtime does.
         runs: Folder in which the latest run is looked for.
 
     Raises:
@@ -77,15 +85,23 @@ def export(
         PufferError: The exported policy differs from the policy, or there is no C compiler.
     """
     _check(to, path, greedy, opset, header)
+    place_of_program = _device(to, device)
     found = find_run(WHERE, str(run), Path(runs), best)
     with open_trained(found.settings(), found, greedy) as trained:
         place = Path(path or trained.name + FORMATS[to])
-        differs = write_checked(trained, to, place, opset)
+        differs = write_checked(trained, to, place, opset, device=place_of_program)
         beside = _write_header(trained, place) if header else None
         return Exported(place, to, trained.env_name, differs, STEPS, beside)
 
 
-def write_checked(trained: TrainedPolicy, to: str, path: Path, opset: int | None = None, steps: int = STEPS) -> float:
+def write_checked(
+    trained: TrainedPolicy,
+    to: str,
+    path: Path,
+    opset: int | None = None,
+    steps: int = STEPS,
+    device: torch.device = CPU,
+) -> float:
     """Export a policy, and return the greatest difference of its outputs; see ``export``.
 
     Raises:
@@ -93,7 +109,7 @@ def write_checked(trained: TrainedPolicy, to: str, path: Path, opset: int | None
     """
     with tempfile.TemporaryDirectory(prefix=".puffer-export-", dir=path.absolute().parent) as folder:
         unchecked = Path(folder, path.name)
-        play = _write(trained, to, unchecked, opset)
+        play = _write(trained, to, unchecked, opset, device)
         recording = record(trained, steps)
         differs = difference(play(recording), recording.outputs)
         if not differs <= TOLERANCE:
@@ -125,7 +141,19 @@ def _check(to: str, path: Path | str | None, greedy: bool | None, opset: int | N
         raise APIUsageError(f"{WHERE}: opset is for to='onnx', got to={to!r}; leave it out")
 
 
-def _write(trained: TrainedPolicy, to: str, path: Path, opset: int | None) -> Play:
+def _device(to: str, name: str) -> torch.device:
+    """The device of the exported policy.
+
+    Raises:
+        APIUsageError: There is no such device here, or the format is for every device.
+    """
+    if to != "torch" and name not in ("cpu", "auto"):
+        where = "C runs on the CPU" if to == "c" else "its runtime chooses where a model of ONNX runs"
+        raise APIUsageError(f"{WHERE}: device is for to='torch', got to={to!r}: {where}; leave it out")
+    return pick_device(name, f"{WHERE}: device")
+
+
+def _write(trained: TrainedPolicy, to: str, path: Path, opset: int | None, device: torch.device) -> Play:
     """Write the file, and return how it is played."""
     if to == "c":
         from pufferlib.export import c_program
@@ -140,8 +168,8 @@ def _write(trained: TrainedPolicy, to: str, path: Path, opset: int | None) -> Pl
         return partial(onnx_model.play, path, trained)
     from pufferlib.export import torch_program
 
-    torch_program.write(path, trained)
-    return partial(torch_program.play, path, trained)
+    torch_program.write(path, trained, device)
+    return partial(torch_program.play, path, trained, device)
 
 
 def _write_header(trained: TrainedPolicy, source: Path) -> Path:

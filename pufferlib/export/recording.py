@@ -81,15 +81,13 @@ def record(trained: TrainedPolicy, steps: int) -> Recording:
 
 
 def difference(found: Outputs, expected: Outputs) -> float:
-    """Greatest difference of parameters and values, in relation to the largest of them where that is above 1.
+    """Greatest difference of an output, in relation to the largest of its agent and step where that is above 1.
 
     Where an action is forbidden, its logit is the same number in both. NaN differs from everything.
     """
-    worst = 0.0
-    pairs = ((found.params, expected.params), (found.values[..., None], expected.values[..., None]))
-    for new, old in pairs:
-        forbidden = old == FORBIDDEN
-        size = np.abs(np.where(forbidden, 0, old)).max(initial=1)
-        distance = np.abs(new.astype(np.float64) - old) / np.where(forbidden, 1, size)
-        worst = max(worst, float(np.nan_to_num(distance, nan=np.inf).max(initial=0)))
-    return worst
+    pair = found, expected
+    new, old = (np.concatenate([each.params, each.values[..., None]], -1, dtype=np.float64) for each in pair)
+    forbidden = old == FORBIDDEN
+    size = np.abs(np.where(forbidden, 0, old)).max(-1, keepdims=True, initial=1)
+    distance = np.abs(new - old) / np.where(forbidden, 1, size)
+    return float(np.nan_to_num(distance, nan=np.inf).max(initial=0))

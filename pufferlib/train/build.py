@@ -184,8 +184,12 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def pick_device(name: str) -> torch.device:
+def pick_device(name: str, setting: str = "train.device") -> torch.device:
     """The torch device called ``name``; "auto" is CUDA where there is a GPU, else the CPU.
+
+    Args:
+        name: Of the device.
+        setting: That it is the value of, for messages.
 
     Raises:
         APIUsageError: There is no such device here.
@@ -197,13 +201,11 @@ def pick_device(name: str) -> torch.device:
     except RuntimeError:
         device = None
     if device is None or device.type not in ("cpu", "cuda"):
-        raise APIUsageError(f"train.device must be auto, cpu, cuda or cuda:<n>, got {name!r}")
+        raise APIUsageError(f"{setting} must be auto, cpu, cuda or cuda:<n>, got {name!r}")
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if device.type == "cuda" and (device.index or 0) >= count:
         seen = plural(count, "GPU") if count else "no GPU"
-        raise APIUsageError(
-            f"train.device: this torch ({torch.__version__}) sees {seen}, got {name!r}; use auto or cpu"
-        )
+        raise APIUsageError(f"{setting}: this torch ({torch.__version__}) sees {seen}, got {name!r}; use auto or cpu")
     return device
 
 

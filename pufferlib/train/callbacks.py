@@ -3,16 +3,19 @@
 Evaluation during training and early stops are callbacks too, see ``PeriodicEvaluation`` and ``StopAtScore``.
 """
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pufferlib.errors import APIUsageError
+from pufferlib.registry import is_object_name, load_object
 
 if TYPE_CHECKING:
     from pufferlib.train.trainer import Trainer
 
-__all__ = ["Callback", "CallbackFunction", "CallbackList"]
+__all__ = ["Callback", "CallbackFunction", "CallbackList", "find_callback"]
 
 HOOKS = ("on_training_start", "on_rollout_end", "on_update_end", "on_checkpoint", "on_training_end")
 CallbackFunction = Callable[["Trainer", dict[str, float]], object]
@@ -44,6 +47,16 @@ class Callback:
 
     def on_training_end(self, trainer: "Trainer") -> None:
         """Called once, while the environments are still open: at the end, after Ctrl-C, and after an error too."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what a resumed run needs to go on as this one does, kept in each checkpoint.
+
+        Nested dicts and lists of tensors, arrays, numbers and strings; an empty dict, as here, is not kept.
+        """
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state_dict`` was called; before ``on_training_start``, where the checkpoint has a state."""
 
 
 class CallbackList(Callback):
@@ -83,11 +96,31 @@ class CallbackList(Callback):
         """See ``Callback``."""
         self._call("on_training_end", trainer)
 
+    def state_dict(self) -> dict[str, Any]:
+        """See ``Callback``; by the names of their classes."""
+        states = ((name, callback.state_dict()) for name, callback in self._with_states())
+        return {name: state for name, state in states if state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``Callback``; those that the checkpoint does not know begin anew."""
+        for name, callback in self._with_states():
+            if name in state:
+                callback.load_state_dict(state[name])
+
     def raise_failure(self) -> None:
         """Raise what a callback raised, once, with a note that names it."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
+
+    def _with_states(self) -> Iterator[tuple[str, Any]]:
+        """Callbacks that have a state, by names that tell several of one class apart."""
+        seen = Counter[str]()
+        for callback in self._callbacks:
+            if hasattr(callback, "state_dict") and hasattr(callback, "load_state_dict"):
+                name = _name(callback)
+                seen[name] += 1
+                yield (name if seen[name] == 1 else f"{name} {seen[name]}"), callback
 
     def _call(self, hook: str, trainer: "Trainer", *args: Any) -> None:
         for callback in self._callbacks:
@@ -114,15 +147,46 @@ class _Function(Callback):
         self.function(trainer, metrics)
 
 
-def _checked(callback: Any) -> Any:
+def find_callback(where: str, name: str) -> Callable[[], Callback | CallbackFunction]:
+    """Find the callback that ``name`` stands for, and return what makes it: a new one each time where it is a class.
+
+    Args:
+        where: Begins the message of an error.
+        name: A class, a function or an object: ``mypkg.callbacks:KeepDoublings``, ``path/to/my_callbacks.py:enough``;
+            a file alone means its only class of ``Callback``.
+
+    Raises:
+        UnknownNameError: There is no such module or attribute.
+        APIUsageError: There is no such file, it cannot be run, or what it names is no callback.
+    """
+    if not is_object_name(name):
+        raise APIUsageError(f"{where}: expected module:Class, file.py:Class, or a function instead, got {name!r}")
+    found = load_object(where, name, (Callback,))
+    if not isinstance(found, type):
+        callback: Callback | CallbackFunction = found
+        _checked(callback, where)
+        return lambda: callback
+    try:
+        inspect.signature(found).bind()
+    except TypeError as error:
+        raise APIUsageError(
+            f"{where}: the class {name} must need no arguments ({error}); name a function that takes trainer and "
+            "metrics, or an object"
+        ) from error
+    if not any(hasattr(found, hook) for hook in HOOKS):
+        raise APIUsageError(f"{where}: the class {name} must have one of the methods {', '.join(HOOKS)}, got none")
+    return found
+
+
+def _checked(callback: Any, where: str = "Trainer") -> Any:
     """The callback, if it is one."""
     if isinstance(callback, type):
-        raise APIUsageError(f"Trainer: a callback must be an object, got the class {callback.__name__}; call it first")
+        raise APIUsageError(f"{where}: a callback must be an object, got the class {callback.__name__}; call it first")
     if any(hasattr(callback, hook) for hook in HOOKS):
         return callback
     if not callable(callback):
         raise APIUsageError(
-            f"Trainer: a callback must be a function of trainer and metrics, or have one of the methods "
+            f"{where}: a callback must be a function of trainer and metrics, or have one of the methods "
             f"{', '.join(HOOKS)}, got {callback!r:.80}"
         )
     return _Function(callback)

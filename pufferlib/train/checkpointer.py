@@ -123,6 +123,7 @@ class Checkpointer:
             "updates": trainer.updates,
             "uptime_s": trainer.uptime_s,
             "reward_scale": trainer.collector.reward_scale,
+            "callbacks": trainer.callbacks.state_dict(),
             **first,
             **({"ranks": others} if others else {}),
         }
@@ -158,6 +159,7 @@ class Checkpointer:
         self._restore_generator(contents["generator"].cpu(), contents["updates"], is_own)
         trainer.agent_steps, trainer.updates = contents["agent_steps"], contents["updates"]
         trainer.uptime_s = contents["uptime_s"]
+        trainer.callbacks.load_state_dict(contents.get("callbacks", {}))
         if path.absolute().parent == Run.at(trainer.run_dir).checkpoints.absolute():
             self._saved_updates = trainer.updates
         if not trainer.config.train.reward_scale:

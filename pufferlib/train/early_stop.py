@@ -2,8 +2,9 @@
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pufferlib.train.callbacks import Callback
 from pufferlib.train.kinds import Count, Natural, NotNegative, Number
@@ -53,7 +54,7 @@ class StopAtScore(Callback):
 
     Args:
         score: Enough; inf is never.
-        patience: Agent-steps without a better score after which it stops; 0 is never. A resumed run counts anew.
+        patience: Agent-steps without a better score after which it stops; 0 is never.
         episodes: The score is the mean of the latest episodes in training, at least so many; None takes
             evaluation/score from the metrics.
     """
@@ -62,10 +63,14 @@ class StopAtScore(Callback):
         self.score, self.patience, self.episodes = score, patience, episodes
         self._best, self._best_steps = -math.inf, 0
         self._recent: deque[tuple[float, float]] = deque()  # sum of scores and number of episodes, of each update
+        self._is_resumed = False
 
     def on_training_start(self, trainer: "Trainer") -> None:
-        """Begin to count the steps without a better score."""
-        self._best_steps = trainer.agent_steps
+        """Begin to count the steps without a better score, or go on where a resumed run was."""
+        if not self._is_resumed:
+            self._best, self._best_steps = -math.inf, trainer.agent_steps
+            self._recent.clear()
+        self._is_resumed = False
 
     def on_rollout_end(self, trainer: "Trainer") -> None:
         """Take the episodes that ended in this rollout."""
@@ -87,6 +92,16 @@ class StopAtScore(Callback):
             trainer.stop(f"{kind} came to {short(score)}, and stop.score is {short(self.score)}")
         elif self.patience and trainer.agent_steps - self._best_steps >= self.patience:
             trainer.stop(f"{kind} was not above {short(self._best)} for stop.patience, {short(self.patience)} steps")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the best score, and the episodes that count."""
+        return {"best": self._best, "best_steps": self._best_steps, "recent": [*self._recent]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state_dict`` was called."""
+        self._best, self._best_steps = state["best"], state["best_steps"]
+        self._recent = deque((total, count) for total, count in state["recent"])
+        self._is_resumed = True
 
     def _mean(self, metrics: dict[str, float]) -> float | None:
         if self.episodes is None:

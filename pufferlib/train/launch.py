@@ -17,7 +17,7 @@ from pufferlib.train.distributed.job import open_ranks
 from pufferlib.train.loggers import JsonlLogger, Logger, check_trackers, open_tracking
 from pufferlib.train.repeats import refuse_repeat
 from pufferlib.train.result import Comparison, compare, finish_run
-from pufferlib.train.resume import check_changes, go_on, is_finished, settings_of
+from pufferlib.train.resume import check_changes, go_on, is_evaluated, settings_of
 from pufferlib.train.runs import RUNS, Run, find_run, load_policy, new_run
 from pufferlib.train.seeds import SeedGroup, TrainedSeeds, find_group, new_group, parse_seeds, train_group
 from pufferlib.train.status import in_training
@@ -200,7 +200,7 @@ def _resume(
 ) -> TrainedRun:
     before, now = run.settings(), settings_of(run, settings)
     check_changes(WHERE, before, now)
-    if now.eval != before.eval or not is_finished(now, run):
+    if not is_evaluated(now, run):
         check_trackers(now)
         return _train(now, Run.at(run.folder), run, loggers, callbacks)
     policy = load_policy(now, run)

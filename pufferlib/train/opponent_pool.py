@@ -14,12 +14,14 @@ import torch
 from pufferlib.models import Policy, State
 from pufferlib.models.engine import compile_policy
 from pufferlib.seeding import env_seed
+from pufferlib.train.distributed.ranks import ALONE, Ranks
 from pufferlib.train.selfplay_config import SelfplayConfig
 
 __all__ = ["FIRST_RATING", "SCALE", "Opponent", "OpponentPool", "expected_score"]
 
 FIRST_RATING = 1000.0  # of a policy that has learned nothing
 SCALE = 400.0  # difference of ratings at which the stronger is expected to score ten times as much
+LEARNER = -1  # number of the policy that learns, among those of its opponents
 STREAM = 2**31 - 2  # of the random numbers: no environment has this index
 
 
@@ -91,6 +93,7 @@ class OpponentPool:
         self._members: list[int] = []
         self._playing: list[int] = []
         self._joined = 0
+        self._common = {LEARNER: self.rating}  # ratings by number, as ranks had them when they were last the same
         self.scores: list[tuple[int, float]] = []
 
     def __getitem__(self, number: int) -> Opponent:
@@ -109,6 +112,7 @@ class OpponentPool:
     def join(self, opponent: Opponent) -> None:
         """Let ``opponent`` be drawn from now on."""
         self._opponents[opponent.number] = opponent
+        self._common[opponent.number] = opponent.rating
         self._members.append(opponent.number)
         self._joined += 1
 
@@ -150,9 +154,16 @@ class OpponentPool:
         """Let go of those that have left the pool, but for the numbers of those that are ``needed``."""
         kept = {*self._members, *self._playing, *needed}
         self._opponents = {number: each for number, each in self._opponents.items() if number in kept}
+        self._common = {number: each for number, each in self._common.items() if number in {LEARNER, *kept}}
 
-    def pop_metrics(self) -> dict[str, float]:
-        """Ratings, and results since the last call, as ``selfplay/<name>``."""
+    def pop_metrics(self, ranks: Ranks = ALONE) -> dict[str, float]:
+        """Ratings, and results since the last call, as ``selfplay/<name>``.
+
+        Args:
+            ranks: Processes with the same members, in each of which the games of all of them count from now on.
+        """
+        if ranks.size > 1:
+            self._merge(ranks)
         metrics = {"selfplay/elo": self.rating, "selfplay/pool": float(len(self._members))}
         numbers, scores = np.array([number for number, _ in self.scores]), np.array([s for _, s in self.scores])
         self.scores = []
@@ -164,6 +175,18 @@ class OpponentPool:
                 if np.any(numbers == number):
                     metrics[f"selfplay/win_rate_{name}"] = float(np.mean(scores[numbers == number] == 1))
         return metrics
+
+    def _merge(self, ranks: Ranks) -> None:
+        """Take the results of all ranks, and move the ratings as the games of all of them do."""
+        now = {LEARNER: self.rating, **{number: each.rating for number, each in self._opponents.items()}}
+        moves = {number: rating - self._common[number] for number, rating in now.items()}
+        found = ranks.gather((moves, self.scores))
+        for number in now:
+            self._common[number] += sum(theirs.get(number, 0.0) for theirs, _ in found)
+        self.rating = self._common[LEARNER]
+        for number, opponent in self._opponents.items():
+            opponent.rating = self._common[number]
+        self.scores = [score for _, scores in found for score in scores]
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, ratings, results and random numbers."""
@@ -181,6 +204,7 @@ class OpponentPool:
             "playing": self._playing,
             "joined": self._joined,
             "rating": self.rating,
+            "common": self._common,
             "scores": self.scores,
             "random": self.random.bit_generator.state,
         }
@@ -199,6 +223,7 @@ class OpponentPool:
             self.join(Opponent(saved["number"], saved["updates"], saved["rating"], twin))
         self._members, self._playing = list(state["members"]), list(state["playing"])
         self._joined, self.rating = state["joined"], state["rating"]
+        self._common = dict(state.get("common", {**self._common, LEARNER: self.rating}))  # not before it was kept
         self.scores = [(number, score) for number, score in state["scores"]]
         self.random.bit_generator.state = state["random"]
 

@@ -12,6 +12,7 @@ from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.train.config import Config
+from pufferlib.train.distributed.ranks import ALONE, Ranks
 from pufferlib.train.opponent_pool import OpponentPool
 from pufferlib.train.two_sides import GameResults, check_two_sides, games_of
 from pufferlib.wrappers.vector import Transitions, VectorWrapper
@@ -71,13 +72,18 @@ class Opponents(VectorWrapper):
         self._observations: Array
         self._begins_anew = True
 
-    def end_rollout(self, policy: Policy, updates: int) -> dict[str, float]:
+    def end_rollout(self, policy: Policy, updates: int, ranks: Ranks = ALONE) -> dict[str, float]:
         """Let ``policy``, after ``updates`` updates, join the pool if it is time, and draw opponents.
+
+        Args:
+            policy: That learns.
+            updates: Of its run so far.
+            ranks: Processes that train it together, whose games count in the ratings.
 
         Returns:
             The metrics of the pool.
         """
-        metrics = self.pool.pop_metrics() if self.pool.members else {}
+        metrics = self.pool.pop_metrics(ranks) if self.pool.members else {}
         if updates % self.pool.config.snapshot_interval == 0:
             self.pool.add(policy, updates)
         self.pool.draw()

@@ -14,7 +14,7 @@ from pufferlib.train.text import flag
 if TYPE_CHECKING:
     from pufferlib.train.trainer import Trainer
 
-__all__ = ["check_changes", "flat", "go_on", "is_finished", "is_free", "settings_of", "stop_reason_of"]
+__all__ = ["check_changes", "flat", "go_on", "is_evaluated", "is_finished", "is_free", "settings_of", "stop_reason_of"]
 
 # Where and how a run is computed, and how it is judged: what may change without making another run of it.
 FREE = {
@@ -90,6 +90,11 @@ def is_finished(config: Config, run: Run) -> bool:
     before = run.settings()
     is_same = (config.stop, config.train.total_timesteps) == (before.stop, before.train.total_timesteps)
     return steps >= config.train.total_timesteps or (is_same and bool(summary.get("stop_reason")))
+
+
+def is_evaluated(config: Config, run: Run) -> bool:
+    """True if ``is_finished``, and its result is of an evaluation as ``config`` has it: nothing is left to do."""
+    return config.eval == run.settings().eval and is_finished(config, run)
 
 
 def stop_reason_of(run: Run) -> str | None:

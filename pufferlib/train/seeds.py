@@ -16,7 +16,7 @@ from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.train.config import Config
 from pufferlib.train.curve_plot import Line, plot_curves
 from pufferlib.train.report import write_summary
-from pufferlib.train.resume import is_finished
+from pufferlib.train.resume import is_evaluated
 from pufferlib.train.runs import SEED, Run, begun, new_folder, titled_folders
 from pufferlib.train.statistics import CONFIDENCE, RESAMPLES, Estimate, estimate_iqm
 from pufferlib.train.text import plural, short
@@ -191,7 +191,7 @@ def groups_of(runs: Path, env_name: str, name: str) -> Iterator[SeedGroup]:
 def train_group(
     group: SeedGroup, config: Config, train_one: Callable[[Config, Run, Run | None], object]
 ) -> TrainedSeeds:
-    """Train each seed that is not finished yet, one after the other, and report all of them.
+    """Train each seed that is not finished yet, or to be evaluated otherwise, one after the other, and report all.
 
     Args:
         group: Their folder.
@@ -201,7 +201,7 @@ def train_group(
     for seed, run in zip(group.seeds, group.runs, strict=True):
         own = dataclasses.replace(config, train=dataclasses.replace(config.train, seed=seed))
         if run.has_checkpoint:
-            if not is_finished(own, run):
+            if not is_evaluated(own, run):
                 train_one(own, run, run)
             continue
         run.folder.mkdir(exist_ok=True)

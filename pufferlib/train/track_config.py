@@ -44,5 +44,5 @@ class TrackConfig:
     loggers: tuple[TrackerName, ...] = ()
     name: str = ""
     tags: tuple[str, ...] = ()
-    interval: NotNegative = 0.25
+    interval: NotNegative = 1.0
     wandb: WandbConfig = field(default_factory=WandbConfig)

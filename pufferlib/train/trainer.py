@@ -269,7 +269,7 @@ class Trainer:
             self._scale_rewards()
         episodes = self._pop_episodes()
         if self.opponents is not None:
-            episodes |= self.opponents.end_rollout(self.policy, self.updates)
+            episodes |= self.opponents.end_rollout(self.policy, self.updates, self.ranks)
         if self.agent_steps + steps < settings.total_timesteps:
             self.source.start_next()
         advantages = generalized_advantage(

@@ -115,6 +115,16 @@ def test_seeds_become_one_line_and_settings_tell_lines_apart(kept: Path) -> None
     assert list(group_runs(select(["pong"]))) == ["20260101-000005-pong"]
 
 
+def test_a_seed_of_two_groups_counts_once(kept: Path) -> None:
+    make_run(kept / "20260101-000006-squared/seed-7", score=1.0, train__seed=7, train__device="cpu")
+    make_run(kept / "20260101-000006-squared/seed-8", score=1.0, train__seed=8)
+    make_run(kept / "20260101-000007-squared/seed-8", score=1.0, steps=2, train__seed=8)
+    make_run(kept / "20260101-000008-squared", score=1.0, train__seed=8, train__total_timesteps=5000)
+    lines = group_runs(select(["*-00000[4678]-squared*"]))
+    assert [titles(members) for members in lines.values()] == [["6-squared/seed-7", "7-squared/seed-8"], ["8-squared"]]
+    assert len(group_runs(select(["*-00000[4678]-squared*"]), "train.learning_rate")["learning_rate 0.008"]) == 3
+
+
 def test_a_picture_has_a_panel_for_each_environment_and_a_band_over_seeds(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

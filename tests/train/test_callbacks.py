@@ -1,6 +1,7 @@
 """Callbacks: what they are told, how they stop a training, and what follows when they fail."""
 
 import pytest
+import torch
 
 from pufferlib.errors import APIUsageError
 from pufferlib.train.callbacks import Callback
@@ -127,6 +128,28 @@ def test_one_that_fails_is_named_and_the_training_ends_with_a_checkpoint(make_tr
     assert trainer.vecenv.closed == 1
     assert trainer.checkpoint_path.name == f"{updates:06}"
     assert diary.notes[-2:] == [("checkpoint", updates), ("end", updates)]
+
+
+def test_what_they_keep_is_in_each_checkpoint(make_trainer):
+    class Count(Callback):
+        seen = 0
+
+        def on_update_end(self, trainer, metrics):
+            self.seen += 1
+
+        def state_dict(self):
+            return {"seen": torch.tensor(self.seen)}
+
+        def load_state_dict(self, state):
+            self.seen = int(state["seen"]) * 10
+
+    first = make_trainer(Count(), Count(), Diary())
+    first.train()
+    counts = Count(), Count(), Count()
+    resumed = make_trainer(Diary(), *counts)
+    resumed.restore(first.checkpoint_path)
+    resumed.close()
+    assert [each.seen for each in counts] == [40, 40, 0]
 
 
 def test_one_that_fails_at_the_start_leaves_nothing(make_trainer, tmp_path):

@@ -53,6 +53,17 @@ def test_a_run_that_no_longer_rises_is_given_up():
     assert reasons[-1] == "the evaluation's score was not above 2.10 for stop.patience, 200 steps"
 
 
+def test_a_resumed_run_goes_on_counting():
+    trainer, first = Trainer(), StopAtScore(score=9.0, patience=200, episodes=2)
+    first.on_training_start(trainer)
+    assert trainer.update(first, [3, 4]) is None
+    assert trainer.update(first, [2]) is None
+    second = StopAtScore(score=9.0, patience=200, episodes=2)
+    second.load_state_dict(first.state_dict())
+    second.on_training_start(trainer)
+    assert trainer.update(second, [2]).startswith("the score of 2 episodes was not above 3.50 for stop.patience, 200")
+
+
 def test_time_is_over():
     trainer, stop = Trainer(), StopAfterSeconds(60)
     trainer.uptime_s = 59.9

@@ -21,6 +21,7 @@ from pufferlib.train.runs import Run
 from pufferlib.train.selfplay_config import SelfplayConfig
 from pufferlib.train.trainer import Trainer
 from pufferlib.train.two_sides import first_side_scores, games_of
+from tests.train.ranks import in_threads
 
 TINY = {
     "env.players": 2,
@@ -122,6 +123,30 @@ def test_ratings_move_as_the_formula_says():
     before = pool.rating
     pool.record(2, 0)
     assert pool.rating == pytest.approx(before - 32 / (1 + 10 ** ((1477 - before) / 400)))
+
+
+def test_ranks_count_the_games_of_all_of_them():
+    policy = load_policy()
+
+    def rate(ranks):
+        pool = OpponentPool(SelfplayConfig(opponents=1, elo_k=32), seed=ranks.rank)
+        pool.join(Opponent(0, 0, FIRST_RATING, policy))
+        for score in [(1, 1), (0,)][ranks.rank]:
+            pool.record(0, score)
+        own = pool.rating - FIRST_RATING
+        metrics = pool.pop_metrics(ranks)
+        pool.add(policy, 1)
+        pool.record(1, 0.5)
+        resumed = OpponentPool(pool.config, seed=7)
+        resumed.load_state_dict(pool.state_dict(), policy)
+        metrics["selfplay/later_games"] = resumed.pop_metrics(ranks)["selfplay/games"]
+        return own, [resumed.rating, *(member.rating for member in resumed.members)], metrics
+
+    (first, ratings, metrics), (second, *others) = in_threads(rate)
+    assert ratings == pytest.approx([1000 + first + second, 1000 - first - second, 1000 + first + second])
+    assert others == [ratings, metrics]
+    assert (metrics["selfplay/games"], metrics["selfplay/later_games"]) == (3, 2)
+    assert metrics["selfplay/win_rate"] == pytest.approx(2 / 3)
 
 
 def load_policy():

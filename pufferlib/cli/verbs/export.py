@@ -30,6 +30,7 @@ def run(argv: list[str]) -> int:
     choice.add_argument("--greedy", action="store_true", default=None, help="c: take the likeliest action")
     choice.add_argument("--sampled", dest="greedy", action="store_false", help="c: sample the actions")
     parser.add_argument("--opset", type=int, metavar="N", help="onnx: version of its operators")
+    parser.add_argument("--device", default="cpu", help="torch: cpu (default), cuda, cuda:<n>, or auto")
     parser.add_argument("--header", action="store_true", help="c: a header for other files too")
     parser.add_argument("--runs", type=Path, default=RUNS, help="where to look for the latest run (default: runs)")
     options = parser.parse(argv)
@@ -46,6 +47,7 @@ def run(argv: list[str]) -> int:
         greedy=options.greedy,
         opset=options.opset,
         header=options.header,
+        device=options.device,
         runs=options.runs,
     )
     files = " and ".join(style(str(path), "bold") for path in (made.path, made.header) if path)

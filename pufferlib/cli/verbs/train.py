@@ -3,6 +3,7 @@
 import contextlib
 import math
 from argparse import Namespace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,11 @@ from pufferlib.cli.options import Parser, parse_config
 from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.crashes import crash_explained
+from pufferlib.train.callbacks import Callback, CallbackFunction, find_callback
 from pufferlib.train.config import Config, env_name_in, load_config
 from pufferlib.train.early_stop import StopConfig
 from pufferlib.train.repeats import about_earlier, refuse_repeat
-from pufferlib.train.resume import check_changes, go_on, is_finished, settings_of, stop_reason_of
+from pufferlib.train.resume import check_changes, go_on, is_evaluated, settings_of, stop_reason_of
 from pufferlib.train.runs import RUNS, Run, find_run, new_run
 from pufferlib.train.seeds import SeedGroup, find_group, new_group, parse_seeds, train_group
 from pufferlib.train.status import in_training
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 PROG = "puffer train"
+Callbacks = Sequence[Callable[[], Callback | CallbackFunction]]
 ABOUT = """Train an agent, evaluate it, draw its learning curve and film it.
 
   --resume RUN     go on with a run: its folder, a checkpoint, or an environment's name for its latest; it may become
@@ -37,6 +40,7 @@ ABOUT = """Train an agent, evaluate it, draw its learning curve and film it.
   --init RUN       begin with the weights of a run, a checkpoint or the file of a policy, and with nothing else of it
   --name NAME      name of the run, in that of its folder and in every tracker; one that is there is not made again
   --tag TAG        a word to find the run by; may be given several times
+  --callback NAME  a callback of yours: my_callbacks.py:Class, module:function; may be given several times
   --again          make a run again that is there under this name, with these settings
   --track LIST     send metrics and result there too: csv, tensorboard, wandb, or several with commas between them
   --train.seeds N  train N seeds one after the other, from train.seed on, or a list of seeds: 1,2,3; report their mean
@@ -67,13 +71,14 @@ def run(argv: list[str]) -> int:
     if options.vec:
         config = with_tuned_vec(config)
     seeds = parse_seeds(options.seeds, config.train.seed) if options.seeds else ()
+    callbacks = [find_callback(f"{PROG}: --callback", name) for name in options.callback]
     if group:
-        return _resume_group(group.with_seeds(seeds), group.settings(), config)
+        return _resume_group(group.with_seeds(seeds), group.settings(), config, callbacks)
     if resumed:
         if seeds:
             raise UsageError(f"{PROG}: {resumed.folder} is the run of one seed; leave out --train.seeds")
-        return _resume(resumed, config)
-    return _begin(config, seeds, options)
+        return _resume(resumed, config, callbacks)
+    return _begin(config, seeds, options, callbacks)
 
 
 def _parser() -> Parser:
@@ -86,6 +91,7 @@ def _parser() -> Parser:
     parser.add_argument("--name")
     parser.add_argument("--tag", action="append", default=[])
     parser.add_argument("--track")
+    parser.add_argument("--callback", action="append", default=[])
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--train.seeds", dest="seeds")
     return parser
@@ -99,7 +105,7 @@ def _tracking_flags(options: Namespace) -> list[str]:
     return [*name, *tags, *loggers]
 
 
-def _begin(config: Config, seeds: tuple[int, ...], options: Namespace) -> int:
+def _begin(config: Config, seeds: tuple[int, ...], options: Namespace, callbacks: Callbacks) -> int:
     """Train a new run, or a new one of each seed."""
     if not options.again:
         refuse_repeat(PROG, "add --again", config, options.runs, seeds)
@@ -108,36 +114,35 @@ def _begin(config: Config, seeds: tuple[int, ...], options: Namespace) -> int:
     _check_trackers(config)
     if seeds:
         with new_group(options.runs, config, seeds) as group, _crash_of_c_file(config):
-            return _train_group(group, config)
+            return _train_group(group, config, callbacks)
     with new_run(options.runs, config.env_name, config.track.name) as started, _crash_of_c_file(config):
-        return _train(config, started, None)
+        return _train(config, started, None, callbacks)
 
 
-def _resume(resumed: Run, config: Config) -> int:
-    before = resumed.settings()
-    check_changes(PROG, before, config)
-    if config.eval == before.eval and is_finished(config, resumed):
+def _resume(resumed: Run, config: Config, callbacks: Callbacks) -> int:
+    check_changes(PROG, resumed.settings(), config)
+    if is_evaluated(config, resumed):
         return _report_finished(config, resumed)
     _check_trackers(config)
     with _crash_of_c_file(config):
-        return _train(config, Run.at(resumed.folder), resumed)
+        return _train(config, Run.at(resumed.folder), resumed, callbacks)
 
 
-def _resume_group(group: SeedGroup, before: Config, config: Config) -> int:
+def _resume_group(group: SeedGroup, before: Config, config: Config, callbacks: Callbacks) -> int:
     check_changes(PROG, before, config)
     _check_trackers(config)
     group.save(config)
     with _crash_of_c_file(config):
-        return _train_group(group, config)
+        return _train_group(group, config, callbacks)
 
 
-def _train_group(group: SeedGroup, config: Config) -> int:
+def _train_group(group: SeedGroup, config: Config, callbacks: Callbacks) -> int:
     """Train the seeds that are not finished, then report all of them."""
 
     def train_one(own: Config, run: Run, resumed: Run | None) -> None:
         number = group.seeds.index(own.train.seed) + 1
         say(style(f"seed {own.train.seed}, {number} of {len(group.seeds)}", "bold"))
-        if _train(own, run, resumed):
+        if _train(own, run, resumed, callbacks):
             raise KeyboardInterrupt
 
     command = as_typed(f"puffer train --resume {group.argument}")
@@ -203,11 +208,11 @@ def _base(name: str, resumed: Run | SeedGroup | None, wants_help: bool, file: Pa
     return load_config(name, file=file)
 
 
-def _train(config: Config, run: Run, resumed: Run | None) -> int:
+def _train(config: Config, run: Run, resumed: Run | None, callbacks: Callbacks) -> int:
     """Train a run and evaluate it, with its state told to those who look at its folder meanwhile."""
     try:
         with contextlib.ExitStack() as opened:
-            trainer, tracking = _train_to_the_end(config, run, resumed, opened)
+            trainer, tracking = _train_to_the_end(config, run, resumed, callbacks, opened)
             if trainer.stop_reason:
                 say(f"stopped after {trainer.agent_steps} steps: {trainer.stop_reason}")
             comparison = _evaluate(config, run, trainer, tracking)
@@ -219,7 +224,7 @@ def _train(config: Config, run: Run, resumed: Run | None) -> int:
 
 
 def _train_to_the_end(
-    config: Config, run: Run, resumed: Run | None, opened: contextlib.ExitStack
+    config: Config, run: Run, resumed: Run | None, callbacks: Callbacks, opened: contextlib.ExitStack
 ) -> "tuple[Trainer, Tracking]":
     from rich.console import Console
 
@@ -230,11 +235,12 @@ def _train_to_the_end(
     from pufferlib.train.loggers import JsonlLogger, open_tracking
     from pufferlib.train.trainer import Trainer
 
+    own = [make() for make in callbacks]
     device = pick_device(config.train.device)
     say(f"{style(registry.short_name(config.env_name), 'bold')} on {describe_device(device)}")
     with (
         open_ranks(config, run.folder, resumed) as ranks,
-        contextlib.closing(Trainer(config, run.folder, ranks=ranks)) as trainer,
+        contextlib.closing(Trainer(config, run.folder, callbacks=own, ranks=ranks)) as trainer,
     ):
         if resumed:
             say(f"its games {'go on where they were saved' if go_on(trainer, resumed) else 'begin new episodes'}")
