@@ -115,6 +115,6 @@ def write_ocean(folder):
 
 
 def path_of(library):
-    """Where the compiler has a library."""
+    """Path of a library of the compiler."""
     command = ["gcc", f"-print-file-name={library}"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
