@@ -24,33 +24,37 @@ GAMES = ("acrobot", "cartpole", "mountain_car", "mountain_car_continuous", "pend
 NO_PLACE = "unexpected memory mapping"
 
 
-class Sanitizer(NamedTuple):
-    """Library, its variables, the modules that it watches, and the tests that it watches them in."""
+class Watched(NamedTuple):
+    """Modules that sanitizers watch, the tests in which they do so, and which of these."""
 
-    library: str
-    variables: dict[str, str]
+    sanitizers: str
     modules: tuple[str, ...]
     tests: tuple[str, ...]
+    chosen: str = "Native or native"
 
 
 NATIVE, OCEAN = "pufferlib.envpool._native", "pufferlib.ocean._ocean"
-SANITIZERS = {
-    "address,undefined": Sanitizer(
-        "libasan.so",
-        {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1"},
-        (NATIVE,),
-        ("test_fuzz.py", "test_native.py", "test_native_arguments.py"),
+WORKERS = tuple(f"pufferlib.envpool.workers.{name}" for name in ("_episodes", "_gather", "_queues"))
+LIBRARIES = {"address,undefined": "libasan.so", "thread": "libtsan.so"}
+OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "halt_on_error=1", "TSAN_OPTIONS": "halt_on_error=1"}
+WATCHED = {
+    "addresses": Watched(
+        "address,undefined", (NATIVE,), ("test_fuzz.py", "test_native.py", "test_native_arguments.py")
     ),
     # The helpers are in the second, and what they do is only understood if it is watched as well.
-    "thread": Sanitizer("libtsan.so", {"TSAN_OPTIONS": "halt_on_error=1"}, (NATIVE, OCEAN), ("test_fuzz.py",)),
+    "threads": Watched("thread", (NATIVE, OCEAN), ("test_fuzz.py",)),
+    # In the parent and its workers. Threads are no matter of theirs: there Python's lock is held.
+    "workers": Watched("address,undefined", WORKERS, ("test_fuzz.py",), "Workers"),
 }
 
 
 @pytest.mark.all
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("sanitizers", SANITIZERS)
-def test_no_call_touches_what_is_not_its_own(sanitizers, nightly, tmp_path):
-    library, variables, modules, names = SANITIZERS[sanitizers]
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name == "workers")) for name in WATCHED]
+)
+def test_no_call_touches_what_is_not_its_own(name, nightly, tmp_path):
+    sanitizers, modules, names, chosen = WATCHED[name]
     build(sanitizers, modules, tmp_path)
     shutil.copy(HERE / "sanitized.py", tmp_path / "sitecustomize.py")
     environment = own_modules(
@@ -58,13 +62,13 @@ def test_no_call_touches_what_is_not_its_own(sanitizers, nightly, tmp_path):
         PYTHONMALLOC="malloc",  # or the sanitizer would not see where objects end
         CC=f"gcc -g -fsanitize={sanitizers}",  # of the C files that tests have
         XDG_CACHE_HOME=str(tmp_path / "cache"),
-        **variables,
+        **OPTIONS,
     )
     environment["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{environment['PYTHONPATH']}"
     # Before all else in Python; what it finds is not to be captured, since it ends the process.
-    python = ["env", f"LD_PRELOAD={path_of(library)}", sys.executable]
+    python = ["env", f"LD_PRELOAD={path_of(LIBRARIES[sanitizers])}", sys.executable]
     command = [*python, "-m", "pytest", "-q", "-x", "-s", "-n", "0", "--nightly" if nightly else "--all"]
-    selection = ["-k", "Native or native", "--timeout", "1800", *(HERE / name for name in names)]
+    selection = ["-k", chosen, "--timeout", "1800", *(HERE / name for name in names)]
     ran = run([*command, *selection], environment)
     if NO_PLACE in ran.stderr:
         ran = run(["setarch", "--addr-no-randomize", *command, *selection], environment)
@@ -111,6 +115,6 @@ def write_ocean(folder):
 
 
 def path_of(library):
-    """Where the compiler has a library."""
+    """Path of a library of the compiler."""
     command = ["gcc", f"-print-file-name={library}"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
