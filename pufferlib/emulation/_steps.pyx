@@ -18,7 +18,7 @@ from pufferlib.errors import APIUsageError, InvalidAgentError
 
 
 cdef class EmulatedStep(EmulatedRows):
-    """What steps of all of them do; calls that the compiler can inline."""
+    """Steps of emulated environments of any interface, by calls that the compiler can inline."""
 
     @cython.final
     cdef inline object action_in(self, Py_ssize_t row):
