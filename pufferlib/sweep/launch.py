@@ -5,12 +5,10 @@ import json
 import math
 import re
 import shutil
-import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from pufferlib import errors, registry
@@ -35,6 +33,7 @@ from pufferlib.sweep.result import SweepResult, curve_interval, run_folder
 from pufferlib.sweep.settings import Search, load_search, own_value, with_settings
 from pufferlib.sweep.storage import SWEEPS, create_study, quiet_optuna, speaks_of_errors, tidy
 from pufferlib.train.config import load_config, settings_files
+from pufferlib.train.signals import sigterm_exits
 from pufferlib.train.text import plural
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def sweep(
             study.set_user_attr("fixed", _learned(search.fixed))
             display = display or SweepDisplay()
             claims = Claims(study, search, folder, display.note)
-            with contextlib.closing(_Sweep(search, folder, claims, display)) as running, _sigterm_ends():
+            with contextlib.closing(_Sweep(search, folder, claims, display)) as running, sigterm_exits():
                 running.run()
             tidy(folder)
     except BaseException:
@@ -280,21 +279,3 @@ def _learned(fixed: Mapping[str, Any]) -> Any:
 def _plain(env_name: str) -> str:
     """The name of an environment as that of a folder."""
     return re.sub(r"[^\w.-]", "-", registry.short_name(env_name).replace(".py", ""))
-
-
-@contextlib.contextmanager
-def _sigterm_ends() -> Iterator[None]:
-    """While this holds, SIGTERM raises SystemExit(143), so that trials save a checkpoint."""
-
-    def end(_signal: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + signal.SIGTERM)
-
-    try:
-        before = signal.signal(signal.SIGTERM, end)
-    except ValueError:  # not in the main thread, which alone gets signals
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

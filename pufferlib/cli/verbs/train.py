@@ -20,6 +20,7 @@ from pufferlib.train.repeats import about_earlier, refuse_repeat
 from pufferlib.train.resume import check_changes, go_on, is_evaluated, settings_of, stop_reason_of
 from pufferlib.train.runs import RUNS, Run, find_run, new_run
 from pufferlib.train.seeds import SeedGroup, find_group, new_group, parse_seeds, train_group
+from pufferlib.train.signals import sigterm_exits
 from pufferlib.train.status import in_training
 from pufferlib.train.text import flag, plural, short
 from pufferlib.train.tuned import with_tuned_vec
@@ -72,13 +73,14 @@ def run(argv: list[str]) -> int:
         config = with_tuned_vec(config)
     seeds = parse_seeds(options.seeds, config.train.seed) if options.seeds else ()
     callbacks = [find_callback(f"{PROG}: --callback", name) for name in options.callback]
-    if group:
-        return _resume_group(group.with_seeds(seeds), group.settings(), config, callbacks)
-    if resumed:
-        if seeds:
-            raise UsageError(f"{PROG}: {resumed.folder} is the run of one seed; leave out --train.seeds")
-        return _resume(resumed, config, callbacks)
-    return _begin(config, seeds, options, callbacks)
+    if resumed and seeds:
+        raise UsageError(f"{PROG}: {resumed.folder} is the run of one seed; leave out --train.seeds")
+    with sigterm_exits():
+        if group:
+            return _resume_group(group.with_seeds(seeds), group.settings(), config, callbacks)
+        if resumed:
+            return _resume(resumed, config, callbacks)
+        return _begin(config, seeds, options, callbacks)
 
 
 def _parser() -> Parser:

@@ -270,6 +270,26 @@ def test_ctrl_c_and_batch_systems_keep_a_checkpoint(
     assert main(["eval", str(run), "--eval.episodes", "1"]) == 0
 
 
+ENDED_BY_SYSTEM = """
+import os, pathlib, signal
+import gymnasium
+
+class Cart(gymnasium.Wrapper):
+    def __init__(self):
+        super().__init__(gymnasium.make("CartPole-v1"))
+        if list(pathlib.Path("runs").glob("*")):
+            os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_a_run_that_a_batch_system_ends_before_its_first_update_leaves_nothing(here: Path) -> None:
+    (here / "mine.py").write_text(ENDED_BY_SYSTEM)
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "mine.py:Cart", "--vec.backend", "Serial"])
+    assert ended.value.code == 143
+    assert list((here / "runs").iterdir()) == []
+
+
 def test_a_run_that_is_stopped_early_is_finished_until_it_is_told_to_go_on(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
