@@ -18,7 +18,6 @@ BARS = [  # the mean over the episodes of a figure that the environment reports
     ("cartpole", "score", 500.0),  # all there is, in every episode
     ("connect4", "perf", 0.95),  # games won against an opponent that looks four moves ahead
     ("go", "perf", 0.95),  # games won; three seeds reached 0.998 to 1
-    ("tactical", "perf", 0.8),  # games won against the script
 ]
 
 
