@@ -1,5 +1,6 @@
 """Learning bars: what the settings of an environment reach with every seed, over a thousand episodes."""
 
+import math
 import statistics
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from pufferlib.train.config import load_config
 from pufferlib.train.evaluate import evaluate
 from pufferlib.train.trainer import Trainer
+from tests.needs import missing_binding
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -35,12 +37,28 @@ def test_nine_races_of_ten_meet_the_quota_of_every_day(seed, tmp_path):
     assert statistics.fmean(report["perf"] == 1 for report in reports) >= 0.9
 
 
-def play(name, seed, run_dir):
-    """Train with the environment's own settings, and play a thousand episodes."""
-    trainer = Trainer(load_config(name, {"train.device": "cpu", "train.seed": seed}), run_dir)
+@pytest.mark.parametrize(("name", "steps"), [("box2d/LunarLander-v3", 500_000), ("mujoco/HalfCheetah-v5", 300_000)])
+def test_the_interval_of_the_score_lies_above_that_of_random_play(name, steps, tmp_path):
+    if reason := missing_binding(name.partition("/")[0]):
+        pytest.skip(reason)
+    settings = {"vec.backend": "Serial", "train.total_timesteps": steps}
+    learned = play(name, 42, tmp_path, episodes=32, settings=settings)
+    random = evaluate(load_config(name), None, episodes=32)
+    assert learned.score_mean - half_width(learned) > random.score_mean + half_width(random)
+
+
+def half_width(result):
+    """Half of the 95 % interval of the mean score."""
+    return 1.96 * result.score_std / math.sqrt(result.episodes)
+
+
+def play(name, seed, run_dir, episodes=1000, settings=None):
+    """Train with the environment's own settings, but for ``settings``, and play ``episodes`` episodes."""
+    config = load_config(name, {"train.device": "cpu", "train.seed": seed, **(settings or {})})
+    trainer = Trainer(config, run_dir)
     try:
         while trainer.agent_steps < trainer.config.train.total_timesteps:
             trainer.step()
-        return evaluate(trainer.config, trainer.policy, episodes=1000)
+        return evaluate(trainer.config, trainer.policy, episodes=episodes)
     finally:
         trainer.close()

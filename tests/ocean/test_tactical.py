@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pufferlib import ocean
+from pufferlib import ocean, registry
+from pufferlib.models import make_policy
 from tests.ocean.tactical_model import (
     ACTIONS,
     AP,
@@ -422,3 +423,27 @@ def test_each_player_sees_its_side_of_the_board_below():
             red, green, blue = env.render(agent=viewer)[y + height - 2, x + width // 2].tolist()  # below the dot
             assert (blue > green > red) == (viewer == player), "what is in reach is blue, the rest is green"
         play(env, END)
+
+
+# ---- The network ------------------------------------------------------------------------------------
+
+
+def test_its_own_policy_judges_all_places_alike():
+    """In a mirror, where right is left, it would do the same; who knows each cell by itself would not."""
+    import torch
+
+    env = ocean.Tactical(num_envs=4)
+    rows = torch.from_numpy(env.reset(seed=0)[0].copy())
+    rows[:, STEP : STEP + 4] = 0  # the single steps change places in a mirror
+    mirrored = rows.clone()
+    for start in (MOVE, EXPLODE, *range(ACTIONS, ACTIONS + 6 * 144, 144)):
+        cells = slice(start, start + 144)
+        mirrored[:, cells] = rows[:, cells].view(-1, 12, 12).flip(-1).flatten(1)
+    policy = make_policy(env, "Tactical", hidden_size=16, more=registry.policies("tactical"))
+    (params, values), (others, same) = policy.forward_eval(rows), policy.forward_eval(mirrored)
+    torch.testing.assert_close(same, values)
+    torch.testing.assert_close(others[:, FLY:], params[:, FLY:])
+    for start in (MOVE, EXPLODE):
+        cells = slice(start, start + 144)
+        assert params[:, cells].unique().numel() > 20, "it tells places apart"
+        torch.testing.assert_close(others[:, cells].view(-1, 12, 12).flip(-1).flatten(1), params[:, cells])
