@@ -178,6 +178,8 @@ def test_render_gives_a_picture(facts: Facts, name: str, folder: Path) -> None:
 
 @pytest.mark.all
 def test_a_long_run_leaks_nothing(facts: Facts, name: str, folder: Path, nightly: bool) -> None:
+    if facts.isolated and not nightly:
+        pytest.skip("its process compiles for long, as in the tests above: for --nightly")
     if not facts.isolated or name not in played_before:  # loads what is loaded once; some start slowly
         with make(name, copies(facts)) as envs:
             envs.reset(seed=1)

@@ -22,7 +22,7 @@ AT_LENGTH = [  # those whose long runs docs/results.md shows
     "nmmo/default",
 ]
 SHORTLY = [
-    f"{facts.name}/{facts.conformance[0]}"
+    pytest.param(f"{facts.name}/{facts.conformance[0]}", marks=[pytest.mark.nightly] if facts.isolated else [])
     for facts in all_facts().values()
     if facts.conformance
     and facts.name not in OWN_PROCESS

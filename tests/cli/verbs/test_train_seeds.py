@@ -27,9 +27,9 @@ def tell(trainer, metrics):
 def test_seeds_of_a_name_are_trained_once_and_more_of_them_later(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (here / "mine.py").write_text(CALLBACKS)
+    (here / "callbacks_of_seeds.py").write_text(CALLBACKS)  # modules of this process keep their names
     flags = ["--name", "wide", "--tag", "a", "--tag", "b", "--track", "csv", "--train.total-timesteps=512"]
-    flags += ["--callback", "mine.py:Count", "--callback", "mine:tell"]
+    flags += ["--callback", "callbacks_of_seeds.py:Count", "--callback", "callbacks_of_seeds:tell"]
     command = ["train", "squared", *TINY, *flags, "--eval.video-seconds=1", "--train.seeds", "1"]
     assert main(command) == 0
     output, folder = capsys.readouterr().out, only_run(here)
