@@ -49,7 +49,7 @@ def test_seeds_of_a_name_are_trained_once_and_more_of_them_later(
     )
     assert main([*command[:-1], "42,7"]) == 2
     assert f"to add the others: puffer train --resume runs/{folder.name} --train.seeds 7,42;" in capsys.readouterr().err
-    again = ["--train.seeds", "42,7", "--callback", "mine.py", "--eval.episodes", "1"]
+    again = ["--train.seeds", "42,7", "--callback", "callbacks_of_seeds.py", "--eval.episodes", "1"]
     assert main(["train", "--resume", "wide", *again]) == 0
     assert "seed 7, 2 of 2\n" in capsys.readouterr().out
     assert json.loads((folder / "seed-42" / "summary.json").read_text())["episodes"] == 1, "judged otherwise"
