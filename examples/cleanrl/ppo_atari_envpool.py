@@ -2,7 +2,7 @@
 
 Needs torch, tyro and the games: puffer install train atari
 
-Run it: python examples/cleanrl/ppo_atari_envpool.py --library pufferlib
+Run it: python examples/cleanrl/ppo_atari_envpool.py --package pufferlib
 """
 
 import random
@@ -24,7 +24,7 @@ from pufferlib.models import layer_init
 class Args:
     """Settings, with the names and defaults of CleanRL."""
 
-    library: Literal["envpool", "pufferlib"] = "pufferlib"
+    package: Literal["envpool", "pufferlib"] = "pufferlib"
     seed: int = 1
     env_id: str = "Breakout-v5"
     total_timesteps: int = 10_000_000
@@ -59,7 +59,7 @@ class EpisodeReturns(gym.Wrapper):
 
 def make_envs(args):
     # This is the line that changes.
-    if args.library == "envpool":
+    if args.package == "envpool":
         import envpool
     else:
         import pufferlib.envpool as envpool

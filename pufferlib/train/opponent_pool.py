@@ -164,6 +164,8 @@ class OpponentPool:
         """
         if ranks.size > 1:
             self._merge(ranks)
+        else:
+            self._common = self._ratings()  # or ranks that go on from here would each count these games again
         metrics = {"selfplay/elo": self.rating, "selfplay/pool": float(len(self._members))}
         numbers, scores = np.array([number for number, _ in self.scores]), np.array([s for _, s in self.scores])
         self.scores = []
@@ -178,7 +180,7 @@ class OpponentPool:
 
     def _merge(self, ranks: Ranks) -> None:
         """Take the results of all ranks, and move the ratings as the games of all of them do."""
-        now = {LEARNER: self.rating, **{number: each.rating for number, each in self._opponents.items()}}
+        now = self._ratings()
         moves = {number: rating - self._common[number] for number, rating in now.items()}
         found = ranks.gather((moves, self.scores))
         for number in now:
@@ -187,6 +189,10 @@ class OpponentPool:
         for number, opponent in self._opponents.items():
             opponent.rating = self._common[number]
         self.scores = [score for _, scores in found for score in scores]
+
+    def _ratings(self) -> dict[int, float]:
+        """Ratings by number, of the policy that learns too."""
+        return {LEARNER: self.rating, **{number: each.rating for number, each in self._opponents.items()}}
 
     def state_dict(self) -> dict[str, Any]:
         """Weights, ratings, results and random numbers."""

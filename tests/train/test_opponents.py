@@ -149,6 +149,22 @@ def test_ranks_count_the_games_of_all_of_them():
     assert metrics["selfplay/win_rate"] == pytest.approx(2 / 3)
 
 
+def test_ranks_that_go_on_from_one_process_do_not_count_its_games_again():
+    policy = load_policy()
+    pool = OpponentPool(SelfplayConfig(opponents=1, elo_k=32), seed=0)
+    pool.join(Opponent(0, 0, FIRST_RATING, policy))
+    pool.record(0, 1)
+    pool.pop_metrics()
+
+    def go_on(ranks):
+        resumed = OpponentPool(pool.config, seed=ranks.rank)
+        resumed.load_state_dict(pool.state_dict(), policy)
+        resumed.pop_metrics(ranks)
+        return [resumed.rating, *(member.rating for member in resumed.members)]
+
+    assert in_threads(go_on) == [pytest.approx([FIRST_RATING + 16, FIRST_RATING - 16])] * 2
+
+
 def load_policy():
     return make_policy(ocean.Connect4(players=2), "Default", 8, 1, "none")
 
