@@ -13,6 +13,7 @@ Ocean its agent, pufferlib/ocean/NAME/agent.safetensors, which ships with it.
 import argparse
 import dataclasses
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,9 @@ PAGE, CURVES = ROOT / "docs" / "results.md", ROOT / "docs" / "curves"
 HEAD = """# What training reaches
 
 Written by `python benchmarks/learning.py` from runs of the commands below. Scores are means over episodes that the
-agent plays after training, and their standard deviation; random play had as many episodes. A short run shows how
-learning begins, not how far it goes; if its score is no better than random play, it ended before learning began.
-Runs marked "busy" shared their cores with other work: alone they are faster.
+agent plays after training, with half the width of their 95 % interval; random play had as many episodes. The deviation
+is that of single episodes. A short run shows how learning begins, not how far it goes. Runs marked "busy" shared their
+cores with other work: alone they are faster.
 
 """
 
@@ -101,8 +102,8 @@ def command(config: Config) -> str:
 def render(records: list[dict[str, Any]]) -> str:
     """The page as Markdown."""
     rows = [
-        "| Environment | Agent steps | Time | Score | Random play |",
-        "| --- | ---: | ---: | ---: | ---: |",
+        "| Environment | Agent steps | Time | Score | Deviation | Random play |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
         *map(row, records),
     ]
     return HEAD + "\n".join([*rows, *map(section, records)]) + "\n"
@@ -110,12 +111,20 @@ def render(records: list[dict[str, Any]]) -> str:
 
 def row(record: dict[str, Any]) -> str:
     """A line of the table."""
-    name, score, deviation, chance = (record[key] for key in ("env_name", "score", "score_std", "random_score"))
-    busy = ", busy" if record.get("busy") else ""
+    name, busy = record["env_name"], ", busy" if record.get("busy") else ""
+    score, chance = (
+        f"{figure(record[kind])} ± {figure(half_width(record, kind))}" for kind in ("score", "random_score")
+    )
     return (
         f"| [`{name}`](#{anchor(name)}) | {millions(record['agent_steps'])} | {duration(record['train_s'])}{busy} "
-        f"| {figure(score)} ± {figure(deviation)} | {figure(chance)} |"
+        f"| {score} | {figure(record['score_std'])} | {chance} |"
     )
+
+
+def half_width(record: dict[str, Any], kind: str) -> float:
+    """Half the width of the 95 % interval of a mean: the agent's ("score") or random play's ("random_score")."""
+    deviation: float = record[f"{kind}_std"]
+    return 1.96 * deviation / math.sqrt(record["episodes"])
 
 
 def section(record: dict[str, Any]) -> str:

@@ -210,3 +210,12 @@ def test_the_table_says_what_was_measured_and_what_was_not(report):
 def test_the_page_of_results_is_what_its_script_writes(script):
     done = subprocess.run([sys.executable, FOLDER / script, "--check"], capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, f"run python benchmarks/{script}; {done.stderr}"
+
+
+def test_every_result_of_training_lies_above_random_play():
+    page = runpy.run_path(str(FOLDER / "learning.py"))
+    records = [json.loads(path.read_text()) for path in sorted(page["CURVES"].glob("*.json"))]
+    low = {r["env_name"]: r["score"] - page["half_width"](r, "score") for r in records}
+    high = {r["env_name"]: r["random_score"] + page["half_width"](r, "random_score") for r in records}
+    assert [name for name in low if low[name] <= high[name]] == []
+    assert [r["env_name"] for r in records if r["episodes"] < 16] == []  # few episodes make no interval

@@ -17,6 +17,7 @@ import signal
 import sys
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +46,7 @@ __all__ = [
     "Setup",
     "Surroundings",
     "Worker",
+    "leave_sigterm_to_parent",
     "main",
     "reply_message",
     "serve_parent",
@@ -137,6 +139,7 @@ def serve_parent(conn: Connection, stacks: Connection, parent: "Parent") -> None
     """
     gc.freeze()  # else the first collection would copy every page that is shared with the process server
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    leave_sigterm_to_parent()
     os.set_blocking(stacks.fileno(), False)
     faulthandler.enable(stacks.fileno())
     faulthandler.register(STACK_SIGNAL, stacks.fileno())
@@ -151,6 +154,21 @@ def serve_parent(conn: Connection, stacks: Connection, parent: "Parent") -> None
         pass  # the parent is gone, and nobody is left to tell
     finally:
         conn.close()
+
+
+def leave_sigterm_to_parent() -> None:
+    """Ignore SIGTERM: systemd, Slurm and timeout send it to all processes at once, and the parent may still save.
+
+    A handler, since programs that an environment starts would inherit SIG_IGN; processes that it forks end as ever.
+    """
+    own = os.getpid()
+
+    def ignore(number: int, _frame: FrameType | None) -> None:
+        if os.getpid() != own:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGTERM, ignore)
 
 
 class Parent:

@@ -236,13 +236,18 @@ def test_a_missing_package_names_the_command(package: str, here: Path) -> None:
 
 
 @pytest.fixture
-def long_run(here: Path) -> Iterator[subprocess.Popen[str]]:
-    """A ``puffer train`` that would take hours, after its first update."""
+def long_run(here: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """A ``puffer train`` that would take hours, after its first update; the parameter, if any, are more flags."""
     code = "import sys; from pufferlib.cli import main; sys.exit(main())"
-    argv = ["train", "squared", *TINY, "--train.total-timesteps=1000000000"]
+    argv = ["train", "squared", *TINY, "--train.total-timesteps=1000000000", *getattr(request, "param", ())]
     env = {**os.environ, "PUFFER_COMMAND": "./scripts/tank"}
     with subprocess.Popen(
-        [sys.executable, "-c", code, *argv], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, *argv],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as process:
         try:
             assert process.stdout is not None
@@ -268,6 +273,15 @@ def test_ctrl_c_and_batch_systems_keep_a_checkpoint(
     assert f"./scripts/tank train --resume runs/{run.name}" in error
     assert "Traceback" not in error
     assert main(["eval", str(run), "--eval.episodes", "1"]) == 0
+
+
+@pytest.mark.parametrize("long_run", [["--vec.backend=Multiprocessing", "--vec.num-workers=1"]], indirect=True)
+def test_a_checkpoint_is_kept_when_the_workers_get_sigterm_too(here: Path, long_run: "subprocess.Popen[str]") -> None:
+    os.killpg(long_run.pid, signal.SIGTERM)
+    _, error = long_run.communicate(timeout=60)
+    assert long_run.returncode == 143, error
+    assert f"the checkpoint is runs/{only_run(here).name}/checkpoints/0" in error
+    assert "Traceback" not in error
 
 
 ENDED_BY_SYSTEM = """
