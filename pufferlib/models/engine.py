@@ -16,7 +16,7 @@ from pufferlib.models._engine import MAX_LAYERS, MAX_MEMORIES, Engine
 from pufferlib.models.encoders import Features, Labels, Logarithms, Scaled
 from pufferlib.models.linear import Linear
 from pufferlib.models.network_spec import ConvolutionSpec, InputSpec, MatrixSpec, MemorySpec, NetworkSpec
-from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy
+from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy, channels_first, has_channels_last
 from pufferlib.models.recurrent import GRUWrapper, LSTMWrapper, MemoryWrapper, MinGRUCell, MinGRUWrapper
 from pufferlib.pytorch import NativeLeaf
 
@@ -233,8 +233,9 @@ def _linear(policy: Policy, layer: Any) -> MatrixSpec:
 
 
 def _picture(policy: NatureCNN | MixedCNN, array: NativeLeaf, encoder: nn.Sequential) -> dict[str, Any]:
-    """The convolutions over an image ``(channels, height, width)``, and the layer after them."""
-    dtype, shape, first, count = array
+    """The convolutions over an image, and the layer after them."""
+    dtype, image, first, count = array
+    shape, planes = channels_first(image), not has_channels_last(image)
     *layers, flatten = policy.convolutions
     if type(policy.convolutions) is not nn.Sequential or len(layers) > 2 * MAX_LAYERS or len(layers) % 2:
         raise _unknown(policy, policy.convolutions)
@@ -243,7 +244,7 @@ def _picture(policy: NatureCNN | MixedCNN, array: NativeLeaf, encoder: nn.Sequen
             raise _unknown(policy, layer)
     convolved: list[ConvolutionSpec] = []
     for layer in layers[::2]:
-        last = _convolution(policy, layer, shape, is_first=not convolved)
+        last = _convolution(policy, layer, shape, planes and not convolved)
         convolved.append(last)
         shape = (len(last.matrix.weight), last.out_height, last.out_width)
     (image_layer,) = _linear_layers(policy, encoder)
@@ -256,8 +257,8 @@ def _picture(policy: NatureCNN | MixedCNN, array: NativeLeaf, encoder: nn.Sequen
     }
 
 
-def _convolution(policy: Policy, layer: nn.Module, shape: tuple[int, ...], is_first: bool) -> ConvolutionSpec:
-    """One over ``shape`` (channels, height, width); the image that the first reads has its channels first in memory."""
+def _convolution(policy: Policy, layer: nn.Module, shape: tuple[int, ...], planes: bool) -> ConvolutionSpec:
+    """One over ``shape`` (channels, height, width); in memory come whole planes, or the channels of each pixel."""
     if type(layer) is not nn.Conv2d or layer.padding != (0, 0) or layer.dilation != (1, 1) or layer.groups != 1:
         raise _unknown(policy, layer)
     if layer.stride[0] != layer.stride[1] or layer.out_channels % LANES:
@@ -265,7 +266,7 @@ def _convolution(policy: Policy, layer: nn.Module, shape: tuple[int, ...], is_fi
     channels, height, width = shape
     lines, columns = layer.kernel_size
     places = _places(layer.weight)  # (channels, lines, columns)
-    if is_first:
+    if planes:
         offsets = np.add.outer(np.arange(channels) * height * width, np.arange(lines) * width)
         pixel, length = 1, columns
     else:

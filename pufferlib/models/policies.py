@@ -22,11 +22,22 @@ from pufferlib.pytorch import (
     nativize_tensor,
 )
 
-__all__ = ["Default", "MixedCNN", "NatureCNN", "Policy", "ResNet", "State", "layer_init"]
+__all__ = [
+    "Default",
+    "MixedCNN",
+    "NatureCNN",
+    "Policy",
+    "ResNet",
+    "State",
+    "channels_first",
+    "has_channels_last",
+    "layer_init",
+]
 
 State = dict[str, Tensor]
 Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
 
+NATURE_PX = 36  # the least that three convolutions with these strides leave a number of
 FORBIDDEN = -1e9  # a logit: probability 0, and where everything is forbidden all are alike
 
 
@@ -159,13 +170,14 @@ class NatureCNN(Policy):
     """The network of "Human-level control through deep reinforcement learning" (Mnih et al., 2015).
 
     Args:
-        env: Its observations are images ``(channels, height, width)`` of uint8, 36 px or more.
+        env: Its observations are images of uint8, ``(channels, height, width)`` or ``(height, width, channels)``,
+            36 px or more.
         hidden_size: Width of the layer after the convolutions.
     """
 
     def __init__(self, env: PufferEnv, hidden_size: int = 512) -> None:
         super().__init__(env, hidden_size)
-        self.convolutions, flat = _nature_convolutions(_image_shape("NatureCNN", env))
+        self.convolutions, flat = _nature_convolutions("NatureCNN", _image_shape("NatureCNN", env))
         self.encoder = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
@@ -180,7 +192,8 @@ class ResNet(Policy):
     Each of three stages convolves, halves the picture, and adds two residual blocks.
 
     Args:
-        env: Its observations are images ``(channels, height, width)`` of uint8, of any size.
+        env: Its observations are images of uint8, ``(channels, height, width)`` or ``(height, width, channels)``,
+            of any size.
         hidden_size: Width of the layer after the convolutions.
         width: Channels of the first stage; the others have twice as many.
     """
@@ -236,7 +249,7 @@ class MixedCNN(Policy):
     """``NatureCNN`` for a picture among other things: these join it after the convolutions.
 
     Args:
-        env: Its observations are a Dict or Tuple; exactly one field is a uint8 image ``(channels, height, width)``.
+        env: Its observations are a Dict or Tuple; exactly one field is a uint8 image, as ``NatureCNN`` takes it.
         hidden_size: Width of what the picture becomes, and of the layer that joins all.
 
     Attributes:
@@ -250,13 +263,13 @@ class MixedCNN(Policy):
         images = {name: leaf[1] for name, leaf in fields.items() if not isinstance(leaf, dict) and _is_image(leaf)}
         if structure is None or len(images) != 1:
             raise APIUsageError(
-                "MixedCNN: observations must be a Dict or Tuple with one uint8 image (channels, height, width), got "
+                "MixedCNN: observations must be a Dict or Tuple with one uint8 image of three dimensions, got "
                 f"{len(images)} images in {structure or env.single_observation_space}; use policy.name = 'Default'"
             )
         self._structure = structure
         ((self._image, shape),) = images.items()
         self.image_place: NativeLeaf = fields[self._image]
-        self.convolutions, flat = _nature_convolutions(shape)
+        self.convolutions, flat = _nature_convolutions("MixedCNN", channels_first(shape))
         self.picture = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
         self.others = Features(env, leave_out=self._image) if len(fields) > 1 else None
         width = hidden_size + (self.others.size if self.others else 0)
@@ -281,18 +294,37 @@ def _image_shape(where: str, env: PufferEnv) -> tuple[int, ...]:
     space = env.single_observation_space
     if len(space.shape) != 3 or space.dtype != np.uint8:
         raise APIUsageError(
-            f"{where}: observations must be uint8 images (channels, height, width), got {space}; "
-            "use policy.name = 'Default'"
+            f"{where}: observations must be uint8 images (channels, height, width) or (height, width, channels), got "
+            f"{space}; use policy.name = 'Default'"
         )
-    return space.shape
+    return channels_first(space.shape)
+
+
+def has_channels_last(shape: tuple[int, ...]) -> bool:
+    """Whether an image of ``shape`` is ``(height, width, channels)``: it has fewer channels than lines."""
+    return shape[2] < shape[0]
+
+
+def channels_first(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Channels, height and width of images of ``shape``."""
+    return (shape[2], *shape[:2]) if has_channels_last(shape) else shape
 
 
 def _is_image(leaf: tuple[torch.dtype, tuple[int, ...], int, int]) -> bool:
     return leaf[0] == torch.uint8 and len(leaf[1]) == 3
 
 
-def _nature_convolutions(shape: tuple[int, ...]) -> tuple[nn.Sequential, int]:
-    """The convolutions of Mnih et al. (2015) for images of ``shape``, and how many floats they make of one."""
+def _nature_convolutions(where: str, shape: tuple[int, ...]) -> tuple[nn.Sequential, int]:
+    """The convolutions of Mnih et al. (2015) for images of ``shape``, and how many floats they make of one.
+
+    Raises:
+        APIUsageError: The images are too small for them.
+    """
+    if min(shape[1:]) < NATURE_PX:
+        raise APIUsageError(
+            f"{where}: images must have {NATURE_PX} lines and columns or more, got {shape[1]} and {shape[2]}; use "
+            "policy.name = 'ResNet' or 'Default'"
+        )
     convolutions = nn.Sequential(
         layer_init(nn.Conv2d(shape[0], 32, 8, stride=4)),
         nn.ReLU(inplace=True),
@@ -308,6 +340,8 @@ def _nature_convolutions(shape: tuple[int, ...]) -> tuple[nn.Sequential, int]:
 
 
 def _scaled_images(images: Tensor) -> Tensor:
+    if has_channels_last(images.shape[1:]):
+        images = images.permute(0, 3, 1, 2)
     return images.to(torch.float32, memory_format=torch.channels_last) * (1 / 255)
 
 

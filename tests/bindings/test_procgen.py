@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import pufferlib
 from pufferlib.bindings import procgen
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.seeding import env_seed
@@ -159,24 +158,3 @@ def test_a_bad_option_is_a_sentence(options: dict[str, Any], message: str) -> No
 def test_an_unknown_game_is_an_error_that_suggests_one() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'bigfish'"):
         procgen.env_creator("big-fish")
-
-
-def test_the_network_sees_every_part_of_the_picture() -> None:
-    torch = pytest.importorskip("torch")
-    from pufferlib.bindings.procgen.policy import ImpalaCNN
-
-    env = pufferlib.make("procgen/starpilot", num_envs=3)
-    observations, _ = env.reset(seed=0)  # type: ignore[attr-defined]
-    policy = ImpalaCNN(env, hidden_size=32)
-    rows = torch.from_numpy(np.repeat(observations[:1], 3, axis=0))
-    rows[1, -3:, -3:] ^= 255
-    rows[2, :3, :3, 0] ^= 255
-    with torch.no_grad():
-        hidden = policy.encode_observations(rows)
-    assert hidden.shape == (3, 32)
-    assert not torch.equal(hidden[0], hidden[1])
-    assert not torch.equal(hidden[0], hidden[2])
-    params, values = policy.forward_eval(rows)
-    assert params.shape == (3, NUM_ACTIONS)
-    assert values.shape == (3,)
-    env.close()

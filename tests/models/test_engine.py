@@ -124,8 +124,9 @@ def test_a_structure_with_a_mask_gives_the_numbers_of_torch(name, memory, kernel
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("memory", EVERY_MEMORY)
-def test_images_give_the_numbers_of_torch(memory, kernels):
-    env = EnvDescription(PICTURE, Discrete(5))
+@pytest.mark.parametrize("shape", [PICTURE.shape, (40, 52, 3)])
+def test_images_give_the_numbers_of_torch(shape, memory, kernels):
+    env = EnvDescription(Box(0, 255, shape, np.uint8), Discrete(5))
     policy = policy_for(env, "NatureCNN", memory=memory)
     check_equal(policy, [observations_of(env, 3)], Engine(describe(policy), kernels=kernels))
 

@@ -47,6 +47,23 @@ def test_nature_cnn_reads_images_only():
         NatureCNN(EnvDescription(VECTOR, Discrete(6)))
 
 
+@pytest.mark.parametrize("network", [NatureCNN, ResNet])
+def test_images_may_have_their_channels_last(network):
+    first, last = (EnvDescription(Box(0, 255, shape, np.uint8), Discrete(6)) for shape in ((3, 40, 48), (40, 48, 3)))
+    policy, other = network(first, hidden_size=32), network(last, hidden_size=32)
+    other.load_state_dict(policy.state_dict())
+    images = torch.randint(0, 256, (2, 3, 40, 48), dtype=torch.uint8)
+    seen = policy.encode_observations(images)
+    assert torch.allclose(other.encode_observations(images.permute(0, 2, 3, 1).contiguous()), seen, atol=1e-5)
+
+
+def test_images_that_are_too_small_for_nature_cnn_are_refused():
+    with pytest.raises(APIUsageError, match="NatureCNN: images must have 36 lines and columns or more, got 35 and 84"):
+        NatureCNN(EnvDescription(Box(0, 255, (35, 84, 3), np.uint8), Discrete(6)))
+    policy = NatureCNN(EnvDescription(Box(0, 255, (36, 36, 1), np.uint8), Discrete(6)), hidden_size=8)
+    assert policy.encode_observations(torch.zeros(1, 36, 36, 1, dtype=torch.uint8)).shape == (1, 8)
+
+
 def test_resnet_is_the_network_of_impala():
     policy = make_policy(EnvDescription(Box(0, 255, (3, 64, 64), np.uint8), Discrete(15)), "ResNet", hidden_size=256)
     assert sum(parameter.numel() for parameter in policy.parameters()) == 626_256  # as published for Procgen
