@@ -28,7 +28,7 @@ from turns import Measure, parser, run
 
 SUBPROC, DUMMY, SYNC, ASYNC = "SB3 SubprocVecEnv", "SB3 DummyVecEnv", "SyncVectorEnv", "AsyncVectorEnv"
 GAMES, AGENTS = 8, 1024
-FREE = "environments that cost nothing"
+FREE = "environments that cost nothing, with its own network"
 EXAMPLE = Path(__file__).parents[1] / "examples" / "cleanrl" / "ppo_atari.py"
 
 
@@ -109,10 +109,12 @@ def learn_by_sb3(kind: str, env: str, steps: int) -> float:
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
-    from pufferlib.frameworks.sb3 import to_sb3
+    from pufferlib.frameworks.sb3 import image_policy_kwargs, to_sb3
 
     make = {
         "ours": lambda: to_sb3(_ours(env)),
+        "float32": lambda: to_sb3(_ours(env)),
+        "bfloat16": lambda: to_sb3(_ours(env)),
         "subproc": lambda: SubprocVecEnv(_thunks(env)),
         "dummy": lambda: DummyVecEnv(_thunks(env)),
         "free": lambda: _free_sb3(_thunks(env)),
@@ -121,7 +123,10 @@ def learn_by_sb3(kind: str, env: str, steps: int) -> float:
     policy = "MlpPolicy" if env == "cartpole" else "CnnPolicy"
     # Epochs as the project's own settings for Atari have them; ten are its default.
     epochs = 10 if env == "cartpole" else 4
-    model = PPO(policy, vecenv, n_steps=128, batch_size=256, n_epochs=epochs, device="cpu", seed=0)
+    settings = {"n_steps": 128, "batch_size": 256, "n_epochs": epochs, "device": "cpu", "seed": 0}
+    if kind in ("float32", "bfloat16"):
+        settings["policy_kwargs"] = image_policy_kwargs(precision=kind)
+    model = PPO(policy, vecenv, **settings)
     model.learn(GAMES * 128)
     start = time.perf_counter()
     model.learn(steps)
@@ -219,10 +224,15 @@ CASES = {
 def rows(side: Side, seconds: float, steps: int) -> Iterator[tuple[Row, dict[str, Measure]]]:
     """Each row, with what measures its contestants."""
     ask = functools.partial
-    for env, name in (("cartpole", "CartPoles"), ("atari", "games of Atari")):
+    for env, name, ours in (
+        ("cartpole", "CartPoles", "ours"),
+        ("atari", "games of Atari", "ours"),
+        ("atari", "games of Atari, with our network", "float32"),
+        ("atari", "games of Atari, with our network in bfloat16", "bfloat16"),
+    ):
         count = steps if env == "cartpole" else steps // 4
         row = Row(f"SB3's PPO on {GAMES} {name}, a step", "us", ratios={SUBPROC: 1.3}, limit=FREE)
-        kinds = {OURS: "ours", SUBPROC: "subproc", DUMMY: "dummy", LIMIT: "free"}
+        kinds = {OURS: ours, SUBPROC: "subproc", DUMMY: "dummy", LIMIT: "free"}
         yield row, {name: ask(side.ask, "sb3", kind, env, count) for name, kind in kinds.items()}
     row = Row(f"CleanRL's {GAMES} games of Atari, a step", "us", ratios={SYNC: 1.65}, limit=LOCKSTEP)
     kinds = {OURS: "ours", SYNC: "sync", ASYNC: "async", LIMIT: "lockstep"}

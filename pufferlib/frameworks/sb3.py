@@ -1,25 +1,32 @@
-"""A vector environment of ours as the VecEnv of Stable-Baselines3, for its algorithms and those of sb3-contrib.
+"""A vector environment of ours as the VecEnv of Stable-Baselines3, and our networks in its policies.
+
+For its algorithms and those of sb3-contrib.
 
 Source: Raffin et al., "Stable-Baselines3: Reliable Reinforcement Learning Implementations" (2021).
 """
 
 import time
 from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
+import torch
+from gymnasium.spaces import Discrete
 from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv
 
 from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.gymnasium_vector import check_rows, observations_of, resets_some, row_of
+from pufferlib.models import make_policy
 from pufferlib.vector import VectorEnv
 
-__all__ = ["SB3VecEnv", "to_sb3"]
+__all__ = ["ImageFeatures", "SB3VecEnv", "image_policy_kwargs", "to_sb3"]
 
 Indices = int | Iterable[int] | None
 
@@ -203,6 +210,58 @@ class SB3VecEnv(VecEnv):
             self._returns[rows] = 0
         self._lengths[rows] = 0
         return found
+
+
+def image_policy_kwargs(
+    network: str = "NatureCNN", hidden_size: int = 512, precision: str = "float32"
+) -> dict[str, Any]:
+    """``policy_kwargs`` with which an SB3 policy reads images by a network of ours, that of ``ImageFeatures``.
+
+    ``PPO("CnnPolicy", envs, policy_kwargs=image_policy_kwargs())`` has the layers of SB3's own ``NatureCNN``, and
+    learns faster: the convolutions work in the layout that suits them.
+
+    Args:
+        network: "NatureCNN" or "ResNet".
+        hidden_size: Features that the policy gets.
+        precision: "float32", or "bfloat16" for products and convolutions, on hardware that has it.
+
+    Raises:
+        APIUsageError: Another network or precision.
+    """
+    for name, value, allowed in (
+        ("network", network, ("NatureCNN", "ResNet")),
+        ("precision", precision, ("float32", "bfloat16")),
+    ):
+        if value not in allowed:
+            raise APIUsageError(f"image_policy_kwargs: {name} must be {' or '.join(map(repr, allowed))}, got {value!r}")
+    return {
+        "features_extractor_class": ImageFeatures,
+        "features_extractor_kwargs": {"network": network, "hidden_size": hidden_size, "precision": precision},
+        "normalize_images": False,  # the network does
+    }
+
+
+class ImageFeatures(BaseFeaturesExtractor):
+    """The encoder of a network of ours as the features extractor of an SB3 policy; see ``image_policy_kwargs``."""
+
+    def __init__(self, observation_space: gymnasium.Space[Any], network: str, hidden_size: int, precision: str) -> None:
+        super().__init__(observation_space, hidden_size)
+        described = SimpleNamespace(
+            single_observation_space=observation_space,
+            single_action_space=Discrete(2),  # of no matter: SB3 has heads of its own
+            emulated=False,
+            action_mask=None,
+        )
+        self.network = make_policy(described, network, hidden_size)  # type: ignore[arg-type]
+        self.network.decoder = torch.nn.Identity()  # type: ignore[assignment]
+        # SB3 gives the layers other weights, in a way for which these must be contiguous.
+        self.network.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]  # torch forgot it
+        self._is_bfloat16 = precision == "bfloat16"
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Images as numbers from 0 to 255, ``(rows, ...)``, to ``(rows, hidden_size)``."""
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=self._is_bfloat16):
+            return self.network.encode_observations(images).float()
 
 
 def _check_space(space: gymnasium.Space[Any]) -> None:

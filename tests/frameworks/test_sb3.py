@@ -8,6 +8,7 @@ import cloudpickle
 import gymnasium
 import numpy as np
 import pytest
+import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
@@ -16,7 +17,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
-from pufferlib.frameworks.sb3 import to_sb3
+from pufferlib.frameworks.sb3 import image_policy_kwargs, to_sb3
 from tests.envs import NESTED, FunctionEnv
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
@@ -170,3 +171,41 @@ def test_what_sb3_would_get_wrong_is_refused():
         ours(functools.partial(FunctionEnv, NESTED))
     with pytest.raises(APIUsageError, match=r"to_sb3: must be a vector environment of .*, got Bounces; hand the func"):
         to_sb3(Bounces())
+
+
+@pytest.mark.parametrize("shape", [(3, 40, 40), (40, 40, 3)])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_ppo_learns_from_images_by_a_network_of_ours(shape, precision):
+    space = gymnasium.spaces.Box(0, 255, shape, np.uint8)
+    env = ours(functools.partial(FunctionEnv, space))
+    kwargs = image_policy_kwargs(precision=precision)
+    model = PPO("CnnPolicy", env, n_steps=8, batch_size=32, n_epochs=1, device="cpu", seed=0, policy_kwargs=kwargs)
+    features = model.policy.features_extractor
+    before = {name: values.clone() for name, values in features.state_dict().items()}
+    model.learn(32)
+    assert all(not torch.equal(values, before[name]) for name, values in features.state_dict().items())
+    images = torch.from_numpy(env.reset())
+    kept = features.network.encode_observations(images)
+    assert torch.allclose(model.policy.extract_features(images), kept, atol=1e-5 if precision == "float32" else 0.05)
+    env.close()
+
+
+def test_images_are_read_as_sb3s_own_network_reads_them():
+    space = gymnasium.spaces.Box(0, 255, (3, 40, 40), np.uint8)
+    env = ours(functools.partial(FunctionEnv, space))
+    theirs, mine = (PPO("CnnPolicy", env, device="cpu", policy_kwargs=kw).policy for kw in ({}, image_policy_kwargs()))
+    weights = theirs.features_extractor.state_dict().values()
+    names = mine.features_extractor.state_dict()
+    mine.features_extractor.load_state_dict(dict(zip(names, weights, strict=True)))
+    images = torch.from_numpy(env.reset())
+    assert torch.allclose(mine.extract_features(images), theirs.extract_features(images), atol=1e-5)
+    env.close()
+
+
+def test_networks_and_precisions_that_are_not_there_are_refused():
+    with pytest.raises(APIUsageError, match="network must be 'NatureCNN' or 'ResNet', got 'Nature'"):
+        image_policy_kwargs("Nature")
+    with pytest.raises(APIUsageError, match="precision must be 'float32' or 'bfloat16', got 'float16'"):
+        image_policy_kwargs(precision="float16")
+    with pytest.raises(APIUsageError, match="NatureCNN: observations must be uint8 images"):
+        PPO("MlpPolicy", ours(lambda: gymnasium.make("CartPole-v1")), policy_kwargs=image_policy_kwargs())
