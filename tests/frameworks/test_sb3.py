@@ -18,6 +18,7 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.sb3 import image_policy_kwargs, to_sb3
+from pufferlib.machine.cpus import has_bfloat16
 from tests.envs import NESTED, FunctionEnv
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
@@ -119,6 +120,33 @@ def test_ppo_solves_cartpole():
     model = PPO("MlpPolicy", env, learning_rate=1e-3, device="cpu", seed=0, **settings).learn(50_000)
     assert evaluate_policy(model, env, 20)[0] >= 475
     env.close()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_ppo_learns_a_game_of_atari():
+    """Points of whole games of Breakout: 1.0 before, 3.4 after as many steps (one seed)."""
+    pytest.importorskip("ale_py")
+    envs, games = (
+        to_sb3(
+            pufferlib.vector.make(
+                pufferlib.env_creator("atari/breakout"),
+                num_envs=8,
+                num_workers="auto",
+                backend="Multiprocessing",
+                autoreset="same_step",
+                env_kwargs={"fire_reset": True, **options},
+            )
+        )
+        for options in ({"episodic_life": True, "reward_clip": True}, {})
+    )
+    settings = {"n_steps": 128, "batch_size": 256, "n_epochs": 4, "learning_rate": 2.5e-4, "clip_range": 0.1}
+    kwargs = image_policy_kwargs(precision="bfloat16" if has_bfloat16() else "float32")
+    model = PPO("CnnPolicy", envs, ent_coef=0.01, device="cpu", seed=1, policy_kwargs=kwargs, **settings)
+    model.learn(300_000)
+    assert evaluate_policy(model, games, 32, deterministic=False)[0] >= 2.0
+    envs.close()
+    games.close()
 
 
 def test_returns_and_lengths_of_episodes_are_monitored():
