@@ -301,7 +301,7 @@ def _image_shape(where: str, env: PufferEnv) -> tuple[int, ...]:
 
 
 def has_channels_last(shape: tuple[int, ...]) -> bool:
-    """Whether an image of ``shape`` is ``(height, width, channels)``: it has fewer channels than lines."""
+    """True for the shape of images ``(height, width, channels)``: they have fewer channels than lines."""
     return shape[2] < shape[0]
 
 
