@@ -432,4 +432,4 @@ def test_workers_killed_at_fifty_random_moments_without_restart():
         del vecenv
         gc.collect()  # errors refer to the memory, which takes a file
         files.append(open_files())
-    assert len(set(files)) == 1
+    assert files[-1] <= files[0], files  # others than ours may come and go between
