@@ -301,8 +301,11 @@ def _image_shape(where: str, env: PufferEnv) -> tuple[int, ...]:
 
 
 def has_channels_last(shape: tuple[int, ...]) -> bool:
-    """True for the shape of images ``(height, width, channels)``: they have fewer channels than lines."""
-    return shape[2] < shape[0]
+    """True for the shape of images ``(height, width, channels)``: fewer channels than lines.
+
+    What ends on a square is ``(channels, height, width)``, as the many planes of a small board.
+    """
+    return shape[2] < shape[0] and shape[1] != shape[2]
 
 
 def channels_first(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -57,6 +57,15 @@ def test_images_may_have_their_channels_last(network):
     assert torch.allclose(other.encode_observations(images.permute(0, 2, 3, 1).contiguous()), seen, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [((4, 84, 84), 4), ((84, 84, 4), 4), ((96, 128, 3), 3), ((1, 40, 60), 1), ((119, 8, 8), 119), ((8, 8, 8), 8)],
+)
+def test_channels_are_found_first_or_last(shape, expected):
+    network = ResNet(EnvDescription(Box(0, 255, shape, np.uint8), Discrete(2)), hidden_size=4, width=2)
+    assert network.convolutions[0][0].in_channels == expected
+
+
 def test_images_that_are_too_small_for_nature_cnn_are_refused():
     with pytest.raises(APIUsageError, match="NatureCNN: images must have 36 lines and columns or more, got 35 and 84"):
         NatureCNN(EnvDescription(Box(0, 255, (35, 84, 3), np.uint8), Discrete(6)))
