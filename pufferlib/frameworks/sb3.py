@@ -23,6 +23,7 @@ from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.gymnasium_vector import check_rows, observations_of, resets_some, row_of
+from pufferlib.machine.cpus import warn_without_bfloat16
 from pufferlib.models import make_policy
 from pufferlib.vector import VectorEnv
 
@@ -223,7 +224,8 @@ def image_policy_kwargs(
     Args:
         network: "NatureCNN" or "ResNet".
         hidden_size: Features that the policy gets.
-        precision: "float32", or "bfloat16" for products and convolutions, on hardware that has it.
+        precision: "float32", or "bfloat16" for products and convolutions. Without a GPU and on a CPU that has no
+            instructions for it, a warning says so.
 
     Raises:
         APIUsageError: Another network or precision.
@@ -234,6 +236,8 @@ def image_policy_kwargs(
     ):
         if value not in allowed:
             raise APIUsageError(f"image_policy_kwargs: {name} must be {' or '.join(map(repr, allowed))}, got {value!r}")
+    if precision == "bfloat16" and not torch.cuda.is_available():
+        warn_without_bfloat16("image_policy_kwargs: precision")
     return {
         "features_extractor_class": ImageFeatures,
         "features_extractor_kwargs": {"network": network, "hidden_size": hidden_size, "precision": precision},

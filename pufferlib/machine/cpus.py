@@ -1,11 +1,12 @@
 """Number of cores that this process may really use: affinity and container quota, not what the machine has."""
 
 import os
+import warnings
 from pathlib import Path
 
 from pufferlib.machine.cgroups import ControlGroup, control_groups, words_of
 
-__all__ = ["has_bfloat16", "usable_cpus"]
+__all__ = ["has_bfloat16", "usable_cpus", "warn_without_bfloat16"]
 
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # the last one is of ARM
 
@@ -32,6 +33,16 @@ def has_bfloat16(root: Path = Path("/")) -> bool:
         root: Where /proc is; tests pass a folder of their own.
     """
     return not BFLOAT16_FLAGS.isdisjoint((root / "proc/cpuinfo").read_text("utf-8").split())
+
+
+def warn_without_bfloat16(setting: str) -> None:
+    """Warn of bfloat16 on a CPU without instructions for it; ``setting`` names what asked for it."""
+    if not has_bfloat16():
+        warnings.warn(
+            f"{setting}: this CPU has no instructions for bfloat16 (avx512_bf16 or amx_bf16), so that it takes two to "
+            "three times as long as float32; use float32",
+            stacklevel=3,
+        )
 
 
 def _quota(group: ControlGroup) -> float | None:

@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pufferlib.machine.cpus import has_bfloat16
+from pufferlib.machine.cpus import warn_without_bfloat16
 from pufferlib.models import Policy, State
 
 __all__ = ["autocast", "in_precision"]
@@ -32,12 +31,8 @@ def in_precision(policy: Policy, precision: str, device: torch.device, cache: bo
     """
     if precision == "float32":
         return policy
-    if device.type == "cpu" and not has_bfloat16():
-        warnings.warn(
-            "train.precision: this CPU has no instructions for bfloat16 (avx512_bf16 or amx_bf16), so that it takes "
-            "two to three times as long as float32; use float32",
-            stacklevel=2,
-        )
+    if device.type == "cpu":
+        warn_without_bfloat16("train.precision")
     twin = copy.copy(policy)  # shares parameters and layers
     for name in ("forward", "forward_eval"):
         setattr(twin, name, _cast(getattr(policy, name), device, cache))

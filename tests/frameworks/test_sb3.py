@@ -3,6 +3,7 @@
 import functools
 import sys
 import threading
+import warnings
 
 import cloudpickle
 import gymnasium
@@ -18,6 +19,7 @@ import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.sb3 import image_policy_kwargs, to_sb3
+from pufferlib.machine import cpus
 from pufferlib.machine.cpus import has_bfloat16
 from tests.envs import NESTED, FunctionEnv
 
@@ -120,6 +122,15 @@ def test_ppo_solves_cartpole():
     model = PPO("MlpPolicy", env, learning_rate=1e-3, device="cpu", seed=0, **settings).learn(50_000)
     assert evaluate_policy(model, env, 20)[0] >= 475
     env.close()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="says nothing where a GPU may be meant")
+def test_image_policy_kwargs_warn_of_bfloat16_on_a_cpu_that_would_be_slower(monkeypatch):
+    monkeypatch.setattr(cpus, "has_bfloat16", lambda: False)
+    with pytest.warns(UserWarning, match="image_policy_kwargs: precision: this CPU has no instructions for bfloat16"):
+        image_policy_kwargs(precision="bfloat16")
+    with warnings.catch_warnings():
+        image_policy_kwargs()
 
 
 @pytest.mark.nightly

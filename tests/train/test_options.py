@@ -9,7 +9,7 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Tuple
 
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
-from pufferlib.train import precision
+from pufferlib.machine import cpus
 from pufferlib.train.config import load_config
 from pufferlib.train.trainer import Trainer
 from tests.envs import VariedEnv
@@ -86,7 +86,7 @@ def trained(make_env, folder, overrides):
 
 @pytest.fixture(autouse=True)
 def able(monkeypatch):
-    monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
+    monkeypatch.setattr(cpus, "has_bfloat16", lambda: True)
 
 
 @pytest.mark.filterwarnings("ignore:.*EpisodeStats")

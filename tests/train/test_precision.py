@@ -3,8 +3,8 @@ import warnings
 import pytest
 import torch
 
+from pufferlib.machine import cpus
 from pufferlib.models import make_policy
-from pufferlib.train import precision
 from pufferlib.train.precision import autocast, in_precision
 
 CPU = torch.device("cpu")
@@ -12,7 +12,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(autouse=True)
 def able(monkeypatch):
-    monkeypatch.setattr(precision, "has_bfloat16", lambda: True)
+    monkeypatch.setattr(cpus, "has_bfloat16", lambda: True)
 
 
 @pytest.mark.parametrize("memory", ["none", "LSTM"])
@@ -49,7 +49,7 @@ def test_the_weights_stay_those_of_the_policy(target_env):
 
 def test_a_cpu_that_would_be_slower_is_told(target_env, monkeypatch):
     policy = make_policy(target_env(4), hidden_size=16)
-    monkeypatch.setattr(precision, "has_bfloat16", lambda: False)
+    monkeypatch.setattr(cpus, "has_bfloat16", lambda: False)
     with pytest.warns(UserWarning, match="no instructions for bfloat16 .* use float32"):
         in_precision(policy, "bfloat16", CPU)
     with warnings.catch_warnings():
