@@ -42,12 +42,12 @@ class EpisodeMeans:
         self._sums: dict[str, float] = {}
         self._counts: dict[str, float] = {}
 
-    def add(self, infos: Iterable[Mapping[Any, Any]]) -> None:
-        """Take the infos of a step."""
+    def add(self, infos: Iterable[Mapping[Any, Any]], share: float = 1.0) -> None:
+        """Take the infos of a step, counting this ``share`` of the episodes of each."""
         for numbers, n in numeric_infos(infos):
             for key, value in numbers.items():
-                self._sums[key] = self._sums.get(key, 0.0) + value * n
-                self._counts[key] = self._counts.get(key, 0.0) + n
+                self._sums[key] = self._sums.get(key, 0.0) + value * n * share
+                self._counts[key] = self._counts.get(key, 0.0) + n * share
 
     def get(self, *keys: str) -> float | None:
         """The mean of the first of ``keys`` that was reported; None when none was."""

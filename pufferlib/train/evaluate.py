@@ -81,7 +81,7 @@ def evaluate(
 
     Returns:
         Scores, which are what the environment calls ``score``, or else the sum of its rewards; of several
-        agents in one environment the mean, once the last of them has ended.
+        agents in one environment the mean, once the last of them has ended, over the first life of each.
 
     Raises:
         APIUsageError: ``episodes`` is below 1, or not one of them ended in time.
@@ -188,8 +188,9 @@ class _PlayedEpisode:
     """One environment of the batch, until every agent that was there has ended and a score is known.
 
     It listens to the environment's ``step``, since a batch does not tell which environment an info is of. With
-    several agents the score is the mean over all that they report. A single life may end before the score is known,
-    as in ``episodic_life``; then the game goes on.
+    several agents the score is the mean over them. Of an agent that ends while the others play on, and begins anew,
+    the first life counts alone: of all that end until the last of the others has, most are short. A single life may
+    end before the score is known, as in ``episodic_life``; then the game goes on.
     """
 
     def __init__(self, env: Any) -> None:
@@ -197,6 +198,7 @@ class _PlayedEpisode:
         self.score: float | None = None
         self.report: dict[str, float] = {}
         self._means = EpisodeMeans()
+        self._ended = np.zeros(1 if env.emulated else env.num_agents, bool)
         self._env, self._env_step = env, env.step
         self._source = env.env if env.emulated else env
         self._step, self._source.step = self._source.step, self.step
@@ -205,9 +207,19 @@ class _PlayedEpisode:
         """Step the environment, and take its infos."""
         outcome = self._step(actions)
         self.steps += 1
-        if infos := outcome[-1]:
-            self._means.add(infos if isinstance(infos, list) else [infos])
+        infos = outcome[-1]
+        if not isinstance(infos, list):
+            self._means.add([infos])
+        elif share := self._share_of_first_lives(*outcome[2:4]):
+            self._means.add(infos, share)
         return outcome
+
+    def _share_of_first_lives(self, terminals: Any, truncations: Any) -> float:
+        """Share of the lives that end in this step which are the first of their agents; 1 if none ends."""
+        ends = terminals | truncations
+        first = ends & ~self._ended
+        self._ended |= ends
+        return float(first.sum() / ends.sum()) if ends.any() else 1.0
 
     def end(self) -> bool:
         """Take the score, now that all agents have ended, and stop the environment; False if it is not known yet."""

@@ -189,6 +189,27 @@ def test_each_episode_has_a_game_of_its_own_whatever_the_batch_of_training(confi
     assert result.episode_length == 1
 
 
+class Respawning(Batch):
+    """Three agents of one game, whose lives last 1, 2 and 3 steps; their reports of a step are a mean."""
+
+    def __init__(self, buf=None, seed=0):
+        super().__init__(3, buf)
+
+    def step(self, actions):
+        *rows, infos = super().step(actions)
+        scores = [info["score"] for info in infos]
+        return *rows, [{"score": sum(scores) / len(scores), "n": len(scores)}]
+
+
+def test_of_agents_that_begin_anew_the_first_life_counts(config):
+    """All lives that end within the three steps would be 1, 1, 2, 1 and 3, of which most are short."""
+    config = dataclasses.replace(config, env={})
+    result = evaluate(config, None, 1, env_creator=lambda buf=None, **_: Respawning(buf))
+    # Of the lives of one step it is not told which is whose: half of the second step's count, with their mean.
+    assert result.scores == ((1 + 1.5 + 2) / 3,)
+    assert result.episode_length == 3
+
+
 def test_at_least_one_episode(config):
     with pytest.raises(APIUsageError, match="episodes must be at least 1, got 0"):
         evaluate(config, None, 0)
