@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import torch
 
-from pufferlib import ocean
+from pufferlib import ocean, registry
+from pufferlib.models import make_policy
 
 UP, DOWN, LEFT, RIGHT = range(4)
 EMPTY, FOOD, CORPSE, WALL, OWN_BODY, BODY, OWN_HEAD, HEAD = range(8)
@@ -238,3 +240,96 @@ def test_the_last_view_of_a_life_that_is_cut_off_shows_where_it_came_to():
 def test_a_map_that_is_too_small_is_refused():
     with pytest.raises(ValueError, match="num_snakes plus num_food must be at most half of width times height"):
         ocean.Snake(width=10, height=10, num_snakes=10, num_food=41)
+
+
+# ---- The network ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lives():
+    """Observations ``(steps, agents, 11, 11)``, starts of lives, and lengths, of snakes that eat and seldom die."""
+    env = ocean.Snake(num_envs=2, num_snakes=8, width=24, height=20, num_food=60)
+    rng = np.random.default_rng(0)
+    observations, _ = env.reset(seed=3)
+    seen, starts, lengths = [observations.copy()], [np.ones(env.num_agents, bool)], [np.ones(env.num_agents, int)]
+    for _ in range(250):
+        ahead = seen[-1][:, [4, 6, 5, 5], [5, 5, 4, 6]]
+        wish = rng.random(ahead.shape) + 2 * np.isin(ahead, (FOOD, CORPSE)) - 9 * (ahead >= WALL)
+        _, rewards, terminals, truncations, _ = env.step(wish.argmax(-1))
+        starts.append(terminals | truncations)
+        seen.append(env.observations.copy())
+        lengths.append(np.where(starts[-1], 1, lengths[-1] + (rewards > 0)))
+    assert max(map(max, lengths)) > 20
+    assert sum(map(sum, starts)) > 50
+    return torch.from_numpy(np.stack(seen)), torch.from_numpy(np.stack(starts)), np.stack(lengths)
+
+
+@pytest.fixture
+def policy():
+    return make_policy(ocean.Snake(), "Snake", hidden_size=16, more=registry.policies("snake"))
+
+
+def memories(policy, observations, starts):
+    """The memory after each step."""
+    state = policy.initial_state(observations.shape[1])
+    for step, begins in zip(observations, starts, strict=True):
+        for part in state.values():
+            part[begins] = 0
+        state = policy.remember(step, state)
+        yield state
+
+
+def test_its_own_policy_remembers_how_long_it_is_and_where_its_body_lies(policy, lives):
+    observations, starts, lengths = lives
+    wrong = unknown = 0
+    for seen, length, state in zip(observations, lengths, memories(policy, observations, starts), strict=True):
+        wrong += int((state["length"].numpy() != length).sum())
+        trail = state["trail"][:, 5:16, 5:16]
+        body = (trail > 0) & (trail < state["length"][:, None, None])
+        assert not (body & (seen != OWN_BODY)).any()
+        unknown += int((~body & (seen == OWN_BODY)).sum())
+    assert wrong < 0.02 * lengths.size  # after a snake died in front of it, whose corpse it ate in the same step
+    assert unknown < 0.01 * (observations == OWN_BODY).sum()  # from where it was more than ten cells away meanwhile
+
+
+def test_its_own_policy_learns_from_segments_what_it_did_step_by_step(policy, lives):
+    observations, starts, _ = lives
+    state = policy.initial_state(observations.shape[1])
+    begin = {name: part.clone() for name, part in state.items()}
+    params, values = policy.forward(observations[:60], begin, starts[:60])
+    for step in range(60):
+        for part in state.values():
+            part[starts[step]] = 0
+        expected, value = policy.forward_eval(observations[step], state)
+        torch.testing.assert_close(params[step], expected)
+        torch.testing.assert_close(values[step], value)
+
+
+def test_its_own_policy_counts_the_cells_to_which_each_move_leads(policy, lives):
+    observations, starts, _ = lives
+    policy.encoder = torch.nn.Identity()
+    for step, state in enumerate(memories(policy, observations, starts)):
+        if step % 50 == 49:
+            areas = policy._encode(observations[step], state)[:, 6 * 121 : 6 * 121 + 4] * 100
+            for row, seen in enumerate(observations[step].numpy()):
+                trail, length = state["trail"][row].numpy(), int(state["length"][row])
+                assert areas[row].round().tolist() == [reached(seen, trail, length, move) for move in range(4)]
+
+
+def reached(seen, trail, length, move):
+    """Cells within 16 steps of a neighbour of the head, by breadth-first search; own ones once they are free."""
+    free_from = np.where((trail > 0) & (trail < length), length - trail.astype(int), 0)
+    out_of_view = np.ones((21, 21), bool)
+    out_of_view[5:16, 5:16] = False
+    view = np.pad(seen, 5)
+    is_blocked = np.where(out_of_view, free_from > 0, view >= WALL)
+    is_blocked[10, 10] = True
+    due = np.where(is_blocked, free_from, 0)
+    y, x = [(9, 10), (11, 10), (10, 9), (10, 11)][move]
+    cells = set() if is_blocked[y, x] else {(y, x)}
+    for step in range(16):
+        time = (1, 4, 8, 12)[step // 4]
+        wider = {(y + dy, x + dx) for y, x in cells for dy, dx in ((0, 0), (1, 0), (-1, 0), (0, 1), (0, -1))}
+        inside = {(y, x) for y, x in wider if 0 <= y < 21 and 0 <= x < 21}
+        cells = {cell for cell in inside if not is_blocked[cell] or 0 < due[cell] < time}
+    return len(cells)
