@@ -213,8 +213,6 @@ def test_the_page_of_results_is_what_its_script_writes(script):
 
 
 NOT_SHOWN_YET = [  # to be better than random play: runs too short, or too few episodes for an interval
-    "atari/breakout",
-    "nethack/NetHackScore-v0",
     "nmmo/default",
     "procgen/bigfish",
 ]

@@ -21,7 +21,11 @@ BARS = [  # the mean over the episodes of a figure that the environment reports
     ("rware", "score", 3.0),  # deliveries of each robot; 5.2 with seed 42
     ("trash_pickup", "score", 12.0),  # of 15 pieces; three seeds reached 14 to 15
     ("tripletriad", "perf", 0.8),  # games won; two seeds reached 0.83 and 0.86
+    ("tactical", "perf", 0.8),  # games won against the script; seeds 42 and 1 won 0.853 and 0.844
+    ("snake", "score", 100.0),  # length; 116 with seed 42
 ]
+LIVES = 1000  # that are played after each run: episodes, or those of the agents of one, the first of each
+AGENTS = {"snake": 16}
 
 
 @pytest.mark.parametrize("seed", [1, 2, 42])
@@ -52,8 +56,9 @@ def half_width(result):
     return 1.96 * result.score_std / math.sqrt(result.episodes)
 
 
-def play(name, seed, run_dir, episodes=1000, settings=None):
+def play(name, seed, run_dir, episodes=None, settings=None):
     """Train with the environment's own settings, but for ``settings``, and play ``episodes`` episodes."""
+    episodes = episodes or math.ceil(LIVES / AGENTS.get(name, 1))
     config = load_config(name, {"train.device": "cpu", "train.seed": seed, **(settings or {})})
     trainer = Trainer(config, run_dir)
     try:

@@ -66,7 +66,7 @@ BEGINNINGS = [
     ("go", "perf", 2_000_000, 0.8),  # games won; none at random
     ("rware", "score", 4_000_000, 0.4),  # deliveries of each robot; 0.008 at random
     ("tactical", "perf", 300_000, 0.15),  # games won; none at random
-    ("snake", "score", 1_000_000, 20.0),  # 3.1 at random
+    ("snake", "score", 900_000, 12.0),  # length; 3.1 at random
     ("connect4", "perf", 2_500_000, 0.6),  # games won against an opponent that looks ahead; none at random
     ("tripletriad", "perf", 1_300_000, 0.65),  # 0.38 at random
     ("nmmo3", "score", 800_000, 1.03),  # the lower of both levels; 1 at random

@@ -13,11 +13,13 @@ CELLS = SIDE * SIDE
 TARGETS = 2  # actions that each cell has: walk there, and the explosive arrow to there
 OTHERS = 9  # actions without a cell, besides the end of the turn
 PLANES = 6  # itself, the other, ground, walls, what the other sees, where its wind arrow can hit
+NEARBY = 1, 3  # steps, within each of which the shares of cells are known that are one of
+SHARES = 4  # where the other can hit, what it sees, where it can be hit, and where to walk
 MASK = 1 + TARGETS * CELLS
 BOARD = MASK + OTHERS
 NUMBERS = BOARD + PLANES * CELLS
 UNITS = 11  # numbers of both units, and whether it is to act
-FEATURES = TARGETS + PLANES + 4  # of a cell
+FEATURES = TARGETS + PLANES + 4 + SHARES * len(NEARBY)  # of a cell
 WIDTH = 24
 
 
@@ -46,9 +48,9 @@ def for_each_cell(weight: Tensor, cells: Tensor, added: Tensor) -> Tensor:
 class Tactical(Policy):
     """A small perceptron for each cell, all with the same weights, around one for what they show together.
 
-    Of a cell it knows what the observation shows there, and where it lies from both units: the steps to each, and
-    whether it is in the row or column of each. So what is learned of one place, that it gives cover or a shot, holds
-    for all. A network without this has to learn it for every pair of places.
+    Of a cell it knows what the observation shows there, where it lies from both units: the steps to each, and whether
+    it is in the row or column of each; and how much cover and how many places for a shot are near. So what is learned
+    of one place holds for all. A network without this has to learn it for every pair of places.
 
     Args:
         env: One with the observations of ``tactical``.
@@ -57,13 +59,17 @@ class Tactical(Policy):
 
     steps: Tensor
     lines: Tensor
+    nearby: Tensor
 
     def __init__(self, env: PufferEnv, hidden_size: int = 128) -> None:
         super().__init__(env, hidden_size + TARGETS * CELLS)
         places = torch.stack(torch.meshgrid(torch.arange(SIDE), torch.arange(SIDE), indexing="ij"), -1).view(CELLS, 2)
         apart = (places[:, None] - places).abs()
-        self._buffer("steps", apart.sum(-1).float() / SIDE)
+        steps = apart.sum(-1)
+        self._buffer("steps", steps.float() / SIDE)
         self._buffer("lines", (apart == 0).any(-1).float())
+        within = [(steps <= limit).float() for limit in NEARBY]
+        self._buffer("nearby", torch.cat([cells / cells.sum(0) for cells in within], -1))
         self.units, self.cells = layer_init(nn.Linear(UNITS, WIDTH)), Cells(FEATURES, WIDTH)
         self.board = nn.Sequential(
             layer_init(nn.Linear(4 * WIDTH + UNITS + OTHERS, hidden_size)),
@@ -88,7 +94,10 @@ class Tactical(Policy):
         reach = numbers[:, 1:MASK].view(-1, TARGETS, CELLS)
         itself, other = planes[:, 0], planes[:, 1]
         places = [plane @ table for plane in (itself, other) for table in (self.steps, self.lines)]
-        cells = self.cells(torch.cat([reach, planes, torch.stack(places, 1)], 1), self.units(units))
+        shots = planes[:, 4] * places[3]
+        shares = torch.stack([planes[:, 5], planes[:, 4], shots, reach[:, 0]], 1) @ self.nearby
+        known = [reach, planes, torch.stack(places, 1), shares.view(-1, SHARES * len(NEARBY), CELLS)]
+        cells = self.cells(torch.cat(known, 1), self.units(units))
         # Of the cells of both units, of those in reach, and of all.
         seen = cells @ torch.stack([itself, other, reach[:, 0] / SIDE, torch.full_like(itself, 1 / CELLS)], -1)
         board = self.board(torch.cat([seen.flatten(1), units, others], -1))
