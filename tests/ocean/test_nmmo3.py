@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import pufferlib
 from pufferlib import ocean, registry
@@ -10,7 +11,7 @@ from pufferlib.models import make_policy
 DOWN, UP, RIGHT, LEFT, STAY = range(5)
 VIEW = 11 * 15 * 10
 CARDINALITIES = (4, 4, 15, 6, 3, 5, 5, 5, 7, 4)
-TERRAIN, KIND = 1, 4
+TERRAIN, ITEM, KIND, LEVEL, TILE_HP = 1, 2, 4, 6, 7
 NOBODY, PLAYER, ENEMY = range(3)
 WATER = 3
 FACING, HP, PATIENCE = VIEW + 3, VIEW + 5, VIEW + 42
@@ -119,23 +120,71 @@ def test_a_thousand_players_share_a_map():
     env.close()
 
 
-def test_its_own_policy_reads_what_it_sees():
-    import torch
+@pytest.fixture
+def policy():
+    return make_policy(make(), "NMMO3", hidden_size=16, more=registry.policies("nmmo3"))
 
-    env = make()
-    policies = registry.policies("nmmo3")
-    policy = make_policy(env, "NMMO3", hidden_size=16, more=policies)
-    assert sum(policies.CARDINALITIES) == sum(CARDINALITIES)
-    rows = torch.from_numpy(env.observations).repeat(2, 1)
-    rows[8:, VIEW + 18] = 6  # a tool of the first tier in the first slot
-    params, values = policy.forward_eval(rows)
-    assert params.shape == (16, 26)
-    assert values.shape == (16,)
-    assert not torch.equal(values[:8], values[8:])
-    codes = rows[:1].clone()
-    for place, count in enumerate(CARDINALITIES):  # every value of every code is told apart
-        seen = set()
-        for value in range(count):
-            codes[0, (3 * 15 + 4) * 10 + place] = value
-            seen.add(policy.forward_eval(codes)[1].item())
-        assert len(seen) == count
+
+def meadow():
+    """An observation in whose sight is nothing but the player."""
+    rows = torch.from_numpy(make().observations[:1].copy())
+    view = rows[:, :VIEW].view(11, 15, 10)
+    me = view[5, 7].clone()
+    view[:] = 0
+    view[5, 7] = me
+    return rows, view
+
+
+THINGS = {
+    **{f"item {item}": {ITEM: item} for item in (6, 7, 11, 12, 13, 14)},
+    **{f"enemy {level}": {KIND: ENEMY, LEVEL: level} for level in range(5)},
+    "player": {KIND: PLAYER},
+}
+
+
+def test_its_own_policy_tells_apart_what_is_nearest(policy):
+    seen = {}
+    for name, codes in THINGS.items():
+        for row, column in ((5, 3), (5, 11), (1, 7), (10, 14)):
+            rows, view = meadow()
+            for code, value in codes.items():
+                view[row, column, code] = value
+            seen[name, row, column] = policy.encode_observations(rows)[0]
+            for code, value in codes.items():
+                view[0, 0, code] = value  # and another one, farther away
+            assert torch.equal(policy.encode_observations(rows)[0], seen[name, row, column])
+    values = torch.stack(list(seen.values()))
+    assert len(values.unique(dim=0)) == len(seen)
+
+
+def test_its_own_policy_sees_how_much_is_left_of_an_enemy(policy):
+    rows, view = meadow()
+    view[5, 3, KIND] = ENEMY
+    values = []
+    for hp in range(5):
+        view[5, 3, TILE_HP] = hp
+        values.append(policy.forward_eval(rows)[1].item())
+    assert len(set(values)) == 5
+
+
+def test_keys_of_its_own_policy_do_what_their_items_do(policy):
+    sword, helm = 4, 1
+    rows, _ = meadow()
+    rows = rows.repeat(2, 1)
+    bag, actions = slice(VIEW + 18, VIEW + 30), slice(8, 20)
+    rows[0, bag][:2] = torch.tensor([sword, helm])
+    rows[1, bag][:2] = torch.tensor([helm, sword])
+    with torch.no_grad():
+        policy.decoder.weight[: policy.distribution.num_params] = 0  # what each key says whatever it holds
+    logits = policy.forward_eval(rows)[0]
+    assert torch.allclose(logits[0, 8:10], logits[1, 8:10].flip(0))
+    assert logits[0, 8] != logits[0, 9]
+    chosen = logits.softmax(-1)[:, actions]
+    assert (chosen[:, :2] > 0).all()
+    assert (chosen[:, 2:] == 0).all()  # empty slots
+
+
+def test_keys_of_its_own_policy_can_all_be_chosen_on_the_market(policy):
+    rows, _ = meadow()
+    rows[:, VIEW + 8] = 1
+    assert (policy.forward_eval(rows)[0].softmax(-1)[:, 8:20] > 0).all()

@@ -1,7 +1,5 @@
 """The network for ``nmmo3``, whose observation is a picture of codes and a row of numbers."""
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor, nn
 
@@ -10,75 +8,151 @@ from pufferlib.models import Policy, layer_init
 
 __all__ = ["NMMO3"]
 
-ROWS, COLUMNS = 11, 15
-CARDINALITIES = (4, 4, 15, 6, 3, 5, 5, 5, 7, 4)  # of the codes of a tile
-TERRAIN, ITEM, KIND, LEVEL = 1, 2, 4, 6  # where among them
-WATER_OR_STONE, TOOL, ENEMY = 2, 6, 2  # the first code that blocks the way; codes of an item and of a kind
-HARVESTS = ((7, 10), (11, 11), (12, 14))  # gems; herbs; what gear is made of
-FOES = ((0, 0), (1, 1), (2, 4))  # enemies by how much stronger they are
+ROWS, COLUMNS, CODES = 11, 15, 10
 TILES = ROWS * COLUMNS
-VIEW = TILES * len(CARDINALITIES)
-ITEMS = slice(VIEW + 13, VIEW + 30)  # five that are worn, twelve in the bag
-WORN = slice(VIEW + 30, VIEW + 42)
-MODE = VIEW + 8
-TYPES_PER_TIER, TYPES, TIERS, MODES = 17, 11, 5, 5
-SCALES = (1, 40, 4, 3, 6, 99, 99, 40, 4, 5, 12, 99, 5, *[1] * 12, 255, 1, 40, 192, 192, *[1] * 10)
+VIEW = TILES * CODES
+TERRAIN, ITEM, KIND, LEVEL, HP = 1, 2, 4, 6, 7  # where among the codes of a tile
+STONE, PLAYER, ENEMY = 2, 1, 2  # the first terrain that blocks the way; kinds of who stands there
+FULL_HP = 4
+TOOL, GEMS, HARVESTS = 6, slice(7, 11), slice(11, 15)  # items: gems count as one sort, each harvest for itself
+ITEM_SORTS, LEVELS = 6, 5  # enemies are as many sorts as there are codes of their levels
+SORTS = ITEM_SORTS + LEVELS + 1  # and the other players
+NEAR = 3  # tiles in each direction of which each is known, whether it blocks the way and who stands there
+KEYS, REPEATED = slice(8, 20), slice(6, 8)  # actions: the keys of the bag, and two that do what another does
+SLOTS = KEYS.stop - KEYS.start
+MODE, MODES, PLAYING = VIEW + 8, 5, 0
+WORN = slice(VIEW + 13, VIEW + 18)
+BAG = slice(WORN.stop, WORN.stop + SLOTS)
+IS_WORN = slice(BAG.stop, BAG.stop + SLOTS)
+TYPES_PER_TIER, TYPES, TIERS = 17, 11, 5  # of items
+USES = 2 * (TYPES + 1)  # what a key can do: take up or off an item of a type; slots without one are type 0
+SCALES = (1, 10, 4, 3, 6, 99, 99, 10, 4, 5, 12, 10, 5, *[1] * 12, 255, 1, 10, 48, 24, *[1] * 10)
 
 
 class NMMO3(Policy):
-    """Multilayer perceptron over the codes of all tiles, and extra planes for the most relevant of them.
+    """A perceptron over where the nearest thing of each sort is, who is around, and what the player carries.
+
+    Of tools, of each resource, of enemies by their level and of players it knows the nearest in sight, by direction,
+    distance and hp. So what is learned of an enemy to the left holds wherever that one stands; a network over all
+    tiles has to learn it for each. A key of the bag does what its item can do: its logit is that of the item's type,
+    whichever slot that lies in, and empty slots are not chosen.
 
     Args:
         env: One with the observations of ``nmmo3``.
         hidden_size: Width of both layers.
     """
 
-    code_scales: Tensor
-    scales: Tensor
+    near: Tensor
+    closeness: Tensor
+    tiles: Tensor
+    places: Tensor
+    item_sorts: Tensor
+    sorts: Tensor
     items: Tensor
+    types: Tensor
+    scales: Tensor
 
     def __init__(self, env: PufferEnv, hidden_size: int = 128) -> None:
-        super().__init__(env, hidden_size)
-        self._buffer("code_scales", 1 / (torch.tensor(CARDINALITIES).repeat(TILES) - 1))
-        self._buffer("scales", 1 / torch.tensor(SCALES, dtype=torch.float32))
+        super().__init__(env, hidden_size + SLOTS)
+        offsets = torch.cartesian_prod(torch.arange(ROWS) - ROWS // 2, torch.arange(COLUMNS) - COLUMNS // 2)
+        farthest_first = offsets.abs().sum(-1).argsort(descending=True, stable=True)
+        self._buffer("near", (offsets.abs().amax(-1) <= NEAR).nonzero()[:, 0])
+        self._buffer("closeness", (farthest_first.argsort() + 1).to(torch.uint8))  # of a tile; 0 is nowhere
+        self._buffer("tiles", nn.functional.pad(farthest_first, (1, 0)))  # of a closeness
+        self._buffer("places", nn.functional.pad(_place_features(offsets[farthest_first]), (0, 0, 1, 0)))
+        self._buffer("item_sorts", _item_sorts())
+        self._buffer("sorts", torch.arange(1, SORTS + 1, dtype=torch.uint8)[:, None])
         self._buffer("items", _item_features())
-        view = VIEW + TILES * (2 + len(HARVESTS) + len(FOES))
-        own = (5 + 12) * (TYPES + TIERS) + MODES + len(SCALES)
+        self._buffer("types", torch.cat([torch.zeros(1), torch.arange(255) % TYPES_PER_TIER + 1]).clamp(max=TYPES))
+        self._buffer("scales", 1 / torch.tensor(SCALES, dtype=torch.float32))
+        seen = SORTS * (self.places.shape[1] + 1) + 3 * len(self.near)
+        own = (WORN.stop - WORN.start + 2) * self.items.shape[1] + MODES + len(SCALES)
         self.encoder = nn.Sequential(
-            layer_init(nn.Linear(view + own, hidden_size)),
+            layer_init(nn.Linear(seen + own, hidden_size)),
             nn.ReLU(inplace=True),
             layer_init(nn.Linear(hidden_size, hidden_size)),
             nn.ReLU(inplace=True),
         )
+        actions = self.distribution.num_params
+        self.decoder = layer_init(nn.Linear(hidden_size, actions + USES + 1), std=1.0)
+        with torch.no_grad():
+            self.decoder.weight[:-1] *= 0.01
 
     def _buffer(self, name: str, values: Tensor) -> None:
         self.register_buffer(name, values, persistent=False)
 
     def encode_observations(self, observations: Tensor) -> Tensor:
+        """See ``Policy``: what the perceptron says, then which use each key of the bag has."""
+        hidden = self.encoder(torch.cat([*self._seen(observations), *self._own(observations)], -1))
+        uses = self.types[observations[:, BAG].long()] + (TYPES + 1) * observations[:, IS_WORN]
+        return torch.cat([hidden, uses.to(hidden.dtype)], -1)
+
+    def decode_actions(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """See ``Policy``."""
-        codes = observations[:, :VIEW]
-        parts = [codes * self.code_scales, *self._tiles(codes), *self._self(observations)]
-        hidden: Tensor = self.encoder(torch.cat(parts, -1))
-        return hidden
+        outputs, uses = self.decoder(hidden[..., :-SLOTS]), hidden[..., -SLOTS:].long().clamp(0, USES - 1)
+        actions, by_use, values = outputs.split([self.distribution.num_params, USES, 1], -1)
+        keys = actions[..., KEYS] + by_use.gather(-1, uses)
+        return torch.cat([actions[..., : KEYS.start], keys, actions[..., KEYS.stop :]], -1), values[..., 0]
 
-    def _tiles(self, codes: Tensor) -> Iterator[Tensor]:
-        """Yield one plane each for blocked tiles, tools, kinds of resources, and enemies by their level."""
-        tiles = codes.reshape(-1, TILES, len(CARDINALITIES)).transpose(1, 2).contiguous()
-        item, level = tiles[:, ITEM], tiles[:, LEVEL]
-        is_enemy = tiles[:, KIND] == ENEMY
-        yield (tiles[:, TERRAIN] >= WATER_OR_STONE).float()
-        yield (item == TOOL).float()
-        for low, high in HARVESTS:
-            yield ((item >= low) & (item <= high)).float()
-        for low, high in FOES:
-            yield (is_enemy & (level >= low) & (level <= high)).float()
+    def action_mask(self, observations: Tensor) -> Tensor:
+        """See ``Policy``: everything but keys of empty slots, and what another action does too."""
+        may = torch.ones_like(observations[:, : self.distribution.num_params])
+        may[:, KEYS] = (observations[:, BAG] > 0) | (observations[:, MODE, None] != PLAYING)
+        may[:, REPEATED] = 0
+        return may
 
-    def _self(self, observations: Tensor) -> tuple[Tensor, ...]:
-        """Encode the player itself as floats: types and tiers of its items, mode of the keys, scaled numbers."""
-        items = self.items[observations[:, ITEMS].long()].flatten(1)
-        mode = observations[:, MODE, None] == torch.arange(MODES, device=observations.device)
-        numbers = torch.cat([observations[:, VIEW : ITEMS.start], observations[:, WORN.start :]], -1)
-        return items, mode.float(), numbers * self.scales
+    def _seen(self, observations: Tensor) -> list[Tensor]:
+        """Features of the nearest thing of each sort, and of the tiles around the player, as floats."""
+        codes = observations[:, :VIEW].reshape(-1, TILES, CODES)
+        item_sorts, kinds = self.item_sorts[codes[..., ITEM].long()], codes[..., KIND]
+        bodies = (kinds == PLAYER) * self.sorts[-1] + (kinds == ENEMY) * (codes[..., LEVEL] + (ITEM_SORTS + 1))
+        bodies[:, TILES // 2] = 0  # the player itself
+        found = self._closest(item_sorts, self.sorts[:ITEM_SORTS]), self._closest(bodies, self.sorts[ITEM_SORTS:])
+        closest = torch.cat(found, -1).long()
+        near = kinds[:, self.near]
+        return [
+            self.places[closest].flatten(1),
+            codes[..., HP].gather(1, self.tiles[closest]) * (1 / FULL_HP),
+            (codes[..., TERRAIN][:, self.near] >= STONE).float(),
+            (near == PLAYER).float(),
+            (near == ENEMY).float(),
+        ]
+
+    def _closest(self, tiles: Tensor, sorts: Tensor) -> Tensor:
+        """Closeness of the nearest tile of each sort: ``(rows, TILES)`` and ``(sorts, 1)`` to ``(rows, sorts)``."""
+        return torch.where(tiles[:, None] == sorts, self.closeness, 0).amax(-1)
+
+    def _own(self, observations: Tensor) -> list[Tensor]:
+        """Features of what is worn, of the bag in sum and of what is not worn there, mode of the keys, and numbers."""
+        bag = self.items[observations[:, BAG].long()]
+        numbers = torch.cat([observations[:, VIEW : WORN.start], observations[:, IS_WORN.start :]], -1)
+        return [
+            self.items[observations[:, WORN].long()].flatten(1),
+            bag.sum(1),
+            (bag * (observations[:, IS_WORN, None] == 0)).sum(1),
+            (observations[:, MODE, None] == torch.arange(MODES, device=observations.device)).float(),
+            numbers * self.scales,
+        ]
+
+
+def _place_features(offsets: Tensor) -> Tensor:
+    """Directions and distance of tiles that lie ``offsets`` (rows, columns) away."""
+    down, right = offsets.unbind(-1)
+    apart = offsets.abs().sum(-1)
+    sides = [down > 0, down < 0, right > 0, right < 0]
+    flags = [*sides, down == 0, right == 0, right.abs() > down.abs()]
+    flags += [apart <= limit for limit in (0, 1, 2, 3, 5)]
+    flags += [(apart <= 1) & side for side in sides]
+    numbers = [torch.ones_like(apart), down / (ROWS // 2), right / (COLUMNS // 2), 1 / (1 + apart)]
+    return torch.stack([part.float() for part in [*flags, *numbers]], -1)
+
+
+def _item_sorts() -> Tensor:
+    """Table with the sort of each code of an item on a tile, from 1; 0 for what only enemies or nobody leaves there."""
+    sorts = torch.zeros(256, dtype=torch.uint8)
+    sorts[TOOL], sorts[GEMS] = 1, 2
+    sorts[HARVESTS] = torch.arange(3, ITEM_SORTS + 1, dtype=torch.uint8)
+    return sorts
 
 
 def _item_features() -> Tensor:

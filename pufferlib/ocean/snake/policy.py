@@ -98,7 +98,7 @@ class Snake(Policy):
 
     @torch.no_grad()
     def remember(self, observations: Tensor, state: State) -> State:
-        """The memory after a step that ended in ``observations``, ``(rows, side, side)``, from that before it.
+        """Return the memory after a step that ended in ``observations``, ``(rows, side, side)``, from that before it.
 
         Which way the snake went is told by its body: the head came from a neighbouring cell that is its own now, and
         of several such from that which puts the body as it is remembered where it is seen.
@@ -145,7 +145,7 @@ class Snake(Policy):
         return hidden
 
     def _areas(self, is_blocked: Tensor, due: Tensor) -> Tensor:
-        """How many cells can be reached from each neighbour of the head within some steps: float ``(rows, 4)``.
+        """Number of cells to which each move leads within some steps: float ``(rows, 4)``.
 
         A row of cells is the bits of a number, so a step in all directions is a few operations for all of them.
         """
