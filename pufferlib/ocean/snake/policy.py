@@ -38,6 +38,8 @@ class Snake(Policy):
         hidden_size: Width of both layers.
     """
 
+    ahead: Tensor
+    behind: Tensor
     bits: Tensor
     starts: Tensor
 
@@ -46,8 +48,9 @@ class Snake(Policy):
         side = self.observation_shape[-1]
         middle = side // 2
         self.view = (slice(None), *[slice(REACH - middle, REACH + middle + 1)] * 2)
-        self.ahead = [(middle + down) * side + middle + right for down, right in MOVES]
-        self.behind = [(middle - down) * side + middle - right for down, right in MOVES]
+        ahead = torch.tensor([down * side + right for down, right in MOVES])
+        self.register_buffer("ahead", side * side // 2 + ahead, persistent=False)
+        self.register_buffer("behind", side * side // 2 - ahead, persistent=False)
         starts = torch.zeros(len(MOVES), SIDE, dtype=torch.int32)
         for move, (down, right) in enumerate(MOVES):
             starts[move, REACH + down] = 1 << REACH + right
