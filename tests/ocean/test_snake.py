@@ -310,7 +310,7 @@ def test_its_own_policy_counts_the_cells_to_which_each_move_leads(policy, lives)
     policy.encoder = torch.nn.Identity()
     for step, state in enumerate(memories(policy, observations, starts)):
         if step % 50 == 49:
-            areas = policy._encode(observations[step], state)[:, 6 * 121 : 6 * 121 + 4] * 100
+            areas = policy.encode(observations[step], state)[:, 6 * 121 : 6 * 121 + 4] * 100
             for row, seen in enumerate(observations[step].numpy()):
                 trail, length = state["trail"][row].numpy(), int(state["length"][row])
                 assert areas[row].round().tolist() == [reached(seen, trail, length, move) for move in range(4)]

@@ -75,13 +75,13 @@ class Snake(Policy):
     def encode_observations(self, observations: Tensor) -> Tensor:
         """See ``Policy``, as in the first step of a life."""
         start = self.initial_state(observations.shape[0], observations.device)
-        return self._encode(observations, self.remember(observations, start))
+        return self.encode(observations, self.remember(observations, start))
 
     def forward_eval(self, observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
         """See ``Policy``."""
         state = self.initial_state(observations.shape[0], observations.device) if state is None else state
         state.update(self.remember(observations, state))
-        return self.decode_actions(self._encode(observations, state))
+        return self.decode_actions(self.encode(observations, state))
 
     def forward(
         self, observations: Tensor, state: State | None = None, episode_starts: Tensor | None = None
@@ -96,7 +96,7 @@ class Snake(Policy):
             state = self.remember(observations[step], state)
             states.append(state)
         every = {name: torch.cat([state[name] for state in states]) for name in state}
-        params, values = self.decode_actions(self._encode(observations.flatten(0, 1), every))
+        params, values = self.decode_actions(self.encode(observations.flatten(0, 1), every))
         return params.view(steps, rows, -1), values.view(steps, rows)
 
     @torch.no_grad()
@@ -131,7 +131,8 @@ class Snake(Policy):
             "eats": (ahead == FOOD) | (ahead == CORPSE),
         }
 
-    def _encode(self, observations: Tensor, state: State) -> Tensor:
+    def encode(self, observations: Tensor, state: State) -> Tensor:
+        """Encode observations ``(rows, side, side)`` with the memory after them: ``(rows, hidden_size)``."""
         cells = observations.flatten(1)
         left = _like(state["length"], observations) - state["trail"].int()  # steps until the tail is there
         own = (state["trail"] > 0) & (left > 0)
