@@ -210,8 +210,12 @@ class _PlayedEpisode:
         infos = outcome[-1]
         if not isinstance(infos, list):
             self._means.add([infos])
-        elif share := self._share_of_first_lives(*outcome[2:4]):
-            self._means.add(infos, share)
+        else:
+            share = self._share_of_first_lives(*outcome[2:4])
+            if self._means.get("score", "episode_return") is None:
+                share = share or 1.0  # the first report may come after several lives, at the end of a game
+            if share:
+                self._means.add(infos, share)
         return outcome
 
     def _share_of_first_lives(self, terminals: Any, truncations: Any) -> float:

@@ -210,6 +210,20 @@ def test_of_agents_that_begin_anew_the_first_life_counts(config):
     assert result.episode_length == 3
 
 
+class ReportsGames(Batch):
+    """A game of three lives of a step each, which end for the learner, and a report at its end."""
+
+    def step(self, actions):
+        *rows, _ = super().step(actions)
+        return *rows, [{"score": 7.0}] if self.age == 3 else []
+
+
+def test_a_game_whose_lives_end_is_reported_at_its_end(config):
+    config = dataclasses.replace(config, env={})
+    result = evaluate(config, None, 1, env_creator=lambda buf=None, **_: ReportsGames(1, buf))
+    assert (result.scores, result.episode_length) == ((7.0,), 3)
+
+
 def test_at_least_one_episode(config):
     with pytest.raises(APIUsageError, match="episodes must be at least 1, got 0"):
         evaluate(config, None, 0)
