@@ -45,9 +45,10 @@ def shades(path):
 )
 def test_every_second_episode_is_filmed(tmp_path, autoreset, layout, expected):
     with RecordVideo(make(DRAWN, layout, autoreset), tmp_path / "films", every=2, env_id=3) as vecenv:
-        for _ in play(vecenv, 45 if layout == "first" else 15):
-            pass
-        assert vecenv.episode >= 3
+        for _ in play(vecenv, 1000):  # workers decide how often environment 3 is among the first
+            if vecenv.episode == 3:
+                break
+        assert vecenv.episode == 3
     first, second, *_ = sorted((tmp_path / "films").iterdir())
     assert (first.name, second.name) == ("episode-0.mp4", "episode-2.mp4")
     assert shades(first) == shades(second) == expected
