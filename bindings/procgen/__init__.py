@@ -25,6 +25,8 @@ What differs from other environments, and why:
 Seeds: game i plays as a single game with the seed ``env_seed(seed, i)`` does, whatever the number of games or threads.
 The library takes a seed only when it makes games, so ``reset(seed)`` makes one for each and takes over its state.
 
+Networks: ``ResNet`` as in the paper (a GPU should train it), or ``--policy.name ProcgenCNN`` for a CPU.
+
 Sources: Cobbe et al. 2020, https://arxiv.org/abs/1912.01588 (the games, and the settings of ``train.toml``).
 """
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.machine.memory import keep_freed_memory
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
@@ -126,6 +127,7 @@ class Trainer:
             self.reduction = build_reduction(ranks, self.policy)
             self.reduction.start_moments(self.vecenv)
             self.num_threads = pick_num_threads(settings, self.policy)
+            keep_freed_memory()
             self.optimizer = build_optimizer(settings, self.policy)
             ranks.on_first(lambda: checkpoint.check_room(self.run_dir, self.policy))
             size = settings.minibatch_size * settings.accumulate_minibatches

@@ -158,3 +158,19 @@ def test_a_bad_option_is_a_sentence(options: dict[str, Any], message: str) -> No
 def test_an_unknown_game_is_an_error_that_suggests_one() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'bigfish'"):
         procgen.env_creator("big-fish")
+
+
+def test_the_small_network_sees_the_whole_picture() -> None:
+    torch = pytest.importorskip("torch")
+    from pufferlib.bindings.procgen import policy as policies
+    from pufferlib.models import make_policy
+
+    with ProcgenGames("bigfish", num_envs=4) as env:
+        policy = make_policy(env, "ProcgenCNN", hidden_size=32, more=policies)
+        observations = torch.from_numpy(env.reset(1)[0].copy())
+    params, values = policy.forward_eval(observations)
+    assert (params.shape, values.shape) == ((4, NUM_ACTIONS), (4,))
+    for corner in (0, -1):  # of 64 pixels, which strides could leave over
+        seen = observations.clone()
+        seen[:, corner, corner] ^= 255
+        assert (policy.forward_eval(seen)[1] != values).all()
