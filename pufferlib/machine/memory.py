@@ -1,21 +1,34 @@
 """Memory that this process freed: who keeps it, malloc or the kernel."""
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-__all__ = ["keep_freed_memory"]
+__all__ = ["freed_memory_kept"]
 
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h, for mallopt(3)
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of malloc.h, for mallopt(3), with glibc's defaults
+TRIM_THRESHOLD, MMAP_MAX = 128 * 1024, 65536
 
 
-def keep_freed_memory() -> bool:
+@contextmanager
+def freed_memory_kept() -> Iterator[None]:
     """Let malloc keep what is freed for the next large array, in place of giving it back to the kernel at once.
 
     A learner makes and frees the same large arrays in each minibatch. The kernel hands out pages that are zeroed, one
-    fault each, which for networks of images is a sixth of the time. The process then stays as large as it has been.
+    fault each, which for networks of images is a sixth of the time. At the end the kernel gets all that is free.
 
-    Returns:
-        True, or False where the C library is not glibc, which alone has this setting.
+    Does nothing where the C library is not glibc, which alone has this setting.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "mallopt"):
+        yield
+        return
     # In the heap instead of mappings of their own, and the heap's free end is kept.
-    return mallopt is not None and bool(mallopt(M_MMAP_MAX, 0)) and bool(mallopt(M_TRIM_THRESHOLD, -1))
+    libc.mallopt(M_MMAP_MAX, 0)
+    libc.mallopt(M_TRIM_THRESHOLD, -1)
+    try:
+        yield
+    finally:
+        libc.mallopt(M_MMAP_MAX, MMAP_MAX)
+        libc.mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD)
+        libc.malloc_trim(0)

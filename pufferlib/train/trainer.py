@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from pufferlib.errors import APIUsageError, PufferError
-from pufferlib.machine.memory import keep_freed_memory
+from pufferlib.machine.memory import freed_memory_kept
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
@@ -112,6 +112,7 @@ class Trainer:
         own = config_of_rank(config, ranks)
         self.vecenv = build_vecenv(own) if vecenv is None else normalized(vecenv, config.train)
         self._opened = contextlib.ExitStack()  # the last one is closed first
+        self._opened.enter_context(freed_memory_kept())
         self._opened.callback(self.vecenv.close)
         try:
             self.policy = (build_policy(config, self.vecenv) if policy is None else policy).to(self.device)
@@ -127,7 +128,6 @@ class Trainer:
             self.reduction = build_reduction(ranks, self.policy)
             self.reduction.start_moments(self.vecenv)
             self.num_threads = pick_num_threads(settings, self.policy)
-            keep_freed_memory()
             self.optimizer = build_optimizer(settings, self.policy)
             ranks.on_first(lambda: checkpoint.check_room(self.run_dir, self.policy))
             size = settings.minibatch_size * settings.accumulate_minibatches

@@ -374,11 +374,12 @@ def open_files():
 def test_restarts_leak_nothing():
     with make() as vecenv:
         vecenv.reset()
+        gc.collect()  # of earlier tests
         before = open_files()
         for _ in range(5):
             vecenv.step([GO_ON] * 4)
             vecenv.step([KILL, GO_ON, GO_ON, GO_ON])
-            assert open_files() == before
+            assert open_files() <= before  # what earlier tests left may be closed by threads of theirs
 
 
 def kill_soon(vecenv, chance):
