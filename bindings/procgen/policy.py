@@ -1,12 +1,13 @@
-"""A network for Procgen that two cores train, with two fifths of the products of the residual one.
+"""A network for Procgen that two cores train: 13 million products for a picture, the residual one has 31.
 
-What these games show is often three pixels wide, which the first layer of ``NatureCNN`` strides over.
+The first layer steps two pixels, where that of ``NatureCNN`` steps four, for what is small on a picture of 64.
 """
 
 import torch
 from torch import Tensor, nn
 
 from pufferlib.env import PufferEnv
+from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy, layer_init
 
 __all__ = ["ProcgenCNN"]
@@ -18,10 +19,18 @@ class ProcgenCNN(Policy):
     Args:
         env: Of the binding: its observations are uint8 ``(64, 64, 3)``.
         hidden_size: Width of the layer after the convolutions.
+
+    Raises:
+        APIUsageError: Observations are not images.
     """
 
     def __init__(self, env: PufferEnv, hidden_size: int = 256) -> None:
         super().__init__(env, hidden_size)
+        if len(self.observation_shape) != 3:
+            raise APIUsageError(
+                "ProcgenCNN: observations must be images (height, width, channels), got "
+                f"{env.single_observation_space}; use policy.name = 'Default'"
+            )
         height, width, channels = self.observation_shape
         self.convolutions = nn.Sequential(
             layer_init(nn.Conv2d(channels, 32, 5, stride=2, padding=2)),

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pufferlib
 from pufferlib.bindings import procgen
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.seeding import env_seed
@@ -174,3 +175,5 @@ def test_the_small_network_sees_the_whole_picture() -> None:
         seen = observations.clone()
         seen[:, corner, corner] ^= 255
         assert (policy.forward_eval(seen)[1] != values).all()
+    with pytest.raises(APIUsageError, match=r"ProcgenCNN: observations must be images .* got Box\(.*\(4,\)"):
+        make_policy(pufferlib.make("cartpole"), "ProcgenCNN", more=policies)
