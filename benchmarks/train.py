@@ -14,6 +14,7 @@ import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
@@ -23,10 +24,13 @@ from sides import Side
 from trainers import settings
 from turns import Measure, parser, run
 
+from pufferlib.train.config import load_config
+
 SCRIPT = str(Path(__file__).with_name("trainers.py"))
 OVERLAPPED = str(Path(__file__).with_name("overlapped.py"))
 SB3 = "Stable-Baselines3"
 IN_TURN = "ours, one after the other"
+DEFAULT = "ours, with the network of most environments"
 PRODUCTS = "its matrix products alone"
 ENOUGH = 0.8  # of the limit, where a goal is beyond it
 # Memory and precision of ours, and how many times as fast as PufferLib 3.0.0, with an LSTM where ours has memory.
@@ -36,6 +40,13 @@ NETWORKS = {
     ("LSTM", "bfloat16"): 2.2,
     ("MinGRU", "float32"): 2.5,
     ("MinGRU", "bfloat16"): 2.5,
+}
+# Environments that have a network of their own; what gives PufferLib 3.0.0 as many agents, which has none for the last.
+OWN_NETWORKS: dict[str, dict[str, Any] | None] = {
+    "snake": {"num_envs": 4},
+    "nmmo3": {"num_envs": 1, "num_players": 256},
+    "moba": {"num_envs": 128},
+    "tactical": None,
 }
 LOOPS = {64: 12, 1024: 45, 4096: 160}  # microseconds of a step of so many agents
 
@@ -58,12 +69,29 @@ def rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dic
             calls[LIMIT] = functools.partial(us.ask, "products", env, same, seconds / 4)
             what = f"{env}, 1024 agents, memory: {memory}, {precision}"
             yield Row(what, "us", ratios={PUFFER: least}, limit=PRODUCTS, share_of_limit=ENOUGH), calls
+    yield from own_network_rows(us, peer, seconds)
     yield from sb3_rows(us, peer, seconds)
     for agents, most in LOOPS.items():
         calls = {OURS: functools.partial(us.ask, "ours_loop", agents, seconds)}
         if peer:
             calls[PUFFER] = functools.partial(peer.ask, "puffer_loop", agents, seconds)
         yield Row(f"rollout loop, a step of {agents} free agents", "us", most, {PUFFER: 8}), calls
+
+
+def own_network_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """The networks that were written for one environment, beside that of all others."""
+    for env, keywords in OWN_NETWORKS.items():
+        same = {"train.update_epochs": 1, "train.optimizer": "adam", "train.num_threads": 1, "train.act_threads": 1}
+        calls: dict[str, Measure] = {
+            OURS: functools.partial(us.ask, "ours", env, same, seconds),
+            DEFAULT: functools.partial(us.ask, "ours", env, {**same, "policy.name": "Default"}, seconds),
+        }
+        if peer and keywords:
+            train = load_config(env).train
+            calls[PUFFER] = functools.partial(
+                peer.ask, "puffer_own", env, keywords, train.horizon, train.minibatch_size, seconds
+            )
+        yield Row(f"{env}, the network written for it", "us", ratios={PUFFER: 1}), calls
 
 
 def sb3_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:

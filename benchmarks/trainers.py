@@ -107,6 +107,19 @@ def puffer(env: str, frameskip: int, recurrent: bool, seconds: float) -> float:
         vecenv.close()
 
 
+def puffer_own(env: str, keywords: dict[str, Any], horizon: int, minibatch_size: int, seconds: float) -> float:
+    """PufferLib 3.0.0 with the network that it has for the environment, memory included, and so much work as ours."""
+    torch.set_num_threads(THREADS)
+    same = {"bptt_horizon": horizon, "minibatch_size": minibatch_size, "batch_size": "auto", "update_epochs": 1}
+    with own_puffer(env, same | {"optimizer": "adam"}, {"num_envs": 1}, keywords) as trainer:
+
+        def update() -> None:
+            trainer.evaluate()
+            trainer.train()
+
+        return us_per_step(update, trainer.config["batch_size"], seconds)
+
+
 def ours_to_bar(env: str, score: float, limit_s: float) -> float | None:
     """Seconds of a run of ours with the environment's own settings until its episodes reach the score."""
     from pufferlib.train.config import load_config
@@ -116,30 +129,18 @@ def ours_to_bar(env: str, score: float, limit_s: float) -> float | None:
 
 
 def puffer_to_bar(env: str, score: float, limit_s: float) -> float | None:
-    """The same with PufferLib 3.0.0's own settings, in one process, since its workers wait busily."""
-    from pufferlib import pufferl
-
+    """The same with PufferLib 3.0.0's own settings."""
     torch.set_num_threads(2)
-    sys.argv = ["puffer"]  # it reads its settings with the command line
-    own = pufferl.load_config(f"puffer_{env}")
-    own["vec"]["backend"] = "Serial"
-    own["train"] |= {"device": "cpu", "compile": False, "env": env}
-    vecenv = pufferl.load_env(f"puffer_{env}", own)
-    pufferl.PuffeRL.print_dashboard = lambda *args, **kwargs: None
-    trainer = pufferl.PuffeRL(own["train"], vecenv, pufferl.load_policy(own, vecenv))
+    with own_puffer(env, {}) as trainer:
 
-    def update() -> float | None:
-        scores = trainer.evaluate().get("score")
-        mean = statistics.fmean(scores) if scores else None
-        trainer.stats.clear()
-        trainer.train()
-        return mean
+        def update() -> float | None:
+            scores = trainer.evaluate().get("score")
+            mean = statistics.fmean(scores) if scores else None
+            trainer.stats.clear()
+            trainer.train()
+            return mean
 
-    try:
         return seconds_until(update, score, limit_s)
-    finally:
-        trainer.utilization.stop()
-        vecenv.close()
 
 
 def seconds_until(update: Callable[[], float | None], score: float, limit_s: float) -> float | None:
@@ -151,6 +152,31 @@ def seconds_until(update: Callable[[], float | None], score: float, limit_s: flo
             return time.perf_counter() - start
     print(f"{score} not reached in {seconds:.0f} s", file=sys.stderr)
     return None
+
+
+@contextmanager
+def own_puffer(
+    env: str, train: dict[str, Any], vec: dict[str, Any] | None = None, keywords: dict[str, Any] | None = None
+) -> Iterator[Any]:
+    """PufferLib 3.0.0's trainer with its own network and settings but for these, in one process.
+
+    Its workers wait busily.
+    """
+    from pufferlib import pufferl
+
+    sys.argv = ["puffer"]  # it reads its settings with the command line
+    own = pufferl.load_config(f"puffer_{env}")
+    own["vec"] |= {"backend": "Serial", **(vec or {})}
+    own["env"] |= keywords or {}
+    own["train"] |= {"device": "cpu", "compile": False, "env": env, **train}
+    vecenv = pufferl.load_env(f"puffer_{env}", own)
+    pufferl.PuffeRL.print_dashboard = lambda *args, **kwargs: None
+    trainer = pufferl.PuffeRL(own["train"], vecenv, pufferl.load_policy(own, vecenv))
+    try:
+        yield trainer
+    finally:
+        trainer.utilization.stop()
+        vecenv.close()
 
 
 def products(env: str, overrides: dict[str, Any], seconds: float) -> float:
@@ -265,6 +291,7 @@ CASES = (
     ours_cartpole,
     sb3_cartpole,
     puffer,
+    puffer_own,
     products,
     ours_loop,
     puffer_loop,

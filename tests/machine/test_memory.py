@@ -9,6 +9,13 @@ import pytest
 NEVER = "assert faults(10_000_000) < 10 < faults()"
 INSIDE = "with freed_memory_kept():\n    assert faults() < 10"
 AFTER = "with freed_memory_kept():\n    faults()\nassert faults(10_000_000) < 10 < faults()"
+SEVERAL = """
+first, second = freed_memory_kept(), freed_memory_kept()
+first.__enter__(), second.__enter__(), first.__exit__(None, None, None)
+assert faults() < 10
+second.__exit__(None, None, None)
+assert faults() > 10
+"""
 LEARNER = """
 import pufferlib
 few = {"env.num_envs": 8, "train.device": "cpu", "train.total_timesteps": 1024, "train.horizon": 16, "eval.episodes": 4}
@@ -34,8 +41,8 @@ def faults(size=100_000_000):
 
 @pytest.mark.parametrize(
     "promise",
-    [NEVER, INSIDE, AFTER, pytest.param(LEARNER, marks=pytest.mark.all)],
-    ids=["never", "inside", "after", "learner"],
+    [NEVER, INSIDE, AFTER, SEVERAL, pytest.param(LEARNER, marks=pytest.mark.all)],
+    ids=["never", "inside", "after", "several", "learner"],
 )
 def test_pages_of_freed_arrays_are_not_asked_for_again(promise: str, tmp_path: Path) -> None:
     if promise == LEARNER:

@@ -333,3 +333,41 @@ def reached(seen, trail, length, move):
         inside = {(y, x) for y, x in wider if 0 <= y < 21 and 0 <= x < 21}
         cells = {cell for cell in inside if not is_blocked[cell] or 0 < due[cell] < time}
     return len(cells)
+
+
+@pytest.mark.parametrize("vision", [1, 5, 10])
+def test_its_own_policy_computes_the_same_by_compiled_loops_and_by_torch(vision):
+    env = ocean.Snake(num_envs=2, num_snakes=8, width=40, height=40, num_food=300, vision=vision)
+    policy = make_policy(env, "Snake", hidden_size=16, more=registry.policies("snake"))
+    policy.encoder = torch.nn.Identity()
+    rng = np.random.default_rng(0)
+    observations, _ = env.reset(seed=3)
+    seen, starts = [observations.copy()], [np.ones(env.num_agents, bool)]
+    for _ in range(300):
+        ahead = observations[:, [vision - 1, vision + 1, vision, vision], [vision, vision, vision - 1, vision + 1]]
+        _, _, terminals, truncations, _ = env.step((rng.random(ahead.shape) - 9 * (ahead >= WALL)).argmax(-1))
+        seen.append(env.observations.copy())
+        starts.append(terminals | truncations)
+    segment, begins = torch.from_numpy(np.stack(seen)), torch.from_numpy(np.stack(starts))
+    loops, by_torch = policy.initial_state(env.num_agents), policy.initial_state(env.num_agents)
+    for step, begin in zip(segment, begins, strict=True):
+        for part in [*loops.values(), *by_torch.values()]:
+            part[begin] = 0
+        loops = policy.remember(step, loops)
+        by_torch = policy.remember(step.int(), by_torch)  # of another number format, which the loops do not take
+        assert all(torch.equal(loops[name], by_torch[name]) for name in by_torch)
+        torch.testing.assert_close(policy.encode(step, loops), policy.encode(step.int(), by_torch))
+    assert loops["length"].max() > 5
+    assert (loops["trail"] == 0).any()
+
+
+def test_the_loops_of_its_own_policy_refuse_what_they_cannot_read():
+    env = ocean.Snake(num_envs=1, num_snakes=2, width=30, height=30, num_food=20)
+    policy = make_policy(env, "Snake", hidden_size=16, more=registry.policies("snake"))
+    observations = torch.from_numpy(env.reset(seed=1)[0])
+    with pytest.raises(ValueError, match="snake's memory: expected all arrays for 1 steps of 2 rows"):
+        policy.remember(observations, policy.initial_state(3))
+    with pytest.raises(ValueError, match="snake's inputs: expected all arrays for 2 rows"):
+        policy.encode(observations, policy.initial_state(3))
+    with pytest.raises(ValueError, match="expected a square view of at most 21 x 21 cells, got 90 cells"):
+        policy.remember(observations[:, :9, :10], policy.initial_state(2))

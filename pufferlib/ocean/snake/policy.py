@@ -1,22 +1,33 @@
 """The network for ``snake``, which remembers where its body lies."""
 
+from typing import Any
+
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from pufferlib.env import PufferEnv
 from pufferlib.models import Policy, State, layer_init
 from pufferlib.models.linear import Linear
+from pufferlib.ocean.snake import _memory
+from pufferlib.ocean.snake._memory import (
+    AREAS,
+    CORPSE,
+    DIRECTIONS,
+    DUE,
+    FOOD,
+    HEAD,
+    MOVES,
+    OWN_BODY,
+    REACH,
+    SIDE,
+    STEPS,
+    WALL,
+)
 
 __all__ = ["Snake"]
 
-FOOD, CORPSE, WALL, OWN_BODY, HEAD = 1, 2, 3, 4, 7  # codes of cells; from WALL on they are in the way
-MOVES = ((-1, 0), (1, 0), (0, -1), (0, 1))  # rows and columns of each action
-REACH = 10  # cells in each direction in which it remembers its body, at most what vision may be
-SIDE = 2 * REACH + 1
 HERE = (slice(None), REACH, REACH)
-DUE = (1, 4, 8, 12)  # steps: whoever comes as late finds those own cells free that are free by then
-STEPS = 4  # from one of these to the next
-AREAS = (0, 2, 6, 12, 24, 48, 96)  # cells
 UNKNOWN = 1 << 15  # longer than any snake
 
 
@@ -29,6 +40,7 @@ class Snake(Policy):
     there, on its way those that are free by then. A network that sees only the present runs into dead ends of its
     own making.
 
+    On a CPU compiled loops (``_memory.pyx``) keep the memory and make the perceptron's inputs, elsewhere torch does.
     The memory is of the game, without weights: ``trail``, uint8 ``(rows, SIDE, SIDE)``, the steps since the head was
     in each cell around it, 0 for never; ``length``, int32 ``(rows,)``, 0 before the first step; ``eats``, bool
     ``(rows, 4)``, whether each move leads to something to eat.
@@ -48,17 +60,17 @@ class Snake(Policy):
         side = self.observation_shape[-1]
         middle = side // 2
         self.view = (slice(None), *[slice(REACH - middle, REACH + middle + 1)] * 2)
-        ahead = torch.tensor([down * side + right for down, right in MOVES])
+        ahead = torch.tensor([down * side + right for down, right in DIRECTIONS])
         self.register_buffer("ahead", side * side // 2 + ahead, persistent=False)
         self.register_buffer("behind", side * side // 2 - ahead, persistent=False)
-        starts = torch.zeros(len(MOVES), SIDE, dtype=torch.int32)
-        for move, (down, right) in enumerate(MOVES):
+        starts = torch.zeros(MOVES, SIDE, dtype=torch.int32)
+        for move, (down, right) in enumerate(DIRECTIONS):
             starts[move, REACH + down] = 1 << REACH + right
         self.register_buffer("starts", starts, persistent=False)
         self.register_buffer("bits", 1 << torch.arange(SIDE, dtype=torch.int32), persistent=False)
-        inputs = 6 * side * side + len(MOVES) * (1 + len(AREAS)) + 1
+        self.inputs = 6 * side * side + MOVES * (1 + len(AREAS)) + 1
         self.encoder = nn.Sequential(
-            layer_init(Linear(inputs, hidden_size)),
+            layer_init(Linear(self.inputs, hidden_size)),
             nn.ReLU(inplace=True),
             layer_init(Linear(hidden_size, hidden_size)),
             nn.ReLU(inplace=True),
@@ -69,7 +81,7 @@ class Snake(Policy):
         return {
             "trail": torch.zeros(num_agents, SIDE, SIDE, dtype=torch.uint8, device=device),
             "length": torch.zeros(num_agents, dtype=torch.int32, device=device),
-            "eats": torch.zeros(num_agents, len(MOVES), dtype=torch.bool, device=device),
+            "eats": torch.zeros(num_agents, MOVES, dtype=torch.bool, device=device),
         }
 
     def encode_observations(self, observations: Tensor) -> Tensor:
@@ -89,35 +101,63 @@ class Snake(Policy):
         """See ``Policy``."""
         steps, rows = observations.shape[:2]
         state = self.initial_state(rows, observations.device) if state is None else state
-        states = []
-        for step in range(steps):
-            if episode_starts is not None:
-                state = {name: torch.where(_like(episode_starts[step], part), 0, part) for name, part in state.items()}
-            state = self.remember(observations[step], state)
-            states.append(state)
-        every = {name: torch.cat([state[name] for state in states]) for name in state}
-        params, values = self.decode_actions(self.encode(observations.flatten(0, 1), every))
+        every = self._remember_segments(observations, state, episode_starts)
+        hidden = self.encode(observations.flatten(0, 1), {name: part.flatten(0, 1) for name, part in every.items()})
+        params, values = self.decode_actions(hidden)
         return params.view(steps, rows, -1), values.view(steps, rows)
 
-    @torch.no_grad()
     def remember(self, observations: Tensor, state: State) -> State:
-        """Return the memory after a step that ended in ``observations``, ``(rows, side, side)``, from that before it.
+        """Return the memory after a step, from that before it; observations are ``(rows, side, side)``."""
+        every = self._remember_segments(observations[None], state, None)
+        return {name: part[0] for name, part in every.items()}
+
+    @torch.no_grad()
+    def _remember_segments(self, observations: Tensor, state: State, starts: Tensor | None) -> State:
+        """Return the memory after each step, ``(steps, rows, ...)``, from that before the first.
+
+        Observations are ``(steps, rows, side, side)``, and ``starts`` bool ``(steps, rows)``; None for nowhere.
+        """
+        state = {"trail": state["trail"].to(torch.uint8), "length": state["length"].int(), "eats": state["eats"].bool()}
+        if _is_for_loops(observations, state["trail"]):
+            steps, rows = observations.shape[:2]
+            every = {name: part.new_empty(steps, *part.shape) for name, part in self.initial_state(rows).items()}
+            _memory.remember(
+                _array(observations, 2),
+                None if starts is None else _array(starts),
+                _array(state["trail"], 1),
+                _array(state["length"]),
+                _array(state["eats"]),
+                _array(every["trail"], 2),
+                _array(every["length"]),
+                _array(every["eats"]),
+            )
+            return every
+        states = []
+        for step, seen in enumerate(observations):
+            if starts is not None:
+                state = {name: torch.where(_like(starts[step], part), 0, part) for name, part in state.items()}
+            state = self._remember_by_torch(seen, state)
+            states.append(state)
+        return {name: torch.stack([each[name] for each in states]) for name in state}
+
+    def _remember_by_torch(self, observations: Tensor, state: State) -> State:
+        """Return the memory after a step, from that before it.
 
         Which way the snake went is told by its body: the head came from a neighbouring cell that is its own now, and
         of several such from that which puts the body as it is remembered where it is seen.
         """
         cells, own = observations.flatten(1), observations == OWN_BODY
-        trail, length, eats = state["trail"].to(torch.uint8), state["length"].int(), state["eats"].bool()
+        trail, length, eats = state["trail"], state["length"], state["eats"]
         trail = trail + (trail > 0)  # after 255 steps it is forgotten
         trail[HERE] = 1
         around = nn.functional.pad(trail, (1, 1, 1, 1))
-        moved = [around[:, 1 + down : 1 + down + SIDE, 1 + right : 1 + right + SIDE] for down, right in MOVES]
+        moved = [around[:, 1 + down : 1 + down + SIDE, 1 + right : 1 + right + SIDE] for down, right in DIRECTIONS]
         from_there = own.flatten(1)[:, self.behind]
         body = [(trail[self.view] > 0) & (trail[self.view] < _like(length, own)) for trail in moved]
         fits = torch.stack([(part == own).flatten(1).sum(-1) for part in body], -1) + UNKNOWN * from_there
         move = fits.argmax(-1, keepdim=True)
         trail = moved[-1]
-        for other in range(len(MOVES) - 1):
+        for other in range(MOVES - 1):
             trail = torch.where(_like(move[:, 0] == other, trail), moved[other], trail)
         length = length.clamp(min=1) + (eats & from_there).gather(1, move)[:, 0]
         # What it sees of its way corrects the length: own cells are within it, and others are behind it.
@@ -133,6 +173,18 @@ class Snake(Policy):
 
     def encode(self, observations: Tensor, state: State) -> Tensor:
         """Encode observations ``(rows, side, side)`` with the memory after them: ``(rows, hidden_size)``."""
+        if _is_for_loops(observations, state["trail"]):
+            inputs = torch.empty(len(observations), self.inputs)
+            _memory.features(
+                _array(observations, 1), _array(state["trail"], 1), _array(state["length"]), _array(inputs)
+            )
+        else:
+            inputs = self._inputs_by_torch(observations, state)
+        hidden: Tensor = self.encoder(inputs)
+        return hidden
+
+    def _inputs_by_torch(self, observations: Tensor, state: State) -> Tensor:
+        """Inputs of the perceptron."""
         cells = observations.flatten(1)
         left = _like(state["length"], observations) - state["trail"].int()  # steps until the tail is there
         own = (state["trail"] > 0) & (left > 0)
@@ -145,8 +197,7 @@ class Snake(Policy):
         parts = [plane.float() for plane in planes]
         parts += [due[self.view].flatten(1).clamp(max=127) * (1 / 64), areas * 0.01]
         parts += [(areas > area).float() for area in AREAS]
-        hidden: Tensor = self.encoder(torch.cat([*parts, state["length"][:, None] * 0.01], -1))
-        return hidden
+        return torch.cat([*parts, state["length"][:, None] * 0.01], -1)
 
     def _areas(self, is_blocked: Tensor, due: Tensor) -> Tensor:
         """Number of cells to which each move leads within some steps: float ``(rows, 4)``.
@@ -167,6 +218,21 @@ class Snake(Policy):
     def _pack(self, cells: Tensor) -> Tensor:
         """Bool ``(rows, SIDE, SIDE)`` to int32 ``(rows, SIDE)``, a bit for each cell."""
         return (cells * self.bits).sum(-1, dtype=torch.int32)
+
+
+def _is_for_loops(observations: Tensor, trail: Tensor) -> bool:
+    """Tell whether the compiled loops can take these: on a CPU, in the number formats of the environment."""
+    if torch.compiler.is_compiling() or not (observations.is_cpu and trail.is_cpu):
+        return False
+    return observations.dtype is torch.int8 and trail.dtype is torch.uint8
+
+
+def _array(tensor: Tensor, leading: int | None = None) -> npt.NDArray[Any]:
+    """``tensor`` as the compiled loops take it: after ``leading`` dimensions flat, and truth as numbers."""
+    if leading is not None:
+        tensor = tensor.flatten(leading)
+    tensor = tensor.contiguous()
+    return (tensor.view(torch.uint8) if tensor.dtype is torch.bool else tensor).numpy()
 
 
 def _like(numbers: Tensor, pictures: Tensor) -> Tensor:
