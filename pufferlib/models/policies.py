@@ -55,7 +55,11 @@ class Policy(nn.Module):
         observation_shape: Of one of them.
         mask_elements: Elements of an observation that say which actions may be chosen.
         mask_structure: The layout of observations that say so in their field ``action_mask``.
+        takes_memory: Whether a recurrent network may stand between its encoder and its decoder: one with a memory of
+            its own, or whose encoder hands more than features to the decoder, says no.
     """
+
+    takes_memory = True
 
     def __init__(self, env: PufferEnv, hidden_size: int) -> None:
         super().__init__()

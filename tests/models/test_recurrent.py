@@ -7,12 +7,14 @@ from gymnasium.spaces import Box, Discrete
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.models import Default, GRUWrapper, LSTMWrapper, MinGRUWrapper, make_policy
 from pufferlib.models.recurrent import MEMORIES, MinGRUCell, _kernels
 from pufferlib.models.recurrent.gru import gru, gru_by_torch
 from pufferlib.models.recurrent.lstm import lstm, lstm_by_torch
 from pufferlib.models.recurrent.mingru import linear_scan, mingru, mingru_by_torch
+from pufferlib.train.config import load_config
 from tests.envs import EnvDescription
 
 VECTOR = EnvDescription(Box(-1, 1, (6,), np.float32), Discrete(3))
@@ -273,3 +275,11 @@ def test_widths_that_differ_are_refused(wrapper):
 def test_a_memory_that_there_is_not_is_refused():
     with pytest.raises(UnknownNameError, match="make_policy: unknown memory 'lstm'; known: GRU, LSTM, MinGRU, none"):
         make_policy(VECTOR, memory="lstm")
+
+
+@pytest.mark.parametrize("name", ["snake", "nmmo3", "tactical"])
+def test_a_network_with_more_between_its_halves_than_features_refuses_a_memory(name):
+    with registry.env_creator(name)(num_envs=1) as env:
+        message = f"MinGRUWrapper: the policy {name}.* takes no recurrent network .* or a policy that does, like"
+        with pytest.raises(APIUsageError, match=f"(?i){message}"):
+            make_policy(env, load_config(name).policy.name, memory="MinGRU", more=registry.policies(name))

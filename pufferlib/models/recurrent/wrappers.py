@@ -31,6 +31,11 @@ class MemoryWrapper(Policy):
     state_names: tuple[str, ...] = ()
 
     def __init__(self, env: PufferEnv, policy: Policy, input_size: int = 128, hidden_size: int = 128) -> None:
+        if not policy.takes_memory:
+            raise APIUsageError(
+                f"{type(self).__name__}: the policy {type(policy).__name__} takes no recurrent network between its "
+                'encoder and its decoder; choose policy.memory "none", or a policy that does, like "Default"'
+            )
         if policy.hidden_size != input_size or policy.hidden_size != hidden_size:
             raise APIUsageError(
                 f"{type(self).__name__}: the policy's hidden_size {policy.hidden_size} must equal input_size and "

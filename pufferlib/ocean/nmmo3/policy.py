@@ -42,6 +42,8 @@ class NMMO3(Policy):
         hidden_size: Width of both layers.
     """
 
+    takes_memory = False  # which would change what the keys of the bag do
+
     near: Tensor
     closeness: Tensor
     tiles: Tensor

@@ -50,6 +50,8 @@ class Snake(Policy):
         hidden_size: Width of both layers.
     """
 
+    takes_memory = False  # but its own
+
     ahead: Tensor
     behind: Tensor
     bits: Tensor

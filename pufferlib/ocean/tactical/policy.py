@@ -57,6 +57,8 @@ class Tactical(Policy):
         hidden_size: Width of both layers of the perceptron for the whole board.
     """
 
+    takes_memory = False  # which would mix what single cells say
+
     steps: Tensor
     lines: Tensor
     nearby: Tensor
