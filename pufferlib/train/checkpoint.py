@@ -266,10 +266,15 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any], wher
         raise APIUsageError(
             f"{where}: the state does not fit this optimizer: {error}; use the config.toml of its run"
         ) from error
-    # Files are row-major, parameters need not be, and a fused step takes both as they lie in memory.
+    # Files are row-major, parameters need not be, and a fused step takes both as they lie in memory, checking nothing.
     for parameter, moments in optimizer.state.items():
         for name, value in moments.items():
-            if isinstance(value, Tensor) and value.shape == parameter.shape:
+            if isinstance(value, Tensor) and value.dim():
+                if value.shape != parameter.shape:
+                    raise APIUsageError(
+                        f"{where}: the state does not fit this optimizer: expected {name!r} of shape "
+                        f"{tuple(parameter.shape)}, got {tuple(value.shape)}; use the config.toml of its run"
+                    )
                 moments[name] = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
 

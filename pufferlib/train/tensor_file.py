@@ -2,6 +2,7 @@
 
 import json
 import os
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pufferlib.errors import APIUsageError
 __all__ = ["read_metadata", "read_tensors", "read_tree", "write_tensors", "write_tree"]
 
 TREE = "tree"  # the key of the metadata under which the outline of a tree is
+CHECKSUM = "crc32"  # that of what else the file holds: disks and copies lose bytes without a word
 # In an outline, a dict of one of these stands for what JSON does not have.
 TENSOR, ARRAY, ITEMS = "$tensor", "$array", "$items"
 
@@ -31,7 +33,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     plain = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
     }
-    data = save(plain, dict(metadata))
+    data = save(plain, {**metadata, CHECKSUM: _checksum(plain, metadata)})
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -42,17 +44,29 @@ def read_tensors(path: Path, device: torch.device | str = "cpu") -> dict[str, Te
     """Read the tensors of a file, onto ``device``, wherever they were when they were saved.
 
     Raises:
-        APIUsageError: The file is missing, damaged, or something else.
+        APIUsageError: The file is missing, damaged, or something else. Files of other programs have no checksum, so
+            that of their tensors no damage is seen.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load
 
-    read_metadata(path)  # has the better words for what is wrong with a file
+    metadata = read_metadata(path)  # has the better words for what is wrong with a file
     try:
         tensors = load(path.read_bytes())  # not mapped: the file may be removed, or cut, while they are in use
     except (SafetensorError, ValueError, KeyError) as error:
         raise _refusal(path, f"is damaged ({error})") from error
+    if metadata.pop(CHECKSUM, None) not in (None, _checksum(tensors, metadata)):
+        raise _refusal(path, "is damaged: some of its bytes are not those that were written")
     return {name: tensor.to(device) for name, tensor in tensors.items()}
+
+
+def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """Checksum of row-major tensors on the CPU, their names and the metadata."""
+    checksum = zlib.crc32(json.dumps(sorted(metadata.items())).encode())
+    for name, tensor in sorted(tensors.items()):
+        checksum = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), checksum)
+        checksum = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, checksum)
+    return f"{checksum:08x}"
 
 
 def read_metadata(path: Path) -> dict[str, str]:

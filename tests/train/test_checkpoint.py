@@ -187,3 +187,16 @@ def test_the_state_of_another_optimizer_is_refused():
     state = torch.optim.Adam(parameters).state_dict()
     with pytest.raises(APIUsageError, match=r"^x: the state does not fit this optimizer: "):
         checkpoint.load_optimizer(torch.optim.Adam(parameters[:1]), state, "x")
+
+
+def test_moments_of_another_shape_are_refused():
+    weight = torch.nn.Parameter(torch.zeros(4, 4))
+    weight.grad = torch.ones(4, 4)
+    optimizer = torch.optim.Adam([weight], fused=True)
+    optimizer.step()
+    state = optimizer.state_dict()
+    state["state"][0]["exp_avg"] = torch.zeros(3)
+    with pytest.raises(
+        APIUsageError, match=r"^x: the state does not fit .* 'exp_avg' of shape \(4, 4\), got \(3,\); use"
+    ):
+        checkpoint.load_optimizer(torch.optim.Adam([weight], fused=True), state, "x")

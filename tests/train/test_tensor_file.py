@@ -48,6 +48,17 @@ def test_tensors_come_to_the_device_that_is_asked_for(tmp_path: Path) -> None:
     assert read_tensors(tmp_path / "weights", "meta")["x"].device.type == "meta"
 
 
+@pytest.mark.parametrize("at", [-1, -24, "tensors"], ids=["last", "first", "metadata"])
+def test_a_byte_that_was_lost_is_found(tmp_path: Path, at: int | str) -> None:
+    path = tmp_path / "tree"
+    write_tree(path, {"x": ROWS, "y": 12345}, {})
+    data = bytearray(path.read_bytes())
+    data[at if isinstance(at, int) else data.index(b"12345")] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(APIUsageError, match="is damaged: some of its bytes are not those that were written; give"):
+        read_tree(path)
+
+
 class Evil:
     def __reduce__(self) -> tuple[object, ...]:
         return os.mkdir, ("should-not-exist",)
