@@ -100,8 +100,9 @@ def test_a_segment_has_the_values_and_gradients_of_its_steps(name, steps, rows, 
     assert_close(ours, results(Loop(cell), cell, *arguments), 1e-5)
 
 
-def test_the_scan_of_a_mingru_is_as_exact_over_a_thousand_steps():
-    cell = make_cell("MinGRU")
+@pytest.mark.parametrize("name", MEMORIES)
+def test_segments_of_a_thousand_steps_are_as_exact(name):
+    cell = make_cell(name)
     inputs, memory, starts = make_arguments(cell, 1024, 3, 0.01)
     starts[:, 0] = False  # one row is a single episode
     expected = results(Loop(cell), cell, inputs, memory, starts)

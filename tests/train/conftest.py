@@ -1,18 +1,9 @@
 import pytest
-import torch
 
 from tests.envs import TargetEnv
+from tests.threads import one_thread  # noqa: F401
 
 
 @pytest.fixture
 def target_env():
     return TargetEnv
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """More threads than free cores would slow these small networks down a hundredfold."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
