@@ -3,15 +3,18 @@
     puffer train breakout
     python benchmarks/learning.py runs/20261121-092340-breakout    # keeps it; an older one of breakout goes
     python benchmarks/learning.py --agent runs/20261121-092340-breakout    # keeps nothing of it but its agent
+    python benchmarks/learning.py --seeds runs/*breakout    # keeps what runs that differ in their seed alone reached
     python benchmarks/learning.py                                  # writes the page anew
     python benchmarks/learning.py --check                          # exit code 1 if it is not what would be written
 
 What is kept of a run are its figures, docs/curves/NAME.json, its curve, docs/curves/NAME.png, and of an environment of
-Ocean its agent, pufferlib/ocean/NAME/agent.safetensors, which ships with it.
+Ocean its agent, pufferlib/ocean/NAME/agent.safetensors, which ships with it. Of several seeds it is their scores and
+one picture of their curves, docs/curves/NAME-seeds.png.
 """
 
 import argparse
 import dataclasses
+import itertools
 import json
 import math
 import sys
@@ -23,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, wh
 from report import cpu, figure
 
 from pufferlib import ocean
+from pufferlib.analysis import plot
 from pufferlib.train import checkpoint
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.report import plot_learning_curve, read_metrics
@@ -31,11 +35,13 @@ from pufferlib.train.runs import Run
 ROOT = Path(__file__).parent.parent
 PAGE, CURVES = ROOT / "docs" / "results.md", ROOT / "docs" / "curves"
 
+SEED_KEYS = ("seed", "score", "score_std", "episodes", "metrics")  # of a summary
 HEAD = """# What training reaches
 
 Written by `python benchmarks/learning.py` from runs of the commands below. Scores are means over episodes that the
 agent plays after training, with half the width of their 95 % interval; random play had as many episodes. The deviation
-is that of single episodes. A short run shows how learning begins, not how far it goes. Runs marked "busy" shared their
+is that of single episodes. Where several seeds were trained, a table and their curves, the interquartile mean with its
+95 % bootstrap interval, stand below. A short run shows how learning begins, not how far it goes. Runs marked "busy" shared their
 cores with other work: alone they are faster.
 
 """
@@ -46,10 +52,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*", type=Path, help="folders of finished runs to keep")
     parser.add_argument("--agent", action="store_true", help="keep nothing but their agents: the figures are there")
+    parser.add_argument("--seeds", action="store_true", help="add them to what is kept of their environments")
     parser.add_argument("--busy", action="store_true", help="they shared their cores with other programs")
     parser.add_argument("--check", action="store_true", help="write nothing; whether the page is as it would be")
     arguments = parser.parse_args()
-    if not arguments.check:
+    if arguments.seeds:
+        keep_seeds(arguments.runs)
+    elif not arguments.check:
         for folder in arguments.runs:
             keep(folder, arguments.busy, arguments.agent)
     page = render([json.loads(path.read_text()) for path in sorted(CURVES.glob("*.json"))])
@@ -75,6 +84,27 @@ def keep(folder: Path, busy: bool, only_agent: bool) -> None:
         CURVES / f"{name}.png", read_metrics(folder / "metrics.jsonl"), config.env_name, summary["random_score"]
     )
     print(f"kept {config.env_name}")
+
+
+def keep_seeds(folders: list[Path]) -> None:
+    """Add the scores and curves of runs to what is kept of their environments."""
+    configs = {folder: Config.load(folder / "config.toml") for folder in folders}
+    ordered = sorted(folders, key=lambda folder: (configs[folder].env_name, configs[folder].train.seed))
+    for name, group in itertools.groupby(ordered, key=lambda folder: configs[folder].env_name):
+        runs = list(group)
+        commands = {
+            command(dataclasses.replace(configs[run], train=dataclasses.replace(configs[run].train, seed=0)))
+            for run in runs
+        }
+        if len(commands) > 1:
+            sys.exit(f"{name}: expected runs that differ in their seed alone, got {sorted(commands)}")
+        file = CURVES / f"{name.replace('/', '-')}.json"
+        record = json.loads(file.read_text())
+        summaries = [json.loads((run / "summary.json").read_text()) for run in runs]
+        record["seeds"] = [{key: summary[key] for key in SEED_KEYS} for summary in summaries]
+        file.write_text(json.dumps(record, indent=2) + "\n")
+        plot(runs, CURVES / f"{name.replace('/', '-')}-seeds.png")
+        print(f"kept {len(runs)} seeds of {name}")
 
 
 def ship(run: Run, config: Config) -> None:
@@ -131,12 +161,27 @@ def section(record: dict[str, Any]) -> str:
     """The curve of a run and how to repeat it."""
     name = record["env_name"]
     shared = " that were busy with other programs" if record.get("busy") else ""
+    picture = name.replace("/", "-")
     return (
         f"\n## {name}\n\n```\n{record['command']}\n```\n\n{millions(record['agent_steps'])} agent steps in "
         f"{duration(record['train_s'])} on {record['cores']} cores ({record['cpu']}){shared}, device "
-        f"{record['device']}: {record['steps_per_s']:,} steps/s.\n\n"
-        f"![Learning curve of {name}](curves/{name.replace('/', '-')}.png)"
+        f"{record['device']}: {record['steps_per_s']:,} steps/s, seed {record['seed']}.\n\n"
+        f"![Learning curve of {name}](curves/{picture}.png)" + (seeds(record) if "seeds" in record else "")
     )
+
+
+def seeds(record: dict[str, Any]) -> str:
+    """A table of what each seed reached, and their curves."""
+    lines = [
+        "| Seed | Score | Deviation | Share of the best, `perf` | Episodes |",
+        "| ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for each in record["seeds"]:
+        score = f"{figure(each['score'])} ± {figure(half_width(each, 'score'))}"
+        perf = figure(each["metrics"]["perf"]) if "perf" in each["metrics"] else ""
+        lines.append(f"| {each['seed']} | {score} | {figure(each['score_std'])} | {perf} | {each['episodes']:,} |")
+    picture = record["env_name"].replace("/", "-")
+    return "\n".join(["\n", *lines, "", f"![Learning curves of its seeds](curves/{picture}-seeds.png)"])
 
 
 def anchor(title: str) -> str:
