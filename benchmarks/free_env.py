@@ -66,6 +66,22 @@ def ours(agents: int, seconds: float) -> float:
         return sides.us_per_call(collector.collect, seconds) / HORIZON
 
 
+def copies(agents: int, seconds: float) -> float:
+    """Microseconds of copying what a step makes: observations, rewards, two flags, actions, log-probs and values."""
+    step = [
+        np.zeros((agents, SIZE), np.float32),
+        *(np.zeros(agents, kind) for kind in ("f4", "?", "?", "i4", "f4", "f4")),
+    ]
+    kept = [np.zeros((HORIZON, *part.shape), part.dtype) for part in step]
+
+    def collect() -> None:
+        for row in range(HORIZON):
+            for into, part in zip(kept, step, strict=True):
+                into[row] = part
+
+    return sides.us_per_call(collect, seconds) / HORIZON
+
+
 def puffer(agents: int, seconds: float) -> float:
     """Microseconds of a step of PufferLib 3.0.0's ``evaluate``."""
     from pufferlib import pufferl

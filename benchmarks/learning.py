@@ -41,8 +41,8 @@ HEAD = """# What training reaches
 Written by `python benchmarks/learning.py` from runs of the commands below. Scores are means over episodes that the
 agent plays after training, with half the width of their 95 % interval; random play had as many episodes. The deviation
 is that of single episodes. Where several seeds were trained, a table and their curves, the interquartile mean with its
-95 % bootstrap interval, stand below. A short run shows how learning begins, not how far it goes. Runs marked "busy" shared their
-cores with other work: alone they are faster.
+95 % bootstrap interval, stand below. A short run shows how learning begins, not how far it goes. Runs marked "busy"
+shared their cores with other work: alone they are faster.
 
 """
 

@@ -33,13 +33,14 @@ IN_TURN = "ours, one after the other"
 DEFAULT = "ours, with the network of most environments"
 PRODUCTS = "its matrix products alone"
 ENOUGH = 0.8  # of the limit, where a goal is beyond it
-# Memory and precision of ours, and how many times as fast as PufferLib 3.0.0, with an LSTM where ours has memory.
+# Memory of ours, its layers, the precision, and how many times as fast as PufferLib 3.0.0, which has an LSTM or none.
 NETWORKS = {
-    ("none", "float32"): 2.5,
-    ("LSTM", "float32"): 1.3,
-    ("LSTM", "bfloat16"): 2.2,
-    ("MinGRU", "float32"): 2.5,
-    ("MinGRU", "bfloat16"): 2.5,
+    ("none", 1, "float32"): 2.5,
+    ("LSTM", 1, "float32"): 1.3,
+    ("LSTM", 1, "bfloat16"): 2.2,
+    ("MinGRU", 1, "float32"): 2.5,
+    ("MinGRU", 1, "bfloat16"): 2.5,
+    ("MinGRU", 2, "bfloat16"): 2.5,
 }
 # Environments that have a network of their own; what gives PufferLib 3.0.0 as many agents, which has none for the last.
 OWN_NETWORKS: dict[str, dict[str, Any] | None] = {
@@ -61,13 +62,14 @@ def rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dic
         }
         yield Row(f"breakout with its own settings, memory: {memory}", "us", limit=PRODUCTS), calls
     for env, frameskip in (("breakout", 4), ("pong", 8)):
-        for (memory, precision), least in NETWORKS.items():
-            same = settings(env, frameskip, memory, precision)
+        for (memory, layers, precision), least in NETWORKS.items():
+            same = settings(env, frameskip, memory, layers, precision)
             calls = {OURS: functools.partial(us.ask, "ours", env, same, seconds)}
             if peer:
                 calls[PUFFER] = functools.partial(peer.ask, "puffer", env, frameskip, memory != "none", seconds)
             calls[LIMIT] = functools.partial(us.ask, "products", env, same, seconds / 4)
-            what = f"{env}, 1024 agents, memory: {memory}, {precision}"
+            kind = f"{layers} layers of {memory}" if layers > 1 else memory
+            what = f"{env}, 1024 agents, memory: {kind}, {precision}"
             yield Row(what, "us", ratios={PUFFER: least}, limit=PRODUCTS, share_of_limit=ENOUGH), calls
     yield from own_network_rows(us, peer, seconds)
     yield from sb3_rows(us, peer, seconds)
@@ -75,7 +77,9 @@ def rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dic
         calls = {OURS: functools.partial(us.ask, "ours_loop", agents, seconds)}
         if peer:
             calls[PUFFER] = functools.partial(peer.ask, "puffer_loop", agents, seconds)
-        yield Row(f"rollout loop, a step of {agents} free agents", "us", most, {PUFFER: 8}), calls
+        calls[LIMIT] = functools.partial(us.ask, "copies_of_a_loop", agents, seconds / 4)
+        what = f"rollout loop, a step of {agents} free agents"
+        yield Row(what, "us", most, {PUFFER: 8}, limit="copies of what a step makes"), calls
 
 
 def own_network_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:
@@ -91,7 +95,9 @@ def own_network_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tu
             calls[PUFFER] = functools.partial(
                 peer.ask, "puffer_own", env, keywords, train.horizon, train.minibatch_size, seconds
             )
-        yield Row(f"{env}, the network written for it", "us", ratios={PUFFER: 1}), calls
+        if keywords:
+            calls[LIMIT] = functools.partial(us.ask, "products", env, same, seconds / 4)
+        yield Row(f"{env}, the network written for it", "us", ratios={PUFFER: 1}, limit=PRODUCTS), calls
 
 
 def sb3_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:
@@ -99,13 +105,16 @@ def sb3_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row,
     calls: dict[str, Measure] = {OURS: functools.partial(us.ask, "ours_cartpole", seconds)}
     if peer:
         calls[SB3] = functools.partial(peer.ask, "sb3_cartpole", seconds)
-    yield Row("CartPole-v1, 8 environments, one process", "us", ratios={SB3: 3}), calls
+    calls[LIMIT] = functools.partial(us.ask, "bare_cartpole", seconds / 2)
+    limit = "the bare environments, and matrix products"
+    yield Row("CartPole-v1, 8 environments, one process", "us", ratios={SB3: 3}, limit=limit), calls
     for precision, least in (("float32", None), ("bfloat16", 2.2)):
         calls = {OURS: functools.partial(us.ask, "ours_atari", precision, seconds)}
         if peer:
             calls[SB3] = functools.partial(peer.ask, "sb3_atari", seconds)
-        goals = {SB3: least} if least else {}
-        yield Row(f"Atari Pong, 8 games, 2 workers, {precision}", "us", ratios=goals), calls
+        calls[LIMIT] = functools.partial(us.ask, "bare_atari", precision, seconds)
+        goals, limit = {SB3: least} if least else {}, "two games at a time, and the network's passes"
+        yield Row(f"Atari Pong, 8 games, 2 workers, {precision}", "us", ratios=goals, limit=limit), calls
 
 
 def overlap_rows(us: Side, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:

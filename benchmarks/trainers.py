@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
+import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
@@ -23,7 +24,9 @@ import sides
 THREADS = 1  # several wait for one another: a busy machine would be measured instead
 
 
-def settings(env: str, frameskip: int, memory: str = "none", precision: str = "float32") -> dict[str, Any]:
+def settings(
+    env: str, frameskip: int, memory: str = "none", layers: int = 1, precision: str = "float32"
+) -> dict[str, Any]:
     """Ours, where they are to be those of the peer."""
     return {
         "env.num_envs": 1024,
@@ -31,6 +34,7 @@ def settings(env: str, frameskip: int, memory: str = "none", precision: str = "f
         "policy.hidden_size": 128,
         "policy.num_layers": 1,
         "policy.memory": memory,
+        "policy.memory_layers": layers,
         "train.precision": precision,
         "train.horizon": 64,
         "train.minibatch_size": 16_384,
@@ -50,6 +54,13 @@ def ours(env: str, overrides: dict[str, Any], seconds: float) -> float:
 
 def ours_cartpole(seconds: float) -> float:
     """Eight CartPole-v1 of Gymnasium in this process."""
+    with cartpole() as trainer:
+        return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+
+
+@contextmanager
+def cartpole() -> Iterator[Any]:
+    """The trainer of ``ours_cartpole``."""
     import pufferlib
     from pufferlib.emulation import GymnasiumPufferEnv
     from pufferlib.train.config import load_config
@@ -61,7 +72,24 @@ def ours_cartpole(seconds: float) -> float:
     same = {"policy.hidden_size": 64, "train.horizon": 128, "train.minibatch_size": 256, "train.update_epochs": 4}
     config = load_config("CartPole-v1", {"train.device": "cpu", "train.num_threads": 1, **same})
     with run(config, envs) as trainer:
-        return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+        yield trainer
+
+
+def bare_cartpole(seconds: float) -> float:
+    """The environments of ``ours_cartpole`` in a loop, and the matrix products alone of its network."""
+    carts = [gymnasium.make("CartPole-v1") for _ in range(8)]
+    for cart in carts:
+        cart.reset(seed=0)
+
+    def step() -> None:
+        for cart in carts:
+            _, _, terminated, truncated, _ = cart.step(1)
+            if terminated or truncated:
+                cart.reset()
+
+    us = sides.us_per_call(step, seconds / 2) / len(carts)
+    with cartpole() as trainer:
+        return us + _products(trainer, seconds / 2)
 
 
 def sb3_cartpole(seconds: float) -> float:
@@ -189,8 +217,12 @@ def products(env: str, overrides: dict[str, Any], seconds: float) -> float:
 
     config = load_config(env, {"train.device": "cpu", **overrides})
     with run(config) as trainer:
-        shapes = {name: tuple(weight.shape) for name, weight in trainer.policy.named_parameters() if weight.ndim == 2}
-        agents, threads = trainer.rollout.num_agents, trainer.num_threads
+        return _products(trainer, seconds)
+
+
+def _products(trainer: Any, seconds: float) -> float:
+    config, agents, threads = trainer.config, trainer.rollout.num_agents, trainer.num_threads
+    shapes = {name: tuple(weight.shape) for name, weight in trainer.policy.named_parameters() if weight.ndim == 2}
     first = [shape for name, shape in shapes.items() if name.endswith("encoder.0.weight")]
     dtype = getattr(torch, config.train.precision)
     time_of = functools.partial(_product_us, dtype=dtype, seconds=seconds / 3)
@@ -219,6 +251,13 @@ def ours_loop(agents: int, seconds: float) -> float:
     return free_env.ours(agents, seconds)
 
 
+def copies_of_a_loop(agents: int, seconds: float) -> float:
+    """What a rollout keeps of a step of ``agents`` in the loop, copied by numpy: nothing else."""
+    import free_env
+
+    return free_env.copies(agents, seconds)
+
+
 def puffer_loop(agents: int, seconds: float) -> float:
     """The same of PufferLib 3.0.0, its ``evaluate``."""
     import free_env
@@ -228,14 +267,48 @@ def puffer_loop(agents: int, seconds: float) -> float:
 
 def ours_atari(precision: str, seconds: float) -> float:
     """Eight games of Pong in two workers, the network of Mnih et al. (2015)."""
+    with run(atari(precision)) as trainer:
+        return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+
+
+def bare_atari(precision: str, seconds: float) -> float:
+    """What ``ours_atari`` cannot do without: one game in each of two processes, and the passes of its network."""
+    from pufferlib.registry import env_creator
+
+    config = atari(precision)
+    with run(config) as trainer:
+        policy, threads = trainer.policy, config.train.num_threads
+        shape = trainer.rollout.observations.shape[2:]
+    torch.set_num_threads(threads)
+    game = env_creator(config.env_name)(**config.env)
+    game.reset(seed=0)
+    few, many = (torch.zeros(rows, *shape, dtype=torch.uint8) for rows in (8, config.train.minibatch_size))
+
+    def play() -> None:
+        _, _, terminal, truncation, _ = game.step([0])
+        if np.any(terminal) or np.any(truncation):
+            game.reset()
+
+    def learn() -> None:
+        params, values = policy(many[None])
+        (params.sum() + values.sum()).backward()
+
+    with closing(game), torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
+        play_us = sides.us_per_call(play, seconds / 3)
+        with torch.no_grad():
+            act_us = sides.us_per_call(lambda: policy.forward_eval(few), seconds / 3)
+        learn_us = sides.us_per_call(learn, seconds / 3)
+    return play_us / 2 + act_us / len(few) + config.train.update_epochs * learn_us / len(many)
+
+
+def atari(precision: str) -> Any:
+    """The settings of ``ours_atari``."""
     from pufferlib.train.config import load_config
 
     same = {"train.horizon": 128, "train.minibatch_size": 256, "train.update_epochs": 4, "train.precision": precision}
     vec = {"vec.backend": "Multiprocessing", "vec.num_envs": 8, "vec.num_workers": 2, "vec.batch_size": 8}
     policy = {"policy.name": "NatureCNN", "policy.hidden_size": 512}
-    config = load_config("atari/pong", {"train.device": "cpu", "train.num_threads": 2, **same, **vec, **policy})
-    with run(config) as trainer:
-        return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+    return load_config("atari/pong", {"train.device": "cpu", "train.num_threads": 2, **same, **vec, **policy})
 
 
 def sb3_atari(seconds: float) -> float:
@@ -289,13 +362,16 @@ CASES = (
     ours_to_bar,
     puffer_to_bar,
     ours_cartpole,
+    bare_cartpole,
     sb3_cartpole,
     puffer,
     puffer_own,
     products,
     ours_loop,
+    copies_of_a_loop,
     puffer_loop,
     ours_atari,
+    bare_atari,
     sb3_atari,
 )
 
