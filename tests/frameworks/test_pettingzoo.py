@@ -1,7 +1,10 @@
 """Native environments with several agents as PettingZoo's: its own tests find nothing."""
 
+import contextlib
 import warnings
 
+import cloudpickle
+import numpy as np
 import pytest
 
 import pufferlib
@@ -39,3 +42,19 @@ def test_an_agent_that_ended_has_left_until_the_next_reset():
 def test_only_native_environments_are_taken():
     with pytest.raises(APIUsageError, match="env must be a native PufferEnv, got"):
         to_pettingzoo(pufferlib.make("pymultiagent"))
+
+
+def test_a_copy_by_cloudpickle_goes_on_alone():
+    """SuperSuit's ``concat_vec_envs`` makes all its environments so."""
+    env = to_pettingzoo(pufferlib.make("trash_pickup", num_envs=1))
+    env.reset(seed=1)
+    actions = dict.fromkeys(env.agents, 1)
+    env.step(actions)
+    with contextlib.closing(cloudpickle.loads(cloudpickle.dumps(env))) as copy:
+        for _ in range(20):
+            ours, theirs = env.step(actions), copy.step(actions)
+            np.testing.assert_equal(theirs, ours)
+        env.reset(seed=2)
+        assert copy.agents
+        copy.step(actions)
+    env.close()
