@@ -127,7 +127,8 @@ def _restore(observations: Tensor, dtype: NativeDtype) -> Any:
         return observations
     scale = element.itemsize // observations.dtype.itemsize
     leaf = observations[:, offset * scale : (offset + count) * scale]
-    if not count:
+    # No rows of numpy have strides of 0, of which no view can be had. While compiling, rows are not to be asked for.
+    if not count or (not torch.compiler.is_compiling() and not len(leaf)):
         return leaf.new_empty((len(leaf), *shape), dtype=element)
     if observations.dtype != element:  # without need it would only stop the gradient
         leaf = leaf.view(element)

@@ -261,6 +261,7 @@ class TestMemorySeenBefore:
         array, samples, dtype = batch
         for _ in range(2):
             assert nativize_tensor(torch.from_numpy(array)[:0], dtype)["a"].shape == (0, 2)
+            assert nativize_tensor(torch.from_numpy(array[np.zeros(0, int)]), dtype)["a"].shape == (0, 2)
             assert nativize_tensor(torch.empty(array.shape, dtype=torch.uint8, device="meta"), dtype)["a"].is_meta
         stacked = torch.from_numpy(np.stack([array, array]))
         native = torch.vmap(lambda observations: nativize_tensor(observations, dtype)["a"])(stacked)

@@ -220,8 +220,8 @@ class Collector:
         rewards = batch.rewards * np.float32(self.reward_scale)
         if limit > 0:
             rewards.clip(-limit, limit, out=rewards)
-        if np.count_nonzero(batch.truncations):  # it takes a tenth of the time of any()
-            cut = np.flatnonzero(batch.truncations & ~batch.terminals)
+        # Counting takes a tenth of the time of any().
+        if np.count_nonzero(batch.truncations) and len(cut := np.flatnonzero(batch.truncations & ~batch.terminals)):
             last = batch.observations if self._resets_next else self._vecenv.final_observations
             state = {name: memory[batch.agent_ids[cut]] for name, memory in self._state.items()}
             values = self._policy.forward_eval(torch.from_numpy(last[cut]).to(self._device), state)[1]

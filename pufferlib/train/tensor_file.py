@@ -35,7 +35,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     }
     data = save(plain, {**metadata, CHECKSUM: _checksum(plain, metadata)})
     with path.open("wb") as file:
-        file.write(data)
+        file.write(_ordered(data))
         file.flush()
         os.fsync(file.fileno())
 
@@ -58,6 +58,16 @@ def read_tensors(path: Path, device: torch.device | str = "cpu") -> dict[str, Te
     if metadata.pop(CHECKSUM, None) not in (None, _checksum(tensors, metadata)):
         raise _refusal(path, "is damaged: some of its bytes are not those that were written")
     return {name: tensor.to(device) for name, tensor in tensors.items()}
+
+
+def _ordered(data: bytes) -> bytes:
+    """``data`` with its metadata in order, so that equal runs are equal files; safetensors takes another each time."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    head = json.loads(data[8:end])
+    head["__metadata__"] = dict(sorted(head["__metadata__"].items()))
+    text = json.dumps(head, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8
+    return len(text).to_bytes(8, "little") + text + data[end:]
 
 
 def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:

@@ -1,14 +1,15 @@
 import functools
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete
 
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
-from pufferlib.models import Policy
+from pufferlib.models import Default, Policy
 from pufferlib.train.advantage import generalized_advantage
 from pufferlib.train.collector import Collector
 from pufferlib.train.config import TrainConfig
@@ -123,6 +124,35 @@ def test_a_cut_off_episode_is_worth_what_would_have_followed():
     both = {(0, 2)}
     rollout, _ = collected(Scripted(2, truncated=both, terminal=both))
     assert rollout.rewards[:, 0].tolist() == [1, 2, 3]  # lost all the same
+
+
+def test_an_end_that_is_also_a_cut_leaves_structured_observations_as_they_are():
+    space = Dict(position=Box(-1, 1, (2,), np.float32), kind=Discrete(4))
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=functools.partial(EndsBothWays, space))
+    with vector.make(creator, backend="Serial", num_envs=2, autoreset="same_step") as vecenv:
+        policy = Default(vecenv.driver_env, hidden_size=8)
+        rollout = Rollout(vecenv, policy, 6, 12)
+        generator = torch.Generator().manual_seed(0)
+        collector = make_collector(vecenv, policy, rollout, TrainConfig(), generator)
+        collector.reset(0)
+        collector.collect()
+    assert rollout.episode_ends.any()
+
+
+class EndsBothWays(gymnasium.Env):
+    """Ends every third step, by rule and by time."""
+
+    def __init__(self, space):
+        self.observation_space, self.action_space = space, Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        self.steps = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        self.steps += 1
+        over = self.steps == 3
+        return self.observation_space.sample(), 1.0, over, over, {}
 
 
 @pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])

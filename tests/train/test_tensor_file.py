@@ -43,6 +43,14 @@ def test_anybody_can_read_the_tensors(tmp_path: Path) -> None:
     assert torch.equal(read["tied"], ROWS)
 
 
+def test_equal_tensors_make_equal_files(tmp_path: Path) -> None:
+    for name in ("one", "other", "third"):
+        write_tree(tmp_path / name, {"x": ROWS, "y": [1, 2]}, {"format": "pt", "about": "a run", "more": "é"})
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
+    assert read_metadata(tmp_path / "one")["more"] == "é"
+    assert torch.equal(load_file(tmp_path / "one")["x"], ROWS)
+
+
 def test_tensors_come_to_the_device_that_is_asked_for(tmp_path: Path) -> None:
     write_tensors(tmp_path / "weights", {"x": ROWS}, {})
     assert read_tensors(tmp_path / "weights", "meta")["x"].device.type == "meta"

@@ -257,7 +257,7 @@ def _train_to_the_end(
         try:
             trainer.train()
         except (KeyboardInterrupt, SystemExit, OSError, RankLostError):  # also a closed window, a full disk
-            _stopped(run)
+            _stopped(run, trainer.updates)
             raise
     return trainer, tracking
 
@@ -282,10 +282,12 @@ def _flags_to_go_on(config: Config) -> str:
     return " ".join(flag(f"stop.{name}", getattr(never, name)) for name, is_set in limits.items() if is_set)
 
 
-def _stopped(run: Run) -> None:
+def _stopped(run: Run, updates: int) -> None:
     if run.has_checkpoint:
         command = as_typed(f"puffer train --resume {run.argument}")
-        note(f"stopped; the checkpoint is {run.checkpoint}; to go on: {command}")
+        lost = updates - run.about().updates
+        without = f", without the last {plural(lost, 'update')}" if lost else ""
+        note(f"stopped; the checkpoint is {run.checkpoint}{without}; to go on: {command}")
     else:
         note("stopped before the first checkpoint")
 
