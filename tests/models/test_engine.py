@@ -42,15 +42,6 @@ EVERY_MEMORY = ["none", *MEMORIES]
 ACTIONS = {"discrete": Discrete(5), "several": MultiDiscrete([2, 3]), "continuous": Box(-1, 1, (2, 2), np.float32)}
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads of torch that meet other tests on few cores take milliseconds for each of these small products."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def emulated(space, actions):
     return GymnasiumPufferEnv(FunctionEnv(space, actions))
 
