@@ -252,7 +252,7 @@ def ours_loop(agents: int, seconds: float) -> float:
 
 
 def copies_of_a_loop(agents: int, seconds: float) -> float:
-    """What a rollout keeps of a step of ``agents`` in the loop, copied by numpy: nothing else."""
+    """Copies by numpy of all that a rollout keeps of a step of ``agents``, and nothing else."""
     import free_env
 
     return free_env.copies(agents, seconds)
@@ -272,7 +272,7 @@ def ours_atari(precision: str, seconds: float) -> float:
 
 
 def bare_atari(precision: str, seconds: float) -> float:
-    """What ``ours_atari`` cannot do without: one game in each of two processes, and the passes of its network."""
+    """The least that ``ours_atari`` does: a game in each of two processes, and the passes of its network."""
     from pufferlib.registry import env_creator
 
     config = atari(precision)
