@@ -33,7 +33,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     plain = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
     }
-    data = save(plain, {**metadata, CHECKSUM: _checksum(plain, metadata)})
+    others = {key: text for key, text in metadata.items() if key != CHECKSUM}  # that of the file they come from
+    data = save(plain, {**others, CHECKSUM: _checksum(plain, others)})
     with path.open("wb") as file:
         file.write(_ordered(data))
         file.flush()

@@ -87,7 +87,13 @@ def test_the_memory_of_trained_opponents_ends_with_a_life(tmp_path, monkeypatch)
     from pufferlib.models import LSTMWrapper
 
     tiny = ["--env.num-envs=1", "--train.horizon=4", "--train.minibatch-size=64", "--train.total-timesteps=64"]
-    more = ["--policy.memory=LSTM", "--policy.hidden-size=8", "--eval.episodes=1", f"--runs={tmp_path}"]
+    more = [
+        "--policy.name=Default",
+        "--policy.memory=LSTM",
+        "--policy.hidden-size=8",
+        "--eval.episodes=1",
+        f"--runs={tmp_path}",
+    ]
     assert main(["train", "snake", *tiny, *more, "--train.device=cpu"]) == 0
     monkeypatch.setattr("pufferlib.models.engine.compile_policy", lambda policy: None)  # so that torch is watched
     game = Session("snake", {}, seed=1, run=find_run("test", "snake", tmp_path))

@@ -41,15 +41,12 @@ def test_another_agent_of_a_name_is_told_apart(league, runs, tmp_path):
 
 def trained_anew(run):
     """Change a weight of the run's only checkpoint."""
-    from safetensors import safe_open
-    from safetensors.torch import load_file, save_file
+    from pufferlib.train.tensor_file import read_metadata, read_tensors, write_tensors
 
     (file,) = run.glob("checkpoints/*/policy.safetensors")
-    weights = load_file(file)
-    with safe_open(file, "pt") as opened:
-        metadata = opened.metadata()
+    weights = read_tensors(file)
     next(iter(weights.values())).add_(0.01)
-    save_file(weights, file, metadata)
+    write_tensors(file, weights, read_metadata(file))
 
 
 def test_weights_that_are_gone_or_others_are_named(league, runs, tmp_path):
