@@ -97,7 +97,7 @@ def own_network_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tu
             )
         if keywords:
             calls[LIMIT] = functools.partial(us.ask, "products", env, same, seconds / 4)
-        yield Row(f"{env}, the network written for it", "us", ratios={PUFFER: 1}, limit=PRODUCTS), calls
+        yield Row(f"{env}, the network written for it", "us", ratios={PUFFER: 1} if keywords else {}, limit=PRODUCTS), calls
 
 
 def sb3_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:
