@@ -97,7 +97,8 @@ def own_network_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tu
             )
         if keywords:
             calls[LIMIT] = functools.partial(us.ask, "products", env, same, seconds / 4)
-        yield Row(f"{env}, the network written for it", "us", ratios={PUFFER: 1} if keywords else {}, limit=PRODUCTS), calls
+        goals = {PUFFER: 1.0} if keywords else {}
+        yield Row(f"{env}, the network written for it", "us", ratios=goals, limit=PRODUCTS), calls
 
 
 def sb3_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:
