@@ -73,8 +73,16 @@ def open_handles() -> Counts:
     return {
         "open files": len(os.listdir(SYSTEM / "fd")),
         "threads": len(os.listdir(SYSTEM / "task")),
-        "processes": sum(len(each.read_text().split()) for each in SYSTEM.glob("task/*/children")),
+        "processes": sum(_children(thread) for thread in os.listdir(SYSTEM / "task")),
     }
+
+
+def _children(thread: str) -> int:
+    """Count the processes that a thread of this process began: none, if it ended since it was listed."""
+    try:
+        return len((SYSTEM / "task" / thread / "children").read_text().split())
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def check_close(creator: Callable[[], Any], seed: int) -> None:
