@@ -1,8 +1,11 @@
 """Contestants of benchmarks/train.py: the same run, in turn and with train.overlap."""
 
 import functools
+import statistics
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +22,50 @@ PONG = {"vec.backend": "Multiprocessing", "vec.num_envs": ENVS, "vec.num_workers
 NETWORK = {"policy.name": "NatureCNN", "policy.hidden_size": 512}
 
 
-def overlapped_atari(overlap: str, precision: str, seconds: float) -> float:
-    """Eight games of Pong in two workers, the network of Mnih et al. (2015), one thread of torch."""
-    from pufferlib.train.config import load_config
-
-    own = {"train.overlap": overlap, "train.precision": precision, "train.update_epochs": 4}
-    batch = {"vec.batch_size": ENVS // 2 if overlap == "envs" else ENVS}
-    with run(load_config("atari/pong", {**PPO, **PONG, **NETWORK, **own, **batch})) as trainer:
+def overlapped(name: str, overlap: str, seconds: float) -> float:
+    """A run of ``RUNS`` with ``train.overlap``."""
+    with RUNS[name](overlap) as trainer:
         return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
 
 
-def overlapped_waits(overlap: str, seconds: float) -> float:
+def longer_part(name: str, overlap: str, seconds: float) -> float:
+    """The least that a run with ``train.overlap`` can take: of what overlaps the longer part, by a run in turn."""
+    updates: list[float] = []
+    with RUNS[name]("none") as trainer:
+        recv, waited = trainer.vecenv.recv, [0.0]
+
+        def timed_recv() -> Any:
+            start = time.perf_counter()
+            received = recv()
+            waited[0] += time.perf_counter() - start
+            return received
+
+        trainer.vecenv.recv = timed_recv
+
+        def update() -> None:
+            waited[0] = 0.0
+            metrics = trainer.step()
+            collect, learn = metrics["performance/collect_s"], metrics["performance/learn_s"]
+            envs = learn + max(waited[0], collect - waited[0])
+            updates.append(envs if overlap == "envs" else max(collect, learn))
+
+        us_per_step(update, trainer.rollout.batch_size, seconds)
+        return 1e6 * statistics.median(updates[1:]) / trainer.rollout.batch_size
+
+
+@contextmanager
+def pong(overlap: str) -> Iterator[Any]:
+    """Eight games of Pong in two workers, the network of Mnih et al. (2015) in bfloat16, one thread of torch."""
+    from pufferlib.train.config import load_config
+
+    own = {"train.overlap": overlap, "train.precision": "bfloat16", "train.update_epochs": 4}
+    batch = {"vec.batch_size": ENVS // 2 if overlap == "envs" else ENVS}
+    with run(load_config("atari/pong", {**PPO, **PONG, **NETWORK, **own, **batch})) as trainer:
+        yield trainer
+
+
+@contextmanager
+def waits(overlap: str) -> Iterator[Any]:
     """A policy that waits a millisecond for a step of all agents, as for a GPU, and workers that need half as long."""
     import pufferlib.vector
     from pufferlib.emulation import GymnasiumPufferEnv
@@ -54,10 +90,10 @@ def overlapped_waits(overlap: str, seconds: float) -> float:
     )
     config = load_config("waits", {**PPO, "train.overlap": overlap, "train.update_epochs": 16})
     with run(config, vecenv, Waiting(vecenv.driver_env, 64)) as trainer:
-        return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
+        yield trainer
 
+
+RUNS = {"pong": pong, "waits": waits}
 
 if __name__ == "__main__":
-    import sides
-
-    sides.serve({case.__name__: case for case in (overlapped_atari, overlapped_waits)})
+    sides.serve({case.__name__: case for case in (overlapped, longer_part)})

@@ -95,8 +95,7 @@ def own_network_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tu
             calls[PUFFER] = functools.partial(
                 peer.ask, "puffer_own", env, keywords, train.horizon, train.minibatch_size, seconds
             )
-        if keywords:
-            calls[LIMIT] = functools.partial(us.ask, "products", env, same, seconds / 4)
+        calls[LIMIT] = functools.partial(us.ask, "products", env, same, seconds / 4)
         goals = {PUFFER: 1.0} if keywords else {}
         yield Row(f"{env}, the network written for it", "us", ratios=goals, limit=PRODUCTS), calls
 
@@ -120,17 +119,18 @@ def sb3_rows(us: Side, peer: Side | None, seconds: float) -> Iterator[tuple[Row,
 
 def overlap_rows(us: Side, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:
     """``train.overlap`` beside the same run without."""
-    cases: dict[str, tuple[str, tuple[str, ...]]] = {
-        "8 environments of 0.5 ms, a policy of 1 ms": ("overlapped_waits", ()),
-        "Atari Pong, 8 games, 2 workers, bfloat16": ("overlapped_atari", ("bfloat16",)),
+    runs = {
+        "waits": "8 environments of 0.5 ms, a policy of 1 ms",
+        "pong": "Atari Pong, 8 games, 2 workers, bfloat16",
     }
-    for what, (case, args) in cases.items():
+    for name, what in runs.items():
         for overlap in ("envs", "learning"):
-            calls = {
-                name: functools.partial(us.ask, case, way, *args, seconds)
-                for name, way in ((OURS, overlap), (IN_TURN, "none"))
+            calls: dict[str, Measure] = {
+                contestant: functools.partial(us.ask, "overlapped", name, way, seconds)
+                for contestant, way in ((OURS, overlap), (IN_TURN, "none"))
             }
-            yield Row(f"{what}, overlap: {overlap}", "us"), calls
+            calls[LIMIT] = functools.partial(us.ask, "longer_part", name, overlap, seconds / 2)
+            yield Row(f"{what}, overlap: {overlap}", "us", limit="the longer part of what overlaps"), calls
 
 
 def main() -> None:
