@@ -305,11 +305,12 @@ def _image_shape(where: str, env: PufferEnv) -> tuple[int, ...]:
 
 
 def has_channels_last(shape: tuple[int, ...]) -> bool:
-    """True for the shape of images ``(height, width, channels)``: fewer channels than lines.
+    """True for ``(height, width, channels)``: what begins with a square, or has fewer channels than lines.
 
-    What ends on a square is ``(channels, height, width)``, as the many planes of a small board.
+    What ends on a square is ``(channels, height, width)``. Squares come first, since a small board may have more planes
+    than lines.
     """
-    return shape[2] < shape[0] and shape[1] != shape[2]
+    return shape[1] != shape[2] and (shape[0] == shape[1] or shape[2] < shape[0])
 
 
 def channels_first(shape: tuple[int, ...]) -> tuple[int, ...]:

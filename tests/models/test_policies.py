@@ -59,7 +59,15 @@ def test_images_may_have_their_channels_last(network):
 
 @pytest.mark.parametrize(
     ("shape", "expected"),
-    [((4, 84, 84), 4), ((84, 84, 4), 4), ((96, 128, 3), 3), ((1, 40, 60), 1), ((119, 8, 8), 119), ((8, 8, 8), 8)],
+    [
+        ((4, 84, 84), 4),
+        ((84, 84, 4), 4),
+        ((96, 128, 3), 3),
+        ((1, 40, 60), 1),
+        ((119, 8, 8), 119),
+        ((8, 8, 119), 119),
+        ((8, 8, 8), 8),
+    ],
 )
 def test_channels_are_found_first_or_last(shape, expected):
     network = ResNet(EnvDescription(Box(0, 255, shape, np.uint8), Discrete(2)), hidden_size=4, width=2)
