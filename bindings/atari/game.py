@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from ale_py import roms
 from gymnasium.spaces import Box, Discrete
+from gymnasium.utils import EzPickle
 
 from pufferlib.errors import APIUsageError
 
@@ -21,7 +22,7 @@ Pixels = npt.NDArray[np.uint8]
 Info = dict[str, Any]
 
 
-class AtariGame(gymnasium.Env[Pixels, np.int64]):
+class AtariGame(gymnasium.Env[Pixels, np.int64], EzPickle):
     """An Atari 2600 game, seen as its last few frames, small and grey.
 
     Args:
@@ -64,6 +65,7 @@ class AtariGame(gymnasium.Env[Pixels, np.int64]):
         area_resize: bool = True,
         render_mode: str | None = None,
     ) -> None:
+        EzPickle.__init__(self, **{name: value for name, value in locals().items() if name != "self"})
         where = f"atari/{game}"
         height, width = size if isinstance(size, tuple | list) and len(size) == 2 else (size, size)
         check_counts(where, frame_skip=frame_skip, stack=stack, max_frames=max_frames)

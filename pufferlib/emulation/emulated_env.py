@@ -15,6 +15,7 @@ from pufferlib.spaces import Space
 __all__ = ["EmulatedEnv"]
 
 ARRAYS = tuple(RowArrays.__annotations__)
+OWN_STATE = ("rows", "progress", "first_seed", "own")
 
 
 class EmulatedEnv(EmulatedRows, RowArrays):
@@ -26,6 +27,7 @@ class EmulatedEnv(EmulatedRows, RowArrays):
     single_observation_space: Box
     single_action_space: Space
     _first_seed: int | None = None
+    _has_begun = False  # an episode
     _limits: Limits
     _made_with: frozenset[str]
 
@@ -34,14 +36,38 @@ class EmulatedEnv(EmulatedRows, RowArrays):
 
         Args:
             base: Class whose ``__init__`` makes it; those of subclasses may take other arguments.
+
+        Raises:
+            APIUsageError: The wrapped environment is copied by making another, and its game is no plain data.
         """
-        own = {name: value for name, value in vars(self).items() if name not in self._made_with}
-        rows = {name: getattr(self, name).copy() for name in ARRAYS}
-        return _remake, (type(self), base, self.env, self._limits), (rows, self._progress(), self._first_seed, own)
+        game = None
+        if self._has_begun and not state.may_pickle(self):
+            saved = state.save(f"a copy of {type(self).__name__}", self, {"env": self.env}, allow_pickle=False)
+            game = getattr(self.env.unwrapped, "spec", None), saved
+        return _remake, (type(self), base, self.env, self._limits), (*self._own_state(), game)
 
     def __setstate__(self, copied: tuple[Any, ...]) -> None:
         """Take the state of ``_copied_as``."""
-        rows, progress, self._first_seed, own = copied
+        *own_state, game = copied
+        self._take(*own_state)
+        if game is not None:
+            spec, saved = game
+            if spec is not None:
+                self.env.unwrapped.spec = spec
+            self.env.reset()  # which makes what the game is loaded into
+            where = f"a copy of {type(self).__name__}"
+            self.env = state.load(where, self, saved, {"env": self.env}, allow_pickle=False)["env"]
+
+    def _own_state(self) -> tuple[Any, ...]:
+        """Everything but the wrapped environment: rows, progress, seed of the first episode, attributes of users."""
+        own = {name: value for name, value in vars(self).items() if name not in self._made_with}
+        return {name: getattr(self, name).copy() for name in ARRAYS}, self._progress(), self._first_seed, own
+
+    def _take(
+        self, rows: dict[str, Array], progress: tuple[Any, ...], first_seed: int | None, own: dict[str, Any]
+    ) -> None:
+        """Take what ``_own_state`` returned."""
+        self._first_seed = first_seed
         for name, array in rows.items():
             getattr(self, name)[...] = array
         self._resume(progress)
@@ -60,7 +86,7 @@ class EmulatedEnv(EmulatedRows, RowArrays):
         Raises:
             APIUsageError: It is neither plain data, nor can it be pickled.
         """
-        return state.save(self, self._contents(), allow_pickle)
+        return state.save(f"{type(self).__name__}.save_state", self, self._contents(), allow_pickle)
 
     def load_state(self, saved: bytes, allow_pickle: bool = False) -> Array:
         """Go on from where an environment was that ``save_state`` saved, here or in another process.
@@ -76,15 +102,15 @@ class EmulatedEnv(EmulatedRows, RowArrays):
             APIUsageError: The state is damaged, is a pickle that is not allowed, or is of another environment, of other
                 versions, settings or spaces. Nothing is changed then.
         """
-        contents = state.load(self, saved, self._contents(), allow_pickle)
-        self.__setstate__(tuple(contents[name] for name in ("rows", "progress", "first_seed", "own")))
+        where = f"{type(self).__name__}.load_state"
+        contents = state.load(where, self, saved, self._contents(), allow_pickle)
+        self._take(*(contents[name] for name in OWN_STATE))
         if contents["env"] is not self.env:
             self.env = contents["env"]
         return self.observations
 
     def _contents(self) -> dict[str, Any]:
-        rows, *others = self._copied_as(type(self))[2]
-        return {"env": self.env, "rows": rows, **dict(zip(("progress", "first_seed", "own"), others, strict=True))}
+        return {"env": self.env, **dict(zip(OWN_STATE, self._own_state(), strict=True))}
 
     def _flatten(self, observation_space: Space, action_space: Space, limits: Limits) -> tuple[Layout, Layout]:
         """Set the spaces of one agent and the attributes that describe them; return the layouts of both."""
@@ -104,6 +130,8 @@ class EmulatedEnv(EmulatedRows, RowArrays):
         if self._first_seed is not None:
             seed = self._first_seed if seed is None else seed
             self._first_seed = None
+        if not self._has_begun:
+            self._has_begun = True
         return two_values(self.env, self.env.reset(seed=seed, options=options))
 
     def notify(self) -> None:

@@ -19,6 +19,7 @@ __all__ = [
     "MAX_DEPTH",
     "OWN_METHODS",
     "SEQUENCES",
+    "HiddenStateError",
     "NotPlainError",
     "assign",
     "attributes",
@@ -42,6 +43,10 @@ MAX_DEPTH = 150
 
 class NotPlainError(PufferError):
     """Something is no plain data, or does not fit where it is to be put."""
+
+
+class HiddenStateError(NotPlainError):
+    """An object keeps some of its state to itself, so that no methods of its owner can save it either."""
 
 
 def type_name(kind: type) -> str:

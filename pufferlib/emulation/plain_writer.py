@@ -20,6 +20,7 @@ from pufferlib.emulation.plain_data import (
     MAX_DEPTH,
     OWN_METHODS,
     SEQUENCES,
+    HiddenStateError,
     NotPlainError,
     attributes,
     class_of,
@@ -171,8 +172,8 @@ class PlainWriter:
             if not is_all_seen(class_of(value)):
                 raise NotPlainError(f"{path} is of {type_name(type(value))}, which is no plain data")
             return ["object", type_name(type(value)), self._attributes(value, path)]
-        except NotPlainError:
-            if methods is None:
+        except NotPlainError as error:
+            if methods is None or isinstance(error, HiddenStateError):
                 raise
             for each in self._met[met:]:
                 del self._numbers[id(each)]

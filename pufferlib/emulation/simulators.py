@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pufferlib.emulation.plain_data import HiddenStateError
+
 __all__ = ["CODECS", "Codec"]
 
 
@@ -13,7 +15,7 @@ class Codec(NamedTuple):
     """Functions that save objects of one class, and load what was saved into another one.
 
     Attributes:
-        save: Returns plain data.
+        save: Returns plain data; raises HiddenStateError where it cannot.
         load: Fills an object with them.
         fits: Tells if the data are of such an object.
     """
@@ -24,6 +26,12 @@ class Codec(NamedTuple):
 
 
 def _save_ale(ale: Any) -> bytes:
+    sticky = ale.getFloat("repeat_action_probability")
+    if sticky > 0:
+        raise HiddenStateError(
+            f"an emulator with repeat_action_probability={sticky:g}, which tells nobody the action that it may repeat "
+            "(pass repeat_action_probability=0, or make atari/<game>, which repeats actions itself)"
+        )
     return bytes(ale.cloneState(include_rng=True).serialize())
 
 

@@ -15,7 +15,7 @@ from pufferlib.emulation.plain_writer import PlainWriter
 from pufferlib.errors import APIUsageError
 from pufferlib.native import state_bytes
 
-__all__ = ["is_pickle", "load", "save"]
+__all__ = ["is_pickle", "load", "may_pickle", "save"]
 
 MAGIC = b"state of an environment, pufferlib 1\n"
 INNER = ("env", "aec_env", "dm_env", "par_env", "gym_env")  # attributes under which wrappers have what they wrap
@@ -33,31 +33,29 @@ _ADVICE = {
 }
 
 
-def save(owner: Any, contents: Mapping[str, Any], allow_pickle: bool) -> bytes:
-    """``contents`` of an emulated environment as bytes.
+def save(where: str, owner: Any, contents: Mapping[str, Any], allow_pickle: bool) -> bytes:
+    """``contents`` of an emulated environment as bytes; the message of an error begins with ``where``.
 
     Raises:
         APIUsageError: They are no plain data, and cannot be pickled or must not be.
     """
-    where = f"{type(owner).__name__}.save_state"
     writer = PlainWriter()
     try:
         head = json.dumps(writer.write(dict(contents), "state")).encode()
     except (NotPlainError, RecursionError) as reason:
         if not allow_pickle:
-            raise APIUsageError(f"{where}: {_refusal(owner, reason)}{_OR_PICKLE * _may_pickle(owner)}") from reason
+            raise APIUsageError(f"{where}: {_refusal(owner, reason)}{_OR_PICKLE * may_pickle(owner)}") from reason
         return state_bytes.pack(MAGIC, {**_facts(owner), "format": "pickle"}, _pickled(where, owner, contents, reason))
     facts = {**_facts(owner), "format": "plain", "tree_bytes": len(head)}
     return state_bytes.pack(MAGIC, facts, head + writer.buffers)
 
 
-def load(owner: Any, state: object, contents: Mapping[str, Any], allow_pickle: bool) -> dict[str, Any]:
+def load(where: str, owner: Any, state: object, contents: Mapping[str, Any], allow_pickle: bool) -> dict[str, Any]:
     """Return the contents in ``state``, with the objects in ``contents`` filled and used again where they can be.
 
     Raises:
         APIUsageError: It is no state, is of something else, or is a pickle that is not allowed.
     """
-    where = f"{type(owner).__name__}.load_state"
     facts, data = state_bytes.unpack(where, MAGIC, state)
     state_bytes.check_facts(where, _facts(owner), facts, _ADVICE)
     if facts["format"] == "pickle":
@@ -88,7 +86,7 @@ def is_pickle(state: bytes) -> bool:
 
 
 def _pickled(where: str, owner: Any, contents: Mapping[str, Any], reason: Exception) -> bytes:
-    if not _may_pickle(owner):
+    if not may_pickle(owner):
         raise APIUsageError(f"{where}: {_refusal(owner, reason)}") from reason
     for dumps in (pickle.dumps, cloudpickle.dumps):
         try:
@@ -98,7 +96,7 @@ def _pickled(where: str, owner: Any, contents: Mapping[str, Any], reason: Except
     raise APIUsageError(f"{where}: {_refusal(owner, reason)}; it cannot be pickled: {failure}") from failure
 
 
-def _may_pickle(owner: Any) -> bool:
+def may_pickle(owner: Any) -> bool:
     """False of classes that pickle the arguments of their constructor: what comes back is another game."""
     states_of = (type(env).__getstate__ for env in _chain(owner.env))
     return not any("EzPickle" in getattr(method, "__qualname__", "") for method in states_of)
