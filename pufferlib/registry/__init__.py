@@ -46,7 +46,9 @@ __all__ = [
     "unknown_env",
 ]
 
-_OWN = "your own is path/to/file.py:Class or module:Class"
+_OWN = (
+    "your own is path/to/file.py:Class or module:Class; one of a notebook needs pufferlib.register(name, Class) first"
+)
 
 _BOTH_SIDES = {"players": 2, "script_opponents": False}  # of games in C, by the names of their parameters
 

@@ -16,9 +16,11 @@ import contextlib
 import functools
 import importlib
 import inspect
+import itertools
 import re
+import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,6 +107,8 @@ def register(name: str, creator: Creator | str, settings: Settings | None = None
 def name_of(env: Creator, where: str) -> str:
     """Return the name of a class or function in its module; register one of a script or notebook by its own.
 
+    A function made in another function, and a lambda, has a number too where several have its name: they are others.
+
     Raises:
         APIUsageError: It is neither; the message begins with ``where``.
     """
@@ -117,8 +121,19 @@ def name_of(env: Creator, where: str) -> str:
     if module != "__main__" and own.isidentifier() and inspect.getmodule(env) is not None:
         return f"{module}:{own}"
     name = own.rpartition(".")[2].strip("<>")
+    if "<" in own:
+        name = next(each for each in _numbered(name) if _may_be(each, env))
     register(name, env)
     return name
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """``name``, then "name-2" and so on."""
+    return itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+
+
+def _may_be(name: str, env: Creator) -> bool:
+    return name not in REGISTERED or REGISTERED[name].creator is env
 
 
 def registrations() -> Mapping[str, Registration]:
@@ -166,7 +181,7 @@ def _of_registration(where: str, name: str) -> Creator | None:
         return None
     from pufferlib.registry.creators import creator_of
 
-    creator = REGISTERED[name].creator
+    creator = _latest(name, REGISTERED[name].creator)
     if isinstance(creator, str):
         found = outside_creator(where, creator)
         if found is None:
@@ -176,6 +191,14 @@ def _of_registration(where: str, name: str) -> Creator | None:
             )
         return found
     return creator_of(name, creator)
+
+
+def _latest(name: str, creator: Creator | str) -> Creator | str:
+    """``creator``, or what has taken its name in the script or notebook since, as when a cell ran again."""
+    if getattr(creator, "__module__", "") != "__main__" or getattr(creator, "__qualname__", "") != name:
+        return creator
+    latest = getattr(sys.modules["__main__"], name, creator)
+    return latest if callable(latest) else creator
 
 
 def _of_object(where: str, name: str) -> Creator | None:

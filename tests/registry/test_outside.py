@@ -5,6 +5,7 @@ import importlib.metadata
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -308,3 +309,29 @@ def test_a_game_that_gymnasium_cannot_make_is_named_as_it_is_here(monkeypatch: p
         pufferlib.BindingMissing, match=r"MuJoCo is not installed.*; mujoco/HalfCheetah-v5 is the same game"
     ):
         pufferlib.make("HalfCheetah-v5")
+
+
+def test_functions_of_one_name_that_were_made_in_others_are_several_environments(fresh: None) -> None:
+    def maker(env_id: str):
+        return lambda: gymnasium.make(env_id)
+
+    first, second = maker("CartPole-v1"), maker("MountainCar-v0")
+    names = [outside.name_of(each, "here") for each in (first, second, first)]
+    assert names == ["lambda", "lambda-2", "lambda"]
+    assert [pufferlib.make(name).env.spec.id for name in names] == ["CartPole-v1", "MountainCar-v0", "CartPole-v1"]
+
+
+def test_a_class_of_a_notebook_is_the_one_of_the_cell_that_ran_last(
+    monkeypatch: pytest.MonkeyPatch, fresh: None
+) -> None:
+    def run_cell() -> type:
+        namespace: dict[str, type] = {"__name__": "__main__"}
+        exec(FORAGE.format(beside="beside"), namespace)
+        made = namespace["Forage"]
+        monkeypatch.setattr(sys.modules["__main__"], "Forage", made, raising=False)
+        return made
+
+    monkeypatch.setitem(sys.modules, "beside", SimpleNamespace(REWARD=1.0))
+    assert outside.name_of(run_cell(), "here") == "Forage"
+    latest = run_cell()
+    assert type(pufferlib.make("Forage").env.unwrapped) is latest
