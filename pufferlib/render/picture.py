@@ -1,5 +1,6 @@
 """The picture that any environment draws."""
 
+import functools
 import warnings
 from typing import Any
 
@@ -27,6 +28,12 @@ def picture_of(env: Any, **options: Any) -> Frame | None:
     except NotImplementedError:
         return None
     except gymnasium.error.DependencyNotInstalled as error:
-        warnings.warn(f"{env} draws no pictures: {error}", stacklevel=2)
+        _warn_once(f"{type(getattr(env, 'unwrapped', env)).__name__} draws no pictures: {error}")
         return None
     return frame if isinstance(frame, np.ndarray) and frame.ndim == 3 else None
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    """Warn as often as Python would, had ``catch_warnings`` not let it forget what it has shown."""
+    warnings.warn(text, stacklevel=4)

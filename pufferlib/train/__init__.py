@@ -14,8 +14,14 @@ class _Callable(types.ModuleType):
 
     def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         """Call ``pufferlib.train.launch.train``, or with ``seeds`` given ``train_seeds``, which takes several."""
-        from pufferlib.train.launch import train, train_seeds
+        from pufferlib.errors import BindingMissing
+        from pufferlib.machine.commands import way_to_install
 
+        try:
+            from pufferlib.train.launch import train, train_seeds
+        except ModuleNotFoundError as error:
+            message = f"pufferlib.train: the package {error.name} is not installed; {way_to_install('train')}"
+            raise BindingMissing(message) from error
         return train(*args, **kwargs) if kwargs.get("seeds") is None else train_seeds(*args, **kwargs)
 
 

@@ -22,6 +22,7 @@ from pufferlib.train.kinds import (
     OptionalCount,
     Schedule,
     Share,
+    StepSize,
     limits_of,
 )
 from pufferlib.train.merge import merge_sources, names_in, nest
@@ -180,7 +181,7 @@ class TrainConfig(ProcessSettings):
     update_epochs: CountOrAuto = 0
     accumulate_minibatches: Count = 1
     optimizer: Literal["adam", "muon"] = "adam"
-    learning_rate: NotNegative = 1e-3
+    learning_rate: StepSize = 1e-3
     lr_schedule: Schedule = "linear"
     min_lr_ratio: Share = 0.0
     adam_beta1: Decay = 0.9

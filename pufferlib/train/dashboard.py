@@ -4,6 +4,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import psutil
 from rich.console import Console, RenderableType
@@ -11,9 +12,13 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
+from pufferlib import registry
 from pufferlib.train.episodes import SCORE
 from pufferlib.train.loggers import Logger
 from pufferlib.train.text import duration, memory, short, sparkline
+
+if TYPE_CHECKING:
+    from pufferlib.train.trainer import Trainer
 
 __all__ = ["Dashboard", "ProgressLines", "progress_logger"]
 
@@ -37,9 +42,12 @@ KINDS = (
 GAP = 4
 
 
-def progress_logger(console: Console, title: str, device: str) -> Logger:
-    """The live dashboard where ``console`` is a terminal, else plain progress lines."""
-    return Dashboard(console, title, device) if console.is_terminal else ProgressLines(console)
+def progress_logger(trainer: "Trainer", console: Console | None = None) -> Logger:
+    """The live dashboard of a training where ``console``, or else the output, is a terminal; plain lines elsewhere."""
+    console = console or Console()
+    title = f"{registry.short_name(trainer.config.env_name)}, seed {trainer.config.train.seed}"
+    title += f", {trainer.ranks.size} processes" if trainer.ranks.size > 1 else ""
+    return Dashboard(console, title, trainer.device.type) if console.is_terminal else ProgressLines(console)
 
 
 class Progress:

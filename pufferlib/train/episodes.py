@@ -21,7 +21,7 @@ def numeric_infos(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str
     episodes are what an info calls ``n``; 1 without it.
 
     Raises:
-        APIUsageError: An info is no dict.
+        APIUsageError: An info is no dict, or its score is NaN or infinite.
     """
     for info in infos:
         if not isinstance(info, Mapping):
@@ -31,6 +31,8 @@ def numeric_infos(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str
         else:
             numbers = {key: float(value) for key, value in info.items() if isinstance(value, int | float | np.number)}
             n = numbers.pop("n", 1.0)
+            if not math.isfinite(score := numbers.get("score", 0.0)):
+                raise APIUsageError(f"infos: the score of an episode must be a finite number, got {score}")
             if numbers and n > 0:
                 yield numbers, n
 

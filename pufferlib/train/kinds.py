@@ -19,6 +19,7 @@ __all__ = [
     "Range",
     "Schedule",
     "Share",
+    "StepSize",
     "convert",
     "limits_of",
 ]
@@ -49,6 +50,7 @@ OptionalCount = Annotated[int | None, Range(1, _MOST)]
 CountOrAuto = Annotated[int, Range(0, _MOST)]
 Natural = Annotated[int, Range(0, 2**63 - 1)]  # what torch and numpy both take
 NotNegative = Annotated[float, Range(0, math.inf)]
+StepSize = Annotated[float, Range(0, 1000)]  # with more, and with infinity, the first update ends in NaN
 Share = Annotated[float, Range(0, 1)]
 Decay = Annotated[float, Range(0, 0.999999)]
 Number = Annotated[float, Range(-math.inf, math.inf)]

@@ -61,8 +61,9 @@ def train(
     again: bool = False,
     loggers: Sequence[Logger] = (),
     callbacks: Sequence[Callback | CallbackFunction] = (),
+    progress: bool = False,
 ) -> TrainedRun:
-    """Train an agent, evaluate it, draw its learning curve and film it: all that ``puffer train`` does, but print.
+    """Train an agent, evaluate it, draw its learning curve and film it: all that ``puffer train`` does.
 
     Everything is kept in a new folder of ``runs``, which ``puffer eval`` and ``puffer play --watch`` take. Ctrl-C and
     SIGTERM save a checkpoint and raise KeyboardInterrupt or SystemExit; ``resume`` goes on from there.
@@ -83,6 +84,8 @@ def train(
         loggers: Take the metrics of each update, beside the run's own file.
         callbacks: Take part in the training, and may stop it: objects like ``Callback``, or functions of the trainer
             and the metrics, called after each update.
+        progress: Show it, as ``puffer train`` does: steps, pace and score, in a notebook in lines; else nothing is
+            printed.
 
     Raises:
         UnknownNameError: There is no such environment or setting; the nearest are suggested.
@@ -93,13 +96,13 @@ def train(
     settings = _with_track(settings, name, tags, track)
     if resume is not None:
         _check_resume(env, config, vec)
-        return _resume(find_run(WHERE, str(resume), Path(runs), shipped=False), settings, loggers, callbacks)
+        return _resume(find_run(WHERE, str(resume), Path(runs), shipped=False), settings, loggers, callbacks, progress)
     chosen = _chosen(env, settings, config, vec)
     if not again:
         refuse_repeat(WHERE, "again=True", chosen, Path(runs))
     check_trackers(chosen)
     with new_run(Path(runs), chosen.env_name, chosen.track.name) as run:
-        return _train(chosen, run, None, loggers, callbacks)
+        return _train(chosen, run, None, loggers, callbacks, progress)
 
 
 def train_seeds(
@@ -117,6 +120,7 @@ def train_seeds(
     again: bool = False,
     loggers: Sequence[Logger] = (),
     callbacks: Sequence[Callback | CallbackFunction] = (),
+    progress: bool = False,
 ) -> TrainedSeeds:
     """Train one run for each of several seeds, one after the other, and report their mean and its interval.
 
@@ -137,6 +141,7 @@ def train_seeds(
         again: As for ``train``.
         loggers: As for ``train``; closed after each seed.
         callbacks: As for ``train``.
+        progress: As for ``train``, of each seed.
 
     Raises:
         UsageError: ``seeds`` is neither a number nor a list of different seeds.
@@ -144,7 +149,7 @@ def train_seeds(
     """
 
     def train_one(own: Config, run: Run, resumed: Run | None) -> TrainedRun:
-        return _train(own, run, resumed, loggers, callbacks)
+        return _train(own, run, resumed, loggers, callbacks, progress)
 
     settings = _with_track(settings, name, tags, track)
     listed = seeds if seeds is None or isinstance(seeds, int | str) else ",".join(map(str, seeds)) + ","
@@ -197,12 +202,13 @@ def _resume(
     settings: Mapping[str, Any] | None,
     loggers: Sequence[Logger],
     callbacks: Sequence[Callback | CallbackFunction],
+    progress: bool,
 ) -> TrainedRun:
     before, now = run.settings(), settings_of(run, settings)
     check_changes(WHERE, before, now)
     if not is_evaluated(now, run):
         check_trackers(now)
-        return _train(now, Run.at(run.folder), run, loggers, callbacks)
+        return _train(now, Run.at(run.folder), run, loggers, callbacks, progress)
     policy = load_policy(now, run)
     return TrainedRun(run, now, policy, compare(now, policy))
 
@@ -223,6 +229,7 @@ def _train(
     resumed: Run | None,
     loggers: Sequence[Logger],
     callbacks: Sequence[Callback | CallbackFunction],
+    progress: bool,
 ) -> TrainedRun:
     with contextlib.ExitStack() as opened:
         with (
@@ -235,6 +242,10 @@ def _train(
             tracking = opened.enter_context(open_tracking(trainer.config, run))
             trainer.config.save(run.config)
             trainer.loggers = [JsonlLogger(run.metrics), tracking, *loggers]
+            if progress:
+                from pufferlib.train.dashboard import progress_logger  # takes time to import, and most look elsewhere
+
+                trainer.loggers = [*trainer.loggers, progress_logger(trainer)]
             trainer.train()
         comparison = finish_run(run, trainer, tracking)
     return TrainedRun(run, trainer.config, trainer.policy, comparison)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 from pufferlib.errors import APIUsageError
@@ -27,8 +29,6 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     Raises:
         OSError: It cannot be written.
     """
-    from safetensors.torch import save
-
     # Copies, since the format has no tensors that share memory, nor others than row-major ones.
     plain = {
         name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
@@ -48,9 +48,6 @@ def read_tensors(path: Path, device: torch.device | str = "cpu") -> dict[str, Te
         APIUsageError: The file is missing, damaged, or something else. Files of other programs have no checksum, so
             that of their tensors no damage is seen.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
     metadata = read_metadata(path)  # has the better words for what is wrong with a file
     try:
         tensors = load(path.read_bytes())  # not mapped: the file may be removed, or cut, while they are in use

@@ -46,7 +46,12 @@ class _Episode:
 
     def add(self, reward: Any, info: Mapping[Any, Any]) -> None:
         """Count one step: numbers are summed, of anything else the last value is kept."""
-        self.episode_return += float(reward.item() if isinstance(reward, np.ndarray) else reward)
+        try:
+            self.episode_return += float(reward.item() if isinstance(reward, np.ndarray) else reward)
+        except (TypeError, ValueError) as error:
+            raise APIUsageError(
+                f"EpisodeStats: the reward must be a number, got {reward!r:.80}; return a float"
+            ) from error
         self.episode_length += 1
         if not info:  # as in most steps
             return
@@ -95,7 +100,10 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, Info]:
         """Act once; the info is empty unless the episode ended."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
+        outcome: Any = self.env.step(action)
+        if not isinstance(outcome, tuple | list) or len(outcome) != 5:
+            return outcome  # type: ignore[return-value]  # the emulation around this says what is wrong with it
+        observation, reward, terminated, truncated, info = outcome
         self._episode.add(reward, info)
         return observation, reward, terminated, truncated, self._episode.summary() if terminated or truncated else {}
 

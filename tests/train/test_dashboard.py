@@ -3,16 +3,20 @@
 import io
 import math
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("rich", reason="needs the extra 'train'")
 
+import torch
 from rich.console import Console
 
 from pufferlib.train import text
+from pufferlib.train.config import load_config
 from pufferlib.train.dashboard import MAX_COST, Dashboard, Progress, ProgressLines, Usage, progress_logger
+from pufferlib.train.distributed.ranks import ALONE
 
 NAN, INF = math.nan, math.inf
 
@@ -196,10 +200,11 @@ def test_a_dashboard_without_metrics_closes_cleanly() -> None:
 
 
 def test_the_display_follows_the_terminal() -> None:
-    dashboard = progress_logger(terminal(), "breakout", "cpu")
+    trainer: Any = SimpleNamespace(config=load_config("breakout"), device=torch.device("cpu"), ranks=ALONE)
+    dashboard = progress_logger(trainer, terminal())
     dashboard.close()
     assert isinstance(dashboard, Dashboard)
-    assert isinstance(progress_logger(Console(file=io.StringIO()), "breakout", "cpu"), ProgressLines)
+    assert isinstance(progress_logger(trainer, Console(file=io.StringIO())), ProgressLines)
 
 
 def test_usage_sees_this_process() -> None:

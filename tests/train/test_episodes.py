@@ -35,6 +35,12 @@ def test_an_info_that_is_no_dict_is_told(info):
         EpisodeMeans().add([info])
 
 
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+def test_a_score_that_is_no_finite_number_is_told(score):
+    with pytest.raises(APIUsageError, match=f"infos: the score of an episode must be a finite number, got {score}"):
+        EpisodeMeans().add([{"a": {"score": score, "n": 2}}])
+
+
 @pytest.mark.parametrize(
     ("interval", "rollouts", "warns"),
     [

@@ -1,5 +1,6 @@
 """``pufferlib.train``: a whole run from Python."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,9 @@ def test_a_function_is_trained_and_goes_on(tmp_path: Path, capsys: pytest.Captur
     assert longer.run.folder == done.run.folder
     assert longer.config.train.total_timesteps == 2048
     assert capsys.readouterr().out == ""
+    settings = {"train.total_timesteps": 3072}
+    train(resume=done.run.folder, runs=tmp_path, settings=settings, progress=True)
+    assert re.search(r"100%  3.07k of 3.07k steps, 0:00 left, .*, score \d+", capsys.readouterr().out)
 
 
 def test_settings_come_from_a_file_and_then_from_the_call(tmp_path: Path) -> None:
@@ -106,3 +110,11 @@ def test_the_package_can_be_called_and_is_one_still() -> None:
         "assert pufferlib.train.config is c and callable(pufferlib.train) and 'torch' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("package", ["torch", "safetensors"])
+def test_a_package_that_is_missing_is_told_before_training(package: str) -> None:
+    code = f"import sys; sys.modules['{package}'] = None; import pufferlib; pufferlib.train('squared')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    message = f"BindingMissing: pufferlib.train: the package {package} is not installed; "
+    assert message in done.stderr.splitlines()[-1]

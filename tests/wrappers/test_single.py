@@ -65,6 +65,25 @@ def test_a_reward_may_be_an_array_of_one_number():
     assert [env.step(0)[4].get("episode_return") for _ in range(2)] == [None, 4.0]
 
 
+@pytest.mark.parametrize("reward", [None, "much", [1.0], np.zeros(2)], ids=repr)
+def test_a_reward_that_is_no_number_is_told(reward):
+    env = EpisodeStats(told((reward, {})))
+    env.reset()
+    with pytest.raises(APIUsageError, match=r"EpisodeStats: the reward must be a number, got .*; return a float"):
+        env.step(0)
+
+
+def test_a_step_of_four_values_is_told_by_the_emulation_around():
+    inner = told((1, {}))
+    inner.step = lambda action: (inner.reset()[0], 1.0, False, {})
+    env = GymnasiumPufferEnv(EpisodeStats(inner))
+    env.reset()
+    with pytest.raises(
+        APIUsageError, match=r"step must return observation, reward, .* got 4 values from <EpisodeStats"
+    ):
+        env.step(0)
+
+
 def test_score_of_the_environment_wins():
     env = EpisodeStats(told((1, {}), (1, {"score": 40})))
     env.reset()

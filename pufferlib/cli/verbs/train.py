@@ -228,8 +228,6 @@ def _train(config: Config, run: Run, resumed: Run | None, callbacks: Callbacks) 
 def _train_to_the_end(
     config: Config, run: Run, resumed: Run | None, callbacks: Callbacks, opened: contextlib.ExitStack
 ) -> "tuple[Trainer, Tracking]":
-    from rich.console import Console
-
     from pufferlib.train.build import describe_device, pick_device
     from pufferlib.train.dashboard import progress_logger
     from pufferlib.train.distributed.job import open_ranks
@@ -250,10 +248,7 @@ def _train_to_the_end(
         tracking = opened.enter_context(open_tracking(trainer.config, run))
         trainer.config.save(run.config)
         say(f"the run is kept in {run.folder}")
-        title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}"
-        title += f", {ranks.size} processes" if ranks.size > 1 else ""
-        progress = progress_logger(Console(), title, device.type)
-        trainer.loggers = [JsonlLogger(run.metrics), tracking, progress]
+        trainer.loggers = [JsonlLogger(run.metrics), tracking, progress_logger(trainer)]
         try:
             trainer.train()
         except (KeyboardInterrupt, SystemExit, OSError, RankLostError):  # also a closed window, a full disk
