@@ -244,7 +244,7 @@ def load_weights(policy: nn.Module, weights: Mapping[str, Tensor], where: object
         learned = f"it learned in {env_name}; " if env_name else ""
         raise APIUsageError(
             f"{where}: the checkpoint does not fit this policy: {first}; "
-            f"{learned}train a new one, or use the settings of its run"
+            f"{learned}train a new one, or use the settings of its run; a network of your own is named by policy.name"
         ) from error
     broken = [name for name, weights in policy.state_dict().items() if not torch.isfinite(weights).all()]
     if broken:
