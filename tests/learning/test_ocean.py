@@ -88,7 +88,7 @@ def test_cars_of_enduro_pass_more_than_at_random(tmp_path):
 
 @pytest.mark.nightly
 def test_heroes_of_moba_learn_to_win(tmp_path):
-    """Random play hardly ever wins; five of five seeds won every game in the end, four of them 0.9 of these so early."""
+    """Random play hardly wins; five of five seeds won all games in the end, four of them 0.9 of them so early."""
     assert reports_above(0.3, "moba", "perf", 3_400_000, tmp_path)[0] == 0
 
 
