@@ -20,6 +20,8 @@ class _Callable(types.ModuleType):
         try:
             from pufferlib.train.launch import train, train_seeds
         except ModuleNotFoundError as error:
+            if not error.name or error.name.startswith("pufferlib"):
+                raise  # a part of our own that is missing is no matter of extras
             message = f"pufferlib.train: the package {error.name} is not installed; {way_to_install('train')}"
             raise BindingMissing(message) from error
         return train(*args, **kwargs) if kwargs.get("seeds") is None else train_seeds(*args, **kwargs)

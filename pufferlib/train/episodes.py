@@ -32,7 +32,9 @@ def numeric_infos(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str
             numbers = {key: float(value) for key, value in info.items() if isinstance(value, int | float | np.number)}
             n = numbers.pop("n", 1.0)
             if not math.isfinite(score := numbers.get("score", 0.0)):
-                raise APIUsageError(f"infos: the score of an episode must be a finite number, got {score}")
+                raise APIUsageError(
+                    f"infos: the score of an episode must be a finite number, got {score}; report such, or none"
+                )
             if numbers and n > 0:
                 yield numbers, n
 

@@ -49,9 +49,7 @@ class _Episode:
         try:
             self.episode_return += float(reward.item() if isinstance(reward, np.ndarray) else reward)
         except (TypeError, ValueError) as error:
-            raise APIUsageError(
-                f"EpisodeStats: the reward must be a number, got {reward!r:.80}; return a float"
-            ) from error
+            raise APIUsageError(f"episode: the reward must be a number, got {reward!r:.80}; return a float") from error
         self.episode_length += 1
         if not info:  # as in most steps
             return
@@ -74,6 +72,11 @@ def _flat_items(info: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str
             yield from _flat_items(value, f"{prefix}{key}/")
         else:
             yield f"{prefix}{key}", value
+
+
+def _has_five(outcome: Any) -> bool:
+    """Whether ``step`` returned five values; of what did not, the emulation around says what is wrong."""
+    return isinstance(outcome, tuple | list) and len(outcome) == 5
 
 
 class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -101,8 +104,8 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, Info]:
         """Act once; the info is empty unless the episode ended."""
         outcome: Any = self.env.step(action)
-        if not isinstance(outcome, tuple | list) or len(outcome) != 5:
-            return outcome  # type: ignore[return-value]  # the emulation around this says what is wrong with it
+        if not _has_five(outcome):
+            return outcome  # type: ignore[no-any-return]
         observation, reward, terminated, truncated, info = outcome
         self._episode.add(reward, info)
         return observation, reward, terminated, truncated, self._episode.summary() if terminated or truncated else {}
@@ -131,7 +134,10 @@ class MultiagentEpisodeStats(_ParallelWrapper):
 
     def step(self, actions: PerAgent) -> tuple[PerAgent, PerAgent, PerAgent, PerAgent, PerAgent]:
         """Act once; an agent's info is empty unless the agent ended, or vanished."""
-        observations, rewards, terminations, truncations, infos = self.env.step(actions)
+        outcome: Any = self.env.step(actions)
+        if not _has_five(outcome):
+            return outcome  # type: ignore[no-any-return]
+        observations, rewards, terminations, truncations, infos = outcome
         present = set(self.env.agents)
         stats: PerAgent = {agent: {} for agent in rewards}
         for agent, reward in rewards.items():

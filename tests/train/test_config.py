@@ -72,6 +72,7 @@ def test_a_keyword_that_no_file_can_hold_is_refused(tmp_path):
         ("train.update_epochs", -1, "at least 0"),
         ("train.num_threads", 0, "at least 1"),
         ("train.learning_rate", -0.1, "from 0 to 1000"),
+        ("train.learning_rate", math.nan, "from 0 to 1000"),
         ("train.learning_rate", math.inf, "from 0 to 1000"),
         ("train.gamma", 1.5, "from 0 to 1"),
         ("train.adam_beta1", 1.0, "from 0 to 0.999999"),

@@ -69,7 +69,7 @@ def test_a_reward_may_be_an_array_of_one_number():
 def test_a_reward_that_is_no_number_is_told(reward):
     env = EpisodeStats(told((reward, {})))
     env.reset()
-    with pytest.raises(APIUsageError, match=r"EpisodeStats: the reward must be a number, got .*; return a float"):
+    with pytest.raises(APIUsageError, match=r"^episode: the reward must be a number, got .*; return a float"):
         env.step(0)
 
 
@@ -82,6 +82,15 @@ def test_a_step_of_four_values_is_told_by_the_emulation_around():
         APIUsageError, match=r"step must return observation, reward, .* got 4 values from <EpisodeStats"
     ):
         env.step(0)
+
+
+def test_so_are_they_of_an_environment_of_several_agents():
+    inner = ScriptedParallelEnv(alive(*"ab"), alive(*"ab"), names="ab")
+    inner.step = lambda actions: ({}, {}, {}, {})
+    env = PettingZooPufferEnv(MultiagentEpisodeStats(inner))
+    env.reset()
+    with pytest.raises(APIUsageError, match=r"step must return .* got 4 values from scripted"):
+        env.step([0, 0])
 
 
 def test_score_of_the_environment_wins():
