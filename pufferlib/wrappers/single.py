@@ -75,7 +75,7 @@ def _flat_items(info: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str
 
 
 def _has_five(outcome: Any) -> bool:
-    """Whether ``step`` returned five values; of what did not, the emulation around says what is wrong."""
+    """True if ``step`` returned five values; of what did not, the emulation around says what is wrong."""
     return isinstance(outcome, tuple | list) and len(outcome) == 5
 
 
