@@ -340,7 +340,7 @@ def _modules_by_distribution() -> dict[str, str]:
 
 
 def _python(code: str) -> tuple[int, str]:
-    return _run(sys.executable, "-W", "ignore", "-c", code, timeout_s=IMPORT_TIMEOUT_S)
+    return _run(sys.executable, "-P", "-W", "ignore", "-c", code, timeout_s=IMPORT_TIMEOUT_S)
 
 
 def _run(*command: str, timeout_s: float = COMMAND_TIMEOUT_S) -> tuple[int, str]:

@@ -183,7 +183,7 @@ def _play(name: str) -> None:
     with tempfile.TemporaryDirectory() as elsewhere:
         try:
             done = subprocess.run(
-                [sys.executable, "-c", _SMOKE, name],
+                [sys.executable, "-P", "-c", _SMOKE, name],
                 capture_output=True,
                 text=True,
                 timeout=SMOKE_TIMEOUT_S,
@@ -242,7 +242,7 @@ def _has_module(module: str) -> bool:
 
 def _commands(facts: Facts, folder: Path, python: Path) -> Iterator[tuple[str, ...]]:
     if not python.exists():
-        yield (sys.executable, "-m", "venv", "--without-pip", str(python.parents[1]))
+        yield (sys.executable, "-P", "-m", "venv", "--without-pip", str(python.parents[1]))
     setup, pip = _pip(facts.name, python)
     yield from setup
     # The locks say all that is needed. What packages say of themselves may be stale, and is not asked.
@@ -265,9 +265,10 @@ def _pip(name: str, python: Path) -> tuple[tuple[tuple[str, ...], ...], tuple[st
             )
         helper = user_folder() / "pip" / "bin" / "python"
         if not helper.exists():
-            setup = ((sys.executable, "-m", "venv", str(helper.parents[1])),)
+            setup = ((sys.executable, "-P", "-m", "venv", str(helper.parents[1])),)
     return setup, (
         str(helper),
+        "-P",
         "-m",
         "pip",
         "--python",

@@ -1,11 +1,9 @@
 """Processes that train trials, seen from the search."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from multiprocessing import connection
@@ -13,12 +11,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from pufferlib.machine.children import python_code
+
 __all__ = ["TrialProcess", "end_all", "shares_of_cores", "wait_for_messages"]
 
-_MAIN = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from pufferlib.sweep.worker import main; main(*map(int, sys.argv[2:]))"
-)
+_MAIN = "from pufferlib.sweep.worker import main; main(*map(int, sys.argv[1:]))"
 _SAVE_S = 20.0  # time to save a checkpoint, once it is told to end
 
 
@@ -46,7 +43,7 @@ class TrialProcess:
         try:
             with log.open("ab") as output:
                 self._popen = subprocess.Popen(
-                    [sys.executable, "-c", _MAIN, json.dumps(sys.path), *map(str, arguments)],
+                    python_code(_MAIN, *arguments),
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,

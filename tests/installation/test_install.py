@@ -97,8 +97,8 @@ def test_an_environment_without_pip_borrows_one(facts: Any, monkeypatch: pytest.
     here = {"ensurepip"}
     monkeypatch.setattr(install, "_has_module", lambda name: name in here)
     helper, lock = install.plan("tiny").commands
-    assert helper == (sys.executable, "-m", "venv", str(tmp_path / "pufferlib/stacks/pip"))
-    assert lock[:4] == (f"{helper[-1]}/bin/python", "-m", "pip", "--python")
+    assert helper == (sys.executable, "-P", "-m", "venv", str(tmp_path / "pufferlib/stacks/pip"))
+    assert lock[:5] == (f"{helper[-1]}/bin/python", "-P", "-m", "pip", "--python")
     here.clear()
     with pytest.raises(install.InstallError, match="needs pip, and neither pip nor ensurepip is here"):
         install.plan("tiny")

@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -15,6 +14,7 @@ from typing import IO
 from torch.distributed import TCPStore  # type: ignore[attr-defined]  # not in torch's stubs
 
 from pufferlib.errors import PufferError
+from pufferlib.machine.children import python_module
 from pufferlib.train.distributed.join import join
 from pufferlib.train.distributed.place import Place
 from pufferlib.train.distributed.ranks import JoinedRanks
@@ -89,7 +89,7 @@ class _LocalRanks:
             self._texts.append(text)
             self._processes.append(
                 subprocess.Popen(
-                    [sys.executable, "-m", "pufferlib.train"],
+                    python_module("pufferlib.train"),
                     env={**os.environ, **place.variables(), TIMEOUT: str(timeout_s)},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,

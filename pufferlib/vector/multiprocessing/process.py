@@ -31,6 +31,7 @@ from multiprocessing.context import ForkServerProcess, set_spawning_popen
 from typing import Any, Protocol
 
 from pufferlib.errors import APIUsageError, WorkerError
+from pufferlib.machine.children import children_have_safe_paths
 from pufferlib.vector.failures import Failed
 from pufferlib.vector.multiprocessing import worker
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
@@ -251,16 +252,18 @@ def _start_server() -> None:
     server: Any = forkserver._forkserver
     asked = [name for name in server._preload_modules if name not in ("__main__", PRELOAD)]
     server.set_forkserver_preload([*asked, PRELOAD])
-    resource_tracker.ensure_running()  # else the server starts it, and unblocks the signal
+    with children_have_safe_paths():
+        resource_tracker.ensure_running()  # else the server starts it, and unblocks the signal
     before, path = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]), sys.path
     if not all(isinstance(entry, str) for entry in path):  # imports skip them, the server would end of them
         sys.path = [entry for entry in path if isinstance(entry, str)]
     try:
-        try:
-            server.ensure_running()
-        except ChildProcessError:  # it belongs to the process that this one was forked from
-            forget_server()
-            server.ensure_running()
+        with children_have_safe_paths():
+            try:
+                server.ensure_running()
+            except ChildProcessError:  # it belongs to the process that this one was forked from
+                forget_server()
+                server.ensure_running()
     finally:
         sys.path = path
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
