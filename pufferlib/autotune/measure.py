@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pufferlib.errors import PufferError
+from pufferlib.legal_actions import LegalActions
 
 __all__ = ["ROUNDS", "EnvProfile", "Progress", "Trial", "profile_env", "run_trials"]
 
@@ -61,7 +63,7 @@ class Trial:
         self.skipped = ""
         self._make = make
         self._vecenv: Any = None
-        self._actions: list[Any] = []
+        self._actions: _Actions | None = None
 
     def start(self, stack: ExitStack) -> None:
         """Make the environments; ``stack`` closes them."""
@@ -69,7 +71,7 @@ class Trial:
             self._vecenv = self._make()
             stack.callback(self._vecenv.close)
             self._vecenv.async_reset()
-            self._actions = _sample_actions(self._vecenv)
+            self._actions = _Actions(self._vecenv)
         except PufferError as error:
             self._skip(error)
 
@@ -85,14 +87,15 @@ class Trial:
 
     def _rate(self, seconds: float, pause_s: float) -> float:
         vecenv, actions = self._vecenv, self._actions
+        assert actions is not None
         laps = math.ceil(vecenv.num_agents / vecenv.agents_per_batch)
         warm_up = laps  # what was finished before the measurement must not count
         start, count = time.perf_counter(), 0
         while True:
-            vecenv.recv()
+            observations, *_ = vecenv.recv()
             if pause_s:
                 time.sleep(pause_s)
-            vecenv.send(actions[count % len(actions)])
+            vecenv.send(actions.after(observations))
             count += 1
             if warm_up:
                 warm_up -= 1
@@ -152,13 +155,15 @@ def _fitting(trials: Sequence[Trial], max_envs: int) -> list[Trial]:
 def profile_env(make_one: Callable[[], Any], seconds: float) -> EnvProfile:
     """Measure the environment that ``make_one`` makes, on the backend Serial."""
     with make_one() as vecenv:
-        vecenv.reset()
-        actions, driver = _sample_actions(vecenv), vecenv.driver_env
+        observations, _ = vecenv.reset()
+        actions, driver = _Actions(vecenv), vecenv.driver_env
         steps, steps_s, squares, resets_s = 0, 0.0, 0.0, 0.0
         end = time.perf_counter() + seconds
-        while (start := time.perf_counter()) < end or not steps:
+        while time.perf_counter() < end or not steps:
+            chosen = actions.after(observations)
+            start = time.perf_counter()
             is_reset = driver.done  # then this step only starts the next episode
-            vecenv.step(actions[steps % len(actions)])
+            observations, *_ = vecenv.step(chosen)
             elapsed = time.perf_counter() - start
             if is_reset:
                 resets_s += elapsed
@@ -182,9 +187,16 @@ def profile_env(make_one: Callable[[], Any], seconds: float) -> EnvProfile:
     )
 
 
-def _sample_actions(vecenv: Any) -> list[Any]:
-    vecenv.action_space.seed(0)
-    return [vecenv.action_space.sample() for _ in range(8)]
+class _Actions:
+    """Random legal actions of a batch. Without masks they are drawn beforehand, so that drawing takes no time."""
+
+    def __init__(self, vecenv: Any) -> None:
+        self._legal = LegalActions(vecenv, vecenv.agents_per_batch, seed=0)
+        self._drawn = itertools.cycle([] if self._legal.has_masks else [self._legal.sample(None) for _ in range(8)])
+
+    def after(self, observations: Any) -> Any:
+        """Return the actions that follow ``observations``."""
+        return self._legal.sample(observations) if self._legal.has_masks else next(self._drawn)
 
 
 def _trim_memory() -> None:

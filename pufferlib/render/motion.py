@@ -1,5 +1,6 @@
 """Pace of an environment that is watched, and the frames between two of its steps."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,15 @@ __all__ = ["Motion"]
 
 DEFAULT_FPS = 30.0  # steps in a second, where an environment does not say
 SMOOTH_FPS = 30.0  # with less, pictures do not flow
+
+
+def _rate(fps: Any) -> float:
+    """Return the steps in a second that metadata declare, or the default if they declare no positive number."""
+    try:
+        rate = float(fps)
+    except (TypeError, ValueError):
+        return DEFAULT_FPS
+    return rate if 0 < rate < math.inf else DEFAULT_FPS
 
 
 class Motion:
@@ -29,7 +39,7 @@ class Motion:
         self._env = env
         metadata = getattr(env, "metadata", None) or {}
         frames = getattr(env, "frames_per_step", 1)
-        steps_per_second = float(metadata.get("render_fps") or DEFAULT_FPS)
+        steps_per_second = _rate(metadata.get("render_fps"))
         counts = (n for n in range(1, frames + 1) if frames % n == 0)
         self.pictures_per_step = next((n for n in counts if n * steps_per_second >= SMOOTH_FPS), frames)
         self.fps = steps_per_second * self.pictures_per_step

@@ -8,7 +8,7 @@ import numpy as np
 
 from pufferlib.buffers import Array
 from pufferlib.env import AUTORESET_MODES
-from pufferlib.spaces import joint_space
+from pufferlib.legal_actions import LegalActions
 from pufferlib.testing.arrays import adopting, takes
 from pufferlib.testing.contract import ContractError, broken
 from pufferlib.testing.play import FINAL, MARKS, Differs, Trace, play
@@ -111,15 +111,15 @@ def check_batch(subject: Subject) -> None:
         large.close()
 
 
-def _actions_for(small: Any, large: Any, seed: int) -> Callable[[], Array]:
+def _actions_for(small: Any, large: Any, seed: int) -> Callable[[Array], Array]:
     """Draw the actions that ``small`` was given, and for the agents that only ``large`` has those of the first ones."""
-    space = joint_space(small.single_action_space, small.num_agents)
-    space.seed(seed)
-    more = large.num_agents - small.num_agents
+    count, more = small.num_agents, large.num_agents - small.num_agents
+    first, others = LegalActions(small, count, seed), LegalActions(large, more, seed)
 
-    def actions() -> Array:
-        sample: Array = space.sample()
-        return np.concatenate([sample, sample[:more]])
+    def actions(observations: Array) -> Array:
+        drawn = first.sample(observations[:count])
+        rest = others.sample(observations[count:]) if others.has_masks else drawn[:more]
+        return np.concatenate([drawn, rest])
 
     return actions
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pufferlib.spaces import joint_space
+from pufferlib.legal_actions import LegalActions
 from pufferlib.testing.contract import broken
 
 __all__ = ["check_close", "check_leaks", "open_handles"]
@@ -40,8 +40,7 @@ def check_leaks(env: Any, seed: int, steps: int) -> None:
         steps: To play in all, about.
     """
     episodes = max(2, steps // (STEPS * (ROUNDS + 1) * 2))
-    space = joint_space(env.single_action_space, env.num_agents)
-    space.seed(seed)
+    actions = LegalActions(env, env.num_agents, seed)
 
     def play_round() -> None:
         for _ in range(episodes):
@@ -49,7 +48,7 @@ def check_leaks(env: Any, seed: int, steps: int) -> None:
             for _ in range(STEPS):
                 if env.done:
                     break
-                env.step(space.sample())
+                env.step(actions.sample(env.observations))
 
     env.reset(seed=seed)
     with _quick_collections(), _python_memory():

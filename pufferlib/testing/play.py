@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pufferlib.buffers import Array
 from pufferlib.env import reset_values, step_values
 from pufferlib.errors import APIUsageError
-from pufferlib.spaces import joint_space
+from pufferlib.legal_actions import LegalActions
 from pufferlib.testing.contract import ContractError
 
 __all__ = ["FINAL", "MARKS", "OUTCOMES", "Differs", "Shown", "Trace", "play"]
@@ -103,7 +103,9 @@ def _digest(array: Array) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
 
 
-def play(env: Any, seed: int, steps: int, mark: int, actions: Callable[[], Array] | None = None) -> Iterator[Shown]:
+def play(
+    env: Any, seed: int, steps: int, mark: int, actions: Callable[[Array], Array] | None = None
+) -> Iterator[Shown]:
     """Yield what ``env`` shows after a reset with ``seed`` and after each of ``steps`` steps.
 
     Before each step ``final_observations`` is filled with the byte ``mark``. What a truncation leaves of
@@ -114,13 +116,11 @@ def play(env: Any, seed: int, steps: int, mark: int, actions: Callable[[], Array
         seed: Of the environment, and of its actions.
         steps: To play; of an emulated environment some of them are resets.
         mark: A byte.
-        actions: Returns those of the next step; random ones by default.
+        actions: Returns the actions of the next step for observations; random legal ones by default.
     """
     arrays = {name: getattr(env, name) for name in (*OUTCOMES, FINAL)}
     if actions is None:
-        space = joint_space(env.single_action_space, env.num_agents)
-        space.seed(seed)
-        actions = space.sample
+        actions = LegalActions(env, env.num_agents, seed).sample
     final = not env.emulated and env.autoreset == "same_step"
     for index in range(steps + 1):
         if index == 0 or env.done:
@@ -128,7 +128,7 @@ def play(env: Any, seed: int, steps: int, mark: int, actions: Callable[[], Array
             yield Shown(index, True, arrays, {"observations": observations}, infos, final)
         else:
             arrays[FINAL].reshape(-1).view(np.uint8)[:] = mark
-            *values, infos = _values(step_values, env, env.step(actions()))
+            *values, infos = _values(step_values, env, env.step(actions(arrays["observations"])))
             yield Shown(index, False, arrays, dict(zip(OUTCOMES, values, strict=False)), infos, final)
 
 

@@ -4,6 +4,7 @@ Evaluation during training and early stops are callbacks too, see ``PeriodicEval
 """
 
 import inspect
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pufferlib.errors import APIUsageError
 from pufferlib.registry import is_object_name, load_object
+from pufferlib.train.tensor_file import can_be_written
 
 if TYPE_CHECKING:
     from pufferlib.train.trainer import Trainer
@@ -39,7 +41,8 @@ class Callback:
 
         Args:
             trainer: Its ``policy`` has the new weights.
-            metrics: Those of the update; figures that are added here reach the loggers.
+            metrics: Metrics of the update. Numbers that are added here reach the loggers, also as NumPy scalars and
+                as arrays and tensors of one element. Other values are left out with a warning.
         """
 
     def on_checkpoint(self, trainer: "Trainer", path: Path) -> None:
@@ -51,7 +54,8 @@ class Callback:
     def state_dict(self) -> dict[str, Any]:
         """Return what a resumed run needs to go on as this one does, kept in each checkpoint.
 
-        Nested dicts and lists of tensors, arrays, numbers and strings; an empty dict, as here, is not kept.
+        Nested dicts and lists of tensors, arrays, numbers and strings; an empty dict, as here, is not kept. A state
+        that cannot be saved is left out of the checkpoint with a warning.
         """
         return {}
 
@@ -98,7 +102,7 @@ class CallbackList(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """See ``Callback``; by the names of their classes."""
-        states = ((name, callback.state_dict()) for name, callback in self._with_states())
+        states = ((name, _state_of(name, callback)) for name, callback in self._with_states())
         return {name: state for name, state in states if state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -190,6 +194,19 @@ def _checked(callback: Any, where: str = "Trainer") -> Any:
             f"{', '.join(HOOKS)}, got {callback!r:.80}"
         )
     return _Function(callback)
+
+
+def _state_of(name: str, callback: Any) -> dict[str, Any]:
+    """State of a callback; empty, with a warning, if it cannot be saved, since a checkpoint matters more."""
+    reason = "it has values that are no numbers, strings, tensors or arrays, nor dicts and lists of them"
+    try:
+        state: dict[str, Any] = callback.state_dict()
+        if can_be_written({name: state}):
+            return state
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    warnings.warn(f"the checkpoint has no state of the callback {name}: {reason}", stacklevel=5)
+    return {}
 
 
 def _name(callback: Any) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import statistics
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,7 @@ import torch
 from pufferlib import ocean, registry, vector
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
-from pufferlib.render.motion import Motion
-from pufferlib.render.picture import picture_of
-from pufferlib.render.video import Frame
+from pufferlib.render.camera import Camera, Record
 from pufferlib.render.window import drawn_unseen
 from pufferlib.seeding import env_seed
 from pufferlib.train.config import Config
@@ -24,8 +23,8 @@ from pufferlib.train.players import Player, PolicyPlayer, RandomPlayer
 
 __all__ = ["EvalResult", "Evaluator", "evaluate"]
 
+NATIVE = ("native", "PufferEnv")  # names of the backend
 AT_ONCE = 32  # episodes side by side: enough to fill the network's batch, few enough for big environments
-Record = Callable[[Frame | None, float], None]
 
 
 @dataclass(frozen=True)
@@ -89,18 +88,8 @@ def evaluate(
     """
     episodes = config.eval.episodes if episodes is None else episodes
     seed = config.eval.seed if seed is None else seed
-    played: list[_PlayedEpisode] = []
-    generator = _generator(policy, seed)
-    for count, first_seed in _batches(episodes, seed):
-        made = _make_vecenv(config, env_creator, count, first_seed, render=record is not None)
-        with made, drawn_unseen():
-            vecenv = with_moments(made, policy)
-            player: Player = RandomPlayer(vecenv, first_seed)
-            if policy is not None:
-                player = PolicyPlayer(policy, vecenv.num_agents, generator, config.eval.greedy)
-            played += _play(vecenv, player, config.eval.max_steps, record)
-        record = None
-    return _result(config, played)
+    with contextlib.closing(Evaluator(config, env_creator, episodes, seed, renders=record is not None)) as evaluator:
+        return evaluator.evaluate(policy, record)
 
 
 class Evaluator:
@@ -109,54 +98,69 @@ class Evaluator:
     Args:
         config: As for ``evaluate``.
         env_creator: As for ``evaluate``.
-        episodes: Of each evaluation; None: ``eval.episodes``.
+        episodes: Episodes of each evaluation; None: ``eval.episodes``.
+        seed: Seed of each evaluation; None: ``eval.seed``.
+        renders: Make the first environment so that it draws pictures. If it cannot be made so, it draws none, with a
+            warning.
 
     Raises:
         APIUsageError: ``episodes`` is below 1, or the environment refuses its arguments.
     """
 
     def __init__(
-        self, config: Config, env_creator: Callable[..., Any] | None = None, episodes: int | None = None
+        self,
+        config: Config,
+        env_creator: Callable[..., Any] | None = None,
+        episodes: int | None = None,
+        seed: int | None = None,
+        renders: bool = False,
     ) -> None:
         self._config = config
-        self._batches = list(_batches(config.eval.episodes if episodes is None else episodes, config.eval.seed))
-        self._vecenvs: dict[int, Any] = {}  # by the number of environments: all batches are as large, but for the last
-        with contextlib.ExitStack() as made:
-            for count, seed in self._batches:
-                if count not in self._vecenvs:
-                    self._vecenvs[count] = made.enter_context(_make_vecenv(config, env_creator, count, seed))
-            self._opened = made.pop_all()
+        self._seed = config.eval.seed if seed is None else seed
+        episodes = config.eval.episodes if episodes is None else episodes
+        self._batches = list(_batches(episodes, self._seed, _at_once(config, env_creator)))
+        make = _make_to_draw if renders else _make_vecenv
+        self._vecenv = make(config, env_creator, *self._batches[0])
 
-    def evaluate(self, policy: Policy) -> EvalResult:
-        """Play all episodes with ``policy``: the result of ``evaluate``.
+    def evaluate(self, policy: Policy | None, record: Record | None = None) -> EvalResult:
+        """Play all episodes with ``policy``, or at random: the result of ``evaluate``.
 
         Raises:
             APIUsageError: Not one of them ended in time.
             PufferError: The policy's outputs are NaN.
         """
         played: list[_PlayedEpisode] = []
-        generator = _generator(policy, self._config.eval.seed)
+        generator = _generator(policy, self._seed)
+        vecenv = with_moments(self._vecenv, policy)
         for count, seed in self._batches:
-            vecenv = with_moments(self._vecenvs[count], policy)
-            player = PolicyPlayer(policy, vecenv.num_agents, generator, self._config.eval.greedy)
+            player: Player = RandomPlayer(vecenv, seed)
+            if policy is not None:
+                player = PolicyPlayer(policy, vecenv.num_agents, generator, self._config.eval.greedy)
             with drawn_unseen():
-                episodes = _play(vecenv, player, self._config.eval.max_steps, seed=seed)
-            for episode in episodes:
-                episode.release()
-            played += episodes
+                played += _play(vecenv, player, count, seed, self._config.eval.max_steps, record)
+            record = None
         return _result(self._config, played)
 
     def close(self) -> None:
         """Close the environments."""
-        self._opened.close()
+        self._vecenv.close()
 
 
-def _batches(episodes: int, seed: int) -> Iterator[tuple[int, int]]:
-    """Number of the episodes that are played side by side, and seed of their environments; for each batch."""
+def _at_once(config: Config, env_creator: Callable[..., Any] | None) -> int:
+    """Return how many environments may be open: as many as in training, since a simulator may allow one alone.
+
+    A native batch of ours is one environment in training, and many of one game here.
+    """
+    is_ours = env_creator is not None or registry.is_inside(config.env_name) or registry.c_file(config.env_name)
+    return AT_ONCE if config.vec.backend in NATIVE and is_ours else min(config.vec.num_envs, AT_ONCE)
+
+
+def _batches(episodes: int, seed: int, at_once: int) -> Iterator[tuple[int, int]]:
+    """Yield the number of episodes that are played side by side, and the seed of their environments."""
     if episodes < 1:
         raise APIUsageError(f"evaluate: episodes must be at least 1, got {episodes}")
-    for start in range(0, episodes, AT_ONCE):
-        yield min(episodes - start, AT_ONCE), env_seed(seed, start) if start else seed
+    for start in range(0, episodes, at_once):
+        yield min(episodes - start, at_once), env_seed(seed, start) if start else seed
 
 
 def _generator(policy: Policy | None, seed: int) -> torch.Generator:
@@ -230,8 +234,12 @@ class _PlayedEpisode:
         self.score = self._means.get("score", "episode_return")
         if self.score is not None:
             self.report = self._means.means()
-            self._env.step = self._show_rows_again
+            self.stop()
         return self.score is not None
+
+    def stop(self) -> None:
+        """Let the environment stand still."""
+        self._env.step = self._show_rows_again
 
     def release(self) -> None:
         """Give the environment its own ``step`` again."""
@@ -272,25 +280,57 @@ def _make_vecenv(
     )
 
 
+def _make_to_draw(config: Config, env_creator: Callable[..., Any] | None, num_envs: int, seed: int) -> Any:
+    """Make environments of which the first draws pictures; none, with a warning, if it cannot be made so."""
+    try:
+        return _make_vecenv(config, env_creator, num_envs, seed, render=True)
+    except Exception as error:  # it has no display for example; what else is wrong shows now
+        vecenv = _make_vecenv(config, env_creator, num_envs, seed)
+        warnings.warn(
+            f"{config.env_name} is not filmed: it cannot be made with render_mode='rgb_array': "
+            f"{type(error).__name__}: {error}",
+            stacklevel=4,
+        )
+        return vecenv
+
+
 def _play(
-    vecenv: Any, player: Player, max_steps: int, record: Record | None = None, seed: int | None = None
+    vecenv: Any, player: Player, count: int, seed: int, max_steps: int, record: Record | None = None
 ) -> list[_PlayedEpisode]:
-    """Play an episode in each environment, all side by side; without ``seed`` by that of their making."""
-    count, agents = vecenv.num_envs, vecenv.num_agents // vecenv.num_envs
-    observations, _ = vecenv.reset() if seed is None else vecenv.reset(seed)
+    """Play an episode in each of the first ``count`` environments, side by side; the others stand still."""
+    observations, _ = vecenv.reset(seed)
     episodes = [_PlayedEpisode(env) for env in vecenv.envs]
-    motion = Motion(vecenv.driver_env)
+    for episode in episodes[count:]:
+        episode.stop()
+    try:
+        _play_to_the_end(vecenv, player, observations, episodes, count, max_steps, record)
+    finally:
+        for episode in episodes:
+            episode.release()
+    return episodes[:count]
+
+
+def _play_to_the_end(
+    vecenv: Any,
+    player: Player,
+    observations: Any,
+    episodes: list[_PlayedEpisode],
+    count: int,
+    max_steps: int,
+    record: Record | None,
+) -> None:
+    """Step until the first ``count`` episodes have ended, or for ``max_steps``."""
+    agents = vecenv.num_agents // vecenv.num_envs
+    camera = Camera(vecenv.driver_env, record)
     actions = vecenv.actions.copy()
-    playing = np.ones(count, bool)
-    awaited = np.zeros((count, agents), bool)  # agents that were there, until they end
-    ended = np.zeros((count, agents), bool)
+    playing = np.arange(vecenv.num_envs) < count
+    awaited = np.zeros((vecenv.num_envs, agents), bool)  # agents that were there, until they end
+    ended = np.zeros((vecenv.num_envs, agents), bool)
     for _ in range(max_steps):
         rows = np.flatnonzero(playing.repeat(agents))
         actions[rows] = player.act(observations, rows)
-        if record is not None and playing[0]:
-            record(picture_of(vecenv.driver_env), motion.fps)
-            for picture in motion.between(actions[:agents]):
-                record(picture, motion.fps)
+        if playing[0]:
+            camera.shoot(actions[:agents])
         present = vecenv.masks.copy()
         observations, _, terminals, truncations, _ = vecenv.step(actions)
         ends = terminals | truncations
@@ -301,4 +341,3 @@ def _play(
             playing[index] = not episodes[index].end()
         if not playing.any():
             break
-    return episodes

@@ -1,9 +1,12 @@
 """The film of an episode, and what is said of it."""
 
 import math
+import warnings
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+import numpy as np
 
 from pufferlib.render.video import Frame, VideoWriter
 from pufferlib.train.text import duration
@@ -22,13 +25,16 @@ class Film:
     def __init__(self, path: Path, max_seconds: float) -> None:
         self.path, self._max_seconds = path, max_seconds or math.inf
         self._writer: VideoWriter | None = None
+        self._shape = (0, 0)
 
     def __call__(self, picture: Frame | None, fps: float) -> None:
         """Append a picture; ``fps`` of them make a second."""
         if picture is None:  # of an environment that draws none
             return
-        self._writer = self._writer or VideoWriter(self.path, fps, self._max_seconds)
-        self._writer.write(picture)
+        if self._writer is None:
+            self._writer = VideoWriter(self.path, max(1.0, fps), self._max_seconds)
+            self._shape = picture.shape[:2]
+        self._writer.write(picture if picture.shape[:2] == self._shape else _cut_or_padded(picture, self._shape))
 
     def __enter__(self) -> Self:
         return self
@@ -36,8 +42,12 @@ class Film:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._writer is not None:
+        if self._writer is None:
+            return
+        try:
             self._writer.close()
+        except Exception as failure:  # a full disk for example: the evaluation matters more
+            warnings.warn(f"{self.path}: the video could not be written: {failure}", stacklevel=2)
 
     def about(self) -> str:
         """Text on what it shows; empty if there is none."""
@@ -60,3 +70,12 @@ class Film:
             "video_fps": writer.fps,
             "video_is_whole": writer.dropped == 0,
         }
+
+
+def _cut_or_padded(picture: Frame, shape: tuple[int, ...]) -> Frame:
+    """Return ``picture`` at the size of the first one: cut, or padded by black, at its right and lower sides."""
+    height, width = shape
+    found = np.zeros((height, width, 3), np.uint8)
+    part = picture[:height, :width]
+    found[: part.shape[0], : part.shape[1]] = part
+    return found

@@ -35,6 +35,9 @@ def save_games(vecenv: Any, how: str) -> list[Tensor] | None:
                 f"the checkpoint has no games, which train.save_games='pickle' asks for: {error}", stacklevel=3
             )
         return None
+    except Exception as error:  # of the environment's own code: the weights must be saved anyway
+        warnings.warn(f"the checkpoint has no games: {type(error).__name__}: {error}", stacklevel=3)
+        return None
     return [torch.from_numpy(np.frombuffer(state, np.uint8).copy()) for state in states]
 
 

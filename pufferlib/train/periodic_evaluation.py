@@ -76,12 +76,13 @@ class PeriodicEvaluation(Callback):
             self._evaluator.close()
 
     def _evaluate(self, trainer: "Trainer") -> EvalResult | None:
-        """The result; None, with a warning, where not one episode ended."""
+        """Return the result; None, with a warning, if no episode ended or the evaluation failed."""
         assert self._evaluator is not None
         try:
             return self._evaluator.evaluate(trainer.policy)
-        except APIUsageError as error:
-            warnings.warn(f"update {trainer.updates} has no evaluation, and training goes on: {error}", stacklevel=2)
+        except Exception as error:  # of an environment that fails here: the training has others
+            reason = error if isinstance(error, APIUsageError) else f"{type(error).__name__}: {error}"
+            warnings.warn(f"update {trainer.updates} has no evaluation, and training goes on: {reason}", stacklevel=2)
             return None
 
     def _next_due(self, trainer: "Trainer") -> int:

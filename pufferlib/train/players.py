@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferlib.errors import PufferError
+from pufferlib.legal_actions import LegalActions
 from pufferlib.seeding import env_seed
-from pufferlib.spaces import joint_space
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +31,9 @@ class Player(Protocol):
 
 
 class RandomPlayer:
-    """Draws from the action space; in environment i the draws follow from ``env_seed(seed, i)``.
+    """Draws legal actions uniformly; in environment i the draws follow from ``env_seed(seed, i)``.
+
+    Actions are legal if the observations have no masks, or as their masks say (``pufferlib.legal_actions``).
 
     Args:
         vecenv: The environments, with whole batches. ``rows`` are those of whole environments.
@@ -41,17 +43,17 @@ class RandomPlayer:
     def __init__(self, vecenv: Any, seed: int) -> None:
         self._agents = vecenv.num_agents // vecenv.num_envs
         self._rows = np.arange(vecenv.num_agents)
-        self._spaces = [joint_space(vecenv.single_action_space, self._agents) for _ in range(vecenv.num_envs)]
-        for index, space in enumerate(self._spaces):
-            space.seed(env_seed(seed, index))
+        self._draws = [LegalActions(vecenv, self._agents, env_seed(seed, index)) for index in range(vecenv.num_envs)]
 
     def begin(self, rows: Any = EVERYONE) -> None:
         """See ``Player``: chance has no memory."""
 
     def act(self, observations: npt.NDArray[Any], rows: Rows = EVERYONE) -> Any:
         """See ``Player``."""
-        envs = self._rows[rows][:: self._agents] // self._agents
-        return np.concatenate([self._spaces[env].sample() for env in envs])
+        starts = self._rows[rows][:: self._agents]
+        return np.concatenate(
+            [self._draws[row // self._agents].sample(observations[row : row + self._agents]) for row in starts]
+        )
 
 
 class PolicyPlayer:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pufferlib.errors import APIUsageError
 
-__all__ = ["read_metadata", "read_tensors", "read_tree", "write_tensors", "write_tree"]
+__all__ = ["can_be_written", "read_metadata", "read_tensors", "read_tree", "write_tensors", "write_tree"]
 
 TREE = "tree"  # the key of the metadata under which the outline of a tree is
 CHECKSUM = "crc32"  # that of what else the file holds: disks and copies lose bytes without a word
@@ -106,6 +106,15 @@ def write_tree(path: Path, tree: Mapping[str, Any], metadata: Mapping[str, str])
     tensors: dict[str, Tensor] = {}
     outline = _outline(tree, "", tensors)
     write_tensors(path, tensors, {**metadata, TREE: json.dumps(outline)})
+
+
+def can_be_written(tree: Mapping[str, Any]) -> bool:
+    """Return True if ``write_tree`` can write ``tree``."""
+    try:
+        json.dumps(_outline(tree, "", {}))
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def read_tree(path: Path, device: torch.device | str = "cpu") -> Any:

@@ -37,6 +37,7 @@ from pufferlib.train.distributed.reduction import build_reduction
 from pufferlib.train.episodes import ScoreHint
 from pufferlib.train.learning import build_loss
 from pufferlib.train.loggers import Logger
+from pufferlib.train.loggers.guard import LogGuard
 from pufferlib.train.normalization import attach_moments, normalized, store_moments, take_moments
 from pufferlib.train.opponents import with_opponents
 from pufferlib.train.optimizers import build_optimizer
@@ -100,6 +101,7 @@ class Trainer:
         ranks: Ranks = ALONE,
     ) -> None:
         self.run_dir, self.loggers, self.ranks = Path(run_dir), loggers, ranks
+        self._log_guard = LogGuard()
         self.stop_reason: str | None = None
         self.callbacks = CallbackList([*build_callbacks(config), *callbacks] if ranks.is_first else [])
         self._has_started = self._has_ended = False
@@ -302,8 +304,8 @@ class Trainer:
             self._score_hint.update(metrics, bool(rollout.episode_ends.any()), rollout.horizon)
         self.checkpointer.keep()
         self.callbacks.on_update_end(self, metrics)
-        for logger in self.loggers:
-            logger.log(metrics)
+        metrics = {**self._log_guard.numbers(metrics), "agent_steps": self.agent_steps}
+        self._log_guard.log(self.loggers, metrics)
         return metrics
 
     @property
@@ -356,8 +358,7 @@ class Trainer:
             self._has_ended = True
             self.callbacks.on_training_end(self)
         self._opened.close()
-        for logger in self.loggers:
-            logger.close()
+        self._log_guard.close(self.loggers)
         self.callbacks.raise_failure()
 
     def start_episodes(self) -> None:

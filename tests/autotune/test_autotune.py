@@ -185,13 +185,14 @@ class FakeVec:
         assert FakeVec.open_now < 2 or name in "ab"
         self.name = name
         self.num_agents = self.agents_per_batch = 1
-        self.action_space = gymnasium.spaces.Discrete(2)
+        self.single_action_space = gymnasium.spaces.Discrete(2)
+        self.emulated, self.action_mask = False, None
 
     def async_reset(self):
         pass
 
     def recv(self):
-        pass
+        return (None,)
 
     def send(self, actions):
         if FakeVec.order[-1:] != [self.name]:

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FLOORS = {
     **dict.fromkeys(("errors", "machine", "native", "render", "seeding", "spaces", ""), 0),
-    **dict.fromkeys(("actions", "buffers", "env", "emulation", "ocean"), 1),
+    **dict.fromkeys(("actions", "buffers", "env", "emulation", "legal_actions", "ocean"), 1),
     **dict.fromkeys(("vector", "vectorization", "autotune", "isolated", "registry", "replay", "testing"), 2),
     **dict.fromkeys(("wrappers", "bindings"), 2),
     **dict.fromkeys(("envpool", "frameworks", "models", "pytorch"), 3),

@@ -8,7 +8,10 @@ __all__ = ["Logger", "Result", "Tracker"]
 
 
 class Logger(Protocol):
-    """Takes the metrics of each update as they come."""
+    """Takes the metrics of each update as they come.
+
+    An exception in a method becomes a warning, and the training continues.
+    """
 
     def log(self, metrics: dict[str, float]) -> None:
         """Take the metrics of one update; keys as listed at ``Trainer``."""

@@ -10,6 +10,7 @@ from pufferlib.machine.commands import way_to_install
 from pufferlib.train.config import Config
 from pufferlib.train.loggers.background import BackgroundTracker
 from pufferlib.train.loggers.csv_file import CsvLogger
+from pufferlib.train.loggers.guard import LogGuard
 from pufferlib.train.loggers.logger import Logger, Result
 from pufferlib.train.loggers.tensorboard import TensorBoardLogger
 from pufferlib.train.loggers.wandb import WandbLogger, check_account
@@ -33,11 +34,11 @@ class Tracking:
     ) -> None:
         self._loggers: list[Logger] = [*([table] if table else []), *trackers]
         self._trackers, self.places = trackers, places
+        self._guard = LogGuard()
 
     def log(self, metrics: dict[str, float]) -> None:
         """Take the metrics of an update."""
-        for logger in self._loggers:
-            logger.log(metrics)
+        self._guard.log(self._loggers, metrics)
 
     def close(self) -> None:
         """Do nothing: the result comes after the metrics, and ``open_tracking`` closes the trackers after that."""
@@ -49,8 +50,7 @@ class Tracking:
 
     def end(self) -> None:
         """Close all of them."""
-        for logger in self._loggers:
-            logger.close()
+        self._guard.close(self._loggers)
 
 
 def check_trackers(config: Config) -> None:

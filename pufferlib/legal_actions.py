@@ -1,0 +1,88 @@
+"""Random actions that the masks in observations permit."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.spaces import Box, MultiDiscrete
+
+from pufferlib.spaces import Space, joint_space
+
+__all__ = ["LegalActions", "mask_reader"]
+
+Array = npt.NDArray[Any]
+Masks = npt.NDArray[np.bool_]
+
+FIELD = "action_mask"
+
+
+def mask_reader(env: Any) -> Callable[[Array], Masks] | None:
+    """Return a function that reads the legal actions from a batch of observations; None if they have no masks.
+
+    It takes observations ``(rows, *shape)`` and returns bool ``(rows, choices)``, one for each value of each part of
+    an action. Masks are the elements ``env.action_mask`` of an observation, or the field ``action_mask`` of an emulated
+    one if it has as many elements.
+
+    Args:
+        env: An environment, or a batch of them with ``driver_env``.
+    """
+    choices = int(np.sum(_sizes(env.single_action_space)))
+    if not choices:
+        return None
+    if not env.emulated:
+        elements = getattr(getattr(env, "driver_env", env), FIELD, None)
+        if elements is None:
+            return None
+        return lambda observations: observations.reshape(len(observations), -1)[:, elements] != 0
+    dtype = env.emulated["emulated_observation_dtype"]
+    if FIELD not in (dtype.names or ()) or int(np.prod(dtype[FIELD].shape, dtype=np.int64)) != choices:
+        return None
+    return lambda observations: (
+        np.ascontiguousarray(observations).view(dtype)[:, 0][FIELD].reshape(len(observations), -1) != 0
+    )
+
+
+class LegalActions:
+    """Draws actions of some agents uniformly from those that their observations permit, or from all without masks.
+
+    Args:
+        env: An environment, or a batch of them with ``driver_env``.
+        num_agents: Number of agents of each draw.
+        seed: Seed of the draws.
+
+    Attributes:
+        has_masks: Whether observations of ``env`` have masks. Without, draws are those of the joint action space.
+    """
+
+    def __init__(self, env: Any, num_agents: int, seed: int) -> None:
+        self._space: Space = joint_space(env.single_action_space, num_agents)
+        self._space.seed(seed)
+        self._sizes, self._start = _sizes(env.single_action_space), getattr(env.single_action_space, "start", 0)
+        self._shape = env.single_action_space.shape
+        self._read = mask_reader(env)
+        self.has_masks = self._read is not None
+
+    def sample(self, observations: Array | None) -> Array:
+        """Return an action for each agent.
+
+        Args:
+            observations: Observations of the agents, ``(num_agents, *shape)``; None is enough without masks. An agent
+                that may do nothing at all gets any action.
+        """
+        if self._read is None or observations is None:
+            drawn: Array = self._space.sample()
+            return drawn
+        legal = self._read(observations)
+        keys = np.where(legal, 1.0, 0.0) + self._space.np_random.random(legal.shape)
+        ends = np.cumsum(self._sizes)
+        parts = [keys[:, end - size : end].argmax(1) for size, end in zip(self._sizes, ends, strict=True)]
+        actions: Array = np.stack(parts, 1).reshape(len(legal), *self._shape) + self._start
+        return actions.astype(self._space.dtype)
+
+
+def _sizes(space: Space) -> npt.NDArray[np.int64]:
+    """Return the number of values of each part of an action; empty for real numbers."""
+    if isinstance(space, Box):
+        return np.empty(0, np.int64)
+    return np.asarray(space.nvec if isinstance(space, MultiDiscrete) else [space.n], np.int64).ravel()  # type: ignore[attr-defined]
