@@ -86,7 +86,7 @@ def _look(order: TrialOrder, surrounding: Surrounding) -> Description:
 def _train(order: TrialOrder, surrounding: Surrounding, conn: Connection) -> TrialScore:
     from pufferlib.train.loggers import JsonlLogger, open_tracking
     from pufferlib.train.report import plot_learning_curve, read_metrics, write_summary
-    from pufferlib.train.result import run_metadata
+    from pufferlib.train.result import run_metadata, warned
     from pufferlib.train.resume import go_on
     from pufferlib.train.status import in_training
     from pufferlib.train.trainer import Trainer
@@ -107,9 +107,10 @@ def _train(order: TrialOrder, surrounding: Surrounding, conn: Connection) -> Tri
     if reporter.is_pruned:
         return TrialScore(reporter.last, trainer.uptime_s, trainer.agent_steps, is_whole=False)
     score, figures = _evaluate(trainer.config, trainer.policy, surrounding.metric)
-    title = f"trial {order.number}, evaluated: {score:g}"
-    plot_learning_curve(run.curve, read_metrics(run.metrics), title)
     write_summary(run.summary, {**run_metadata(trainer), **figures})
+    with warned("the learning curve is not drawn"):
+        title = f"trial {order.number}, evaluated: {score:g}"
+        plot_learning_curve(run.curve, read_metrics(run.metrics), title)
     return TrialScore(score, trainer.uptime_s, trainer.agent_steps, is_whole=True)
 
 

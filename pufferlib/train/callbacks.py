@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from pufferlib.errors import APIUsageError
 from pufferlib.registry import is_object_name, load_object
-from pufferlib.train.tensor_file import can_be_written
 
 if TYPE_CHECKING:
     from pufferlib.train.trainer import Trainer
@@ -198,6 +197,8 @@ def _checked(callback: Any, where: str = "Trainer") -> Any:
 
 def _state_of(name: str, callback: Any) -> dict[str, Any]:
     """State of a callback; empty, with a warning, if it cannot be saved, since a checkpoint matters more."""
+    from pufferlib.train.tensor_file import can_be_written  # brings torch, which naming a callback must not
+
     reason = "it has values that are no numbers, strings, tensors or arrays, nor dicts and lists of them"
     try:
         state: dict[str, Any] = callback.state_dict()

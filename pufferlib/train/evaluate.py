@@ -1,6 +1,7 @@
 """Evaluation of a policy: a fixed number of episodes, each from its first step to its end."""
 
 import contextlib
+import math
 import statistics
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from pufferlib.train.episodes import EpisodeMeans
 from pufferlib.train.normalization import with_moments
 from pufferlib.train.players import Player, PolicyPlayer, RandomPlayer
 
-__all__ = ["EvalResult", "Evaluator", "evaluate"]
+__all__ = ["EvalResult", "Evaluator", "NoEpisodeError", "evaluate", "unfinished_result"]
 
 NATIVE = ("native", "PufferEnv")  # names of the backend
 AT_ONCE = 32  # episodes side by side: enough to fill the network's batch, few enough for big environments
@@ -53,6 +54,15 @@ class EvalResult:
         """Means of the reported figures over the episodes that have them."""
         names = dict.fromkeys(name for report in self.reports for name in report)
         return {name: statistics.fmean(report[name] for report in self.reports if name in report) for name in names}
+
+
+class NoEpisodeError(APIUsageError):
+    """Not one episode of an evaluation ended in time."""
+
+
+def unfinished_result(episodes: int) -> EvalResult:
+    """Return the outcome of an evaluation in which none of ``episodes`` ended: its scores are NaN."""
+    return EvalResult(math.nan, math.nan, math.nan, 0, episodes, (), ())
 
 
 def evaluate(
@@ -172,7 +182,7 @@ def _generator(policy: Policy | None, seed: int) -> torch.Generator:
 def _result(config: Config, played: "list[_PlayedEpisode]") -> EvalResult:
     ended = [episode for episode in played if episode.score is not None]
     if not ended:
-        raise APIUsageError(
+        raise NoEpisodeError(
             f"evaluate: none of {len(played)} episodes of {config.env_name} reported a score within "
             f"{config.eval.max_steps} steps; raise eval.max_steps, or wrap the environment with pufferlib.EpisodeStats"
         )

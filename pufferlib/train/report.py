@@ -125,10 +125,15 @@ def last_score(metrics: list[dict[str, float]]) -> float | None:
 
 def write_summary(path: Path, summary: Mapping[str, Any]) -> None:
     """Write the result of a run as indented JSON; NaN and infinity become null, which JSON has."""
-    finite = {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in summary.items()
-    }
-    path.write_text(json.dumps(finite, indent=2) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(_finite(summary), indent=2, default=str) + "\n", encoding="utf-8")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _with_score(metrics: list[dict[str, float]]) -> list[dict[str, float]]:

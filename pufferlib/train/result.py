@@ -1,7 +1,10 @@
 """The result of a run: its policy beside random play, with a film, a learning curve and a summary."""
 
 import contextlib
+import math
 import platform
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from pufferlib.models import Policy
 from pufferlib.train import report
 from pufferlib.train.build import describe_device
 from pufferlib.train.config import Config
-from pufferlib.train.evaluate import EvalResult, evaluate
+from pufferlib.train.evaluate import EvalResult, NoEpisodeError, evaluate, unfinished_result
 from pufferlib.train.film import Film
 from pufferlib.train.loggers.logger import Result
 from pufferlib.train.loggers.tracking import Tracking
@@ -23,7 +26,7 @@ from pufferlib.train.runs import Run
 from pufferlib.train.text import plural, short
 from pufferlib.train.trainer import Trainer
 
-__all__ = ["Comparison", "compare", "finish_run", "run_metadata"]
+__all__ = ["Comparison", "compare", "finish_run", "run_metadata", "warned"]
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,8 @@ class Comparison:
 
     Attributes:
         env_name: The environment.
-        agent: The policy's.
-        random: Random play's.
+        agent: The policy's. Its score is NaN if no episode ended in time.
+        random: Random play's. Its score is NaN if no episode ended in time, or random play failed.
         greedy: The policy took its likeliest actions.
         film: Its first episode; None where none was asked for.
     """
@@ -56,13 +59,21 @@ class Comparison:
 
     def __str__(self) -> str:
         agent, unfinished = self.agent, ""
+        name = registry.short_name(self.env_name)
+        if not agent.episodes:
+            return f"{name}: no score, since none of {plural(agent.unfinished, 'episode')} ended within eval.max-steps"
         if agent.unfinished:
             unfinished = f" ({agent.unfinished} more were cut off at eval.max-steps)"
         return (
-            f"{registry.short_name(self.env_name)}: score {self.score} "
+            f"{name}: score {self.score} "
             f"over {plural(agent.episodes, 'episode')}{unfinished}, "
-            f"played {self.way}; random play: {short(self.random.score_mean)}"
+            f"played {self.way}; random play: {self.random_score}"
         )
+
+    @property
+    def random_score(self) -> str:
+        """Text of the mean score of random play."""
+        return short(self.random.score_mean) if self.random.episodes else "no score"
 
     def as_dict(self) -> dict[str, Any]:
         """Scores by the names that ``summary.json`` has for them."""
@@ -83,6 +94,8 @@ class Comparison:
 def compare(config: Config, policy: Policy, video: Path | None = None) -> Comparison:
     """Evaluate ``policy`` and random play; film the first episode if the environment draws pictures.
 
+    A video that cannot be made, and random play that fails, cost a warning.
+
     Args:
         config: The environment, and how long to play.
         policy: The agent.
@@ -95,11 +108,14 @@ def compare(config: Config, policy: Policy, video: Path | None = None) -> Compar
     film = Film(video, config.eval.video_seconds) if video else None
     with film or contextlib.nullcontext():
         agent = evaluate(config, policy, record=film)
-    return Comparison(config.env_name, agent, evaluate(config, None), config.eval.greedy, film)
+    return Comparison(config.env_name, agent, _random_play(config), config.eval.greedy, film)
 
 
 def finish_run(run: Run, trainer: Trainer, tracking: Tracking | None = None) -> Comparison:
-    """Evaluate what was trained, and write film, learning curve and summary into its run.
+    """Evaluate what was trained, and write summary, video and learning curve into its run.
+
+    The summary is written first. What fails after it costs a warning, as does an evaluation without a single end: its
+    score is NaN.
 
     Args:
         run: The folder, with the metrics of the training.
@@ -107,21 +123,52 @@ def finish_run(run: Run, trainer: Trainer, tracking: Tracking | None = None) -> 
         tracking: Trackers, which get it too.
 
     Raises:
-        APIUsageError: Not one episode ended in time, or the metrics cannot be read.
-        BindingMissing: matplotlib is not installed.
+        OSError: The summary cannot be written.
         PufferError: The policy's outputs are NaN.
     """
     config = trainer.config
-    comparison = compare(config, trainer.policy, run.video)
-    score, random_score = comparison.agent.score_mean, comparison.random.score_mean
-    outcome = f"evaluated {comparison.way}: {short(score)} (random play {short(random_score)})"
-    title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}; {outcome}"
-    report.plot_learning_curve(run.curve, report.read_metrics(run.metrics), title, random_score, config.stop.score)
+    try:
+        comparison = compare(config, trainer.policy, run.video)
+    except NoEpisodeError as error:
+        warnings.warn(f"the run has no score: {error}", stacklevel=2)
+        nothing = unfinished_result(config.eval.episodes)
+        comparison = Comparison(config.env_name, nothing, unfinished_result(0), config.eval.greedy, None)
+    except BaseException:
+        _draw_curve(run, config, "not evaluated")
+        raise
     summary = {**run_metadata(trainer), **comparison.as_dict()}
     report.write_summary(run.summary, summary)
+    outcome = f"evaluated {comparison.way}: {short(comparison.agent.score_mean)}"
+    outcome += f" (random play {comparison.random_score})"
+    _draw_curve(run, config, outcome, comparison.random.score_mean)
     if tracking:
-        tracking.finish(Result(summary, run.curve, run.video if run.video.exists() else None))
+        with warned("the trackers do not get the result"):
+            tracking.finish(Result(summary, run.curve, run.video if run.video.exists() else None))
     return comparison
+
+
+def _draw_curve(run: Run, config: Config, outcome: str, random_score: float = math.nan) -> None:
+    with warned("the learning curve is not drawn"):
+        title = f"{registry.short_name(config.env_name)}, seed {config.train.seed}; {outcome}"
+        report.plot_learning_curve(run.curve, report.read_metrics(run.metrics), title, random_score, config.stop.score)
+
+
+@contextlib.contextmanager
+def warned(what: str) -> Iterator[None]:
+    """Turn what fails in this context into a warning: the result of a training matters more."""
+    try:
+        yield
+    except Exception as error:
+        warnings.warn(f"{what}: {type(error).__name__}: {error}", stacklevel=4)
+
+
+def _random_play(config: Config) -> EvalResult:
+    try:
+        return evaluate(config, None)
+    except Exception as error:  # of an environment that cannot be played at random
+        reason = str(error) if isinstance(error, NoEpisodeError) else f"{type(error).__name__}: {error}"
+        warnings.warn(f"random play has no score: {reason}", stacklevel=3)
+        return unfinished_result(0)
 
 
 def run_metadata(trainer: Trainer) -> dict[str, Any]:

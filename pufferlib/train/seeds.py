@@ -3,7 +3,9 @@
 import contextlib
 import dataclasses
 import json
+import math
 import shlex
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -218,7 +220,7 @@ def report_group(group: SeedGroup) -> TrainedSeeds:
         BindingMissing: matplotlib is not installed.
     """
     results = {seed: _result(group.run(seed)) for seed in group.seeds}
-    scores = {seed: float(result["score"]) for seed, result in results.items()}
+    scores = {seed: result["score"] for seed, result in results.items()}
     random_score = float(np.mean([result["random_score"] for result in results.values()]))
     trained = TrainedSeeds(group, scores, random_score, estimate_iqm(list(scores.values())))
     env_name = registry.short_name(group.settings().env_name)
@@ -241,14 +243,18 @@ def report_group(group: SeedGroup) -> TrainedSeeds:
     write_summary(group.summary, summary)
     title = f"{env_name}; evaluated: {trained.score}, IQM of {plural(len(scores), 'seed')}"
     lines = [Line("interquartile mean, 95 % interval", [run.metrics for run in group.runs])]
-    plot_curves(group.curve, {title: lines}, random_score=random_score)
+    try:
+        plot_curves(group.curve, {title: lines}, random_score=random_score)
+    except Exception as error:  # the summary matters more
+        warnings.warn(f"the learning curves are not drawn: {type(error).__name__}: {error}", stacklevel=2)
     return trained
 
 
 def _result(run: Run) -> dict[str, Any]:
     try:
         result: dict[str, Any] = json.loads(run.summary.read_text("utf-8"))
-        float(result["score"]), float(result["random_score"])
+        for name in ("score", "random_score"):  # null where no episode ended
+            result[name] = math.nan if result[name] is None else float(result[name])
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise APIUsageError(
             f"{run.summary}: expected the result of a run that is finished; resume its group"

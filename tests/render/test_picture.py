@@ -23,9 +23,53 @@ class Draws:
 
 def test_a_picture_is_an_array_of_colours() -> None:
     assert picture_of(Draws(PICTURE)) is PICTURE
-    for outcome in (None, "text", [PICTURE], PICTURE[0], NotImplementedError()):
+    for outcome in (None, "text", ["text"], [], PICTURE[0, 0], PICTURE[..., :2], NotImplementedError()):
         assert picture_of(Draws(outcome)) is None
     assert picture_of(object()) is None
+
+
+RGB = np.arange(5 * 7 * 3, dtype=np.uint8).reshape(5, 7, 3)
+GREY = np.repeat(RGB[..., :1], 3, axis=2)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "shown"),
+    [
+        (np.dstack([RGB, RGB[..., 0]]), RGB),
+        (RGB[..., 0], GREY),
+        (RGB[..., :1], GREY),
+        (RGB / 255, RGB),
+        (RGB.astype(np.float32), RGB),
+        (RGB.astype(np.int64) * 100 - 50, np.clip(RGB.astype(int) * 100 - 50, 0, 255)),
+        (RGB > 50, (RGB > 50) * 255),
+        (RGB.transpose(2, 0, 1), RGB),
+        (RGB[::-1], RGB[::-1]),
+        (RGB.tolist(), RGB),
+        ([RGB * 0, RGB], RGB),
+        ([RGB[..., 0] * 0, RGB[..., 0]], GREY),
+        (np.where(RGB > 50, np.nan, RGB / 255), np.where(RGB > 50, 0, RGB)),
+    ],
+    ids=[
+        "rgba",
+        "grey",
+        "one channel",
+        "to 1",
+        "real",
+        "wide",
+        "bool",
+        "channels",
+        "strides",
+        "list",
+        "two",
+        "greys",
+        "nan",
+    ],
+)
+def test_pictures_of_other_forms_are_converted(outcome: object, shown: np.ndarray) -> None:
+    found = picture_of(Draws(outcome))
+    assert found is not None
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found, shown)
 
 
 def test_one_made_without_render_mode_draws_none_without_a_word() -> None:

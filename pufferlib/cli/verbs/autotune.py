@@ -19,6 +19,7 @@ PROG = "puffer autotune"
 ABOUT = """Measure the ways to run an environment on this machine. Keywords of the environment are flags:
 puffer autotune squared --env.size 7. Results are kept: puffer train ENV --vec auto takes the last one."""
 MIB = 1 << 20
+BATCH = 64
 
 
 def run(argv: list[str]) -> int:
@@ -26,21 +27,24 @@ def run(argv: list[str]) -> int:
     keywords, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
     parser.add_argument("env", help="a name of puffer list, my_env.py:Class, module:Class, or an id of Gymnasium's")
-    parser.add_argument("--batch-size", type=int, default=64, help="environments in one batch (default: 64)")
+    parser.add_argument(
+        "--batch-size", type=int, help=f"environments in one batch (default: {BATCH}, or --max-envs if that is less)"
+    )
     parser.add_argument("--max-envs", type=int, help="environments at the most (default: three batches)")
     parser.add_argument("--model-forward-s", type=float, default=0.0, help="seconds that the policy takes per batch")
     parser.add_argument("--time-per-test", type=float, default=5.0, help="seconds per configuration (default: 5)")
     parser.add_argument("--refresh", action="store_true", help="measure again, whatever is known")
     parser.add_argument("--json", action="store_true", help="print a JSON list of objects")
     options = parser.parse(argv)
+    batch_size = min(BATCH, options.max_envs or BATCH) if options.batch_size is None else options.batch_size
     creator = registry.env_creator(options.env, PROG)
     config = load_config(options.env)
     config = dataclasses.replace(config, env={**config.env, **keywords})
     try:
         configs = autotune(
             creator,
-            batch_size=options.batch_size,
-            max_envs=options.max_envs or 3 * options.batch_size,
+            batch_size=batch_size,
+            max_envs=options.max_envs or 3 * batch_size,
             model_forward_s=options.model_forward_s,
             time_per_test=options.time_per_test,
             env_kwargs={**tunable_keywords(config), **keywords},

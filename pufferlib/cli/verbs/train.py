@@ -298,7 +298,7 @@ def _evaluate(config: Config, run: Run, trainer: "Trainer", tracking: "Tracking"
     except KeyboardInterrupt:
         note(f"stopped before the evaluation ended; the agent is kept: {as_typed(f'puffer eval {run.argument}')}")
         raise
-    except PufferError:
+    except Exception:
         note(f"the agent was trained, but not evaluated; it is kept: {as_typed(f'puffer eval {run.argument}')}")
         raise
     say(highlight(str(comparison), comparison.score))

@@ -195,11 +195,29 @@ def test_commands_that_are_shown_can_be_pasted(here: Path, capsys: pytest.Captur
     assert f"puffer eval 'my runs/{run.name}'" in capsys.readouterr().out
 
 
-def test_an_evaluation_that_fails_tells_where_the_agent_is(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "squared", *TINY, "--eval.max-steps=1"]) == 1
-    error = capsys.readouterr().err
-    assert "raise eval.max_steps" in error
-    assert f"it is kept: puffer eval runs/{only_run(here).name}" in error
+def test_run_whose_episodes_do_not_end_is_finished_without_a_score(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.warns(UserWarning, match="raise eval.max_steps"):
+        assert main(["train", "squared", *TINY, "--eval.max-steps=1"]) == 0
+    message = "squared: no score, since none of 4 episodes ended within eval.max-steps"
+    assert message in capsys.readouterr().out
+    run = only_run(here)
+    assert {path.name for path in run.iterdir()} == FILES
+    summary = json.loads((run / "summary.json").read_text())
+    assert (summary["score"], summary["random_score"], summary["unfinished_episodes"]) == (None, None, 4)
+    assert main(["train", "--resume", str(run)]) == 0
+    assert "nothing is left to train" in capsys.readouterr().out
+    assert main(["runs"]) == 0
+    assert "finished" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seeds", ["1", "2"])
+@pytest.mark.filterwarnings("default")
+def test_seeds_whose_episodes_do_not_end_are_finished(seeds: str, here: Path) -> None:
+    assert main(["train", "squared", *TINY, "--eval.max-steps=1", "--train.seeds", seeds]) == 0
+    summary = json.loads((only_run(here) / "summary.json").read_text())
+    assert (summary["score_mean"], summary["scores"]) == (None, [None] * int(seeds))
 
 
 @pytest.mark.parametrize("size_bytes", [100, 3000])
