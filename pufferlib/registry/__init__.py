@@ -19,7 +19,14 @@ from typing import Any
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.registry.facts import Facts, all_facts
-from pufferlib.registry.objects import full_name, is_object_name, load_object, short_name
+from pufferlib.registry.objects import (
+    full_name,
+    is_object_name,
+    load_object,
+    moved_name,
+    short_name,
+    source_file,
+)
 from pufferlib.registry.outside import Registration, c_file, likely_names, outside_creator, register, registrations
 
 __all__ = [
@@ -36,6 +43,7 @@ __all__ = [
     "list_envs",
     "load_object",
     "make",
+    "moved_name",
     "names",
     "own_keywords",
     "policies",
@@ -43,6 +51,7 @@ __all__ = [
     "registrations",
     "same_game",
     "short_name",
+    "source_file",
     "unknown_env",
 ]
 

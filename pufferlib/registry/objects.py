@@ -7,8 +7,9 @@ import os
 import re
 import sys
 import traceback
+import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -16,10 +17,54 @@ from typing import Any
 
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 
-__all__ = ["full_name", "has_module", "import_module", "is_object_name", "load_object", "short_name"]
+__all__ = [
+    "full_name",
+    "has_module",
+    "import_module",
+    "is_object_name",
+    "load_object",
+    "moved_name",
+    "short_name",
+    "source_file",
+]
 
 _FILE = re.compile(r"(?P<path>.+\.(?:py|c))(?::(?P<attribute>[^:/]*))?")
 _OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def source_file(name: str) -> Path | None:
+    """Return the file in Python with the object that ``name`` stands for; None if it has none or is not there."""
+    match = _FILE.fullmatch(name)
+    if match is not None:
+        path = Path(match["path"]).expanduser()
+        return path if path.suffix == ".py" and path.is_file() else None
+    place = name.partition(":")[0]
+    if not is_object_name(name) or not has_module(place):
+        return None
+    spec = getattr(sys.modules.get(place), "__spec__", None) or importlib.util.find_spec(place)
+    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+
+
+def moved_name(name: str, folders: Iterable[Path]) -> str:
+    """Return ``name`` with the new place of its file, if the file is gone and can be found.
+
+    A project may be moved as a whole, to another machine or out of a container. So the longest end of the old path that
+    exists in one of ``folders``, or in a folder above it, is the new place.
+
+    Args:
+        name: Name of an object. Names without a file are returned as they are.
+        folders: Folders that were probably moved with the file, such as that of a run.
+    """
+    match = _FILE.fullmatch(name)
+    if match is None or Path(match["path"]).is_file():
+        return name
+    parts = Path(match["path"]).parts[1:]
+    above = list(dict.fromkeys(each for folder in folders for each in (folder.absolute(), *folder.absolute().parents)))
+    for start in range(len(parts)):
+        for folder in above:
+            if (found := folder.joinpath(*parts[start:])).is_file():
+                return f"{found}:{match['attribute']}" if match["attribute"] else str(found)
+    return name
 
 
 def full_name(name: str) -> str:
@@ -95,7 +140,30 @@ def import_module(where: str, name: str) -> ModuleType:
             "name a file: path/to/file.py:Class"
         )
     with _explained(where, name):
-        return importlib.import_module(name)
+        module = importlib.import_module(name)
+    _warn_of_edits(module)
+    return module
+
+
+def _warn_of_edits(module: ModuleType) -> None:
+    """Warn if the file of a module was edited since it was used first: a process imports a module once."""
+    file, spec = getattr(module, "__file__", None), module.__spec__
+    if file is None or spec is None or not os.path.isfile(file):
+        return
+    now = os.stat(file).st_mtime_ns
+    before, loaded = _USED.setdefault(module.__name__, (now, spec))
+    if loaded is not spec or before == now:
+        _USED[module.__name__] = (now, spec)
+        return
+    _USED[module.__name__] = (now, spec)
+    warnings.warn(
+        f"{file} was edited after it was imported, and this process keeps its old code; start a new process, or call "
+        f"importlib.reload({module.__name__})",
+        stacklevel=4,
+    )
+
+
+_USED: dict[str, tuple[int, Any]] = {}  # time of change and spec of each module's file, when it was used last
 
 
 def _import_file(where: str, path: Path) -> ModuleType:
@@ -107,10 +175,12 @@ def _import_file(where: str, path: Path) -> ModuleType:
             f"{where}: there is no file {path}; if it has moved, write where it is now: into the command, or for a run "
             f"into env_name or policy.name of its config.toml{beside}"
         )
-    state = path.stat()
-    stamp = zlib.crc32(f"{path} {state.st_mtime_ns} {state.st_size}".encode())
-    name = f"{path.stem}_{stamp:08x}"  # of its own, so that it hides no other module
-    if name in sys.modules:
+    source = path.read_bytes()
+    name = f"{path.stem}_{zlib.crc32(source):08x}"  # of its own, so that it hides no other module
+    twin = getattr(sys.modules.get(name), "__file__", None)
+    if twin is not None and twin != str(path) and os.path.isfile(twin):  # the same text, beside other files
+        name = f"{name}_{zlib.crc32(os.fsencode(path)):08x}"
+    if getattr(sys.modules.get(name), "__file__", None) == str(path):
         return sys.modules[name]
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # for the modules beside it, which workers find there too
@@ -120,7 +190,7 @@ def _import_file(where: str, path: Path) -> ModuleType:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         with _explained(where, str(path)):
-            spec.loader.exec_module(module)
+            exec(compile(source, path, "exec", dont_inherit=True), vars(module))  # no older bytecode of this file
     except BaseException:
         del sys.modules[name]
         raise

@@ -1,6 +1,7 @@
 """The settings of a run: dataclasses with defaults, TOML files, then flags, each over the one before."""
 
 import dataclasses
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -283,6 +284,20 @@ class Config:
         init = Path(self.train.init).absolute() if self.train.init else ""
         train = dataclasses.replace(self.train, init=str(init))
         return dataclasses.replace(self, env_name=registry.full_name(self.env_name), policy=policy, train=train)
+
+    def located(self, folder: Path) -> "Config":
+        """Return the same with the new places of files that were moved together with ``folder``, with a warning.
+
+        The files are those of the environment and the policy. They are looked for in ``folder``, the current folder,
+        and those above them.
+        """
+        names = {"env_name": self.env_name, "policy.name": self.policy.name}
+        found = {key: registry.moved_name(name, (folder, Path.cwd())) for key, name in names.items()}
+        for key, name in names.items():
+            if found[key] != name:
+                warnings.warn(f"{folder}: {name} is not there; {found[key]} is used as {key} instead", stacklevel=3)
+        policy = dataclasses.replace(self.policy, name=found["policy.name"])
+        return dataclasses.replace(self, env_name=found["env_name"], policy=policy)
 
     def save(self, path: Path) -> None:
         """Write the merged settings as TOML; what is unset is left out.

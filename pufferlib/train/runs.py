@@ -108,13 +108,15 @@ class Run:
     def settings(self, overrides: Mapping[str, Any] | None = None) -> Config:
         """Its settings, with dotted keys laid over them: of ``config.toml``, or of a policy that has none beside it.
 
+        Files of the environment and the policy that were moved with the run are found (``Config.located``).
+
         Raises:
             APIUsageError: There are none, or a value has the wrong type.
             UnknownNameError: A key that does not exist.
         """
         if self.config.is_file() or self.chosen is None:
-            return Config.load(self.config, overrides)
-        return Config.parse(str(self.chosen), self.about().config, overrides)
+            return Config.load(self.config, overrides).located(self.folder)
+        return Config.parse(str(self.chosen), self.about().config, overrides).located(self.chosen.parent)
 
     @property
     def config(self) -> Path:
@@ -335,7 +337,10 @@ def _is_of(run: Run, env_name: str) -> bool:
     if _title(run) == _plain(env_name) and not env_name.startswith("/"):
         return True
     may_be = _title(run).startswith(_plain(env_name))
-    return may_be and run.config.is_file() and env_name_in(run.config) == env_name
+    if not may_be or not run.config.is_file():
+        return False
+    own = env_name_in(run.config) or ""
+    return own == env_name or registry.moved_name(own, (run.folder, Path.cwd())) == env_name
 
 
 def _has_name(run: Run, name: str) -> bool:

@@ -75,7 +75,7 @@ class SeedGroup:
 
     def settings(self, overrides: Mapping[str, Any] | None = None) -> Config:
         """Settings that its runs share, with dotted keys laid over them."""
-        return Config.load(self.folder / "config.toml", overrides)
+        return Config.load(self.folder / "config.toml", overrides).located(self.folder)
 
     def with_seeds(self, seeds: tuple[int, ...]) -> "SeedGroup":
         """The same with further seeds; those that it has stay."""

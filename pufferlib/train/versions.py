@@ -1,5 +1,7 @@
 """Versions of all that a trained agent depends on, and a report of those that differ where it is loaded."""
 
+import hashlib
+import inspect
 import platform
 import subprocess
 import warnings
@@ -18,14 +20,16 @@ __all__ = ["versions_of", "warn_of_differences"]
 
 COMMIT = "git commit"
 CODE = "C code"
+PYTHON_CODE = "code of the environment"
 ALWAYS = ("torch", "numpy", "gymnasium")
 
 
 def versions_of(env_name: str) -> dict[str, str]:
     """Versions by name: Python, pufferlib, torch, numpy, gymnasium, and those of the environment.
 
-    These are its packages, a hash of its C code, and the git commit of its source file or of our checkout. What is not
-    there, as the packages of an environment that runs in a Python of its own, is left out.
+    These are its packages, a hash of its code (in C, or of its own file in Python), and the git commit of its source
+    file or of our checkout. What is not there, as the packages of an environment that runs in a Python of its own, is
+    left out.
     """
     versions = {"Python": platform.python_version(), "pufferlib": pufferlib.__version__}
     for name in (*ALWAYS, *_packages(env_name)):
@@ -35,6 +39,8 @@ def versions_of(env_name: str) -> dict[str, str]:
             continue
     if code := _code(env_name):
         versions[CODE] = code
+    if code := _python_code(env_name):
+        versions[PYTHON_CODE] = code
     folder = _folder(env_name)
     if folder and (commit := _commit(folder)):
         versions[COMMIT] = commit
@@ -70,6 +76,22 @@ def _code(env_name: str) -> str:
     if source := registry.c_file(env_name):
         return code_of(compile_file(source))
     return code_of(env_name)[:12] if env_name in ocean.names() else ""
+
+
+def _python_code(env_name: str) -> str:
+    """Short hash of the file of an environment in Python that is not in this repository, or of a class in a script."""
+    if registry.is_inside(env_name):
+        return ""
+    if (file := registry.source_file(env_name)) is not None:
+        text = file.read_bytes()
+    elif env_name in registry.registrations():
+        try:
+            text = inspect.getsource(registry.registrations()[env_name].creator).encode()  # type: ignore[arg-type]
+        except (OSError, TypeError):  # of a notebook's cell that is gone, or a name
+            return ""
+    else:
+        return ""
+    return hashlib.sha256(text).hexdigest()[:12]
 
 
 def _folder(env_name: str) -> Path | None:

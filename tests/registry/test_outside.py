@@ -1,6 +1,7 @@
 """Names for environments that are not in this repository: files, modules, Gymnasium's ids, registrations."""
 
 import functools
+import importlib
 import importlib.metadata
 import sys
 import textwrap
@@ -335,3 +336,46 @@ def test_a_class_of_a_notebook_is_the_one_of_the_cell_that_ran_last(
     assert outside.name_of(run_cell(), "here") == "Forage"
     latest = run_cell()
     assert type(pufferlib.make("Forage").env.unwrapped) is latest
+
+
+def test_moved_file_is_found_by_the_longest_end_of_its_path(tmp_path: Path) -> None:
+    run = tmp_path / "home/project/runs/one"
+    run.mkdir(parents=True)
+    for place in ("home/project/envs/mine.py", "home/project/mine.py", "home/mine.py"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).touch()
+    project = tmp_path / "home/project"
+    found = {
+        "/gone/project/envs/mine.py:Env": f"{project}/envs/mine.py:Env",
+        "/gone/envs/mine.py": f"{project}/envs/mine.py",
+        "/gone/mine.py": f"{project}/mine.py",
+        "/gone/other.py": "/gone/other.py",
+        f"{tmp_path}/home/mine.py": f"{tmp_path}/home/mine.py",
+        "mypkg.envs:Env": "mypkg.envs:Env",
+        "breakout": "breakout",
+    }
+    assert {name: registry.moved_name(name, [run]) for name in found} == found
+
+
+def test_edit_of_a_module_that_is_imported_already_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "edited_envs.py"
+    file.write_text("import gymnasium\nclass One(gymnasium.Env): pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry.env_creator("edited_envs:One")
+    file.write_text(file.read_text() + "class Two(gymnasium.Env): pass\n")
+    with pytest.warns(UserWarning, match="edited_envs.py was edited after it was imported, and this process keeps"):
+        registry.env_creator("edited_envs:One")
+    registry.env_creator("edited_envs:One")  # one warning for each edit
+    importlib.reload(sys.modules["edited_envs"])
+    registry.env_creator("edited_envs:Two")
+
+
+def test_file_of_the_same_text_in_another_folder_is_another_module(tmp_path: Path) -> None:
+    modules = []
+    for name, number in (("a", 1), ("b", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "twin_env.py").write_text("import gymnasium\nclass Twin(gymnasium.Env): pass\n")
+        modules.append(registry.load_object("test", f"{tmp_path}/{name}/twin_env.py:Twin").__module__)
+        assert number == len(set(modules))

@@ -1,6 +1,7 @@
 """``puffer train``: the whole way from an environment's name to an agent, its score, curve and film."""
 
 import contextlib
+import dataclasses
 import math
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -194,6 +195,8 @@ def _base(name: str, resumed: Run | SeedGroup | None, wants_help: bool, file: Pa
         base = resumed.settings() if isinstance(resumed, SeedGroup) else settings_of(resumed)
         if file:
             raise UsageError(f"{PROG}: a run goes on with the settings that it was begun with; leave out --config")
+        if name and _is_new_place(registry.full_name(name), resumed):
+            return dataclasses.replace(base, env_name=registry.full_name(name))
         if name and registry.full_name(name) != base.env_name:
             raise UsageError(f"{PROG}: {resumed.folder} is a run of {base.env_name}, not of {name}; leave out {name}")
         return base
@@ -208,6 +211,13 @@ def _base(name: str, resumed: Run | SeedGroup | None, wants_help: bool, file: Pa
     if same := registry.same_game(name):
         note(f"{name} is taken as Gymnasium has it; {same[0]} is the same game with settings made for it")
     return load_config(name, file=file)
+
+
+def _is_new_place(name: str, resumed: Run | SeedGroup) -> bool:
+    """True if ``name`` is where the file of a run's environment is now: the old one is gone."""
+    old = env_name_in(resumed.folder / "config.toml") or ""
+    old_file, file = Path(old.partition(":")[0]), Path(name.partition(":")[0])
+    return file.is_file() and not old_file.exists() and registry.short_name(old) == registry.short_name(name)
 
 
 def _train(config: Config, run: Run, resumed: Run | None, callbacks: Callbacks) -> int:

@@ -1,6 +1,8 @@
 """Environments, settings and networks that are not in this repository, in every verb, by name."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -69,7 +71,7 @@ episodes = 2
 @pytest.fixture
 def own(here: Path) -> Path:
     """The current folder, with an environment, a network and settings."""
-    for name, text in (("my_env.py", FORAGE), ("my_net.py", NET), ("my.toml", SETTINGS)):
+    for name, text in (("my_env.py", f"# of {here}\n{FORAGE}"), ("my_net.py", NET), ("my.toml", SETTINGS)):
         (here / name).write_text(text)
     return here
 
@@ -100,6 +102,53 @@ def test_a_run_of_ones_own_is_a_whole_run(
     error = capsys.readouterr().err
     assert f"there is no file {own}/my_env.py; if it has moved, write where it is now" in error
     assert "env_name or policy.name of its config.toml" in error
+
+
+@pytest.mark.filterwarnings("ignore:.* is not there; .* is used as")
+def test_run_that_was_moved_with_its_files_is_resumed_evaluated_and_exported(
+    own: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "my_env.py:Forage", "--config", "my.toml", "--vec.backend", "Serial"]) == 0
+    home = own.parent / "home" / own.name
+    home.parent.mkdir()
+    own.rename(home)
+    monkeypatch.chdir(home)
+    run = next(Path("runs").iterdir())
+    shutil.copy(next(run.glob("checkpoints/*/policy.safetensors")), "handed.safetensors")
+    with pytest.warns(UserWarning, match=f"my_env.py:Forage is not there; {home}/my_env.py:Forage is used as env_name"):
+        assert main(["eval", str(run)]) == 0
+    assert main(["eval", "my_env.py:Forage"]) == 0
+    assert main(["eval", "handed.safetensors"]) == 0
+    assert main(["export", str(run), "--to", "torch"]) == 0
+    capsys.readouterr()
+    assert main(["train", "my_env.py:Forage", "--resume", str(run), "--train.total-timesteps", "4096"]) == 0
+    assert "its games go on where they were saved" in capsys.readouterr().out
+    assert Config.load(run / "config.toml").env_name == f"{home}/my_env.py:Forage"
+    monkeypatch.chdir("/")
+    assert main(["train", "--resume", str(home / run), "--train.total-timesteps", "6144"]) == 0
+
+
+def test_new_place_of_a_moved_file_is_taken_from_the_command(own: Path) -> None:
+    assert main(["train", "my_env.py:Forage", "--config", "my.toml"]) == 0
+    (own / "other place").mkdir()
+    (own / "my_env.py").rename(own / "other place" / "my_env.py")
+    run = only_run(own)
+    resume = ["--resume", str(run), "--train.total-timesteps", "4096"]
+    assert main(["train", "other place/my_net.py:Forage", *resume]) == 2
+    assert main(["train", "other place/my_env.py:Forage", *resume]) == 0
+    assert Config.load(run / "config.toml").env_name == f"{own}/other place/my_env.py:Forage"
+
+
+def test_evaluation_warns_of_a_file_that_was_edited_since(own: Path) -> None:
+    assert main(["train", "my_env.py:Forage", "--config", "my.toml", "--vec.backend", "Serial"]) == 0
+    file = own / "my_env.py"
+    before = file.stat()
+    file.write_text(file.read_text().replace("float(action)", "float(1.5   )"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))  # the same size and time
+    with pytest.warns(
+        UserWarning, match="code of the environment [0-9a-f]{12} .was [0-9a-f]{12}.; the environment may"
+    ):
+        assert main(["eval", "my_env.py:Forage"]) == 0
 
 
 def test_a_file_of_settings_may_name_the_environment(own: Path) -> None:
