@@ -1,5 +1,6 @@
 """Action distributions: how a row of network outputs becomes an action, its probability and its entropy."""
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -11,12 +12,14 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from torch import Tensor
 
 from pufferlib.errors import APIUsageError
+from pufferlib.models import gpu_code
 from pufferlib.models._categorical import CategoricalKernel
 from pufferlib.spaces import Space
 
 __all__ = ["ActionDistribution", "Categorical", "Gaussian", "action_distribution"]
 
 
+MAX_SIZE = 128  # of a component that a thread of a GPU draws from
 MAX_VALUES = 65_536  # of a Box of integers: each is an output of the network
 
 
@@ -38,7 +41,7 @@ class ActionDistribution(Protocol):
     def noise(self, rows: Sequence[int], generator: torch.Generator) -> Tensor:
         """Random numbers of which ``draw`` makes actions, ``(*rows, n)``, on the generator's device."""
 
-    def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool:
+    def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool | Tensor:
         """Write an action and the logarithm of its probability for each row.
 
         Args:
@@ -48,7 +51,8 @@ class ActionDistribution(Protocol):
             log_probs: float32 ``(rows,)``, contiguous, is written.
 
         Returns:
-            True if ``params`` are numbers; otherwise what is written means nothing.
+            True if ``params`` are numbers; otherwise what is written means nothing. A scalar tensor of the device,
+            unless it is known without waiting for one.
         """
 
     def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
@@ -125,17 +129,22 @@ class Categorical:
         """Uniform in [0, 1), one number for each component."""
         return torch.rand(*rows, len(self.sizes), generator=generator, device=generator.device)
 
-    def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool:
+    def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool | Tensor:
         """The first value whose cumulated probability exceeds the noise, so that the impossible is never drawn."""
         if _is_plain(params):
             return self._kernel.draw(params, noise, actions, log_probs)
+        if _is_drawn_on_gpu(params, self.sizes):
+            sizes = _on_gpu(tuple(self.sizes), params.device)
+            arrays = [params, noise.contiguous(), actions, log_probs, sizes]
+            gpu_code.launch("categorical.cu", "draw", len(params), [*arrays, len(sizes), params.stride(0), len(params)])
+            return torch.isfinite(log_probs.sum())
         chosen = []
         for logits, uniform in zip(torch.split(params.float(), self.sizes, -1), noise.unbind(-1), strict=True):
             reached = logits.softmax(-1).cumsum(-1)
             chosen.append((reached <= uniform.unsqueeze(-1) * reached[..., -1:]).sum(-1))
         actions.copy_(torch.stack(chosen, -1).view(actions.shape))
         log_probs.copy_(self.log_prob(params, actions))
-        return bool(torch.isfinite(log_probs.sum()))
+        return torch.isfinite(log_probs.sum())
 
     def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
         """One value for each component."""
@@ -200,12 +209,12 @@ class Gaussian:
         """Normal, one number for each component."""
         return torch.randn(*rows, self._size, generator=generator, device=generator.device)
 
-    def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool:
+    def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool | Tensor:
         """The mean plus std * n with n ~ N(0, 1)."""
         mean, log_std = params.chunk(2, -1)
         torch.addcmul(mean, log_std.exp(), noise, out=actions.view(noise.shape))
         log_probs.copy_(self.log_prob(params, actions))
-        return bool(torch.isfinite(params.sum()))
+        return torch.isfinite(params.sum())
 
     def sample(self, params: Tensor, generator: torch.Generator) -> Tensor:
         """One number for each component."""
@@ -253,6 +262,17 @@ def _sample(distribution: ActionDistribution, params: Tensor, generator: torch.G
         flat, noise, actions.view(len(flat), *distribution.shape), torch.empty(len(flat), device=params.device)
     )
     return actions
+
+
+def _is_drawn_on_gpu(params: Tensor, sizes: list[int]) -> bool:
+    """True where a kernel takes over, which reads a row in one thread."""
+    is_plain = params.is_cuda and params.dtype is torch.float32 and params.stride(-1) == 1
+    return is_plain and max(sizes) <= MAX_SIZE and gpu_code.can_compile(params.device)
+
+
+@functools.cache
+def _on_gpu(sizes: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(sizes, dtype=torch.int32, device=device)
 
 
 def _is_plain(params: Tensor) -> bool:

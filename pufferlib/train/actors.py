@@ -10,7 +10,6 @@ from pufferlib.models import Policy, State
 from pufferlib.models._engine import Engine
 from pufferlib.models.engine import compile_policy
 from pufferlib.train.config import TrainConfig
-from pufferlib.train.cuda_graphs import act_by_graph
 from pufferlib.train.precision import in_precision
 
 __all__ = ["build_actor"]
@@ -22,19 +21,19 @@ def build_actor(
     """The policy as the collector calls it, and what to call when its weights have changed.
 
     That is our engine in C where it knows the network, in float32: up to 100 times as fast as torch with one row, and
-    a tenth faster with 4,096. Else it is torch, by CUDA graphs if the settings ask.
+    a tenth faster with 4,096. Else it is torch.
 
     Args:
         policy: Stays as it is.
-        config: ``act_threads``, ``cuda_graphs`` and ``precision`` are read.
+        config: ``act_threads`` and ``precision`` are read.
         device: The policy's.
         rows: Observations of a batch.
     """
     engine = compile_policy(policy, config.act_threads) if config.precision == "float32" else None
     if engine is not None:
         return _act_in_c(policy, engine, rows), engine.refresh
-    network = in_precision(policy, config.precision, device, not config.cuda_graphs)
-    return act_by_graph(network, rows) if config.cuda_graphs else network, _nothing
+    # What is recorded and replayed must convert the weights each time.
+    return in_precision(policy, config.precision, device, cache=device.type == "cpu"), _nothing
 
 
 def _act_in_c(policy: Policy, engine: Engine, rows: int) -> Policy:

@@ -27,6 +27,7 @@ __all__ = [
     "fit_to_agents",
     "pick_device",
     "pick_num_threads",
+    "ready_device",
 ]
 
 PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
@@ -206,6 +207,27 @@ def pick_device(name: str, setting: str = "train.device") -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= count:
         seen = plural(count, "GPU") if count else "no GPU"
         raise APIUsageError(f"{setting}: this torch ({torch.__version__}) sees {seen}, got {name!r}; use auto or cpu")
+    return device
+
+
+def ready_device(device: torch.device) -> torch.device:
+    """Make ``device`` the current one of this process and run a kernel on it. Return it with its index.
+
+    Raises:
+        APIUsageError: The GPU cannot be used.
+    """
+    if device.type != "cuda":
+        return device
+    try:
+        device = torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
+        torch.cuda.set_device(device)  # streams and graphs take the current one
+        torch.ones(8, device=device).sum().item()
+    except RuntimeError as error:  # of the driver, of memory, or of an architecture that torch has no kernels for
+        reason = str(error).strip().partition("\n")[0]
+        raise APIUsageError(
+            f"train.device {device} cannot be used: {reason}; run puffer doctor --gpu, choose another GPU, or set "
+            "train.device to cpu"
+        ) from error
     return device
 
 

@@ -185,7 +185,7 @@ class Collector:
         curriculum.restart(self._ended)
         return infos
 
-    def _check(self, finite: bool, observations: Tensor, state: State) -> None:
+    def _check(self, finite: bool | Tensor, observations: Tensor, state: State) -> None:
         """Raise NonFiniteError unless the policy's outputs were numbers."""
         if not finite:
             raise NonFiniteError(
@@ -210,9 +210,13 @@ class Collector:
         self._begins = (self._ended[agents] if self._resets_next else ended) | self._absent[agents]
         self._absent[agents], self._ended[agents] = ~batch.masks, ended
         if self._state and np.count_nonzero(self._begins):
-            for memory in self._state.values():
-                memory[torch.from_numpy(batch.agent_ids[self._begins])] = 0
+            self._forget()
         return rewards
+
+    def _forget(self) -> None:
+        """Restart the memory of agents that begin an episode."""
+        for memory in self._state.values():
+            memory[torch.from_numpy(self._batch.agent_ids[self._begins])] = 0
 
     def _rewards(self) -> npt.NDArray[np.float32]:
         """Rewards of the batch: scaled, clipped, and with the value of what an episode cut off would have brought."""
@@ -222,11 +226,20 @@ class Collector:
             rewards.clip(-limit, limit, out=rewards)
         # Counting takes a tenth of the time of any().
         if np.count_nonzero(batch.truncations) and len(cut := np.flatnonzero(batch.truncations & ~batch.terminals)):
-            last = batch.observations if self._resets_next else self._vecenv.final_observations
-            state = {name: memory[batch.agent_ids[cut]] for name, memory in self._state.items()}
-            values = self._policy.forward_eval(torch.from_numpy(last[cut]).to(self._device), state)[1]
-            rewards[cut] += self._config.gamma * values.cpu().numpy()
+            self._bootstrap(rewards, cut)
         return rewards
+
+    def _bootstrap(self, rewards: npt.NDArray[np.float32], cut: npt.NDArray[np.int64]) -> None:
+        """Add to the rewards of the rows ``cut``, whose episodes were cut off, the value of what would follow."""
+        state = {name: memory[self._batch.agent_ids[cut]] for name, memory in self._state.items()}
+        last = torch.from_numpy(self._last_observations()[cut]).to(self._device)
+        values = self._policy.forward_eval(last, state)[1]
+        rewards[cut] += self._config.gamma * values.cpu().numpy()
+
+    def _last_observations(self) -> npt.NDArray[Any]:
+        """Observations of the batch, those after the last step of an episode included."""
+        last: npt.NDArray[Any] = self._batch.observations if self._resets_next else self._vecenv.final_observations
+        return last
 
     def _counts(self) -> npt.NDArray[np.bool_]:
         """Rows of the batch whose next action is one: the agent is there, and the step does not only reset."""

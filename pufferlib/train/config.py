@@ -110,7 +110,8 @@ class TrainConfig(ProcessSettings):
             cores belong to the environments.
         precision: "float32", or "bfloat16" for products and convolutions; weights and losses stay float32.
         compile: Compile the learning pass by torch.compile, which takes up to a minute and a C++ compiler.
-        cuda_graphs: Record the GPU's work in acting and learning, and launch it in one call.
+        cuda_graphs: Record the GPU's work of a step and of a minibatch, and launch it in one call; unset: on a GPU, but
+            not with overlap "learning".
         cpu_offload: Keep observations in the CPU's memory; each minibatch is copied to the GPU.
         total_timesteps: Agent-steps of the whole run.
         horizon: Steps of each agent between two updates; 0 is automatic: 64, and with fewer than 16 agents the power
@@ -174,7 +175,7 @@ class TrainConfig(ProcessSettings):
     overlap: Literal["none", "envs", "learning"] = "none"
     precision: Literal["float32", "bfloat16"] = "float32"
     compile: bool = False
-    cuda_graphs: bool = False
+    cuda_graphs: bool | None = None
     cpu_offload: bool = False
     total_timesteps: Natural = 10_000_000
     horizon: CountOrAuto = 0

@@ -1,141 +1,212 @@
-"""CUDA graphs: the kernels of acting and learning, recorded once and then launched by a single call each."""
+"""CUDA graphs: the kernels of a step of acting or learning, recorded once and then launched by a single call."""
 
-import copy
+import contextlib
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from pufferlib.errors import APIUsageError
-from pufferlib.models import Policy, State
+from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.models import Policy
+from pufferlib.train import ppo
 from pufferlib.train.config import TrainConfig
-from pufferlib.train.ppo import Loss, Losses
+from pufferlib.train.optimizers import on_device
 from pufferlib.train.rollout import Minibatch
 
-__all__ = ["GraphedLoss", "Recorded", "act_by_graph", "check_cuda_graphs", "record_on_gpu"]
+__all__ = ["CudaRecorder", "GraphedStep", "Recorded", "Recorder", "uses_cuda_graphs"]
 
-#: Runs a function once, and returns how to run it again on the same memory, and what it returned.
-Record = Callable[[Callable[[], Any]], tuple[Callable[[], Any], Any]]
-WARM_UP = 3  # runs in which libraries choose their kernels and take their memory
+Result = TypeVar("Result")
+WARM_UP = 2  # calls in which libraries choose their kernels and take their memory
 
 
-def check_cuda_graphs(config: TrainConfig, device: torch.device) -> None:
-    """Raise APIUsageError where ``train.cuda_graphs`` cannot be."""
-    if device.type != "cuda":
+def uses_cuda_graphs(config: TrainConfig, device: torch.device) -> bool:
+    """Return ``train.cuda_graphs``. If it is unset: True on a GPU, unless learning overlaps collecting.
+
+    Raises:
+        APIUsageError: It is True, and the device is no GPU or ``train.overlap`` is "learning".
+    """
+    if config.cuda_graphs and device.type != "cuda":
         raise APIUsageError(f"train.cuda_graphs records the work of a GPU, got train.device {device}; leave it out")
-    for name in ("clip_schedule", "ent_schedule"):
-        if getattr(config, name) != "constant":
-            raise APIUsageError(
-                f"train.cuda_graphs records the coefficients too, so train.{name} must be constant, got "
-                f"{getattr(config, name)!r}; leave one of them out"
-            )
+    if config.cuda_graphs and config.overlap == "learning":
+        raise APIUsageError(
+            "train.overlap 'learning' and train.cuda_graphs exclude each other: graphs cannot be recorded while "
+            "another thread uses the GPU; set one of them"
+        )
+    if config.cuda_graphs is None:
+        return device.type == "cuda" and config.overlap != "learning"
+    return config.cuda_graphs
 
 
-def record_on_gpu(function: Callable[[], Any]) -> tuple[Callable[[], Any], Any]:
-    """Record the kernels that ``function`` launches; see ``Record``."""
-    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(WARM_UP):
-            function()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        outputs = function()
-    return graph.replay, outputs
+class Recorder(Protocol):
+    """Records work of a device.
+
+    Attributes:
+        is_required: What cannot be recorded is an error. Otherwise it runs without, with a warning.
+    """
+
+    is_required: bool
+
+    def aside(self) -> contextlib.AbstractContextManager[object]:
+        """Context in which work runs as it does when it is recorded, without being recorded."""
+
+    def record(self, function: Callable[[], Result]) -> tuple[Callable[[], object], Result]:
+        """Record the work of ``function``. Nothing is computed.
+
+        Returns:
+            A function that does the work again, on the same memory, and the result, which it fills.
+        """
+
+
+class CudaRecorder:
+    """Recorder of CUDA graphs, which have one stream.
+
+    Args:
+        device: GPU, with its index.
+        is_required: See ``Recorder``.
+    """
+
+    def __init__(self, device: torch.device, is_required: bool = True) -> None:
+        self._device, self.is_required = device, is_required
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """See ``Recorder``."""
+        with torch.cuda.device(self._device):
+            outer = torch.cuda.current_stream()
+            self._stream.wait_stream(outer)
+            with torch.cuda.stream(self._stream):
+                yield
+            outer.wait_stream(self._stream)
+
+    def record(self, function: Callable[[], Result]) -> tuple[Callable[[], object], Result]:
+        """See ``Recorder``."""
+        graph = torch.cuda.CUDAGraph()
+        # On another device nothing would be recorded, without an error.
+        with (
+            torch.cuda.device(self._device),
+            torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"),
+        ):
+            result = function()
+        return graph.replay, result
 
 
 class Recorded:
-    """A function of tensors that runs on memory of its own, so that it can be replayed.
+    """A function whose work is recorded at the third call, and replayed from then on.
 
     Args:
-        function: Takes tensors and returns a tuple of them; the same kernels each time.
-        inputs: Of the shapes and dtypes that it will get.
-        record: Records it.
+        function: Reads and writes memory that stays where it is. Its Python code runs only in the first three calls.
+        recorder: Recorder of its device.
     """
 
-    def __init__(
-        self, function: Callable[..., tuple[Tensor, ...]], inputs: tuple[Tensor, ...], record: Record = record_on_gpu
-    ) -> None:
-        self._inputs = tuple(tensor.clone() for tensor in inputs)
-        self._replay, self._outputs = record(lambda: function(*self._inputs))
+    def __init__(self, function: Callable[[], Any], recorder: Recorder) -> None:
+        self._function, self._recorder, self._calls = function, recorder, 0
+        self._replay: Callable[[], object] | None = None
+        self._result: Any = None
 
-    def __call__(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """The outputs, which the next call overwrites."""
-        for mine, given in zip(self._inputs, inputs, strict=True):
-            mine.copy_(given)
+    def __call__(self) -> Any:
+        """Do the work.
+
+        Returns:
+            The result of the function. The next call overwrites it.
+
+        Raises:
+            PufferError: The work cannot be recorded.
+        """
+        if self._replay is None:
+            self._calls += 1
+            if self._calls <= WARM_UP:
+                with self._recorder.aside():
+                    return self._function()
+            try:
+                self._replay, self._result = self._recorder.record(self._function)
+            except RuntimeError as error:
+                words = (
+                    "train.cuda_graphs: the network's work on the GPU must be the same in each step, and never wait "
+                    "for a result, to be recorded; remove .item(), bool(), .cpu() and boolean indices from the "
+                    f"network, or set train.cuda_graphs to false; got {str(error).partition(chr(10))[0]}"
+                )
+                if self._recorder.is_required:
+                    raise PufferError(words) from error
+                warnings.warn(f"{words}; training goes on without graphs, which is slower", stacklevel=2)
+                self._replay = self._compute
         self._replay()
-        return self._outputs  # type: ignore[no-any-return]
+        return self._result
+
+    def _compute(self) -> None:
+        self._result = self._function()
 
 
-def act_by_graph(policy: Policy, rows: int, record: Record = record_on_gpu) -> Policy:
-    """The policy with a recorded ``forward_eval`` for ``rows`` observations; any other number runs as before.
+class GraphedStep:
+    """A gradient step whose work is recorded once for each shape of a minibatch.
 
-    The weights may change between calls, but not move.
-    """
-    forward_eval, recorded = policy.forward_eval, list[Recorded]()
-
-    def replayed(observations: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
-        if len(observations) != rows or state is None:
-            return forward_eval(observations, state)
-        names = list(state)
-
-        def step(observations: Tensor, *memory: Tensor) -> tuple[Tensor, ...]:
-            after = dict(zip(names, memory, strict=True))
-            params, values = forward_eval(observations, after)
-            return params, values, *(after[name] for name in names)
-
-        if not recorded:
-            recorded.append(Recorded(step, (observations, *state.values()), record))
-        params, values, *memory = recorded[0](observations, *state.values())
-        state.update((name, after.clone()) for name, after in zip(names, memory, strict=True))
-        return params, values
-
-    twin = copy.copy(policy)  # shares parameters and layers
-    twin.forward_eval = replayed  # type: ignore[method-assign]
-    return twin
-
-
-class GraphedLoss:
-    """A loss whose kernels, and those of its gradient, are recorded: once for each shape of a minibatch.
+    The loss, its gradient, the clipping and the step of the optimizer are one launch, and the CPU waits for none of
+    it. After a loss that is not finite, nothing changes the weights any more; ``has_failed`` tells.
 
     Args:
-        loss: Takes the policy, a minibatch and the settings.
+        policy: Network that learns.
+        optimizer: Optimizer of its parameters.
+        loss: Loss, as ``ppo.ppo_loss``.
+        recorder: Recorder of the device.
+        device: Device of the policy.
     """
 
-    def __init__(self, loss: Loss) -> None:
-        self._loss, self._graphs = loss, dict[Any, Callable[..., Any]]()
-
-    def __call__(self, policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
-        """See ``ppo_loss``."""
-        fields = {name: value for name, value in vars(batch).items() if isinstance(value, Tensor)}
-        inputs = (*fields.values(), *batch.state.values())
-        fixed = dataclasses.replace(config, learning_rate=0.0, priority_beta=0.0)  # these are not the loss's
-        key = (*fields, fixed, *(tensor.shape for tensor in inputs))
-        if key not in self._graphs:
-            module = _OfTensors(self._loss, policy, config, tuple(fields), tuple(batch.state))
-            # Its inputs must be apart from the buffers of the rollout, which are written before each call.
-            samples = tuple(tensor.clone() for tensor in inputs)
-            self._graphs[key] = torch.cuda.make_graphed_callables(module, samples, allow_unused_input=True)
-        figures = self._graphs[key](*inputs)
-        return Losses(figures[0], *figures[1:].detach())
-
-
-class _OfTensors(nn.Module):
-    """The loss as a module of the policy's parameters that takes nothing but tensors."""
-
     def __init__(
-        self, loss: Loss, policy: Policy, config: TrainConfig, fields: tuple[str, ...], memory: tuple[str, ...]
+        self, policy: Policy, optimizer: torch.optim.Optimizer, loss: ppo.Loss, recorder: Recorder, device: torch.device
     ) -> None:
-        super().__init__()
-        self.policy = policy
-        self._loss, self._config, self._fields, self._memory = loss, config, fields, memory
+        self._policy, self._optimizer, self._loss, self._recorder = policy, optimizer, loss, recorder
+        self._failed, self._rate, self._clip, self._entropy = torch.zeros(4, device=device).unbind()
+        self._config: Any = None
+        self._steps: dict[Any, tuple[Minibatch, Recorded]] = {}
+        self._places: list[int] = []
 
-    def forward(self, *tensors: Tensor) -> Tensor:
-        given = dict(zip(self._fields, tensors, strict=False))
-        state = dict(zip(self._memory, tensors[len(given) :], strict=True))
-        absent = dict.fromkeys(("mask", "episode_starts", "weights"))
-        batch = Minibatch(**{**absent, **given}, state=state)  # type: ignore[arg-type]
-        return torch.stack(self._loss(self.policy, batch, self._config))
+    def begin(self, config: TrainConfig) -> None:
+        """Take the learning rate and the coefficients of an update."""
+        self._failed.zero_()
+        self._rate.fill_(self._optimizer.param_groups[0]["lr"])
+        self._clip.fill_(config.clip_coef)
+        self._entropy.fill_(config.ent_coef)
+        # Coefficients that change are read from memory, since numbers are recorded too.
+        coefficients: dict[str, Any] = {"clip_coef": self._clip, "ent_coef": self._entropy}
+        self._config = dataclasses.replace(config, **coefficients)
+        if self._places != self._current_places():  # a checkpoint was loaded
+            self._steps.clear()
+
+    def __call__(self, batch: Minibatch) -> list[Tensor]:
+        """Take a step; returns the figures of each part of the minibatch, in the order of ``Losses``."""
+        key = tuple((name, tensor.shape) for name, tensor in _tensors(batch).items())
+        if key not in self._steps:
+            self._steps[key] = batch, Recorded(functools.partial(self._step, batch), self._recorder)
+        held, step = self._steps[key]
+        for mine, given in zip(_tensors(held).values(), _tensors(batch).values(), strict=True):
+            if mine.data_ptr() != given.data_ptr():
+                mine.copy_(given)
+        figures: Tensor = step()
+        return list(figures.clone().unbind())
+
+    def has_failed(self) -> bool:
+        """Return whether a loss of the update was not finite. Call it at the end of an update."""
+        self._places = self._current_places()
+        return bool(self._failed)
+
+    def _step(self, batch: Minibatch) -> Tensor:
+        self._optimizer.zero_grad()
+        parts = ppo.accumulate_gradients(self._policy, batch, self._config, self._loss, is_checked=False)
+        figures = torch.stack(parts)
+        self._failed.copy_(torch.maximum(self._failed, (~torch.isfinite(figures[:, 0])).any().float()))
+        with on_device(self._optimizer, self._rate, self._failed):
+            ppo.apply_gradients(self._policy, self._optimizer, self._config)
+        return figures
+
+    def _current_places(self) -> list[int]:
+        """Addresses of all that steps read and write."""
+        states = [tensor for state in self._optimizer.state.values() for tensor in state.values()]
+        return [tensor.data_ptr() for tensor in [*self._policy.parameters(), *states] if isinstance(tensor, Tensor)]
+
+
+def _tensors(batch: Minibatch) -> dict[str, Tensor]:
+    return {name: value for name, value in vars(batch).items() if isinstance(value, Tensor)} | batch.state

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.train.actors import build_actor
 from pufferlib.train.collector import Collector
@@ -166,11 +165,6 @@ def build_source(
         actor, refresh = build_actor(policy, config, device, vecenv.agents_per_batch)
         collector = make_collector(vecenv, actor, rollout, config, generator)
         return RolloutSource(collector, rollout, refresh, generator, config)
-    if config.cuda_graphs:
-        raise APIUsageError(
-            "train.overlap 'learning' and train.cuda_graphs exclude each other: graphs cannot be recorded while "
-            "another thread uses the GPU; set one of them"
-        )
     own = torch.Generator(device).manual_seed(config.seed + 1)
     twin = copy.deepcopy(policy)
     actor, pack = build_actor(twin, config, device, vecenv.agents_per_batch)

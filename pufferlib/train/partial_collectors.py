@@ -11,6 +11,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.train.collector import Collector, Step, steps_of
 from pufferlib.train.config import TrainConfig
+from pufferlib.train.gpu_collector import make_gpu_collector
 from pufferlib.train.rollout import Rollout
 
 __all__ = ["HalvesCollector", "PartialCollector", "make_collector"]
@@ -24,7 +25,10 @@ def make_collector(
     Raises:
         APIUsageError: ``train.overlap`` is "envs", and batches are not halves of the agents.
     """
-    kind = Collector if vecenv.agents_per_batch == vecenv.num_agents else PartialCollector
+    is_whole = vecenv.agents_per_batch == vecenv.num_agents
+    if is_whole and config.overlap != "envs" and generator.device.type == "cuda":
+        return make_gpu_collector(vecenv, policy, rollout, config, generator)
+    kind = Collector if is_whole else PartialCollector
     if config.overlap == "envs":
         _check_halves(vecenv)
         kind = HalvesCollector
@@ -80,7 +84,7 @@ class PartialCollector(Collector):
         rollout.take_reports()
         self._check(bool(torch.isfinite(rollout.values.sum())), observations, state)
 
-    def _drawn(self, params: Tensor) -> tuple[Tensor, Tensor, bool]:
+    def _drawn(self, params: Tensor) -> tuple[Tensor, Tensor, bool | Tensor]:
         """An action and the logarithm of its probability for each row, and whether ``params`` are numbers."""
         distribution, rows = self._policy.distribution, len(params)
         actions = torch.empty(rows, *distribution.shape, dtype=distribution.dtype, device=self._device)

@@ -5,7 +5,7 @@ Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017), equat
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -17,10 +17,12 @@ from pufferlib.train._objective import objective
 from pufferlib.train.advantage import Estimates
 from pufferlib.train.config import TrainConfig
 from pufferlib.train.diagnosis import NonFiniteError
+from pufferlib.train.draws import in_order
 from pufferlib.train.estimates import estimate_anew, minibatches
 from pufferlib.train.rollout import Minibatch, Rollout
 
 if TYPE_CHECKING:
+    from pufferlib.train.cuda_graphs import GraphedStep
     from pufferlib.train.distributed.reduction import Reduction
 
 __all__ = [
@@ -213,11 +215,20 @@ def explained_variance(values: Tensor, returns: Tensor, mask: Tensor | None = No
     return float("nan") if variance == 0 else float(1 - (returns - values).var(correction=0) / variance)
 
 
-def accumulate_gradients(policy: Policy, batch: Minibatch, config: TrainConfig, loss: Loss = ppo_loss) -> list[Tensor]:
+def accumulate_gradients(
+    policy: Policy, batch: Minibatch, config: TrainConfig, loss: Loss = ppo_loss, is_checked: bool = True
+) -> list[Tensor]:
     """Add the gradient of the mean loss of ``batch`` to that of the parameters.
 
     In ``accumulate_minibatches`` parts, one after the other: each part weighs as much as it has steps that count, and
     the advantages are normalised over all of them, so that the sum is the gradient of one large minibatch.
+
+    Args:
+        policy: Network that learns.
+        batch: Minibatch.
+        config: ``accumulate_minibatches``, ``norm_adv``, and all that ``loss`` reads.
+        loss: Loss, as ``ppo_loss``.
+        is_checked: Raise an error if the loss is not finite, for which the CPU waits for the loss.
 
     Returns:
         The figures of each part, in the order of ``Losses``.
@@ -232,7 +243,7 @@ def accumulate_gradients(policy: Policy, batch: Minibatch, config: TrainConfig, 
     figures = []
     for part in batch.split(count) if count > 1 else [batch]:
         losses = loss(policy, part, config)
-        if not torch.isfinite(losses.total):
+        if is_checked and not torch.isfinite(losses.total):
             raise NonFiniteError(
                 f"ppo.update: the loss must be finite, got {losses.total.item()}; lower train.learning_rate "
                 "or train.reward_scale, and look for NaN in the observations",
@@ -241,7 +252,7 @@ def accumulate_gradients(policy: Policy, batch: Minibatch, config: TrainConfig, 
                 episode_starts=part.episode_starts,
                 losses=losses._asdict(),
             )
-        share = None if count == 1 else _share(part.counted, total, losses.total.new_tensor(1 / count))
+        share = None if count == 1 else _share(part.counted, total, torch.full_like(losses.total, 1 / count))
         torch.autograd.backward(losses.total, share)
         figures.append(torch.stack([figure.detach() for figure in losses]))
     return figures
@@ -250,6 +261,27 @@ def accumulate_gradients(policy: Policy, batch: Minibatch, config: TrainConfig, 
 def _share(part: Tensor | None, whole: Tensor | None, even: Tensor) -> Tensor:
     """Share of a part in the mean over a whole minibatch; ``even`` where all steps count alike."""
     return even if part is None or whole is None else part.sum() / whole.sum().clamp(min=1)
+
+
+def apply_gradients(policy: Policy, optimizer: torch.optim.Optimizer, config: TrainConfig) -> None:
+    """Take a step along the gradient of the parameters, shortened to ``max_grad_norm``."""
+    nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm)
+    optimizer.step()
+
+
+def raise_for_loss(
+    policy: Policy, rollout: Rollout, estimates: Estimates, config: TrainConfig, loss: Loss = ppo_loss
+) -> NoReturn:
+    """Raise the error for a loss that was not finite, found by computing it again for all of the rollout.
+
+    Raises:
+        NonFiniteError: Always, with the first minibatch whose loss is not finite.
+    """
+    draws = in_order(rollout.as_parts(rollout.masks).shape[1], rollout.rows)
+    for batch in rollout.minibatches(estimates.advantages, torch.default_generator, estimates.returns, draws):
+        policy.zero_grad()
+        accumulate_gradients(policy, batch, config, loss)
+    raise NonFiniteError("ppo.update: the loss must be finite, got NaN or infinity", batch.observations, batch.state)
 
 
 def update(
@@ -261,6 +293,7 @@ def update(
     generator: torch.Generator,
     loss: Loss = ppo_loss,
     reduction: "Reduction | None" = None,
+    graphed: "GraphedStep | None" = None,
 ) -> dict[str, float]:
     """Learn from one rollout: ``update_epochs`` passes over it in minibatches.
 
@@ -273,6 +306,7 @@ def update(
         generator: Shuffles the minibatches.
         loss: Takes the policy, a minibatch and the settings.
         reduction: Joins gradients and figures with those of other processes; None where there are none.
+        graphed: Takes the gradient steps instead, as CUDA graphs; None without them.
 
     Returns:
         ``losses/<name>``: means over the minibatches; ``explained_variance`` of the values used.
@@ -285,17 +319,23 @@ def update(
     explain = explained_variance if reduction is None else reduction.explained_variance
     explained = explain(rollout.values[:-1], estimates.returns, rollout.masks)
     figures: list[Tensor] = []
+    if graphed is not None:
+        graphed.begin(config)
     for epoch in range(config.update_epochs):
         is_stale = epoch > 0 or config.overlap == "learning"  # another policy acted than the one that learns
         if is_stale and (config.vtrace_rho_clip or config.vtrace_c_clip):
             estimates = estimate_anew(policy, rollout, config)
         for batch in minibatches(rollout, estimates, config, generator):
+            if graphed is not None:
+                figures += graphed(batch)
+                continue
             optimizer.zero_grad()
             figures += accumulate(policy, batch, config, loss)
-            nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm)
-            optimizer.step()
+            apply_gradients(policy, optimizer, config)
         if config.target_kl > 0 and figures[-1][Losses._fields.index("approx_kl")] > config.target_kl:
             break
+    if graphed is not None and graphed.has_failed():
+        raise_for_loss(policy, rollout, estimates, config, loss)
     means = dict(zip(Losses._fields, torch.stack(figures).mean(0).tolist(), strict=True))
     del means["total"]
     means["explained_variance"] = explained

@@ -25,17 +25,19 @@ from pufferlib.train.build import (
     fit_to_agents,
     pick_device,
     pick_num_threads,
+    ready_device,
 )
 from pufferlib.train.callbacks import Callback, CallbackFunction, CallbackList
 from pufferlib.train.checkpointer import Checkpointer
 from pufferlib.train.config import Config, TrainConfig
+from pufferlib.train.cuda_graphs import uses_cuda_graphs
 from pufferlib.train.curriculum import make_curriculum
 from pufferlib.train.diagnosis import explained
 from pufferlib.train.distributed.rank_config import check_agents, config_of_all, config_of_rank, device_of_rank
 from pufferlib.train.distributed.ranks import ALONE, Ranks
 from pufferlib.train.distributed.reduction import build_reduction
 from pufferlib.train.episodes import ScoreHint
-from pufferlib.train.learning import build_loss
+from pufferlib.train.learning import build_graphed_step, build_loss
 from pufferlib.train.loggers import Logger
 from pufferlib.train.loggers.guard import LogGuard
 from pufferlib.train.normalization import attach_moments, normalized, store_moments, take_moments
@@ -109,7 +111,7 @@ class Trainer:
         if ranks.is_first and not self.run_dir.is_dir():  # said now, not after hours of training
             raise APIUsageError(f"Trainer: run_dir must be a folder that exists, got {run_dir}; make it first")
         config = config_of_all(config, ranks)
-        self.device = device_of_rank(pick_device(config.train.device), ranks)
+        self.device = ready_device(device_of_rank(pick_device(config.train.device), ranks))
         self.agent_steps, self.updates, self.uptime_s = 0, 0, 0.0
         own = config_of_rank(config, ranks)
         self.vecenv = build_vecenv(own) if vecenv is None else normalized(vecenv, config.train)
@@ -137,8 +139,12 @@ class Trainer:
             settings = config_of_rank(self.config, ranks).train
             self.seed = settings.seed
             self.generator = torch.Generator(self.device).manual_seed(self.seed)
-            self._network = in_precision(self.policy, settings.precision, self.device, not settings.cuda_graphs)
+            is_cached = not uses_cuda_graphs(settings, self.device)
+            self._network = in_precision(self.policy, settings.precision, self.device, is_cached)
             self._loss = build_loss(settings, self.device)
+            self._graphed = build_graphed_step(
+                self._network, self.optimizer, self._loss, settings, self.device, ranks.size
+            )
             rollouts = functools.partial(Rollout, self.vecenv, self.policy, *sizes)
             self.source = build_source(self.vecenv, self.policy, rollouts, settings, self.generator)
             self.collector = self.source.collector
@@ -283,7 +289,7 @@ class Trainer:
             self.collector.curriculum.learn(advantages)
         with explained(self):
             learner = self._network, self.optimizer, rollout, advantages
-            losses = ppo.update(*learner, settings, self.generator, self._loss, self.reduction)
+            losses = ppo.update(*learner, settings, self.generator, self._loss, self.reduction, self._graphed)
         end = time.perf_counter()
         self.agent_steps += steps
         self.updates += 1

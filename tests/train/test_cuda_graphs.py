@@ -1,129 +1,158 @@
-import dataclasses
+import copy
 
 import pytest
 import torch
 
-from pufferlib.errors import APIUsageError
-from pufferlib.models import make_policy
+from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.models import distributions, make_policy
 from pufferlib.train import ppo
 from pufferlib.train.config import TrainConfig
-from pufferlib.train.cuda_graphs import GraphedLoss, Recorded, act_by_graph, check_cuda_graphs
+from pufferlib.train.cuda_graphs import GraphedStep, Recorded, uses_cuda_graphs
+from pufferlib.train.optimizers import build_optimizer
 from pufferlib.train.rollout import Minibatch
+from tests.train.tape import TapeRecorder
+
+CPU = torch.device("cpu")
 
 
-def record(function):
-    """Stand in for a GPU: a replay runs on the same memory, and overwrites the outputs."""
-    outputs = function()
-
-    def replay():
-        for mine, new in zip(outputs, function(), strict=True):
-            mine.copy_(new)
-
-    return replay, outputs
-
-
-def test_a_recorded_function_runs_on_memory_of_its_own():
-    calls = []
-
-    def double(x, y):
-        calls.append(x.data_ptr())
-        return x + y, x * 2
-
-    given = torch.ones(3)
-    recorded = Recorded(double, (given, given), record)
-    for value in (1.0, 5.0):
-        added, doubled = recorded(torch.full((3,), value), given)
-        assert added.tolist() == [value + 1] * 3
-        assert doubled.tolist() == [value * 2] * 3
-    assert len(set(calls)) == 1
-    assert given.data_ptr() not in calls
-    assert given.eq(1).all()
-
-
-@pytest.mark.parametrize("memory", ["none", "LSTM"])
-@torch.no_grad()
-def test_acting_by_graph_is_acting(target_env, memory):
-    torch.manual_seed(0)
-    policy = make_policy(target_env(4), hidden_size=8, memory=memory)
-    actor = act_by_graph(policy, rows=4, record=record)
-    states = policy.initial_state(4), policy.initial_state(4)
-    for _ in range(3):
-        policy.decoder.weight.mul_(1.5) if memory == "none" else policy.cell.weight_ih.mul_(1.5)
-        observations = torch.rand(4, 3)
-        expected = policy.forward_eval(observations, states[0])
-        got = actor.forward_eval(observations, states[1])
-        assert all(torch.equal(*pair) for pair in zip(expected, got, strict=True))
-        assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
-    few = torch.rand(2, 3)
-    assert torch.equal(
-        actor.forward_eval(few, policy.initial_state(2))[0], policy.forward_eval(few, policy.initial_state(2))[0]
-    )
+def by_terms(policy, batch, config):
+    """``ppo_loss`` in operations of torch, as on a GPU."""
+    params, values = policy(batch.observations, batch.state, batch.episode_starts)
+    return ppo.objective_by_terms(policy.distribution, params, values, batch, config)
 
 
 @pytest.fixture
-def graphed(monkeypatch):
-    """The modules that were recorded."""
-    modules = []
+def by_torch(monkeypatch):
+    """Leave out the kernels in C, which a tape does not see."""
+    monkeypatch.setattr(distributions, "_is_plain", lambda params: False)
+    for name in ("lstm", "gru", "mingru"):
+        monkeypatch.setattr(f"pufferlib.models.recurrent.{name}.kernel_dtype", lambda *tensors: None)
 
-    def make(module, samples, allow_unused_input):
-        modules.append(module)
-        own = [sample.clone() for sample in samples]
 
-        def call(*inputs):
-            for mine, given in zip(own, inputs, strict=True):
-                mine.copy_(given)
-            return module(*own)
+def test_recorded_work_is_replayed_from_the_third_call():
+    memory, calls, recorder = torch.zeros(()), [], TapeRecorder()
 
-        return call
+    def add():
+        calls.append(None)
+        return memory.add_(1).clone()
 
-    monkeypatch.setattr(torch.cuda, "make_graphed_callables", make)
-    return modules
+    recorded = Recorded(add, recorder)
+    assert [int(recorded()) for _ in range(6)] == [1, 2, 3, 4, 5, 6]
+    assert (len(calls), recorder.replays) == (3, 4)
+
+
+def test_work_that_waits_for_a_result_cannot_be_recorded():
+    recorded = Recorded(lambda: torch.ones(1).item(), TapeRecorder())
+    recorded()
+    recorded()
+    with pytest.raises(PufferError, match=r"train\.cuda_graphs: the network's work .* set train\.cuda_graphs to false"):
+        recorded()
 
 
 def batch_of(policy, rows, **more):
-    observations = torch.rand(2, rows, 3)
     fields = {name: torch.rand(2, rows) for name in ("log_probs", "values", "advantages", "returns")}
-    actions = torch.randint(3, (2, rows))
     state = policy.initial_state(rows)
-    starts = torch.zeros(2, rows, dtype=torch.bool) if state else None
-    return Minibatch(observations, actions, **fields, mask=None, state=state, episode_starts=starts, **more)
+    starts = torch.rand(2, rows) < 0.2 if state else None
+    return Minibatch(
+        torch.rand(2, rows, 3), torch.randint(3, (2, rows)), **fields, **{"mask": None, **more}, state=state,
+        episode_starts=starts,
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize("memory", ["none", "LSTM"])
-def test_a_graphed_loss_has_the_same_gradients_and_one_graph_for_each_shape(target_env, graphed, memory):
-    torch.manual_seed(0)
-    policy = make_policy(target_env(4), hidden_size=8, memory=memory)
-    loss, config = GraphedLoss(ppo.ppo_loss), TrainConfig()
-    weighted = torch.rand(2, 4)
-    batches = [*(batch_of(policy, rows) for rows in (4, 6, 4)), batch_of(policy, 4, weights=weighted)]
-    for step, batch in enumerate(batches):
-        config = dataclasses.replace(config, learning_rate=1.0 - 0.1 * step)
-        results = []
-        for each in (loss, ppo.ppo_loss):
-            policy.zero_grad()
-            figures = torch.stack(ppo.accumulate_gradients(policy, batch, config, each))
-            results.append([figures, *(weights.grad.clone() for weights in policy.parameters())])
-        assert all(torch.equal(*pair) for pair in zip(*results, strict=True))
-    assert len(graphed) == 3
+@pytest.mark.parametrize("memory", ["none", "LSTM", "GRU", "MinGRU"])
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_graphed_steps_are_those_of_the_update(target_env, by_torch, optimizer, memory, parts):
+    """Learning rates, coefficients and minibatches change from step to step, as do their shapes."""
+    weights = []
+    for is_graphed in (False, True):
+        torch.manual_seed(0)
+        policy = make_policy(target_env(4), hidden_size=8, memory=memory)
+        config = TrainConfig(optimizer=optimizer, accumulate_minibatches=parts, max_grad_norm=0.1)
+        chosen, recorder = build_optimizer(config, policy), TapeRecorder()
+        graphed = GraphedStep(policy, chosen, by_terms, recorder, CPU)
+        for update in range(4):
+            rate, clip, entropy = 0.01 / (update + 1), 0.2 / (update + 1), 0.1 * update
+            config = TrainConfig(
+                optimizer=optimizer, accumulate_minibatches=parts, max_grad_norm=0.1, clip_coef=clip, ent_coef=entropy
+            )
+            for group in chosen.param_groups:
+                group["lr"] = rate
+            graphed.begin(config)
+            for rows in (4, 4, 6, 6):
+                batch = batch_of(policy, rows, mask=torch.rand(2, rows) < 0.8 if rows == 6 else None)
+                if is_graphed:
+                    graphed(batch)
+                else:
+                    chosen.zero_grad()
+                    ppo.accumulate_gradients(policy, batch, config, by_terms)
+                    ppo.apply_gradients(policy, chosen, config)
+            assert not graphed.has_failed()
+        weights.append([each.detach() for each in policy.parameters()])
+        assert chosen.param_groups[0]["lr"] == rate
+    assert len(recorder.tapes) == 2
+    assert recorder.replays == 2 * 8 - 4
+    for one, other in zip(*weights, strict=True):
+        # Muon computes in bfloat16.
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3 if optimizer == "muon" else 1e-5)
 
 
-def test_a_graph_knows_its_parameters_and_no_other_coefficients(target_env, graphed):
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_after_a_loss_that_is_not_finite_nothing_changes(target_env, by_torch, optimizer):
     policy = make_policy(target_env(4), hidden_size=8)
-    loss, batch = GraphedLoss(ppo.ppo_loss), batch_of(policy, 4)
-    for clip in (0.1, 0.2, 0.1):
-        loss(policy, batch, TrainConfig(clip_coef=clip))
-    assert len(graphed) == 2
-    assert {id(weights) for weights in graphed[0].parameters()} == {id(weights) for weights in policy.parameters()}
+    config = TrainConfig(optimizer=optimizer)
+    graphed = GraphedStep(policy, build_optimizer(config, policy), by_terms, TapeRecorder(), CPU)
+    graphed.begin(config)
+    for _ in range(4):
+        graphed(batch_of(policy, 4))
+    before = [weights.detach().clone() for weights in policy.parameters()]
+    broken = batch_of(policy, 4)
+    broken.returns[0, 0] = torch.nan
+    for batch in (broken, batch_of(policy, 4)):
+        graphed(batch)
+    assert graphed.has_failed()
+    assert all(torch.equal(*pair) for pair in zip(before, policy.parameters(), strict=True))
+    graphed.begin(config)
+    graphed(batch_of(policy, 4))
+    assert not graphed.has_failed()
+    assert not torch.equal(before[0], next(policy.parameters()))
+
+
+def test_a_loaded_checkpoint_is_recorded_again(target_env, by_torch):
+    policy = make_policy(target_env(4), hidden_size=8)
+    optimizer, recorder = build_optimizer(TrainConfig(), policy), TapeRecorder()
+    graphed = GraphedStep(policy, optimizer, by_terms, recorder, CPU)
+    for count in (1, 1, 2):
+        graphed.begin(TrainConfig())
+        for _ in range(3):
+            graphed(batch_of(policy, 4))
+        graphed.has_failed()
+        assert len(recorder.tapes) == count
+        if recorder.replays == 4:
+            optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+
+
+@pytest.mark.parametrize(
+    ("settings", "device", "expected"),
+    [
+        ({}, "cuda", True),
+        ({}, "cpu", False),
+        ({"overlap": "learning"}, "cuda", False),
+        ({"cuda_graphs": False}, "cuda", False),
+        ({"cuda_graphs": True, "ent_schedule": "linear"}, "cuda", True),
+    ],
+)
+def test_graphs_are_on_by_default_on_a_gpu(settings, device, expected):
+    assert uses_cuda_graphs(TrainConfig(**settings), torch.device(device)) is expected
 
 
 @pytest.mark.parametrize(
     ("settings", "device", "message"),
     [
         ({}, "cpu", "records the work of a GPU, got train.device cpu; leave it out"),
-        ({"clip_schedule": "linear"}, "cuda", "so train.clip_schedule must be constant, got 'linear'"),
-        ({"ent_schedule": "cosine"}, "cuda", "so train.ent_schedule must be constant, got 'cosine'"),
+        ({"overlap": "learning"}, "cuda", "train.overlap 'learning' and train.cuda_graphs exclude each other"),
     ],
 )
 def test_what_cannot_be_recorded_is_refused(settings, device, message):
     with pytest.raises(APIUsageError, match=message):
-        check_cuda_graphs(TrainConfig(**settings), torch.device(device))
+        uses_cuda_graphs(TrainConfig(cuda_graphs=True, **settings), torch.device(device))

@@ -158,12 +158,6 @@ def test_nan_in_the_rollout_in_progress_is_explained(tmp_path):
     trainer.close()
 
 
-def test_cuda_graphs_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("pufferlib.train.trainer.build_loss", lambda *_: None)
-    with pytest.raises(APIUsageError, match=r"train.overlap 'learning' and train.cuda_graphs exclude each other"):
-        make(tmp_path, **{"train.cuda_graphs": True})
-
-
 HALVES = {
     "train.overlap": "envs",
     "env.num_envs": 4,

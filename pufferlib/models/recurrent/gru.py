@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from pufferlib.models.recurrent import _kernels
 from pufferlib.models.recurrent.segments import (
     add_product,
+    add_to_bias,
     kernel_dtype,
+    kernels_of,
     parts,
     product,
     starts_of_steps,
@@ -86,13 +87,13 @@ class _GRU(torch.autograd.Function):
         begins, inner = starts_of_steps(starts, len(inputs)), [*inners.unbind(0), None]
         inners[0], hs[0] = without_memory(h, begins[0]), h
         hidden = inputs.new_empty(len(h), len(weight_hh))
-        saved = []
+        saved, kernels = [], kernels_of(inputs)
         for part in parts(inputs):
             gates = product(inputs[part], weight_ih)
             for step, gate in zip(range(part.start, part.stop), gates.unbind(0), strict=True):
                 torch.mm(inners[step], weight_hh.t(), out=hidden)
                 arrays, starting = (hs[step], hs[step + 1], hidden_ns[step]), (begins[step], begins[step + 1])
-                _kernels.gru_forward(gate, hidden, bias_ih, bias_hh, *arrays, inner[step + 1], *starting)
+                kernels.gru_forward(gate, hidden, bias_ih, bias_hh, *arrays, inner[step + 1], *starting)
             saved.append(gates)
         ctx.save_for_backward(inputs, weight_ih, weight_hh, starts, hs, inners, hidden_ns, *saved)
         return hs[1:].clone()
@@ -102,6 +103,7 @@ class _GRU(torch.autograd.Function):
     def backward(ctx: Any, grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         """From the last step to the first; names that begin with ``d`` are gradients of the loss."""
         inputs, weight_ih, weight_hh, starts, hs, inners, hidden_ns, *saved = ctx.saved_tensors
+        kernels = kernels_of(inputs)
         begins, grad_outputs = starts_of_steps(starts, len(inputs)), grad_outputs.contiguous()
         dinputs, dbias, dbias_n = torch.empty_like(inputs), hs.new_zeros(len(weight_hh)), hs.new_zeros(hs.shape[2])
         dweight_ih, dweight_hh = (hs.new_zeros(weight.shape[::-1]) for weight in (weight_ih, weight_hh))
@@ -111,8 +113,10 @@ class _GRU(torch.autograd.Function):
             for step in reversed(range(part.start, part.stop)):
                 gate, dgate, dhidden = (each[step - part.start] for each in (gates, dgates, dhiddens))
                 arrays, starting = (hidden_ns[step], hs[step], grad_outputs[step]), (begins[step], begins[step + 1])
-                _kernels.gru_backward(gate, *arrays, dnext, dh, dgate, dhidden, dbias, dbias_n, *starting)
+                kernels.gru_backward(gate, *arrays, dnext, dh, dgate, dhidden, dbias, dbias_n, *starting)
                 torch.mm(dhidden, weight_hh, out=dnext)
+            add_to_bias(dbias, dgates)
+            add_to_bias(dbias_n, dhiddens[..., -len(dbias_n) :])
             add_product(dweight_ih, inputs[part], dgates)
             add_product(dweight_hh, inners[part], dhiddens)
             torch.mm(dgates.flatten(0, 1), weight_ih, out=dinputs[part].flatten(0, 1))

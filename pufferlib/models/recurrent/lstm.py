@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from pufferlib.models.recurrent import _kernels
 from pufferlib.models.recurrent.segments import (
     add_product,
+    add_to_bias,
     kernel_dtype,
+    kernels_of,
     parts,
     product,
     starts_of_steps,
@@ -92,13 +93,13 @@ class _LSTM(torch.autograd.Function):
         outputs, cs, inners = h.new_empty(shape), c.new_empty(len(inputs) + 1, *c.shape), inputs.new_empty(shape)
         begins, inner = starts_of_steps(starts, len(inputs)), [*inners.unbind(0), None]
         inners[0], cs[0] = without_memory(h, begins[0]), c
-        saved = []
+        saved, kernels = [], kernels_of(inputs)
         for part in parts(inputs):
             gates = product(inputs[part], weight_ih)
             for step, gate in zip(range(part.start, part.stop), gates.unbind(0), strict=True):
                 gate.addmm_(inners[step], weight_hh.t())
                 arrays, starting = (cs[step], cs[step + 1], outputs[step]), (begins[step], begins[step + 1])
-                _kernels.lstm_forward(gate, bias, *arrays, inner[step + 1], *starting)
+                kernels.lstm_forward(gate, bias, *arrays, inner[step + 1], *starting)
             saved.append(gates)
         ctx.save_for_backward(inputs, weight_ih, weight_hh, starts, inners, cs, *saved)
         return outputs, cs[-1].clone()
@@ -108,6 +109,7 @@ class _LSTM(torch.autograd.Function):
     def backward(ctx: Any, grad_outputs: Tensor, grad_c: Tensor) -> tuple[Tensor | None, ...]:
         """From the last step to the first; names that begin with ``d`` are gradients of the loss."""
         inputs, weight_ih, weight_hh, starts, inners, cs, *saved = ctx.saved_tensors
+        kernels = kernels_of(inputs)
         begins, grad_outputs = starts_of_steps(starts, len(inputs)), grad_outputs.contiguous()
         dinputs, dbias = torch.empty_like(inputs), cs.new_zeros(len(weight_hh))
         dweight_ih, dweight_hh = (cs.new_zeros(weight.shape[::-1]) for weight in (weight_ih, weight_hh))
@@ -117,8 +119,9 @@ class _LSTM(torch.autograd.Function):
             for step in reversed(range(part.start, part.stop)):
                 gate, dgate = gates[step - part.start], dgates[step - part.start]
                 arrays, starting = (cs[step], cs[step + 1], grad_outputs[step]), (begins[step], begins[step + 1])
-                _kernels.lstm_backward(gate, *arrays, dnext, dc, dgate, dbias, *starting)
+                kernels.lstm_backward(gate, *arrays, dnext, dc, dgate, dbias, *starting)
                 torch.mm(dgate, weight_hh, out=dnext)
+            add_to_bias(dbias, dgates)
             add_product(dweight_ih, inputs[part], dgates)
             add_product(dweight_hh, inners[part], dgates)
             torch.mm(dgates.flatten(0, 1), weight_ih, out=dinputs[part].flatten(0, 1))

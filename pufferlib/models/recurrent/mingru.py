@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from pufferlib.models.recurrent import _kernels
-from pufferlib.models.recurrent.segments import add_product, kernel_dtype, parts, product
+from pufferlib.models.recurrent.segments import add_product, add_to_bias, kernel_dtype, kernels_of, parts, product
 
 __all__ = ["MinGRUCell", "linear_scan", "mingru", "mingru_by_torch"]
 
@@ -138,11 +137,11 @@ class _MinGRU(torch.autograd.Function):
         memory[0] = h
         outputs = torch.empty_like(memory[1:])
         starts = None if starts is None else starts.contiguous()
-        saved = []
+        saved, kernels = [], kernels_of(inputs)
         for part in parts(inputs):
             gates = product(inputs[part], weight)
             begins = None if starts is None else starts[part]
-            _kernels.mingru_forward(
+            kernels.mingru_forward(
                 gates, bias, inputs[part], memory[:-1][part], memory[1:][part], outputs[part], begins
             )
             saved.append(gates)
@@ -154,13 +153,15 @@ class _MinGRU(torch.autograd.Function):
     def backward(ctx: Any, grad_outputs: Tensor, grad_h: Tensor) -> tuple[Tensor | None, ...]:
         """From the last step to the first; names that begin with ``d`` are gradients of the loss."""
         inputs, weight, starts, memory, *saved = ctx.saved_tensors
+        kernels = kernels_of(inputs)
         grad_outputs = grad_outputs.contiguous()
         dinputs, dweight = torch.empty_like(inputs), memory.new_zeros(weight.shape[::-1])
         dh, dbias = grad_h.clone(memory_format=torch.contiguous_format), memory.new_zeros(len(weight))
         for part, gates in zip(reversed(parts(inputs)), reversed(saved), strict=True):
             dgates, begins = torch.empty_like(gates), None if starts is None else starts[part]
             x, before, after, given = inputs[part], memory[:-1][part], memory[1:][part], grad_outputs[part]
-            _kernels.mingru_backward(gates, x, before, after, given, dh, dgates, dinputs[part], dbias, begins)
+            kernels.mingru_backward(gates, x, before, after, given, dh, dgates, dinputs[part], dbias, begins)
+            add_to_bias(dbias, dgates)
             add_product(dweight, x, dgates)
             dinputs[part].flatten(0, 1).addmm_(dgates.flatten(0, 1), weight)
         return dinputs, dweight.t(), dbias, dh, None
