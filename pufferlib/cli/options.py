@@ -170,14 +170,15 @@ def _as_written() -> "ConstructorRegistry":
         )
 
     @registry.primitive_rule
-    def switch(info: "PrimitiveTypeInfo") -> PrimitiveConstructorSpec[bool] | None:
-        if info.type is not bool:
+    def switch(info: "PrimitiveTypeInfo") -> PrimitiveConstructorSpec[bool | None] | None:
+        if info.type not in (bool, bool | None):
             return None
+        unset = info.type is not bool
         return PrimitiveConstructorSpec(
             nargs=1,
-            metavar="True|False",
-            instance_from_str=lambda words: _switch(words[0]),
-            is_instance=lambda value: isinstance(value, bool),
+            metavar="True|False|None" if unset else "True|False",
+            instance_from_str=lambda words: None if unset and words[0] == "None" else _switch(words[0]),
+            is_instance=lambda value: isinstance(value, bool) or (unset and value is None),
             str_from_instance=lambda value: [str(value)],
         )
 
