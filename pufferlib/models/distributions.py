@@ -16,7 +16,7 @@ from pufferlib.models import gpu_code
 from pufferlib.models._categorical import CategoricalKernel
 from pufferlib.spaces import Space
 
-__all__ = ["ActionDistribution", "Categorical", "Gaussian", "action_distribution"]
+__all__ = ["ActionDistribution", "Categorical", "Gaussian", "action_distribution", "is_plain"]
 
 
 MAX_SIZE = 128  # of a component that a thread of a GPU draws from
@@ -131,7 +131,7 @@ class Categorical:
 
     def draw(self, params: Tensor, noise: Tensor, actions: Tensor, log_probs: Tensor) -> bool | Tensor:
         """The first value whose cumulated probability exceeds the noise, so that the impossible is never drawn."""
-        if _is_plain(params):
+        if is_plain(params):
             return self._kernel.draw(params, noise, actions, log_probs)
         if _is_drawn_on_gpu(params, self.sizes):
             sizes = _on_gpu(tuple(self.sizes), params.device)
@@ -171,7 +171,7 @@ class Categorical:
 
     def evaluate(self, params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """See ``ActionDistribution``."""
-        if not _is_plain(params):
+        if not is_plain(params):
             return self.log_prob(params, actions), self.entropy(params)
         log_probs, entropies = params.new_empty(2, *params.shape[:-1]).unbind()
         self._kernel.evaluate(params.flatten(0, -2), actions.contiguous(), log_probs, entropies)
@@ -275,6 +275,6 @@ def _on_gpu(sizes: tuple[int, ...], device: torch.device) -> Tensor:
     return torch.tensor(sizes, dtype=torch.int32, device=device)
 
 
-def _is_plain(params: Tensor) -> bool:
+def is_plain(params: Tensor) -> bool:
     """True where the loops in C take over: rows of float32 in the memory of the CPU."""
     return params.is_cpu and params.dtype is torch.float32 and params.stride(-1) == 1

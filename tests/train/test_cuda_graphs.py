@@ -24,7 +24,7 @@ def by_terms(policy, batch, config):
 @pytest.fixture
 def by_torch(monkeypatch):
     """Leave out the kernels in C, which a tape does not see."""
-    monkeypatch.setattr(distributions, "_is_plain", lambda params: False)
+    monkeypatch.setattr(distributions, "is_plain", lambda params: False)
     for name in ("lstm", "gru", "mingru"):
         monkeypatch.setattr(f"pufferlib.models.recurrent.{name}.kernel_dtype", lambda *tensors: None)
 

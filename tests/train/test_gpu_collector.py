@@ -7,6 +7,7 @@ from pufferlib.errors import PufferError
 from pufferlib.models import distributions
 from pufferlib.train.collector import Collector
 from pufferlib.train.gpu_collector import GpuCollector
+from tests.train import test_collector
 from tests.train.tape import TapeRecorder
 from tests.train.test_collector import Scripted, Sum, collected
 
@@ -20,7 +21,7 @@ def scripted(autoreset="same_step"):
 @pytest.mark.parametrize("is_recorded", [False, True])
 def test_a_rollout_for_a_gpu_is_that_for_a_cpu(monkeypatch, is_recorded, recurrent, autoreset):
     """Three rollouts, with episodes that end, are cut off, and agents that are absent."""
-    monkeypatch.setattr(distributions, "_is_plain", lambda params: False)  # a tape does not see the kernels in C
+    monkeypatch.setattr(distributions, "is_plain", lambda params: False)  # a tape does not see the kernels in C
     recorder = TapeRecorder()
     for_gpu = functools.partial(GpuCollector, recorder=recorder if is_recorded else None)
     rollouts, collectors = [], []
@@ -36,15 +37,14 @@ def test_a_rollout_for_a_gpu_is_that_for_a_cpu(monkeypatch, is_recorded, recurre
     assert len(recorder.tapes) == is_recorded
 
 
-def test_nan_is_found_in_the_step_that_has_it():
+def test_nan_is_found_in_the_step_that_has_it(monkeypatch):
     class Breaks(Sum):
         def forward_eval(self, observations, state=None):
             params, values = super().forward_eval(observations, state)
             return params + torch.where(observations[:1, 1:] == 2, torch.nan, 0.0), values
 
-    vecenv = Scripted(2)
-    rollout, collector = collected(vecenv, rollouts=0, make=functools.partial(GpuCollector, recorder=None))
-    collector._policy = Breaks(vecenv)
+    monkeypatch.setattr(test_collector, "Sum", Breaks)
+    rollout, collector = collected(Scripted(2), rollouts=0, make=functools.partial(GpuCollector, recorder=None))
     with pytest.raises(PufferError, match="the policy's outputs must be finite"):
         collector.collect()
     assert rollout.observations[:, 0, 1].tolist() == [0, 1, 2]
@@ -52,7 +52,7 @@ def test_nan_is_found_in_the_step_that_has_it():
 
 def test_nothing_in_a_step_waits_for_the_gpu(monkeypatch):
     """A tape, like the recording of a graph, refuses what waits."""
-    monkeypatch.setattr(distributions, "_is_plain", lambda params: False)
+    monkeypatch.setattr(distributions, "is_plain", lambda params: False)
     recorder = TapeRecorder()
     collected(scripted(), rollouts=2, recurrent=True, make=functools.partial(GpuCollector, recorder=recorder))
     assert recorder.replays == 2 * 3 - 2
