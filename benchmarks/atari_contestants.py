@@ -6,6 +6,7 @@ thread steps all games: more cost CPU, and make no library faster by it.
 """
 
 import functools
+import importlib
 import itertools
 import time
 from collections.abc import Callable
@@ -51,7 +52,7 @@ def _ale(game: str, num_envs: int) -> Any:
 def _envpool(game: str, num_envs: int) -> Any:
     options = {"noop_max": 1, "use_fire_reset": False, "reward_clip": False, "repeat_action_probability": 0.0}
     name = f"{game.capitalize()}-v5"
-    return sides.import_peer("envpool").make(
+    return importlib.import_module("envpool").make(
         name, env_type="gymnasium", num_envs=num_envs, num_threads=1, seed=0, **options
     )
 

@@ -8,17 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
-
 import sides
-from contestants import Sb3
-from pictures import preprocessed
+from contestants import Sb3, own_arrays
 from worlds import world_added, world_step
 
 BLOCKS = 32  # of 8 steps each, after which the actions of ``added`` come again
@@ -86,13 +81,6 @@ def emulated(name: str, seed: int) -> tuple[Any, Callable[[], Any]]:
 
     env = GymnasiumPufferEnv(env=gymnasium_env(name), buf=own_arrays)
     return env, functools.partial(env.reset, seed=seed)
-
-
-def own_arrays(env: Any) -> Any:
-    """Arrays for one environment, as a batch gives them."""
-    from pufferlib.buffers import allocate
-
-    return allocate(env.single_observation_space, env.single_action_space, env.num_agents)
 
 
 class Loop:
@@ -289,7 +277,31 @@ def reset_without_numba(name: str) -> float:
     return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
 
 
-CASES = (added, added_to_batch, step, reset, reset_without_numba, preprocessed, world_added, world_step)
+def preprocessed(library: str, name: str, seconds: float) -> float:
+    """Microseconds of CPU of a step of one game of Atari, shown small, grey and stacked."""
+    import pufferlib
 
-if __name__ == "__main__":
-    sides.serve({case.__name__: case for case in CASES})
+    env = pufferlib.make(name).env.env if library == "puffer" else atari_of_gymnasium(name)
+    env.reset(seed=0)
+    actions = itertools.cycle(np.random.default_rng(0).integers(env.action_space.n, size=997))
+
+    def act() -> None:
+        _, _, *ends, _ = env.step(next(actions))
+        if any(ends):
+            env.reset()
+
+    with contextlib.closing(env):
+        return sides.us_per_call(act, seconds, time.thread_time)
+
+
+def atari_of_gymnasium(name: str) -> gymnasium.Env[Any, Any]:
+    """A game in Gymnasium's AtariPreprocessing and FrameStackObservation."""
+    import ale_py
+
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    title = name.partition("/")[2].title().replace("_", "")
+    env = gymnasium.make(f"ALE/{title}-v5", frameskip=1, repeat_action_probability=0.25)
+    return gymnasium.wrappers.FrameStackObservation(gymnasium.wrappers.AtariPreprocessing(env), 4)
+
+
+CASES = (added, added_to_batch, step, reset, reset_without_numba, preprocessed, world_added, world_step)

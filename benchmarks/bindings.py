@@ -16,13 +16,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from engine import ASYNC, SERIAL, SYNC
-from report import BARE_LOOP, LIMIT, OURS, Row
+from binding_contestants import CASES
+from report import ASYNC, BARE_LOOP, LIMIT, OURS, SERIAL, SYNC, Row
 from sides import Sides, halved
-from turns import Measure, parser, run
+from turns import Measure, main
 from worlds import world_rows
 
-SCRIPT = str(Path(__file__).with_name("binding_contestants.py"))
 ALL = "waiting for all"
 WRAPPERS = "AtariPreprocessing and FrameStackObservation"
 
@@ -129,13 +128,5 @@ def reset_row(name: str, most_ms: float, sides: Sides) -> tuple[Row, dict[str, M
     return Row(f"{name}: a reset", "ms", most_ms), calls
 
 
-def main() -> None:
-    """Parse the command line, measure, print the table and write the JSON; some measurements take 20 times as long."""
-    options = parser(__doc__, "bindings", minutes=10, rounds=7, seconds=0.5).parse_args()
-    rounds, seconds = (1, 0.03) if options.quick else (options.rounds, options.seconds)
-    sides = Sides(seconds, SCRIPT)
-    run(options, rounds, rows(sides), sides, seconds=seconds)
-
-
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # some measurements take 20 times as long
+    main(__doc__, __file__, rows, CASES, minutes=10, rounds=7, seconds=0.5, quick=(1, 0.03))

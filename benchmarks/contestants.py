@@ -5,6 +5,7 @@ measurement and closed after it, so that nothing idles, or spins, beside the nex
 """
 
 import functools
+import importlib
 import itertools
 import multiprocessing
 import os
@@ -19,9 +20,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
-
 import sides
 import toys
 from atari_contestants import atari_games
@@ -160,7 +158,7 @@ def native(name: str, num_envs: int, threads: int, seconds: float, clock: str = 
 
 def envpool(num_envs: int, threads: int, seconds: float, clock: str) -> float:
     """Microseconds of one step of ``num_envs`` games of EnvPool's CartPole-v1."""
-    library = sides.import_peer("envpool")
+    library = importlib.import_module("envpool")
     env = library.make("CartPole-v1", env_type="gymnasium", num_envs=num_envs, num_threads=threads, seed=0)
     env.reset()
     return sides.us_per_call(functools.partial(env.step, np.zeros(num_envs, np.int32)), seconds, getattr(time, clock))
@@ -184,11 +182,22 @@ def games_for(name: str, us: float) -> int:
     return next(games for games in (1 << k for k in range(30)) if native(name, games, 1, 0.02, "thread_time") >= us)
 
 
-def emulation(space: str, seconds: float) -> float:
-    """Microseconds that emulation adds to a step: the median of differences taken in turns."""
+def own_arrays(env: Any) -> Any:
+    """Return arrays for one environment, as a batch gives them."""
+    from pufferlib.buffers import allocate
+
+    return allocate(env.single_observation_space, env.single_action_space, env.num_agents)
+
+
+def emulation(space: str, is_in_batch: bool, seconds: float) -> float:
+    """Return the microseconds that emulation adds to a step: the median of differences taken in turns.
+
+    An environment alone hands out observations that the caller may keep; in a batch it writes into the batch's arrays.
+    """
     from pufferlib.emulation import GymnasiumPufferEnv
 
-    raw, emulated = toys.Still(space), GymnasiumPufferEnv(env=toys.Still(space))
+    raw = toys.Still(space)
+    emulated = GymnasiumPufferEnv(env=toys.Still(space), **({"buf": own_arrays} if is_in_batch else {}))
     emulated.reset()
     added = []
     for _ in range(5):
@@ -373,6 +382,3 @@ CASES = (
     *(step, step_of_first, handover, lockstep, turns, native, envpool, dispatch, games_for, emulation, crowd, nativize),
     *(idle, worker_memory, start, import_time, pool_of_first, atari_games),
 )
-
-if __name__ == "__main__":
-    sides.serve({case.__name__: case for case in CASES})

@@ -1,18 +1,19 @@
 """Time of one step of an exported agent, in C and in ONNX Runtime, beside the engine in Python and torch.
 
-    python benchmarks/export.py breakout --runs runs
+    python benchmarks/export.py             # the agent of breakout that ships with it
+    python benchmarks/export.py --quick     # to see that it works
 
-All answer the same observations of the environment, one after another on one core, in turns; a figure is the least of
-its turns, in time of the processor. The memory is carried along in C and by the engine; nothing is reset.
+All answer the same observations of the environment, one after another on one core, in turns. Figures are CPU time. The
+memory is carried along in C and by the engine; nothing is reset. Also writes benchmarks/results/export.json.
 """
 
-import argparse
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,11 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-import report
+from report import OURS, Row
+from sides import Sides
+from turns import Measure, main
 
+from pufferlib import ocean
 from pufferlib.export.exported import write_checked
 from pufferlib.export.graph import Graph, quietly
 from pufferlib.export.recording import record
@@ -54,6 +58,7 @@ int main(int argc, char **argv) {{
 }}
 """
 
+ENV = "breakout"
 Step = Callable[[int], Any]
 
 
@@ -107,6 +112,7 @@ def steps_of(trained: TrainedPolicy, folder: Path, rows: Any) -> dict[str, Step]
     return steps
 
 
+@torch.inference_mode()
 def us_per_step(step: Step, rows: int, seconds: float) -> float:
     """Microseconds of a step."""
     count, begin = 0, time.process_time()
@@ -117,30 +123,19 @@ def us_per_step(step: Step, rows: int, seconds: float) -> float:
     return 1e6 * spent / count
 
 
-def main() -> None:
-    """Measure in turns, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run")
-    parser.add_argument("--runs", type=Path, default=RUNS)
-    parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.3, help="of each contestant in a turn")
-    options = parser.parse_args()
+def rows(stack: ExitStack, sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """Yield the row, and how its contestants are measured. ``stack`` closes what they need."""
     torch.set_num_threads(1)
-    found = find_run("benchmarks/export.py", options.run, options.runs)
-    with open_trained(found.settings(), found) as trained, tempfile.TemporaryDirectory() as name:
-        rows = record(trained, 500).observations[:, 0]
-        compiled, steps = c_agent(trained, Path(name), rows), steps_of(trained, Path(name), rows)
-        found_us: dict[str, list[float]] = {"C": [], **{key: [] for key in steps}}
-        with torch.inference_mode():
-            for _ in range(options.turns):
-                found_us["C"].append(compiled(options.seconds))
-                for key, step in steps.items():
-                    found_us[key].append(us_per_step(step, len(rows), options.seconds))
-    least = {key: min(us) for key, us in found_us.items()}
-    print(f"{trained.env_name}, us a step; {report.cpu()}, one core")
-    for key, us in sorted(least.items(), key=lambda item: item[1]):
-        print(f"{key:<26}{us:9.2f}  {us / least['C']:7.1f} x  (median {statistics.median(found_us[key]):.2f})")
+    found = find_run("benchmarks/export.py", str(ocean.agent_file(ENV)), RUNS)
+    trained = stack.enter_context(open_trained(found.settings(), found))
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    seen = record(trained, 500).observations[:, 0]
+    calls: dict[str, Measure] = {OURS: partial(c_agent(trained, folder, seen), sides.seconds)}
+    for key, step in steps_of(trained, folder, seen).items():
+        calls[key] = partial(us_per_step, step, len(seen), sides.seconds)
+    yield Row(f"a step of the agent of {ENV}, exported to C", "us"), calls
 
 
 if __name__ == "__main__":
-    main()
+    with ExitStack() as stack:
+        main(__doc__, __file__, partial(rows, stack), (), minutes=1, rounds=5, seconds=0.3)

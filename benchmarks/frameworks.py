@@ -8,7 +8,6 @@ Needs the extras train, atari and test. Contestants are measured in turns, in a 
 medians over the rounds, ratios those of one round. Also writes benchmarks/results/frameworks.json.
 """
 
-import argparse
 import functools
 import importlib.util
 import multiprocessing
@@ -21,12 +20,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
 from contestants import bare, handover, together
-from engine import LOCKSTEP
-from report import LIMIT, OURS, Row
-from sides import Side, serve, us_per_call
-from turns import Measure, parser, run
+from report import ASYNC, DUMMY, LIMIT, OURS, SUBPROC, SYNC, Row
+from sides import Sides, us_per_call
+from turns import Measure, main
 
-SUBPROC, DUMMY, SYNC, ASYNC = "SB3 SubprocVecEnv", "SB3 DummyVecEnv", "SyncVectorEnv", "AsyncVectorEnv"
+LOCKSTEP = "two such processes, which wait for one another after every step"
 GAMES, AGENTS = 8, 1024
 FREE = "environments that cost nothing, with its own network"
 EXAMPLE = Path(__file__).parents[1] / "examples" / "cleanrl" / "ppo_atari.py"
@@ -211,19 +209,9 @@ def _echo(conn: Any) -> None:
         conn.send_bytes(data)
 
 
-CASES = {
-    "sb3": learn_by_sb3,
-    "step": step_atari,
-    "adds": adapter_adds,
-    "call": call_one,
-    "echo": echo,
-    "handover": handover,
-}
-
-
-def rows(side: Side, seconds: float, steps: int) -> Iterator[tuple[Row, dict[str, Measure]]]:
-    """Each row, with what measures its contestants."""
-    ask = functools.partial
+def rows(sides: Sides) -> Iterator[tuple[Row, dict[str, Measure | None]]]:
+    """Yield every row, and how its contestants are measured."""
+    seconds, steps = sides.seconds, int(8192 * sides.seconds)
     for env, name, ours in (
         ("cartpole", "CartPoles", "ours"),
         ("atari", "games of Atari", "ours"),
@@ -233,29 +221,18 @@ def rows(side: Side, seconds: float, steps: int) -> Iterator[tuple[Row, dict[str
         count = steps if env == "cartpole" else steps // 4
         row = Row(f"SB3's PPO on {GAMES} {name}, a step", "us", ratios={SUBPROC: 1.3}, limit=FREE)
         kinds = {OURS: ours, SUBPROC: "subproc", DUMMY: "dummy", LIMIT: "free"}
-        yield row, {name: ask(side.ask, "sb3", kind, env, count) for name, kind in kinds.items()}
+        yield row, {name: sides.ask("learn_by_sb3", kind, env, count) for name, kind in kinds.items()}
     row = Row(f"CleanRL's {GAMES} games of Atari, a step", "us", ratios={SYNC: 1.65}, limit=LOCKSTEP)
     kinds = {OURS: "ours", SYNC: "sync", ASYNC: "async", LIMIT: "lockstep"}
-    yield row, {name: ask(side.ask, "step", kind, seconds) for name, kind in kinds.items()}
+    yield row, {name: sides.ask("step_atari", kind, seconds) for name, kind in kinds.items()}
     for kind, name in (("copied", "to_gymnasium"), ("views", "to_gymnasium without copies"), ("sb3", "to_sb3")):
         row = Row(f"{name} adds to a step of {AGENTS:,} agents", "us", 3.0)
-        yield row, {OURS: ask(side.ask, "adds", kind, seconds)}
+        yield row, {OURS: sides.ask("adapter_adds", kind, seconds)}
     row = Row("get_attr of one environment in a worker", "us", 30.0, limit="a byte to another process and back")
-    kinds = {OURS: ask(side.ask, "call", seconds), "pipe": ask(side.ask, "echo", seconds)}
-    yield row, {**kinds, LIMIT: ask(side.ask, "handover", 1, seconds)}
-
-
-def main() -> None:
-    """Parse the command line, measure, print the table and write the JSON."""
-    command = parser(__doc__, "frameworks", minutes=8, rounds=5)
-    command.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    options = command.parse_args()
-    if options.serve:
-        return serve(CASES)
-    rounds, seconds, steps = (2, 0.1, 2048) if options.quick else (options.rounds, 2.0, 16384)
-    side = Side(sys.executable, __file__)
-    return run(options, rounds, rows(side, seconds, steps), side)
+    kinds = {OURS: sides.ask("call_one", seconds), "pipe": sides.ask("echo", seconds)}
+    yield row, {**kinds, LIMIT: sides.ask("handover", 1, seconds)}
 
 
 if __name__ == "__main__":
-    main()
+    cases = (learn_by_sb3, step_atari, adapter_adds, call_one, echo, handover)
+    main(__doc__, __file__, rows, cases, minutes=8, rounds=5, seconds=2.0, quick=(2, 0.1))

@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from report import cpu, figure
+from report import figure, machine
 
 from pufferlib import ocean
 from pufferlib.analysis import plot
@@ -78,7 +78,9 @@ def keep(folder: Path, busy: bool, only_agent: bool) -> None:
         return
     name = config.env_name.replace("/", "-")
     CURVES.mkdir(exist_ok=True)
-    record = {**summary, "command": command(config), "cpu": cpu(), "busy": busy}
+    here = machine()
+    source = {key: here[key] for key in ("commit", "date", "cpu")}
+    record = {"env_name": config.env_name, **source, **summary, "command": command(config), "busy": busy}
     (CURVES / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n")
     plot_learning_curve(
         CURVES / f"{name}.png", read_metrics(folder / "metrics.jsonl"), config.env_name, summary["random_score"]
@@ -158,14 +160,14 @@ def half_width(record: dict[str, Any], kind: str) -> float:
 
 
 def section(record: dict[str, Any]) -> str:
-    """The curve of a run and how to repeat it."""
+    """Return the curve of a run and how to repeat it."""
     name = record["env_name"]
     shared = " that were busy with other programs" if record.get("busy") else ""
     picture = name.replace("/", "-")
     return (
         f"\n## {name}\n\n```\n{record['command']}\n```\n\n{millions(record['agent_steps'])} agent steps in "
         f"{duration(record['train_s'])} on {record['cores']} cores ({record['cpu']}){shared}, device "
-        f"{record['device']}: {record['steps_per_s']:,} steps/s, seed {record['seed']}.\n\n"
+        f"{record['device']}, seed {record['seed']}. Kept on {record['date']} at commit {record['commit']}.\n\n"
         f"![Learning curve of {name}](curves/{picture}.png)" + (seeds(record) if "seeds" in record else "")
     )
 

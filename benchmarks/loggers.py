@@ -1,7 +1,7 @@
 """Cost of loggers: breakout's training with all of them on, beside the same with metrics.jsonl alone.
 
     python benchmarks/loggers.py             # the share of its time that CSV, TensorBoard and W&B (offline) cost
-    python benchmarks/loggers.py --rounds 2  # to see that it works
+    python benchmarks/loggers.py --quick     # to see that it works
 
 One training takes turns with them and without, so that nothing else differs; after each turn it waits until the
 trackers have written what they got. CPU time counts, which other programs hardly change. The cost is that of the
@@ -11,7 +11,6 @@ without has what they do to the caches too, but noise of several percent of a bu
 benchmarks/results/loggers.json.
 """
 
-import argparse
 import statistics
 import sys
 import tempfile
@@ -23,9 +22,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
 import psutil
-from report import RESULTS, machine, write
+from report import OURS, Row
+from turns import begin, finish, parser
 
-GOAL = 0.01
+GOAL = 1.0  # percent
+UPDATES = 40  # of a turn
 WARM_UP = 20
 TRACKERS = ("csv", "tensorboard", "wandb")
 
@@ -51,17 +52,17 @@ class Timed:
         """Do nothing: ``open_tracking`` closes it."""
 
 
-def main() -> int:
-    """Measure, and say whether the goal is met."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15, help="turns of each")
-    parser.add_argument("--updates", type=int, default=40, help="of a turn")
-    options = parser.parse_args()
+def main() -> None:
+    """Measure, and print the shares of the training's time."""
+    options = parser(__doc__, "loggers", minutes=5, rounds=15, seconds=0.0).parse_args()
+    if options.quick:
+        options.rounds = 1
     from pufferlib.train.config import load_config
     from pufferlib.train.loggers import JsonlLogger, open_tracking
     from pufferlib.train.runs import Run
     from pufferlib.train.trainer import Trainer
 
+    before = begin(options)
     settings = {"train.num_threads": 1, "train.device": "cpu", "track.wandb.mode": "offline"}
     config = load_config("breakout", {**settings, "track.loggers": TRACKERS})
     with tempfile.TemporaryDirectory() as folder:
@@ -71,19 +72,22 @@ def main() -> int:
             trainer.loggers = [JsonlLogger(run.metrics), trackers]
             for _ in range(WARM_UP):
                 trainer.step()
-            measured = measure(trainer, trackers, options.rounds, options.updates)
+            measured = measure(trainer, trackers, options.rounds, UPDATES)
+    row = row_of(measured)
+    for name in row.figures:
+        print(f"{name}: {row.median(name):.2f} % of the training's time")
+    finish(options, before, {"loggers": [row]})
+
+
+def row_of(measured: dict[str, list[float]]) -> Row:
+    """Return the row: what the loggers use, W&B's own process, and a turn with them beyond one without."""
     update_s = statistics.median(measured["without"])
-    calls, threads, helper = (statistics.mean(measured[name]) for name in ("calls", "threads", "helper"))
-    cost = calls / update_s + threads
-    more = statistics.mean(a - b for a, b in zip(measured["with"], measured["without"], strict=True)) / update_s
-    print(f"an update of breakout takes {update_s * 1e3:.1f} ms of CPU time with metrics.jsonl alone")
-    print(f"all loggers use {cost:.2%} of the time, and W&B's own process {helper:.2%}; goal {GOAL:.0%}")
-    print(f"a turn with them uses {more:+.2%} of a turn without")
-    write(
-        RESULTS / "loggers.json",
-        {"machine": machine(), "cost": cost, "helper": helper, "more": more, "update_s": measured},
-    )
-    return 0 if cost <= GOAL else 1
+    ours = [calls / update_s + threads for calls, threads in zip(measured["calls"], measured["threads"], strict=True)]
+    more = [(a - b) / update_s for a, b in zip(measured["with"], measured["without"], strict=True)]
+    shares = {OURS: ours, "W&B's own process": measured["helper"], "a turn with them, beyond one without": more}
+    row = Row("all loggers, of the time of breakout's training", "%", GOAL)
+    row.figures = {name: [100 * share for share in each] for name, each in shares.items()}
+    return row
 
 
 def measure(trainer: Any, trackers: Timed, rounds: int, updates: int) -> dict[str, list[float]]:
@@ -123,4 +127,4 @@ def clocks(trackers: Timed) -> tuple[float, float, float, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -2,16 +2,11 @@
 
 import functools
 import statistics
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
-
-import sides
 import toys
 from trainers import run, us_per_step
 
@@ -94,6 +89,4 @@ def waits(overlap: str) -> Iterator[Any]:
 
 
 RUNS = {"pong": pong, "waits": waits}
-
-if __name__ == "__main__":
-    sides.serve({case.__name__: case for case in (overlapped, longer_part)})
+CASES = (overlapped, longer_part)

@@ -15,11 +15,13 @@ that finish first, beside the vector classes of Gymnasium and Stable-Baselines3,
 Also writes alone.json and vectorized.json into benchmarks/results/.
 """
 
-import argparse
+import contextlib
 import dataclasses
+import itertools
 import os
 import statistics
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,13 +29,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from engine import ASYNC, DUMMY, SUBPROC, SYNC
-from report import BARE_LOOP, LIMIT, RESULTS, Row, figure, machine, write
-from sides import Sides, halved
-from turns import Measure, measure
-from worlds import WORLD
+import binding_contestants
+from binding_contestants import choices, made
+from report import ASYNC, BARE_LOOP, DUMMY, LIMIT, SUBPROC, SYNC, Row, figure
+from sides import Sides, halved, serve
+from turns import Measure, begin, finish, measure, parser
+from worlds import WORLD, world_loop
 
-SCRIPT = str(Path(__file__).with_name("paper_contestants.py"))
 SQUARED = str(Path(__file__).with_name("squared.py")) + ":Squared"
 SERIAL, ALL, FIRST = "Serial", "2 workers", "2 workers, batches of the first half"
 LAYOUTS = (SERIAL, ALL, FIRST)
@@ -78,44 +80,25 @@ ENTRIES = (
 )
 
 
-@dataclass
-class Lone:
-    """A line of Table 1: for each of its figures, those of every round; ``skipped`` says why there are none."""
-
-    what: str
-    name: str
-    paper: str
-    figures: dict[str, list[float]]
-    skipped: str = ""
-
-    def median(self, key: str) -> float | None:
-        """The median of a figure; None if it has none."""
-        return statistics.median(self.figures[key]) if key in self.figures else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything, for the JSON file."""
-        return {**vars(self), "medians": {key: self.median(key) for key in self.figures}}
-
-
 LONE = {"steps_per_s": "steps/s", "resets": "% in resets", "deviation": "% deviation", "added": "% emulation adds"}
 
 
-def lone_table(entries: Mapping[Entry, str], sides: Sides, rounds: int) -> list[Lone]:
+def lone_table(entries: Mapping[Entry, str], sides: Sides, rounds: int) -> list[Row]:
     """Measure Table 1 and print each line when it is done; ``entries`` say why they cannot be made."""
     print(f"| Table 1 | {' | '.join(LONE.values())} | in the paper |\n{'|---' * 6}|", flush=True)
     done = []
     for entry, skipped in entries.items():
-        line = Lone(entry.title, shown(entry.name), entry.paper, {}, skipped)
+        notes = {"name": shown(entry.name), "paper": entry.paper}
+        line = Row(entry.title, "", skipped=skipped, notes=notes)
         if not skipped:
             measure_alone(entry, line, sides, rounds)
-        cells = [line.median(key) for key in LONE]
-        texts = ["-" if cell is None else figure(cell) for cell in cells]
-        print(f"| {line.what} | {line.skipped or ' | '.join(texts)} | {line.paper} |", flush=True)
+        texts = [figure(line.median(key)) if key in line.figures else "-" for key in LONE]
+        print(f"| {line.what} | {line.skipped or ' | '.join(texts)} | {entry.paper} |", flush=True)
         done.append(line)
     return done
 
 
-def measure_alone(entry: Entry, line: Lone, sides: Sides, rounds: int) -> None:
+def measure_alone(entry: Entry, line: Row, sides: Sides, rounds: int) -> None:
     """Measure a line of Table 1 in its rounds, in turns with the bare environment."""
     name, seconds = entry.name, entry.longer * sides.seconds
     added_s = 2 * sides.seconds  # both play the same game, so resets need not be many
@@ -135,7 +118,7 @@ def measure_alone(entry: Entry, line: Lone, sides: Sides, rounds: int) -> None:
 
 def missing(entry: Entry, sides: Sides) -> str:
     """Say why an environment cannot be made; nothing if it can."""
-    reason = sides.ask("missing", entry.name)()
+    reason = sides.ask("why_missing", entry.name)()
     return "could not be made; the error is above" if reason is None else str(reason)
 
 
@@ -188,36 +171,90 @@ def chosen(only: Iterable[str]) -> list[Entry]:
     return [entry for entry in ENTRIES if any(part in f"{entry.title} {entry.name}".lower() for part in parts)]
 
 
+def why_missing(name: str) -> str:
+    """Say what is not installed for this environment, and how to get it; nothing if it can be made."""
+    try:
+        env, _ = made(name, 0)
+    except ImportError as error:
+        return str(error)
+    env.close()
+    return ""
+
+
+def alone(name: str, seconds: float) -> dict[str, float | None]:
+    """Play one environment as ``pufferlib.make`` makes it for so much CPU time, and until two of its episodes are over.
+
+    That is at most five times as long.
+
+    Returns:
+        ``steps_per_s``, of every agent that is there; ``resets``, percent of the time that whole episodes spend in
+        ``reset``, None where steps begin the next episode themselves; ``deviation`` of the time of a step, in percent
+        of its mean.
+    """
+    env, first = made(name, 0)
+    is_emulated = bool(env.emulated)
+    with contextlib.closing(env):
+        first()
+        actions = itertools.cycle(choices(env.single_action_space, 512, env.num_agents, is_loop=env.num_agents == 1))
+        steps: list[float] = []
+        resets: list[tuple[int, float]] = []  # after how many steps, and how long each took
+        agents, start = 0, time.thread_time()
+        while (spent := time.thread_time() - start) < seconds or (len(resets) < 2 and spent < 5 * seconds):
+            if is_emulated and env.done:
+                resets.append((len(steps), timed(env.reset)))
+            row = next(actions)
+            agents += int(env.masks.sum())
+            steps.append(timed(env.step, row[0] if is_emulated and env.num_agents == 1 else row))
+    return {
+        "steps_per_s": agents / (sum(steps) + sum(took for _, took in resets)),
+        "resets": in_resets(steps, resets) if is_emulated else None,
+        "deviation": 100 * statistics.pstdev(steps) / statistics.fmean(steps),
+    }
+
+
+def in_resets(steps: list[float], resets: list[tuple[int, float]]) -> float:
+    """Percent of the time of whole episodes; 0 if none was over."""
+    if not resets:
+        return 0.0
+    spent = sum(took for _, took in resets)
+    return 100 * spent / (spent + sum(steps[: resets[-1][0]]))
+
+
+def timed(call: Any, *args: Any) -> float:
+    """Seconds of CPU that a call takes, without what the clock takes."""
+    start = time.thread_time()
+    call(*args)
+    return max(time.thread_time() - start - CLOCK_S, 1e-9)
+
+
+def clock_s() -> float:
+    """Seconds that lie between two looks at the clock."""
+    return statistics.median(-(time.thread_time() - time.thread_time()) for _ in range(1000))
+
+
+CLOCK_S = clock_s()
+CASES = (*binding_contestants.CASES, why_missing, alone, world_loop)
+
+
 def main() -> None:
     """Parse the command line, measure, print the tables and write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=9, help="for Table 2, about; Table 1 takes three")
-    parser.add_argument("--rounds", type=int, default=7, help="of a row of Table 2, at most; Table 1 has three")
-    parser.add_argument("--seconds", type=float, default=0.5, help="of a short measurement; some take four times it")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write the figures to")
-    parser.add_argument("--only", nargs="+", default=[""], metavar="ENV", help="parts of the names of environments")
-    parser.add_argument("--quick", action="store_true", help="one short round of 4 environments: to see that it works")
-    options = parser.parse_args()
+    if "--serve" in sys.argv:
+        return serve({case.__name__: case for case in CASES})
+    command = parser(__doc__, "alone", minutes=9, rounds=7, seconds=0.5)  # for Table 2; Table 1 takes three minutes
+    options = command.parse_args()
     entries = chosen(options.only)
     if not entries:
-        parser.error(f"--only: expected parts of {', '.join(entry.title for entry in ENTRIES)}, got {options.only}")
-    rounds, seconds = options.rounds, options.seconds
+        command.error(f"--only: expected parts of {', '.join(entry.title for entry in ENTRIES)}, got {options.only}")
     if options.quick:
-        rounds, seconds, entries = 1, 0.03, [dataclasses.replace(entry, num_envs=4) for entry in entries]
-    before = machine()
-    sides = Sides(seconds, SCRIPT)
-    try:
+        options.rounds, options.seconds = 1, 0.03
+        entries = [dataclasses.replace(entry, num_envs=4) for entry in entries]
+    before = begin(options)
+    with Sides(options.seconds, __file__) as sides:
         reasons = {entry: missing(entry, sides) for entry in entries}
-        lone = lone_table(reasons, sides, min(rounds, 3))
+        lone = lone_table(reasons, sides, min(options.rounds, 3))
         print("\nTable 2", flush=True)
-        vectorized = measure(rows(reasons, sides), [""], rounds, options.minutes, LAYOUTS)
-    finally:
-        sides.close()
-    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
-    settings = {"minutes": options.minutes, "rounds": rounds, "seconds": seconds}
-    for name, table in (("alone", lone), ("vectorized", vectorized)):
-        lines = [line.as_dict() for line in table]
-        write(options.results / f"{name}.json", {"machine": before, "settings": settings, "rows": lines})
+        vectorized = measure(rows(reasons, sides), [""], options.rounds, options.minutes, LAYOUTS)
+    return finish(options, before, {"alone": lone, "vectorized": vectorized})
 
 
 if __name__ == "__main__":

@@ -4,17 +4,25 @@
     python benchmarks/processes.py --rounds 5
 
 Needs the extras train and atari. The contestants take turns, each in processes of its own that may run on nothing but
-their cores; figures are steps per second of the last updates, and the ratio is the median over the rounds.
+their cores. A figure is the time of a step of one agent in the last updates. Also writes
+benchmarks/results/processes.json.
 """
 
-import argparse
+import functools
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
+
+from report import OURS, Row
+from sides import Sides
+from turns import Measure, main
 
 UPDATES, FIRST = 4, 2  # of a run, and those that warm up
 AGENTS, HORIZON = 8, 64
@@ -25,8 +33,8 @@ FLAGS = [
 ]  # fmt: skip
 
 
-def steps_per_s(processes: int, env: str) -> float:
-    """Agent-steps per second of a training in so many processes, each with a core of its own."""
+def agent_us(processes: int, env: str) -> float:
+    """Return the microseconds of a step of one agent in a training in processes that have a core each."""
     steps = UPDATES * AGENTS * HORIZON * processes
     command = [
         sys.executable, "-c", "import sys; from pufferlib.cli import main; main(['train', *sys.argv[1:]])", env, *FLAGS,
@@ -43,22 +51,15 @@ def steps_per_s(processes: int, env: str) -> float:
         )
         (metrics,) = Path(folder).glob("runs/*/metrics.jsonl")
         rates = [json.loads(line)["sps"] for line in metrics.read_text().splitlines()][FIRST:]
-    return statistics.harmonic_mean(rates)
+    return 1e6 / statistics.harmonic_mean(rates)
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--env", default="atari/pong")
-    options = parser.parse_args()
-    ratios = []
-    for _ in range(options.rounds):
-        one, two = steps_per_s(1, options.env), steps_per_s(2, options.env)
-        ratios.append(two / one)
-        print(f"one process on one core {one:,.0f} steps/s, two on two {two:,.0f}: {two / one:.2f} times", flush=True)
-    print(f"median {statistics.median(ratios):.2f} times, goal 1.6")
+def rows(sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """Yield the row, and how its contestants are measured."""
+    row = Row("training of Pong in two processes on two cores", "us", ratios={"one process on one core": 1.6})
+    contestants = {OURS: 2, "one process on one core": 1}
+    yield row, {name: functools.partial(agent_us, number, "atari/pong") for name, number in contestants.items()}
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, __file__, rows, (), minutes=3, rounds=3, seconds=0.0)

@@ -1,23 +1,34 @@
-"""Report of a benchmark: the machine, the figures, and a table."""
+"""Rows of a benchmark: their figures, where these were measured, and the table that is printed."""
 
 import json
 import os
 import platform
 import statistics
+import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
 OURS, LIMIT, BARE_LOOP = "ours", "limit", "bare environments, one process"
+SYNC, ASYNC, SERIAL, PUFFER = "SyncVectorEnv", "AsyncVectorEnv", "our Serial", "PufferLib 3.0.0"
+DUMMY, SUBPROC, SB3 = "SB3 DummyVecEnv", "SB3 SubprocVecEnv", "Stable-Baselines3"
+ENVPOOL, ALE = "EnvPool", "ale-py's AtariVectorEnv"
+PARALLEL, POOL = "TorchRL ParallelEnv", "TorchRL AsyncEnvPool"
+
+Stored = Mapping[str, Any]  # a row as ``Row.as_dict`` gives it
 
 
 def machine() -> dict[str, Any]:
-    """Describe the machine, its software and its load at the time of the measurement."""
+    """Describe the machine, its software, its load, the commit and the date of a measurement."""
     versions = {name: metadata.version(name) for name in ("pufferlib", "numpy", "gymnasium")}
     return {
+        "commit": git("rev-parse", "--short=10", "HEAD"),
+        "date": datetime.now(UTC).date().isoformat(),
         "cpu": cpu(),
         "cpus": len(os.sched_getaffinity(0)),
         "load_1min": os.getloadavg()[0],
@@ -28,18 +39,27 @@ def machine() -> dict[str, Any]:
 
 
 def cpu() -> str:
-    """The name of the processor."""
+    """Return the name of the processor."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     return next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor())
 
 
+def git(*arguments: str) -> str | None:
+    """Return the output of git in this checkout, or None if it fails or there is no git."""
+    try:
+        done = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
 def figure(value: float) -> str:
-    """Three digits, and all before the point."""
+    """Format a number with three digits, and all digits before the point."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def write(path: Path, results: Mapping[str, Any]) -> None:
-    """Keep ``results`` as JSON."""
+    """Write ``results`` as JSON."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(results, indent=2) + "\n")
     print(f"written to {path}")
@@ -47,17 +67,17 @@ def write(path: Path, results: Mapping[str, Any]) -> None:
 
 @dataclass
 class Row:
-    """One line of the table: something that costs us, and what it costs others.
+    """One line of the table: a cost of ours, beside the same cost of others.
 
     Attributes:
-        what: What is measured.
-        unit: Of all figures; less is better.
-        most: The goal for our median; None if only ratios are asked for.
-        ratios: How many times as much each of these must cost.
-        limit: What ``LIMIT`` among the figures is.
-        figures: For each contestant, the figure of every round; of one round with one another.
-        skipped: Why there are no figures.
-        share_of_limit: Share of the limit that is enough where the limit itself does not reach the goals; 0 is never.
+        what: Name of the row, unique in its benchmark and the same in every run.
+        unit: Unit of all figures. Less is better.
+        most: Goal for our median, or None.
+        ratios: Goals by contestant: how many times our cost each must have.
+        limit: Description of the contestant ``LIMIT``.
+        figures: Figures of every round, by contestant. Those of one round belong together.
+        skipped: Reason why there are no figures.
+        notes: Other facts about the row, by name.
     """
 
     what: str
@@ -67,54 +87,43 @@ class Row:
     limit: str = ""
     figures: dict[str, list[float]] = field(default_factory=dict)
     skipped: str = ""
-    share_of_limit: float = 0.0
+    notes: dict[str, Any] = field(default_factory=dict)
 
     def median(self, name: str) -> float:
-        """The median of a contestant."""
+        """Return the median of a contestant."""
         return statistics.median(self.figures[name])
 
     def ratio(self, name: str) -> float:
-        """Cost of a contestant relative to ours: the median over the rounds."""
+        """Return the cost of a contestant relative to ours: the median over the rounds."""
         pairs = zip(self.figures[name], self.figures[OURS], strict=True)
         return statistics.median(theirs / max(ours, 1e-9) for theirs, ours in pairs)
 
-    def is_reached(self) -> bool:
-        """Check that all goals are reached; one about a contestant that was not measured is not."""
-        if not {OURS, *self.ratios} <= self.figures.keys():
-            return False
-        if self._meets(OURS):
-            return True
-        is_forbidden = bool(self.share_of_limit) and LIMIT in self.figures and not self._meets(LIMIT)
-        return is_forbidden and self.ratio(LIMIT) >= self.share_of_limit
-
-    def _meets(self, name: str) -> bool:
-        """Check all goals for the figures of a contestant."""
-        near = self.most is None or self.median(name) <= self.most
-        return near and all(self.ratio(peer) / self.ratio_of(name) >= least for peer, least in self.ratios.items())
-
-    def verdict(self) -> str:
-        """Say whether the goals are reached, or which contestant is missing to tell."""
-        missing = [name for name in self.ratios if name not in self.figures]
-        return f"no {missing[0]}" if missing else "yes" if self.is_reached() else "NO"
-
-    def ratio_of(self, name: str) -> float:
-        """Cost of a contestant relative to ours; 1 for ours."""
-        return 1.0 if name == OURS else self.ratio(name)
-
-    def goal(self) -> str:
-        """The goals in words."""
-        parts = [] if self.most is None else [f"<= {self.most:g}"]
-        return ", ".join(parts + [f"{name} >= {least:g} x" for name, least in self.ratios.items()])
-
     def as_dict(self) -> dict[str, Any]:
-        """Everything, for the JSON file."""
+        """Return the row for a JSON file, with the ``medians`` of all contestants and their ``times`` ours."""
         medians = {name: self.median(name) for name in self.figures}
-        ratios = {name: self.ratio(name) for name in self.figures if name != OURS} if OURS in self.figures else {}
-        return {**vars(self), "medians": medians, "measured_ratios": ratios, "is_reached": self.is_reached()}
+        times = {name: self.ratio(name) for name in self.figures if name != OURS} if OURS in self.figures else {}
+        return {**vars(self), "medians": medians, "times": times}
+
+
+def verdict(row: Stored) -> str:
+    """Return "yes" if all goals are reached, "NO" if not, "no NAME" if a contestant is missing, "" without goals."""
+    if row["most"] is None and not row["ratios"]:
+        return ""
+    missing = [name for name in (OURS, *row["ratios"]) if name not in row["medians"]]
+    if missing:
+        return f"no {missing[0]}"
+    is_near = row["most"] is None or row["medians"][OURS] <= row["most"]
+    return "yes" if is_near and all(row["times"][name] >= least for name, least in row["ratios"].items()) else "NO"
+
+
+def goal(row: Stored) -> str:
+    """Describe the goals of a row."""
+    parts = [] if row["most"] is None else [f"<= {row['most']:g}"]
+    return ", ".join(parts + [f"{name} >= {least:g} x" for name, least in row["ratios"].items()])
 
 
 def choose_ours(row: Row, layouts: Iterable[str]) -> None:
-    """Let the fastest of our ``layouts`` be our figure, if any of them could be measured."""
+    """Copy the figures of the fastest of our ``layouts`` to ``OURS``, if any of them could be measured."""
     measured = [name for name in layouts if name in row.figures]
     if measured:
         best = min(measured, key=row.median)
@@ -125,11 +134,12 @@ HEADER = "| what | goal | measured (best) | others, and how many times ours | li
 
 
 def line(row: Row) -> str:
-    """The row in a Markdown table under ``HEADER``: median and best of ours, ratios to the others, the limit."""
+    """Format the row for a Markdown table under ``HEADER``."""
+    stored = row.as_dict()
     if OURS not in row.figures:
-        return f"| {row.what} | {row.goal()} | {row.skipped or 'not measured'} | | | |"
+        return f"| {row.what} | {goal(stored)} | {row.skipped or 'not measured'} | | | |"
     ours = f"{row.median(OURS):.3g} {row.unit} ({min(row.figures[OURS]):.3g})"
     others = [name for name in row.figures if name not in (OURS, LIMIT)]
     against = "; ".join(f"{name} {row.median(name):.3g}: {row.ratio(name):.3g} x" for name in others)
     limit = f"{row.median(LIMIT):.3g}: {row.limit}" if LIMIT in row.figures else ""
-    return f"| {row.what} | {row.goal()} | {ours} | {against} | {limit} | {row.verdict()} |"
+    return f"| {row.what} | {goal(stored)} | {ours} | {against} | {limit} | {verdict(stored)} |"

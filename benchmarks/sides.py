@@ -4,8 +4,6 @@ Our package and PufferLib share a name, so they cannot live in one process; and 
 suffer from what another has imported or left behind. Requests and answers are lines of JSON.
 """
 
-import functools
-import importlib
 import json
 import os
 import shutil
@@ -15,7 +13,6 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 
@@ -62,50 +59,53 @@ class Side:
 
 
 class Sides:
-    """Two processes that run ``script``, with our Python; the second is for what takes two cores.
+    """The processes of a benchmark: two with our Python, and one with the peers' if it is named.
 
     Attributes:
-        seconds: Of a short measurement.
+        seconds: Time of a short measurement.
     """
 
-    def __init__(self, seconds: float, script: str) -> None:
-        self.first, self.second = Side(sys.executable, script), Side(sys.executable, script)
-        self.seconds = seconds
+    def __init__(self, seconds: float, script: str, peer_python: str | None = None) -> None:
+        self.seconds, self._script, self._peer_python = seconds, script, peer_python
+        self._opened: dict[str, Side] = {}
+
+    def __enter__(self) -> "Sides":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for side in self._opened.values():
+            side.close()
+
+    def _side(self, name: str) -> Side:
+        if name not in self._opened:
+            python = self._peer_python if name == "peer" else sys.executable
+            self._opened[name] = Side(python or "", self._script)
+        return self._opened[name]
 
     def ask(self, case: str, *args: Any) -> Callable[[], Any]:
-        """To be called: measures a case."""
-        return functools.partial(self.first.ask, case, *args)
+        """Return a function that measures a case."""
+        return lambda: self._side("first").ask(case, *args)
+
+    def ask_peer(self, case: str, *args: Any) -> Callable[[], Any] | None:
+        """Return a function that measures a case with the peers' Python, or None if it is not named."""
+        return (lambda: self._side("peer").ask(case, *args)) if self._peer_python else None
 
     def both(self, case: str, *args: Any) -> Callable[[], Any]:
-        """To be called: the slower of two processes that measure the same at the same time."""
+        """Return a function that measures a case in two processes at the same time and returns the larger figure."""
 
         def measure() -> float | None:
-            for side in (self.first, self.second):
+            sides = (self._side("first"), self._side("second"))
+            for side in sides:
                 side.post(case, *args)
-            figures = [side.answer() for side in (self.first, self.second)]
+            figures = [side.answer() for side in sides]
             return None if None in figures else max(figures)
 
         return measure
-
-    def close(self) -> None:
-        """End them."""
-        self.first.close()
-        self.second.close()
 
 
 def halved(figure: float | None) -> float | None:
     """Halve the time of a step, for two processes that step at the same time."""
     return None if figure is None else figure / 2
-
-
-def import_peer(name: str) -> Any:
-    """Import a package that has the name of a file of this folder."""
-    here, path = Path(__file__).parent.resolve(), sys.path[:]
-    sys.path[:] = [folder for folder in path if Path(folder).resolve() != here]
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path[:] = path
 
 
 def serve(cases: Mapping[str, Callable[..., Any]]) -> None:

@@ -1,176 +1,348 @@
-"""The tables of docs/speed.md, from what the other benchmarks measured.
+"""Published figures: keeps what benchmarks measured in docs/speed/ and fills the tables of the pages from it.
 
-    python benchmarks/engine.py     # and bindings.py, ocean.py, train.py, bars.py, paper.py, variance.py
-    python benchmarks/speed.py benchmarks/results/*.json    # keeps the medians; rows of other names stay as they are
-    python benchmarks/speed.py --check                      # exit code 1 if the page is not what would be written
+    python benchmarks/engine.py --keep      # measures, keeps the figures and fills the pages, as each benchmark does
+    python benchmarks/speed.py FILE...      # keeps JSON files that benchmarks wrote elsewhere, as in a container
+    python benchmarks/speed.py              # fills the pages from what is kept
+    python benchmarks/speed.py --check      # exit code 1 if the pages differ from what would be written
+    python benchmarks/speed.py --stale      # names the figures whose measured code has changed since
 
-What is kept of a file NAME.json is docs/speed/NAME.json, and its table stands in the page under the heading NAME.
+docs/speed/NAME.json has the rows of benchmark NAME, each with the commit, the date and the machine of its figures. The
+table of NAME stands between two marks in docs/speed.md, and a few of its rows in README.md.
 """
 
 import argparse
 import json
 import re
 import sys
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from report import LIMIT, OURS, Row, figure
+from report import LIMIT, OURS, PUFFER, ROOT, SUBPROC, SYNC, Stored, figure, git, goal, verdict
 from variance_plot import WAYS, plot, shares
 
-DOCS = Path(__file__).parent.parent / "docs"
-PAGE, KEPT = DOCS / "speed.md", DOCS / "speed"
-VERDICTS = {"NO": "**no**"}
-PARTS = ("engine", "bindings", "ocean", "train", "bars", "alone", "vectorized", "variance")
+PAGES = (ROOT / "docs" / "speed.md", ROOT / "README.md")
+KEPT, CURVES = ROOT / "docs" / "speed", ROOT / "docs" / "curves"
+SOURCE = ("commit", "date", "cpu", "cpus")  # of a row: where it was measured
+STORED = ("what", "unit", "most", "ratios", "limit", "notes", "medians", "times")
+MARKED = r"(?s)(<!-- {name}: made by benchmarks/speed\.py -->\n).*?(<!-- end of {name} -->)"
+
+Rows = Sequence[Stored]
+Lines = list[str]
 
 
 def main() -> int:
-    """Keep the files that are named and write the tables, or check them."""
+    """Keep the files that are named and fill the pages, or check them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path, help=f"JSON of benchmarks: {', '.join(PARTS)}")
-    parser.add_argument("--check", action="store_true", help="write nothing; whether the page is as it would be")
+    parser.add_argument("--check", action="store_true", help="write nothing, and report whether the pages are current")
+    parser.add_argument("--stale", action="store_true", help="write nothing, and name the figures of older code")
     options = parser.parse_args()
     for path in options.files:
         if path.stem not in PARTS:
             parser.error(f"{path}: the name must be one of {', '.join(f'{part}.json' for part in PARTS)}")
-        keep(path)
-    page = PAGE.read_text()
-    wanted = page
-    for part in PARTS:
-        wanted = with_table(wanted, part, json.loads((KEPT / f"{part}.json").read_text()))
-    if not options.check:
-        PAGE.write_text(wanted)
-        print(f"written to {PAGE}")
-    return int(options.check and page != wanted)
+        keep(path.stem, json.loads(path.read_text()))
+    if options.stale:
+        print("\n".join(stale()))
+    return 0 if options.stale else fill_pages(is_check=options.check)
 
 
-def keep(path: Path) -> None:
-    """Replace the kept rows that ``path`` has measured anew."""
-    measured, kept = json.loads(path.read_text()), KEPT / path.name
-    machine = {key: measured["machine"][key] for key in ("cpu", "cpus")}
-    rows = CELLS[path.stem](measured) if path.stem in CELLS else timed_rows(measured["rows"])
-    new = [{**row, **machine} for row in rows]
-    names = {row["what"] for row in new}
-    old = json.loads(kept.read_text()) if kept.exists() else []
-    kept.parent.mkdir(exist_ok=True)
+def keep(name: str, measured: Mapping[str, Any]) -> None:
+    """Replace the kept rows that were measured again. A whole run also drops rows that no longer exist."""
+    source = {key: measured["machine"][key] for key in SOURCE}
+    source["commit"] = source["commit"] or git("rev-parse", "--short=10", "HEAD")
+    new = [{**{key: row[key] for key in STORED}, **source} for row in measured["rows"] if row["medians"]]
+    names, known = {row["what"] for row in new}, {row["what"] for row in measured["rows"]}
+    old = [row for row in kept(name) if row["what"] in known or not measured["is_whole"]]
+    for row in new:
+        lost = {key for each in old if each["what"] == row["what"] for key in each["medians"]} - row["medians"].keys()
+        if lost:
+            print(f"{name}: {row['what']}: has no figures of {', '.join(sorted(lost))} any more", file=sys.stderr)
     rows = [row for row in old if row["what"] not in names] + new
-    kept.write_text(json.dumps(rows, indent=1) + "\n")
-    if path.stem == "variance":
-        ways = {row["what"]: {way: float(row[way]) for way in WAYS if way in row} for row in rows}
-        plot(kept.with_suffix(".png"), ways)
+    KEPT.mkdir(exist_ok=True)
+    lines = ",\n".join(json.dumps(rounded(row), ensure_ascii=False) for row in rows)
+    (KEPT / f"{name}.json").write_text(f"[\n{lines}\n]\n")
+    if name == "variance":
+        plot(KEPT / "variance.png", shares(rows))
 
 
-def timed_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cells of what engine.py, bindings.py, train.py and bars.py measured: less is better."""
-    return [timed_row(row) for row in rows if OURS in row["figures"]]
+def kept(name: str) -> list[dict[str, Any]]:
+    """Return the rows of a benchmark that are kept."""
+    path = KEPT / f"{name}.json"
+    rows: list[dict[str, Any]] = json.loads(path.read_text()) if path.exists() else []
+    return rows
 
 
-def timed_row(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Cells of one of them."""
-    row = Row(**{field.name: entry[field.name] for field in fields(Row)})
-    others = [name for name in row.figures if name not in (OURS, LIMIT)]
-    return {
-        "what": row.what,
-        "goal": row.goal(),
-        "measured": f"{figure(row.median(OURS))} {row.unit}",
-        "others": "; ".join(f"{name} {figure(row.median(name))}{times(row, name)}" for name in others),
-        "limit": f"{figure(row.median(LIMIT))}: {row.limit}" if LIMIT in row.figures else "",
-        "reached": VERDICTS.get(row.verdict(), row.verdict()),
-    }
+def rounded(value: Any) -> Any:
+    """Return ``value`` with all its floats cut to five digits."""
+    if isinstance(value, dict):
+        return {key: rounded(each) for key, each in value.items()}
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
-def times(row: Row, name: str) -> str:
-    """Format the ratio to ours; nothing for shares, of which ours may be 0."""
-    return "" if row.unit == "%" else f" ({figure(row.ratio(name))} ×)"
+def fill_pages(is_check: bool = False) -> int:
+    """Write every table into its page, or only compare; return 1 if a page differs."""
+    differs = 0
+    for page in PAGES:
+        text = page.read_text()
+        filled = with_tables(text)
+        differs |= int(text != filled)
+        if text != filled and is_check:
+            print(f"{page}: differs from docs/speed; run: python benchmarks/speed.py", file=sys.stderr)
+        elif text != filled:
+            page.write_text(filled)
+            print(f"written to {page}")
+    return differs if is_check else 0
 
 
-def ocean_rows(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Cells of what ocean.py measured: with 1,024 agents, where more is better, and what a second thread adds."""
-    found = {(row["env"], row["side"]): row["median"] / 1e6 for row in measured["rows"] if row["agents"] == 1024}
-    shared = {row["what"].split(",")[0]: row["medians"] for row in measured["threads"]}
+def with_tables(page: str) -> str:
+    """Return the page with today's table between each pair of marks."""
+    for name in re.findall(r"<!-- (\w+): made by benchmarks/speed\.py -->", page):
+        if name != "summary" and name not in PARTS:
+            raise SystemExit(f"expected the mark of one of {', '.join(PARTS)} or summary, got {name}")
+        rows = [row for row, *_ in summary_rows()] if name == "summary" else kept(name)
+        table = summary() if name == "summary" else PARTS[name].table(rows)
+        text = "\n".join([measured_on(rows), "", *table])
+        marked = re.search(MARKED.format(name=name), page)
+        if marked is None:
+            raise SystemExit(f"expected the mark <!-- end of {name} --> after that of {name}, found none")
+        page = page[: marked.end(1)] + text + "\n" + page[marked.start(2) :]
+    return page
+
+
+def measured_on(rows: Rows) -> str:
+    """Name the machines, dates and commits of rows, those of most rows first."""
+    sources = [tuple(row[key] for key in SOURCE) for row in rows]
+    if not sources:
+        return "Not measured yet."
+    counted = sorted(set(sources), key=lambda source: (-sources.count(source), source))
+    parts = [f"{cpu}, {cpus} cores, {date}, commit {commit}" for commit, date, cpu, cpus in counted]
+    if len(parts) > 1:
+        numbers = [sources.count(source) for source in counted]
+        parts = [f"{part} ({n} row{'s' * (n > 1)})" for part, n in zip(parts, numbers, strict=True)]
+    return f"Measured on {'; '.join(parts)}."
+
+
+def table(header: str, rows: Iterable[Sequence[str]]) -> Lines:
+    """Return the lines of a Markdown table."""
+    rule = "| --- " * header.strip("|").count("|") + "| --- |"
+    return [header, rule, *(f"| {' | '.join(cells)} |" for cells in rows)]
+
+
+def timed(rows: Rows) -> Lines:
+    """Return the table of costs with goals, where less is better."""
+    header = "| What | Goal | Ours | Others, and how many times ours | Limit | Reached |"
+    return table(header, [timed_cells(row) for row in rows])
+
+
+def timed_cells(row: Stored) -> list[str]:
+    """Return the cells of one of its rows."""
+    medians = row["medians"]
+    others = [name for name in medians if name not in (OURS, LIMIT)]
+    ours = f"{figure(medians[OURS])} {row['unit']}" if OURS in medians else "not measured"
+    limit = f"{figure(medians[LIMIT])}: {row['limit']}" if LIMIT in medians else ""
+    reached = verdict(row).replace("NO", "**no**")
+    return [row["what"], goal(row), ours, "; ".join(other(row, name) for name in others), limit, reached]
+
+
+def other(row: Stored, name: str) -> str:
+    """Format the figure of a contestant and its ratio to ours. Percentages have no ratio: ours may be 0."""
+    ratio = f" ({figure(row['times'][name])} ×)" if row["unit"] != "%" and name in row["times"] else ""
+    return f"{name} {figure(row['medians'][name])}{ratio}"
+
+
+def ocean(rows: Rows) -> Lines:
+    """Return the table of environments in C: steps per second, where more is better, and what a second thread adds."""
+    by_name = {row["what"]: row for row in rows}
     cells = []
-    for name in dict.fromkeys(row["env"] for row in measured["rows"]):
-        ours, peer = found[name, OURS], found.get((name, "peer"))
-        others = f"{peer:.3g} ({ours / peer:.3g} ×)" if peer else ""
-        alone, together, limit = (shared[name][contestant] for contestant in ("one thread", OURS, LIMIT))
-        threads = f"{alone / together:.3g} × ({alone / limit:.3g} ×)"
-        cells.append({"what": name, "measured": f"{ours:.3g} million", "others": others, "threads": threads})
-    return cells
+    for name in dict.fromkeys(what.partition(",")[0] for what in by_name):
+        alone, shared = by_name.get(f"{name}, 1024 agents"), by_name.get(f"{name}, two threads")
+        ours = f"{figure(1e3 / alone['medians'][OURS])} million" if alone else ""
+        peer = alone["medians"].get(PUFFER) if alone else None
+        others = f"{figure(1e3 / peer)} ({figure(alone['times'][PUFFER])} ×)" if alone and peer else ""
+        threads = ""
+        if shared:
+            one, limit = shared["times"]["one thread"], shared["times"][LIMIT]
+            threads = f"{figure(one)} × ({figure(one / limit)} ×)"
+        cells.append([name, ours, others, threads])
+    header = f"| Environment | Agent-steps per second | {PUFFER}, millions | Two threads (two processes) |"
+    return table(header, cells)
 
 
-def alone_rows(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Cells of Table 1, by paper.py."""
-    return [alone_row(row) for row in measured["rows"] if row["figures"]]
+def alone(rows: Rows) -> Lines:
+    """Return Table 1 of the paper."""
+    header = "| Environment | Steps per second | In resets | Deviation of a step | Emulation adds | In the paper |"
+    cells = []
+    for row in rows:
+        found = row["medians"]
+        shares = [f"{figure(found[key])} %" if key in found else "-" for key in ("resets", "deviation", "added")]
+        name, speed = f"{row['what']} (`{row['notes']['name']}`)", figure(found["steps_per_s"])
+        cells.append([name, speed, *shares, row["notes"]["paper"]])
+    return table(header, cells)
 
 
-def alone_row(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Cells of one of its lines."""
-    medians = entry["medians"]
-    cells = {key: f"{figure(medians[key])} %" if key in medians else "-" for key in ("resets", "deviation", "added")}
-    speed = figure(medians["steps_per_s"])
-    return {"what": f"{entry['what']} (`{entry['name']}`)", "measured": speed, **cells, "paper": entry["paper"]}
+def vectorized(rows: Rows) -> Lines:
+    """Return Table 2 of the paper: steps per second, those of the peers in one process and in several."""
+    header = "| Environments | Ours | Gymnasium | SB3 | Limit | How many times as fast |"
+    peers = ((SYNC, "AsyncVectorEnv"), ("SB3 DummyVecEnv", SUBPROC))
+    cells = []
+    for row in rows:
+        speed = {name: figure(1e6 / us) for name, us in row["medians"].items()}
+        layouts = [name for name, us in row["medians"].items() if name != OURS and us == row["medians"][OURS]]
+        ratio, best = min((row["times"][name], name) for name in row["ratios"] if name in row["times"])
+        pairs = [" / ".join(speed.get(name, "-") for name in pair) for pair in peers]
+        what = row["what"].replace(": a step,", ",")
+        ours, limit = f"{speed[OURS]}, {layouts[0]}", speed.get(LIMIT, "-")
+        cells.append([what, ours, *pairs, limit, f"{figure(ratio)} × {best}"])
+    return table(header, cells)
 
 
-def vectorized_rows(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Cells of Table 2, by paper.py: steps per second."""
-    return [vectorized_row(row) for row in measured["rows"] if OURS in row["figures"]]
+def variance(rows: Rows) -> Lines:
+    """Return the grid of unequal steps: percent of the limit."""
+    header = f"| Environment | {' | '.join(name for name, _ in WAYS.values())} |"
+    found = shares(rows)
+    return table(header, [[what, *(f"{ways[way]:.0f}" for way in WAYS)] for what, ways in found.items()])
 
 
-def vectorized_row(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Cells of one of its lines; the peers stand in pairs, one process and several."""
-    medians, ours = entry["medians"], entry["figures"][OURS]
-    layout = next(name for name, figures in entry["figures"].items() if name != OURS and figures == ours)
-    speed = {name: figure(1e6 / us) for name, us in medians.items()}
-    peers = {"gymnasium": ("SyncVectorEnv", "AsyncVectorEnv"), "sb3": ("SB3 DummyVecEnv", "SB3 SubprocVecEnv")}
-    best = min((ratio, name) for name, ratio in entry["measured_ratios"].items() if name in entry["ratios"])
-    return {
-        "what": entry["what"].replace(": a step,", ","),
-        "measured": f"{speed[OURS]}, {layout}",
-        **{library: " / ".join(speed.get(name, "-") for name in pair) for library, pair in peers.items()},
-        "limit": speed.get(LIMIT, "-"),
-        "ratio": f"{figure(best[0])} × {best[1]}",
-    }
+@dataclass(frozen=True)
+class Part:
+    """A benchmark whose figures are published.
+
+    Attributes:
+        command: What measures it again.
+        code: Files and folders of this repository that it measures.
+        table: Makes its table.
+    """
+
+    command: str
+    code: tuple[str, ...]
+    table: Callable[[Rows], Lines] = timed
 
 
-def variance_rows(measured: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Cells of the grid, by variance.py: percent of the limit."""
+VECTOR = ("pufferlib/vector", "pufferlib/vectorization.py", "pufferlib/buffers.py", "pufferlib/env.py")
+EMULATION = ("pufferlib/emulation", "pufferlib/actions.py", "pufferlib/spaces.py")
+NATIVE = ("pufferlib/native", "pufferlib/ocean/*.py*", "pufferlib/ocean/*/*.h", "pufferlib/ocean/*/*.c")
+TRAIN = ("pufferlib/train", "pufferlib/models", "pufferlib/ocean/breakout", "pufferlib/ocean/pong", *NATIVE)
+PAPER = ("nmmo", "nethack", "minihack", "pokemon_red", "classic", "procgen", "atari", "crafter", "minigrid")
+BINDINGS = ("minigrid", "crafter", "atari", "nethack", "classic", "box2d", "mujoco", "procgen", "nmmo")
+PAPER_CODE = (*VECTOR, *EMULATION, *(f"bindings/{name}" for name in PAPER))
+PEERS = "--peer-python ~/peer/bin/python"
+PARTS = {
+    "engine": Part(f"engine.py {PEERS}", (*VECTOR, *EMULATION, *NATIVE, "bindings/atari", "pufferlib/pytorch.py")),
+    "bindings": Part("bindings.py", (*VECTOR, *EMULATION, *(f"bindings/{name}" for name in BINDINGS))),
+    "ocean": Part(f"ocean.py {PEERS}", NATIVE, ocean),
+    "train": Part(f"train.py {PEERS}", TRAIN),
+    "bars": Part(f"bars.py {PEERS}", TRAIN),
+    "pools": Part(f"pools.py {PEERS}", ("pufferlib/envpool", "pufferlib/native", "bindings/atari")),
+    "frameworks": Part("frameworks.py", ("pufferlib/frameworks", "examples/cleanrl", *VECTOR, *EMULATION)),
+    "wrappers": Part("wrappers.py", ("pufferlib/vector", "pufferlib/wrappers", "pufferlib/ocean/cartpole")),
+    "export": Part("export.py", ("pufferlib/export", "pufferlib/models", "pufferlib/native")),
+    "loggers": Part("loggers.py", ("pufferlib/train/loggers", "pufferlib/train/trainer.py")),
+    "processes": Part("processes.py", ("pufferlib/train/distributed", "pufferlib/train/trainer.py")),
+    "alone": Part("paper.py", PAPER_CODE, alone),
+    "vectorized": Part("paper.py", PAPER_CODE, vectorized),
+    "variance": Part("variance.py", VECTOR, variance),
+}
+
+# Rows of README.md: how they are called there, the benchmark, the row, the others, and whether a rate is shown.
+SUMMARY = (
+    ("PPO on `breakout`, acting and learning", "train", "breakout with its own settings, memory: none", (), True),
+    ("`squared`, 1,024 games, one core", "ocean", "squared, 1024 agents", (PUFFER,), True),
+    ("`pong`, 1,024 games, one core, 8 frames a step", "ocean", "pong, 1024 agents", (PUFFER,), True),
+    ("`breakout`, 1,024 games, one core, 4 frames a step", "ocean", "breakout, 1024 agents", (PUFFER,), True),
+    ("Step of 2 worker processes", "engine", "sync step, empty env, workers: 2", ("AsyncVectorEnv", PUFFER), False),
+    ("Step of 8 workers on 2 cores", "engine", "sync step, empty env, workers: 8", ("AsyncVectorEnv", PUFFER), False),
+    ("One of 64 environments in one process", "engine", "worker loop, 64 empty envs, of each", (SYNC, PUFFER), False),
+    (
+        "Emulation of 10 fields, 13 kB, in a batch",
+        "engine",
+        "emulation adds to a step in a batch: 10 leaves, 13 KB",
+        (PUFFER,),
+        False,
+    ),
+    ("The same, an environment alone", "engine", "emulation adds to a step alone: 10 leaves, 13 KB", (PUFFER,), False),
+    ("CartPole-v1, 128 environments, 2 workers", "engine", "CartPole-v1, 128 envs, 2 workers", (SYNC, LIMIT), False),
+    ("CPU time of 2 idle workers, per 10 s", "engine", "CPU of an idle vectorized env, per 10 s", (PUFFER,), False),
+)
+
+
+def summary_rows() -> list[tuple[Stored, str, tuple[str, ...], bool]]:
+    """Return the kept rows of ``SUMMARY``, each with its name, others, and whether a rate is shown."""
     return [
-        {"what": what, **{name: f"{share:.0f}" for name, share in ways.items()}}
-        for what, ways in shares(measured["rows"]).items()
+        (row, name, others, is_rate)
+        for name, part, what, others, is_rate in SUMMARY
+        for row in kept(part)
+        if row["what"] == what
     ]
 
 
-CELLS = {"ocean": ocean_rows, "alone": alone_rows, "vectorized": vectorized_rows, "variance": variance_rows}
-TIMED = "| What | Goal | Ours | Others, and how many times ours | Limit | Reached |"
-HEADERS = {
-    "ocean": "| Environment | Agent-steps per second | PufferLib 3.0.0, millions | Two threads (two processes) |",
-    "alone": "| Environment | Steps per second | In resets | Deviation of a step | Emulation adds | In the paper |",
-    "vectorized": "| Environments | Ours | Gymnasium | SB3 | Limit | How many times as fast |",
-    "variance": f"| Environment | {' | '.join(name for name, _ in WAYS.values())} |",
-}
-KEYS = {
-    "ocean": ("what", "measured", "others", "threads"),
-    "alone": ("what", "measured", "resets", "deviation", "added", "paper"),
-    "vectorized": ("what", "measured", "gymnasium", "sb3", "limit", "ratio"),
-    "variance": ("what", *WAYS),
-}
+def summary() -> Lines:
+    """Return the table of README.md."""
+    cells = []
+    for row, name, others, is_rate in summary_rows():
+        format_of = rate if is_rate else cost
+        shown = {key: format_of(value, row["unit"]) for key, value in row["medians"].items()}
+        beside = [f"{'without any layer' if key == LIMIT else key} {shown[key]}" for key in others if key in shown]
+        cells.append([name, shown[OURS], ", ".join(beside)])
+    return table("| What | pufferlib | Others |", cells)
 
 
-def with_table(page: str, part: str, rows: list[dict[str, Any]]) -> str:
-    """The page with today's table of one part."""
-    keys = KEYS.get(part, ("what", "goal", "measured", "others", "limit", "reached"))
-    table = [HEADERS.get(part, TIMED), "| --- " * len(keys) + "|"]
-    table += [f"| {' | '.join(row.get(key, '') for key in keys)} |" for row in rows]
-    machines = sorted({f"{row['cpu']}, {row['cpus']} cores" for row in rows})
-    text = "\n".join([f"Measured on {'; '.join(machines)}.", "", *table])
-    marked = rf"(?s)(<!-- {part}: made by benchmarks/speed\.py -->\n).*?(<!-- end of {part} -->)"
-    found = re.search(marked, page)
-    if found is None:
-        raise SystemExit(f"{PAGE}: expected the marks of the part {part}, and found none")
-    return page[: found.end(1)] + text + "\n" + page[found.start(2) :]
+def rate(value: float, unit: str) -> str:
+    """Convert a time per step to steps per second."""
+    speed = {"us": 1e6, "ns": 1e9}[unit] / value
+    return f"{figure(speed / 1e6)} million/s" if speed >= 1e6 else f"{round(speed, -3):,.0f}/s"
+
+
+def cost(value: float, unit: str) -> str:
+    """Format a time."""
+    return f"{figure(value)} {unit.replace('us', 'µs')}"
+
+
+def uncommitted() -> str:
+    """Return the code that differs from the commit that is checked out, or "" if none does."""
+    changed = git("diff", "--name-only", "HEAD", "--", "pufferlib", "bindings", "benchmarks") or ""
+    return ", ".join(changed.splitlines()[:3])
+
+
+def stale() -> Lines:
+    """Return a warning for each benchmark, and one for all learning results, whose code has changed since."""
+    found = []
+    for name, part in PARTS.items():
+        worst = max((changes(row, part.code) for row in kept(name)), default=(0, ""))
+        if worst[0]:
+            found.append(f"docs/speed/{name}.json: {worst[1]}; measure again: python benchmarks/{part.command} --keep")
+    changed = [record["env_name"] for record in records() if changes(record, rules_of(record["env_name"]))[0]]
+    if changed:
+        names = ", ".join(changed)
+        found.append(
+            f"docs/results.md: code has changed since the results of {names}; train, then benchmarks/learning.py"
+        )
+    return found
+
+
+def records() -> list[dict[str, Any]]:
+    """Return the learning results that are kept."""
+    return [json.loads(path.read_text()) for path in sorted(CURVES.glob("*.json"))]
+
+
+def rules_of(env_name: str) -> tuple[str, ...]:
+    """Return the code of an environment, without the agent that ships with it."""
+    binding, _, game = env_name.partition("/")
+    return (f"bindings/{binding}" if game else f"pufferlib/ocean/{binding}", ":(exclude)*.safetensors")
+
+
+def changes(source: Stored, code: Sequence[str]) -> tuple[int, str]:
+    """Return how many files of ``code`` differ from the commit of a figure, and a sentence about them."""
+    if git("rev-parse", "HEAD") is None:  # an archive without its history
+        return 0, ""
+    changed = git("diff", "--name-only", source["commit"], "--", *code)
+    if changed is None:
+        return 1 << 30, f"measured at {source['commit']}, which this clone does not have"
+    files = changed.splitlines()
+    return len(files), f"{len(files)} of the measured files have changed since {source['commit']} ({source['date']})"
 
 
 if __name__ == "__main__":

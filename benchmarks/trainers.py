@@ -10,16 +10,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
-import torch
-
-sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
-
 import sides
+import torch
 
 THREADS = 1  # several wait for one another: a busy machine would be measured instead
 
@@ -42,6 +38,14 @@ def settings(
         "train.num_threads": THREADS,
         "train.act_threads": THREADS,
     }
+
+
+def batch_of(env: str) -> tuple[int, int]:
+    """Return the horizon and the minibatch size of our settings for an environment."""
+    from pufferlib.train.config import load_config
+
+    train = load_config(env).train
+    return train.horizon, train.minibatch_size
 
 
 def ours(env: str, overrides: dict[str, Any], seconds: float) -> float:
@@ -374,6 +378,3 @@ CASES = (
     bare_atari,
     sb3_atari,
 )
-
-if __name__ == "__main__":
-    sides.serve({case.__name__: case for case in CASES})

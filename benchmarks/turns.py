@@ -1,73 +1,100 @@
-"""Rows of a benchmark, measured in turns, and the command line that the benchmarks share."""
+"""Command line that the benchmarks share, and the measurement of rows in turns."""
 
 import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from report import HEADER, OURS, RESULTS, Row, choose_ours, line, machine, write
+from sides import Sides, serve
+from speed import fill_pages, keep, uncommitted
 
 LEAST_ROUNDS = 3
 
-Measure = Callable[[], Any]  # a contestant's figure; None where it fails
-Rows = Iterable[tuple[Row, dict[str, Measure]]]
+Measure = Callable[[], Any]  # returns a contestant's figure, or None if it cannot be measured
+Rows = Iterable[tuple[Row, Mapping[str, Measure | None]]]
 
 
-class Closable(Protocol):
-    """Contestants in processes of their own."""
-
-    def close(self) -> None:
-        """End the processes."""
-
-
-def parser(doc: str | None, name: str, minutes: float, rounds: int, seconds: float = 0.0) -> argparse.ArgumentParser:
-    """Make the parser of a benchmark's own options; the numbers are their defaults.
+def main(
+    doc: str | None,
+    script: str,
+    rows: Callable[[Sides], Rows],
+    cases: Iterable[Callable[..., Any]],
+    *,
+    minutes: float,
+    rounds: int,
+    seconds: float,
+    quick: tuple[int, float] = (2, 0.03),
+) -> None:
+    """Run a benchmark: measure the rows in turns, print the table, write the JSON, and publish it with ``--keep``.
 
     Args:
-        doc: Of the benchmark.
-        name: Of the file with its figures.
-        minutes: For all rows together.
-        rounds: Of a row, at most.
-        seconds: Of one measurement; 0 gives no such option.
+        doc: Docstring of the benchmark.
+        script: File of the benchmark. Its sides run it with ``--serve``.
+        rows: Returns the rows, each with its contestants. None instead of a contestant leaves it out.
+        cases: Measurements that a side can make.
+        minutes: Default time for all rows together.
+        rounds: Default number of rounds of a row, at most.
+        seconds: Default time of a short measurement.
+        quick: Rounds and seconds of ``--quick``.
     """
+    if "--serve" in sys.argv:
+        return serve({case.__name__: case for case in cases})
+    options = parser(doc, Path(script).stem, minutes, rounds, seconds).parse_args()
+    if options.quick:
+        options.rounds, options.seconds = quick
+    before = begin(options)
+    with Sides(options.seconds, script, options.peer_python) as sides:
+        done = measure(rows(sides), options.only, options.rounds, options.minutes)
+    return finish(options, before, {Path(script).stem: done})
+
+
+def parser(doc: str | None, name: str, minutes: float, rounds: int, seconds: float) -> argparse.ArgumentParser:
+    """Make the parser of a benchmark. The numbers are the defaults of its options."""
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--minutes", type=float, default=minutes, help="for all rows together, about")
-    made.add_argument("--rounds", type=int, default=rounds, help="of a row, at most")
-    if seconds:
-        made.add_argument("--seconds", type=float, default=seconds, help="of one measurement")
-    made.add_argument("--json", type=Path, default=RESULTS / f"{name}.json", help="file to write the figures to")
+    made.add_argument("--minutes", type=float, default=minutes, help="time for all rows together, about")
+    made.add_argument("--rounds", type=int, default=rounds, help="rounds of a row, at most")
+    made.add_argument("--seconds", type=float, default=seconds, help="time of a short measurement")
     made.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
-    made.add_argument("--quick", action="store_true", help="few short rounds: only to see that it works")
+    made.add_argument("--peer-python", help="interpreter with the peers of benchmarks/requirements.txt")
+    made.add_argument("--results", type=Path, default=RESULTS, help=f"folder to write {name}.json to")
+    made.add_argument("--keep", action="store_true", help="publish the figures: write docs/speed/ and the pages")
+    made.add_argument("--quick", action="store_true", help="few short rounds, only to see that it works")
     return made
 
 
-def run(options: argparse.Namespace, rounds: int, rows: Rows, *sides: Closable | None, **settings: Any) -> None:
-    """Measure the rows that ``options`` choose, print the table, and write the JSON.
+def begin(options: argparse.Namespace) -> dict[str, Any]:
+    """Describe the machine before a measurement.
 
-    Args:
-        options: From ``parser``.
-        rounds: Of a row, at most.
-        rows: Each with what measures its contestants.
-        sides: Closed at the end, whatever happens.
-        settings: Kept with the figures.
+    Raises:
+        SystemExit: Figures that no commit stands for would be published.
     """
-    before = machine()
-    try:
-        done = measure(rows, options.only, rounds, options.minutes)
-    finally:
-        for side in sides:
-            if side is not None:
-                side.close()
+    if options.keep and options.quick:
+        raise SystemExit("--keep publishes figures, and --quick makes poor ones: leave out one of them")
+    if options.keep and (changed := uncommitted()):
+        raise SystemExit(f"--keep names the commit that was measured, but {changed} differs from it: commit first")
+    return machine()
+
+
+def finish(options: argparse.Namespace, before: Mapping[str, Any], tables: Mapping[str, Sequence[Row]]) -> None:
+    """Write a JSON file for each table, and publish them with ``--keep``."""
     print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
-    kept = {"minutes": options.minutes, "rounds": rounds, **settings}
-    write(options.json, {"machine": before, "settings": kept, "rows": [row.as_dict() for row in done]})
+    settings = {"minutes": options.minutes, "rounds": options.rounds, "seconds": options.seconds}
+    for name, rows in tables.items():
+        results = {"machine": before, "settings": settings, "is_whole": options.only == [""]}
+        results["rows"] = [row.as_dict() for row in rows]
+        write(options.results / f"{name}.json", results)
+        if options.keep:
+            keep(name, results)
+    if options.keep:
+        fill_pages()
 
 
 def measure(rows: Rows, chosen: Sequence[str], rounds: int, minutes: float, layouts: Sequence[str] = ()) -> list[Row]:
-    """Measure the rows that have one of the ``chosen`` in their names, and print each when it is done.
+    """Measure the rows whose name contains one of ``chosen``, and print each when it is done.
 
     The fastest of ``layouts`` is ours, where those are contestants.
     """
@@ -83,17 +110,18 @@ def measure(rows: Rows, chosen: Sequence[str], rounds: int, minutes: float, layo
     return [row for row, _ in todo]
 
 
-def fill(row: Row, calls: dict[str, Measure], rounds: int, seconds: float) -> None:
-    """Measure the contestants of a row in turns for about ``seconds``; those that fail are left out."""
+def fill(row: Row, calls: Mapping[str, Measure | None], rounds: int, seconds: float) -> None:
+    """Measure the contestants of a row in turns for about ``seconds``. Those that fail are left out."""
     start = time.monotonic()
+    left = {name: call for name, call in calls.items() if call is not None}
     for done in range(rounds):
         elapsed = time.monotonic() - start
         if done >= LEAST_ROUNDS and elapsed * (done + 1) / done > seconds:
             break
-        for name, call in list(calls.items()):
+        for name, call in list(left.items()):
             figure = call()
             if figure is None:
-                del calls[name]
+                del left[name]
                 row.figures.pop(name, None)
             else:
                 row.figures.setdefault(name, []).append(figure)

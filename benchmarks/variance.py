@@ -18,8 +18,8 @@ each in a process of its own, that never wait ("sleep": one, divided by how many
 Also writes variance.json and variance.png into benchmarks/results/.
 """
 
-import argparse
 import functools
+import itertools
 import os
 import sys
 from collections.abc import Iterator
@@ -28,13 +28,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
-from engine import ASYNC, SUBPROC, SYNC
-from report import LIMIT, RESULTS, Row, machine, write
-from sides import Sides
-from turns import Measure, measure
+import toys
+from contestants import random_actions, vecenv_of
+from report import ASYNC, LIMIT, SUBPROC, SYNC, Row
+from sides import Sides, serve, us_per_call
+from turns import Measure, begin, finish, measure, parser
 from variance_plot import plot, shares
 
-SCRIPT = str(Path(__file__).with_name("delays.py"))
 MEANS, DEVIATIONS = (1e-4, 1e-3, 1e-2), (0.0, 0.5, 1.0)
 ALL, ALL_4, FIRST, FIRST_4 = "all", "all, 4 per worker", "first", "first, 4 per worker"
 LAYOUTS = (ALL, ALL_4, FIRST, FIRST_4)
@@ -78,31 +78,37 @@ def divided(call: Measure, workers: int) -> float | None:
     return None if us is None else us / workers
 
 
+def step(library: str, env: list[Any], num_envs: int, workers: int, batch: int | None, seconds: float) -> float:
+    """Microseconds of a step of one of ``toys.Delayed(*env)``, in calls of ``batch``, of all if that is None."""
+    vecenv = vecenv_of(library, functools.partial(toys.Delayed, *env), num_envs, workers, batch)
+    try:
+        vecenv.reset(seed=0)
+        rows = itertools.cycle(random_actions(vecenv, batch or num_envs))
+        return us_per_call(lambda: vecenv.step(next(rows)), seconds) / (batch or num_envs)
+    finally:
+        vecenv.close()
+
+
+def turns_per_s() -> int:
+    """Count the turns of a loop in a second."""
+    return toys.turns_for(1.0)
+
+
 def main() -> None:
     """Parse the command line, measure, print the table, write the JSON and draw the plot."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    cores = len(os.sched_getaffinity(0))
-    parser.add_argument("--minutes", type=float, default=5, help="for all rows together, about")
-    parser.add_argument("--rounds", type=int, default=2, help="of a row, at most")
-    parser.add_argument("--seconds", type=float, default=0.1, help="of a short measurement; some take 8 times as long")
-    parser.add_argument("--processes", type=int, default=24, help="of environments that sleep")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write to")
-    parser.add_argument("--only", nargs="+", default=[""], metavar="ROW", help="parts of the names of rows")
-    parser.add_argument("--quick", action="store_true", help="one short round: only to see that it works")
-    options = parser.parse_args()
-    rounds, seconds = (1, 0.02) if options.quick else (options.rounds, options.seconds)
-    before = machine()
-    sides = Sides(seconds, SCRIPT)
-    try:
+    if "--serve" in sys.argv:
+        return serve({case.__name__: case for case in (step, turns_per_s)})
+    command = parser(__doc__, "variance", minutes=5, rounds=2, seconds=0.1)
+    command.add_argument("--processes", type=int, default=24, help="of environments that sleep")
+    options = command.parse_args()
+    if options.quick:
+        options.rounds, options.seconds = 1, 0.02
+    before, cores = begin(options), len(os.sched_getaffinity(0))
+    with Sides(options.seconds, __file__) as sides:
         grid = rows(sides, {"loop": min(2, cores), "sleep": options.processes})
-        done = measure(grid, options.only, rounds, options.minutes, LAYOUTS)
-    finally:
-        sides.close()
-    print(f"load {before['load_1min']:.1f} before, {os.getloadavg()[0]:.1f} after, {before['cpus']} CPUs")
-    settings = {"rounds": rounds, "seconds": seconds, "processes": options.processes}
-    lines = [row.as_dict() for row in done]
-    write(options.results / "variance.json", {"machine": before, "settings": settings, "rows": lines})
-    plot(options.results / "variance.png", shares(lines))
+        done = measure(grid, options.only, options.rounds, options.minutes, LAYOUTS)
+    finish(options, before, {"variance": done})
+    return plot(options.results / "variance.png", shares([row.as_dict() for row in done]))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ Theirs wrap `to_gymnasium` of the environment that ours wrap. They are measured 
 figures are medians over the rounds, ratios those of one round. Also writes benchmarks/results/wrappers.json.
 """
 
-import argparse
-import functools
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,16 +16,18 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
 from report import OURS, Row
-from sides import Side, serve, us_per_call
-from turns import Measure, parser, run
+from sides import Sides, us_per_call
+from turns import Measure, main
 
 AGENTS, GYMNASIUM = 1024, "Gymnasium"
+OWN = ("FrameStack", "ClipObservation")  # Gymnasium has none, or another
 ROWS = {
     "NormalizeObservation": 2.0,
     "NormalizeReward": 2.0,
     "ClipReward": None,
     "EpisodeStatistics": 1.0,
     "FrameStack": None,
+    "ClipObservation": None,
     "all three": 2.0,
 }
 
@@ -42,6 +42,7 @@ def _ours(name: str, env: Any) -> Any:
         "ClipReward": lambda env: wrappers.ClipReward(env, -1, 1),
         "EpisodeStatistics": lambda env: wrappers.EpisodeStatistics(env, infos=True),  # as theirs
         "FrameStack": lambda env: wrappers.FrameStack(env, 4),
+        "ClipObservation": lambda env: wrappers.ClipObservation(env, -1, 1),
     }
     return made.get(name, getattr(wrappers, name))(env)
 
@@ -82,25 +83,13 @@ def step_adds(side: str, name: str, seconds: float) -> float:
     return max(0.01, whole - min(bare))
 
 
-def rows(side: Side, seconds: float) -> Iterator[tuple[Row, dict[str, Measure]]]:
-    """Each row, with what measures its contestants."""
+def rows(sides: Sides) -> Iterator[tuple[Row, dict[str, Measure]]]:
+    """Yield every row, and how its contestants are measured."""
     for name, ratio in ROWS.items():
-        sides = [OURS] if name == "FrameStack" else [OURS, GYMNASIUM]
         row = Row(f"{name} adds to a step of {AGENTS:,} agents", "us", ratios={GYMNASIUM: ratio} if ratio else {})
-        yield row, {each: functools.partial(side.ask, "adds", each, name, seconds) for each in sides}
-
-
-def main() -> None:
-    """Parse the command line, measure, print the table and write the JSON."""
-    command = parser(__doc__, "wrappers", minutes=1.5, rounds=5)
-    command.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    options = command.parse_args()
-    if options.serve:
-        return serve({"adds": step_adds})
-    rounds, seconds = (2, 0.1) if options.quick else (options.rounds, 1.5)
-    side = Side(sys.executable, __file__)
-    return run(options, rounds, rows(side, seconds), side)
+        contestants = [OURS] if name in OWN else [OURS, GYMNASIUM]
+        yield row, {each: sides.ask("step_adds", each, name, sides.seconds) for each in contestants}
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, __file__, rows, (step_adds,), minutes=1.5, rounds=5, seconds=1.5, quick=(2, 0.1))

@@ -1,7 +1,7 @@
 """The benchmarks run, and their tables say what was measured."""
 
+import importlib
 import json
-import re
 import runpy
 import statistics
 import subprocess
@@ -15,103 +15,74 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture
-def report(monkeypatch):
-    """The module that makes the tables."""
+def report():
+    """The module of rows."""
     return runpy.run_path(str(FOLDER / "report.py"))
 
 
-def test_the_engine_is_measured_beside_its_peers(tmp_path):
-    results = tmp_path / "engine.json"
-    command = [sys.executable, FOLDER / "engine.py", "--quick", "--only", "empty env", "--json", results]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
+@pytest.fixture
+def speed(monkeypatch):
+    """The module of published figures."""
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("speed")
+
+
+def measured(script, folder, *options):
+    """Run a benchmark with ``--quick`` and return its output and the rows of its JSON files by name."""
+    command = [sys.executable, FOLDER / script, "--quick", "--results", folder, *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=folder)
     assert done.returncode == 0, done.stderr
-    rows = json.loads(results.read_text())["rows"]
-    assert len(rows) >= 6
-    for row in rows:
+    return done, {path.stem: json.loads(path.read_text())["rows"] for path in folder.glob("*.json")}
+
+
+def test_engine_is_measured_beside_its_peers(tmp_path):
+    done, found = measured("engine.py", tmp_path, "--only", "empty env")
+    assert len(found["engine"]) >= 6
+    for row in found["engine"]:
         assert row["what"] in done.stdout
         assert row["medians"]["ours"] > 0, done.stderr
-    (loop,) = [row for row in rows if row["what"].startswith("worker loop")]
-    assert loop["measured_ratios"].keys() == {"SyncVectorEnv", "limit"}
+    (loop,) = [row for row in found["engine"] if row["what"].startswith("worker loop")]
+    assert loop["times"].keys() == {"SyncVectorEnv", "limit"}
 
 
 @pytest.mark.all
-def test_pools_are_measured(tmp_path):
-    results = tmp_path / "envpool.json"
-    command = [
-        sys.executable,
-        FOLDER / "envpool.py",
-        "--quick",
-        "--only",
-        "of 64",
-        "one environment",
-        "--json",
-        results,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    rows = json.loads(results.read_text())["rows"]
-    assert len(rows) == 2
-    assert all(row["medians"]["ours"] > 0 for row in rows), done.stderr
-
-
-@pytest.mark.all
-def test_a_binding_is_measured_beside_its_bare_environment(tmp_path):
-    results = tmp_path / "bindings.json"
-    command = [sys.executable, FOLDER / "bindings.py", "--quick", "--only", "CartPole-v1", "--json", results]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    added, stepped = json.loads(results.read_text())["rows"]
-    assert added["medians"].keys() == {"ours", "SyncVectorEnv"}, done.stderr
-    assert stepped["measured_ratios"].keys() > {"bare environments, one process", "AsyncVectorEnv", "limit"}
-
-
-@pytest.mark.all
-def test_training_is_measured_beside_the_products_alone(tmp_path):
-    results = tmp_path / "train.json"
-    command = [
-        sys.executable,
-        FOLDER / "train.py",
-        "--quick",
-        "--only",
-        "own settings, memory: none",
-        "--json",
-        results,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    (row,) = json.loads(results.read_text())["rows"]
-    assert row["what"] in done.stdout
-    assert row["medians"].keys() == {"ours", "limit"}, done.stderr
-
-
-@pytest.mark.all
-def test_environments_in_c_are_measured_with_one_thread_and_two(tmp_path, monkeypatch):
-    results = tmp_path / "ocean.json"
-    command = [sys.executable, FOLDER / "ocean.py", "squared", "rware", "--quick", "--json", results]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    measured = json.loads(results.read_text())
-    for row in measured["threads"]:
+@pytest.mark.parametrize(
+    ("script", "only", "contestants"),
+    [
+        ("pools.py", ["of 64", "one environment"], [{"ours"}, {"ours", "ours, copy=False"}]),
+        ("bindings.py", ["CartPole-v1"], [{"ours", "SyncVectorEnv"}, {"ours", "AsyncVectorEnv", "limit"}]),
+        ("train.py", ["own settings, memory: none"], [{"ours", "limit"}]),
+        ("ocean.py", ["squared"], [{"ours"}, {"ours", "one thread", "limit"}]),
+        ("wrappers.py", ["ClipReward"], [{"ours", "Gymnasium"}]),
+        ("export.py", [""], [{"ours", "torch"}]),
+    ],
+)
+def test_benchmark_measures_its_contestants(script, only, contestants, tmp_path):
+    done, found = measured(script, tmp_path, "--only", *only)
+    for row, names in zip(found[Path(script).stem], contestants, strict=True):
         assert row["what"] in done.stdout
-        assert row["medians"].keys() == {"ours", "one thread", "limit"}
-    monkeypatch.syspath_prepend(FOLDER)
-    squared, rware = runpy.run_path(str(FOLDER / "speed.py"))["ocean_rows"](measured)
-    assert (squared["what"], rware["what"]) == ("squared", "rware")
-    assert re.fullmatch(r"[\d.]+ × \([\d.]+ ×\)", squared["threads"])
+        assert names <= row["medians"].keys(), done.stderr
 
 
 @pytest.mark.all
 def test_an_environment_is_in_both_tables_of_the_paper(tmp_path):
-    command = [sys.executable, FOLDER / "paper.py", "--quick", "--only", "Squared, Python", "--results", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    (alone,) = json.loads((tmp_path / "alone.json").read_text())["rows"]
+    done, found = measured("paper.py", tmp_path, "--only", "Squared, Python")
+    (alone,), (row,) = found["alone"], found["vectorized"]
     assert alone["medians"].keys() == {"steps_per_s", "resets", "deviation", "added"}, done.stderr
     assert 0 < alone["medians"]["resets"] < 100  # its episodes have 36 steps
-    (row,) = json.loads((tmp_path / "vectorized.json").read_text())["rows"]
     ours, best = row["medians"]["ours"], min(row["medians"][name] for name in row["medians"] if "worker" in name)
     assert ours == min(best, row["medians"]["Serial"])
-    assert row["measured_ratios"].keys() >= {"SyncVectorEnv", "AsyncVectorEnv", "limit"}, done.stderr
+    assert row["times"].keys() >= {"SyncVectorEnv", "AsyncVectorEnv", "limit"}, done.stderr
+
+
+@pytest.mark.all
+def test_unequal_steps_are_measured_and_drawn(tmp_path):
+    done, found = measured("variance.py", tmp_path, "--only", "loop 0.1 ms ± 50")
+    (row,) = found["variance"]
+    ours = ("all", "all, 4 per worker", "first", "first, 4 per worker")
+    assert row["medians"]["ours"] == min(row["medians"][name] for name in ours), done.stderr
+    assert row["times"].keys() >= {"SyncVectorEnv", "AsyncVectorEnv", "limit"}
+    assert (tmp_path / "variance.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_an_environment_that_is_not_installed_is_named_and_left_out(monkeypatch, capsys):
@@ -124,18 +95,6 @@ def test_an_environment_that_is_not_installed_is_named_and_left_out(monkeypatch,
     assert (line.figures, row.skipped, calls) == ({}, "run: puffer install crafter", {})
 
 
-@pytest.mark.all
-def test_unequal_steps_are_measured_and_drawn(tmp_path):
-    command = [sys.executable, FOLDER / "variance.py", "--quick", "--only", "loop 0.1 ms ± 50", "--results", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    (row,) = json.loads((tmp_path / "variance.json").read_text())["rows"]
-    ours = ("all", "all, 4 per worker", "first", "first, 4 per worker")
-    assert row["medians"]["ours"] == min(row["medians"][name] for name in ours), done.stderr
-    assert row["measured_ratios"].keys() >= {"SyncVectorEnv", "AsyncVectorEnv", "limit"}
-    assert (tmp_path / "variance.png").read_bytes().startswith(b"\x89PNG")
-
-
 @pytest.mark.parametrize("deviation", [0.0, 0.5, 1.0])
 def test_a_delayed_step_has_the_mean_and_the_deviation_that_are_asked_for(monkeypatch, deviation):
     monkeypatch.syspath_prepend(FOLDER)
@@ -146,45 +105,42 @@ def test_a_delayed_step_has_the_mean_and_the_deviation_that_are_asked_for(monkey
     assert statistics.pstdev(delays) / 0.01 == pytest.approx(deviation, rel=0.05)
 
 
-def test_the_tables_of_the_paper_show_speeds_and_the_best_of_others(monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER)
-    speed = runpy.run_path(str(FOLDER / "speed.py"))
-    medians = {"steps_per_s": 39_000.0, "deviation": 45.3, "added": 1.25}
-    lone = {"what": "NetHack", "name": "nethack/x", "paper": "39k", "figures": medians, "medians": medians}
-    cells = {"resets": "-", "deviation": "45.3 %", "added": "1.25 %"}
-    assert speed["alone_row"](lone) == {"what": "NetHack (`nethack/x`)", "measured": "39,000", **cells, "paper": "39k"}
-    row = speed["Row"]("Pong: a step, 8 of it", "us", None, {"SyncVectorEnv": 1.0, "SB3 DummyVecEnv": 1.0}, "halves")
-    row.figures = {
-        "Serial": [2.0],
-        "2 workers": [1.0],
-        "SyncVectorEnv": [4.0],
-        "SB3 DummyVecEnv": [5.0],
-        "limit": [1.0],
-    }
-    row.figures["ours"] = row.figures["2 workers"]
-    assert speed["vectorized_row"](row.as_dict()) == {
-        "what": "Pong, 8 of it",
-        "measured": "1,000,000, 2 workers",
-        "gymnasium": "250,000 / -",
-        "sb3": "200,000 / -",
-        "limit": "1,000,000",
-        "ratio": "4 × SyncVectorEnv",
-    }
+def test_tables_of_the_paper_show_speeds_and_the_best_of_others(speed, report):
+    found = {"steps_per_s": 39_000.0, "deviation": 45.3, "added": 1.25}
+    lone = {"what": "NetHack", "notes": {"name": "nethack/x", "paper": "39k"}, "medians": found}
+    assert speed.alone([lone])[-1] == "| NetHack (`nethack/x`) | 39,000 | - | 45.3 % | 1.25 % | 39k |"
+    row = report["Row"]("Pong: a step, 8 of it", "us", None, {"SyncVectorEnv": 1.0, "SB3 DummyVecEnv": 1.0}, "halves")
+    row.figures = {"Serial": [2.0], "2 workers": [1.0], "SyncVectorEnv": [4.0], "SB3 DummyVecEnv": [5.0]}
+    report["choose_ours"](row, ["Serial", "2 workers"])
+    expected = "| Pong, 8 of it | 1,000,000, 2 workers | 250,000 / - | 200,000 / - | - | 4 × SyncVectorEnv |"
+    assert speed.vectorized([row.as_dict()])[-1] == expected
 
 
-def test_a_goal_is_reached_only_with_all_of_its_ratios(report):
-    row = report["Row"]("a step", "us", 6, {"theirs": 10})
-    assert not row.is_reached()
-    row.figures = {"ours": [4.0, 5.0, 6.0], "theirs": [41.0, 49.0, 90.0]}
-    assert row.ratio("theirs") == 10.25
-    assert row.verdict() == "yes"
-    row.figures["theirs"][2] = 50.0
-    assert row.verdict() == "NO"
-    row.figures = {"ours": [7.0], "theirs": [700.0]}
-    assert row.verdict() == "NO"
-    row.figures = {"ours": [4.0]}
-    assert not row.is_reached()
-    assert row.verdict() == "no theirs"
+def test_ocean_table_shows_rates_and_what_a_second_thread_adds(speed, report):
+    alone = report["Row"]("snake, 1024 agents", "ns", figures={"ours": [10.0], "PufferLib 3.0.0": [25.0]})
+    shared = report["Row"]("snake, two threads", "us", figures={"ours": [50.0], "one thread": [95.0], "limit": [48.0]})
+    rows = [alone.as_dict(), shared.as_dict()]
+    assert speed.ocean(rows)[-1] == "| snake | 100 million | 40 (2.5 ×) | 1.9 × (1.98 ×) |"
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ({"ours": [4.0, 5.0, 6.0], "theirs": [41.0, 49.0, 90.0]}, "yes"),
+        ({"ours": [4.0, 5.0, 6.0], "theirs": [41.0, 49.0, 50.0]}, "NO"),
+        ({"ours": [7.0], "theirs": [700.0]}, "NO"),
+        ({"ours": [7.0], "theirs": [700.0], "limit": [7.5]}, "NO"),  # a limit excuses nothing
+        ({"ours": [4.0]}, "no theirs"),
+        ({}, "no ours"),
+    ],
+)
+def test_goal_is_reached_only_by_our_median_and_all_ratios(report, figures, expected):
+    row = report["Row"]("a step", "us", 6, {"theirs": 10}, figures=figures)
+    assert report["verdict"](row.as_dict()) == expected
+
+
+def test_row_without_goals_has_no_verdict(report):
+    assert report["verdict"](report["Row"]("a step", "us", figures={"ours": [4.0]}).as_dict()) == ""
 
 
 @pytest.mark.parametrize(("rounds", "seconds", "expected"), [(11, 0, 3), (2, 0, 2), (11, 1000, 11)])
@@ -206,8 +162,91 @@ def test_the_table_says_what_was_measured_and_what_was_not(report):
     assert report["line"](skipped) == "| a game |  | could not be measured | | | |"
 
 
+@pytest.fixture
+def checkout(speed, tmp_path, monkeypatch):
+    """A repository with one commit, of which ``speed`` publishes the figures; returns the function that runs git."""
+
+    def git(*arguments):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+        done = subprocess.run(["git", *identity, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    for name in ("pufferlib", "bindings", "benchmarks"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "code.py").touch()
+    monkeypatch.setattr("report.ROOT", tmp_path)
+    monkeypatch.setattr(speed, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(speed, "CURVES", tmp_path / "curves")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "Begin")
+    return git
+
+
+def result_of(report, commit, is_whole, **medians):
+    """Return what a benchmark writes, with a row for each keyword."""
+    machine = {"commit": commit, "date": "2026-11-26", "cpu": "fast", "cpus": 2}
+    rows = [report["Row"](name, "us", figures={"ours": [us]} if us else {}) for name, us in medians.items()]
+    return {"machine": machine, "is_whole": is_whole, "rows": [row.as_dict() for row in rows]}
+
+
+def test_kept_rows_name_their_commit_date_and_machine(checkout, speed, report):
+    speed.keep("wrappers", result_of(report, "aaaa", True, first=1.23456789, second=2.0, third=3.0))
+    speed.keep("wrappers", result_of(report, "bbbb", False, second=4.0))
+    assert {row["what"]: (row["medians"]["ours"], row["commit"]) for row in speed.kept("wrappers")} == {
+        "first": (1.2346, "aaaa"),
+        "second": (4.0, "bbbb"),
+        "third": (3.0, "aaaa"),
+    }
+    assert speed.measured_on(speed.kept("wrappers")) == (
+        "Measured on fast, 2 cores, 2026-11-26, commit aaaa (2 rows); fast, 2 cores, 2026-11-26, commit bbbb (1 row)."
+    )
+    speed.keep("wrappers", result_of(report, "cccc", True, first=5.0, second=None))  # without a third row
+    assert [(row["what"], row["commit"]) for row in speed.kept("wrappers")] == [("second", "bbbb"), ("first", "cccc")]
+
+
+def test_contestants_that_are_lost_are_named(checkout, speed, report, capsys):
+    found = result_of(report, "aaaa", True, first=1.0)
+    found["rows"][0]["medians"]["theirs"] = 2.0
+    speed.keep("wrappers", found)
+    speed.keep("wrappers", result_of(report, "bbbb", True, first=1.0))
+    assert "wrappers: first: has no figures of theirs any more" in capsys.readouterr().err
+
+
+def test_figures_of_changed_code_are_named(checkout, speed, report, tmp_path, monkeypatch):
+    monkeypatch.setattr(speed, "PARTS", {"wrappers": speed.Part("wrappers.py", ("pufferlib",))})
+    commit = checkout("rev-parse", "--short=10", "HEAD")
+    speed.keep("wrappers", result_of(report, commit, True, first=1.0))
+    (tmp_path / "bindings" / "code.py").write_text("x = 1")
+    assert speed.stale() == []
+    (tmp_path / "pufferlib" / "code.py").write_text("x = 1")
+    (warning,) = speed.stale()
+    assert "docs/speed/wrappers.json" in warning
+    assert commit in warning
+    assert "python benchmarks/wrappers.py --keep" in warning
+    speed.keep("wrappers", result_of(report, "0123456789", True, first=1.0))
+    assert "which this clone does not have" in speed.stale()[0]
+
+
+@pytest.mark.parametrize(("options", "message"), [(["--quick"], "poor ones"), ([], "pufferlib/code.py differs")])
+def test_figures_without_a_commit_are_not_published(checkout, tmp_path, speed, options, message):
+    turns = importlib.import_module("turns")
+    (tmp_path / "pufferlib" / "code.py").write_text("x = 1")
+    parsed = turns.parser(None, "engine", 1, 1, 1).parse_args(["--keep", *options])
+    with pytest.raises(SystemExit, match=message):
+        turns.begin(parsed)
+
+
+def test_every_benchmark_has_a_table(speed):
+    page = (FOLDER.parent / "docs" / "speed.md").read_text()
+    assert [name for name in speed.PARTS if f"<!-- {name}: made by benchmarks/speed.py -->" not in page] == []
+    assert [part.command for part in speed.PARTS.values() if not (FOLDER / part.command.split()[0]).exists()] == []
+    paths = {path.partition("*")[0] for part in speed.PARTS.values() for path in part.code}
+    assert [path for path in paths if not (FOLDER.parent / path).exists()] == []
+
+
 @pytest.mark.parametrize("script", ["learning.py", "speed.py"])
-def test_the_page_of_results_is_what_its_script_writes(script):
+def test_pages_are_what_their_script_writes(script):
     done = subprocess.run([sys.executable, FOLDER / script, "--check"], capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, f"run python benchmarks/{script}; {done.stderr}"
 
