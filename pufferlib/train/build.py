@@ -114,6 +114,12 @@ def fit_to_agents(config: TrainConfig, num_agents: int, recurrent: bool) -> Trai
     epochs = 1 if config.minibatch_size else min(max(16_384 // batch_size, 1), 10)
     size = min(config.minibatch_size or size, batch_size)
     _check_accumulation(config.accumulate_minibatches, batch_size, size)
+    if config.norm_adv and size * config.accumulate_minibatches == 1:
+        raise APIUsageError(
+            "train.norm_adv subtracts the mean advantage of a minibatch, which leaves nothing to learn from a minibatch "
+            f"of one step; got train.minibatch_size {size} with {batch_size} steps per update; raise "
+            "train.minibatch_size or train.horizon, or set train.norm_adv to false"
+        )
     return dataclasses.replace(
         config,
         horizon=horizon,

@@ -235,7 +235,8 @@ def load_weights(policy: nn.Module, weights: Mapping[str, Tensor], where: object
         env_name: The environment that they were learned in, for the message.
 
     Raises:
-        APIUsageError: They belong to another network or other spaces, or are NaN or infinite.
+        APIUsageError: They belong to another network or other spaces, or a parameter is NaN or infinite. Buffers may
+            be infinite, as those of a causal mask are.
     """
     try:
         policy.load_state_dict(weights)
@@ -246,7 +247,7 @@ def load_weights(policy: nn.Module, weights: Mapping[str, Tensor], where: object
             f"{where}: the checkpoint does not fit this policy: {first}; "
             f"{learned}train a new one, or use the settings of its run; a network of your own is named by policy.name"
         ) from error
-    broken = [name for name, weights in policy.state_dict().items() if not torch.isfinite(weights).all()]
+    broken = [name for name, weights in policy.named_parameters() if not torch.isfinite(weights).all()]
     if broken:
         raise APIUsageError(
             f"{where}: the weights must be finite, got NaN or infinity in {broken[0]}; nothing can be done with them, "

@@ -145,9 +145,9 @@ class TrainConfig(ProcessSettings):
         ent_coef: Weight of the entropy bonus.
         ent_schedule: As lr_schedule.
         min_ent_ratio: As min_lr_ratio.
-        max_grad_norm: Longest gradient that is applied unshortened.
+        max_grad_norm: Largest norm of a gradient. Longer gradients are scaled down to it. 0 turns clipping off.
         norm_adv: Give the advantages of each minibatch mean 0 and standard deviation 1.
-        target_kl: Skip what is left of an update once the policy has moved this far; 0 is off.
+        target_kl: Skip the remaining minibatches of an update once the KL divergence of one exceeds this. 0 is off.
         reward_scale: Rewards are multiplied by this before learning; scores are not. 0 is automatic: 1, or
             less where the discounted returns of the first rollout deviate by more than 2 (their deviation is 1
             then); with reward_clip always 1.

@@ -121,7 +121,8 @@ def _in_parameters(policy: nn.Module) -> str:
         if _is_broken(parameter.detach()):
             with_gradient = parameter.grad is not None and _is_broken(parameter.grad)
             return f"in parameter {name}{', and in its gradient, by a gradient step before' if with_gradient else ''}"
-    return next((f"in buffer {name}" for name, buffer in policy.named_buffers() if _is_broken(buffer)), "")
+    # An infinite buffer may be intended, as in a causal mask.
+    return next((f"in buffer {name}" for name, buffer in policy.named_buffers() if bool(buffer.isnan().any())), "")
 
 
 def _in_layers(policy: nn.Module, error: NonFiniteError) -> str:

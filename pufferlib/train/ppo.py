@@ -4,7 +4,7 @@ Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017), equat
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import torch
@@ -264,8 +264,9 @@ def _share(part: Tensor | None, whole: Tensor | None, even: Tensor) -> Tensor:
 
 
 def apply_gradients(policy: Policy, optimizer: torch.optim.Optimizer, config: TrainConfig) -> None:
-    """Take a step along the gradient of the parameters, shortened to ``max_grad_norm``."""
-    nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm)
+    """Take a step along the gradient of the parameters, scaled down to the norm ``max_grad_norm`` (0 turns that off)."""
+    if config.max_grad_norm > 0:
+        nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm)
     optimizer.step()
 
 
@@ -284,6 +285,22 @@ def raise_for_loss(
     raise NonFiniteError("ppo.update: the loss must be finite, got NaN or infinity", batch.observations, batch.state)
 
 
+def _passes(
+    policy: Policy, rollout: Rollout, estimates: Estimates, config: TrainConfig, generator: torch.Generator
+) -> Iterator[Minibatch]:
+    """Yield the minibatches of all passes over ``rollout``."""
+    for epoch in range(config.update_epochs):
+        is_stale = epoch > 0 or config.overlap == "learning"  # another policy acted than the one that learns
+        if is_stale and (config.vtrace_rho_clip or config.vtrace_c_clip):
+            estimates = estimate_anew(policy, rollout, config)
+        yield from minibatches(rollout, estimates, config, generator)
+
+
+def _approx_kl(parts: list[Tensor]) -> float:
+    """Return the mean ``approx_kl`` of the parts of a minibatch."""
+    return float(torch.stack(parts)[:, Losses._fields.index("approx_kl")].mean())
+
+
 def update(
     policy: Policy,
     optimizer: torch.optim.Optimizer,
@@ -296,6 +313,8 @@ def update(
     graphed: "GraphedStep | None" = None,
 ) -> dict[str, float]:
     """Learn from one rollout: ``update_epochs`` passes over it in minibatches.
+
+    With ``target_kl`` above 0, the first minibatch whose ``approx_kl`` exceeds it is the last one of the update.
 
     Args:
         policy: Is changed.
@@ -321,18 +340,15 @@ def update(
     figures: list[Tensor] = []
     if graphed is not None:
         graphed.begin(config)
-    for epoch in range(config.update_epochs):
-        is_stale = epoch > 0 or config.overlap == "learning"  # another policy acted than the one that learns
-        if is_stale and (config.vtrace_rho_clip or config.vtrace_c_clip):
-            estimates = estimate_anew(policy, rollout, config)
-        for batch in minibatches(rollout, estimates, config, generator):
-            if graphed is not None:
-                figures += graphed(batch)
-                continue
+    for batch in _passes(policy, rollout, estimates, config, generator):
+        if graphed is not None:
+            parts = graphed(batch)
+        else:
             optimizer.zero_grad()
-            figures += accumulate(policy, batch, config, loss)
+            parts = accumulate(policy, batch, config, loss)
             apply_gradients(policy, optimizer, config)
-        if config.target_kl > 0 and figures[-1][Losses._fields.index("approx_kl")] > config.target_kl:
+        figures += parts
+        if config.target_kl > 0 and _approx_kl(parts) > config.target_kl:
             break
     if graphed is not None and graphed.has_failed():
         raise_for_loss(policy, rollout, estimates, config, loss)

@@ -156,6 +156,12 @@ def test_weights_that_are_no_numbers_are_refused(target_env):
         checkpoint.load_weights(policy, weights, "x")
 
 
+def test_buffers_may_be_infinite(target_env):
+    policy = Default(target_env(), hidden_size=8)
+    policy.register_buffer("causal", torch.full((4, 4), float("-inf")).triu(1))
+    checkpoint.load_weights(policy, policy.state_dict(), "x")
+
+
 def test_an_optimizer_goes_on_with_weights_that_are_not_row_major(tmp_path):
     """A fused step takes weights and moments as they lie in memory."""
 

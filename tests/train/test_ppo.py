@@ -209,12 +209,17 @@ class Vecenv:
         self.single_observation_space = env.single_observation_space
 
 
-@pytest.fixture
-def rollout(target_env, policy):
-    rollout = Rollout(Vecenv(target_env(4)), policy, horizon=2, minibatch_size=4)
+def filled_rollout(target_env, policy, minibatch_size=4):
+    rollout = Rollout(Vecenv(target_env(4)), policy, horizon=2, minibatch_size=minibatch_size)
     rollout.observations[:] = torch.eye(3)[torch.arange(8).view(2, 4) % 3]
     rollout.log_probs[:] = -math.log(3)
+    rollout.actions[:] = 1
     return rollout
+
+
+@pytest.fixture
+def rollout(target_env, policy):
+    return filled_rollout(target_env, policy)
 
 
 def test_update_makes_rewarded_actions_likelier(policy, rollout):
@@ -240,19 +245,31 @@ def test_explained_variance_leaves_absent_agents_out(policy, rollout):
     assert figures["losses/explained_variance"] == 1.0
 
 
-def test_target_kl_ends_an_update_early(policy, rollout):
-    class Counting(torch.optim.SGD):
-        steps = 0
+class CountingSGD(torch.optim.SGD):
+    steps = 0
 
-        def step(self, closure=None):
-            self.steps += 1
-            return super().step(closure)
+    def step(self, closure=None):
+        self.steps += 1
+        return super().step(closure)
 
-    config = TrainConfig(learning_rate=1.0, update_epochs=50, target_kl=0.01, norm_adv=False)
-    rollout.actions[:] = 1
-    optimizer = Counting(policy.parameters(), lr=1.0)
+
+@pytest.mark.parametrize(("epochs", "target_kl", "steps"), [(1, 0.01, 2), (1, 0.0, 4), (50, 0.01, 2), (50, 0.0, 200)])
+def test_target_kl_ends_an_update_within_a_pass(policy, target_env, epochs, target_kl, steps):
+    rollout = filled_rollout(target_env, policy, minibatch_size=2)
+    config = TrainConfig(update_epochs=epochs, target_kl=target_kl, norm_adv=False)
+    optimizer = CountingSGD(policy.parameters(), lr=1.0)
     ppo.update(policy, optimizer, rollout, torch.ones(2, 4), config, torch.Generator().manual_seed(0))
-    assert 2 <= optimizer.steps < 100
+    assert optimizer.steps == steps
+
+
+@pytest.mark.parametrize(("max_grad_norm", "expected"), [(0.5, [0.3, -0.4]), (5.0, [3.0, -4.0]), (0.0, [3.0, -4.0])])
+def test_gradients_are_scaled_down_to_max_grad_norm_and_0_turns_that_off(max_grad_norm, expected):
+    network = torch.nn.Linear(2, 1, bias=False)
+    network.weight.grad = torch.tensor([[-3.0, 4.0]])
+    before = network.weight.detach().clone()
+    config = TrainConfig(max_grad_norm=max_grad_norm)
+    ppo.apply_gradients(network, torch.optim.SGD(network.parameters(), lr=1.0), config)
+    assert (network.weight - before).flatten().tolist() == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_loss_that_is_not_finite_is_an_error(policy, rollout):

@@ -677,6 +677,15 @@ def test_accumulated_minibatches_must_fill_a_pass(wanted, hint):
         fit_to_agents(given, 8, recurrent=False)
 
 
+@pytest.mark.parametrize(("agents", "horizon", "size"), [(8, 4, 1), (1, 1, 0)])
+def test_a_minibatch_of_one_step_with_normalized_advantages_is_refused(agents, horizon, size):
+    given = TrainConfig(horizon=horizon, minibatch_size=size)
+    with pytest.raises(APIUsageError, match=r"minibatch of one step; got train\.minibatch_size 1"):
+        fit_to_agents(given, agents, recurrent=False)
+    for fine in ({"norm_adv": False}, {"accumulate_minibatches": 2} if agents > 1 else {"horizon": 2}):
+        fit_to_agents(dataclasses.replace(given, **fine), agents, recurrent=False)
+
+
 def test_settings_that_are_given_stay():
     given = TrainConfig(horizon=10, minibatch_size=20)
     assert fit_to_agents(given, 8, recurrent=False) == dataclasses.replace(given, update_epochs=1)
