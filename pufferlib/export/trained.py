@@ -15,6 +15,7 @@ from pufferlib.models import Policy
 from pufferlib.train.config import Config
 from pufferlib.train.normalization import with_moments
 from pufferlib.train.runs import Run, load_policy
+from pufferlib.wrappers.vector.leaves import joined_names
 
 __all__ = ["Field", "TrainedPolicy", "open_trained", "trained_policy"]
 
@@ -142,17 +143,18 @@ def _identifier(env_name: str) -> str:
 def _fields(vecenv: Any, seen: Any, policy: Any) -> Iterator[Field]:
     """The arrays of an observation of ``vecenv``, and their places in what ``policy`` reads, ``seen``."""
     shown, read = (list(_arrays(_row_dtype(env))) for env in (vecenv, seen))
+    names = joined_names(path for path, dtype, *_ in shown if not path or dtype.kind == "f")
     for (path, dtype, shape, offset), (_, read_dtype, _, row_offset) in zip(shown, read, strict=True):
         moments: tuple[Array, ...] = ()
         is_real = read_dtype.kind == "f" and (bool(not path) or dtype.kind == "f")
         if seen is not vecenv and is_real:
-            moments = _moments(seen, policy, path, vecenv.driver_env)
+            moments = _moments(seen, policy, names[path], vecenv.driver_env)
         yield Field(path, dtype, shape, offset, row_offset, *moments)
 
 
-def _moments(seen: Any, policy: Any, path: tuple[str, ...], env: Any) -> tuple[Array, Array]:
+def _moments(seen: Any, policy: Any, name: str, env: Any) -> tuple[Array, Array]:
     """Numbers subtracted from an array, and factors of what remains."""
-    mean, var = (np.ravel(each[".".join(path)] if path else each) for each in (seen.mean, seen.var))
+    mean, var = (np.ravel(each[name] if name else each) for each in (seen.mean, seen.var))
     means = mean.copy()
     scales = 1 / np.sqrt(var + float(policy.observation_moments.get_buffer("epsilon")))
     if not env.emulated and env.action_mask is not None:

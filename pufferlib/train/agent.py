@@ -14,6 +14,7 @@ from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
 from pufferlib.train.config import Config
 from pufferlib.train.normalization import with_moments
+from pufferlib.train.observation_check import ObservationCheck
 from pufferlib.train.players import PolicyPlayer
 from pufferlib.train.runs import RUNS, find_run, open_policy
 
@@ -80,6 +81,7 @@ class Agent:
         self._generator = torch.Generator(next(policy.parameters()).device).manual_seed(env_seed(seed, 0))
         env = vecenv.driver_env
         self._space = env.single_observation_space
+        self._check = ObservationCheck(env)
         seen = with_moments(vecenv, policy)
         self._normalize = None if seen is vecenv else seen.normalize
         layout = env.observation_layout if env.emulated else None
@@ -99,14 +101,15 @@ class Agent:
             One action, as the environment takes it; for an array ``(n, *action_shape)``, for a list a list.
 
         Raises:
-            APIUsageError: The shape is another, or a policy with a memory sees another number than since ``reset``.
+            APIUsageError: The shape is another, a value is NaN, an integer is outside the observation space, or a
+                policy with a memory sees another number of observations than since ``reset``.
         """
         if isinstance(observation, list):
             rows = np.concatenate([self._one(each) for each in observation])
             return [self._own(action) for action in self._act(rows)]
         array = None if isinstance(observation, dict | tuple) else np.asarray(observation)
         if array is not None and array.ndim == len(self._space.shape) + 1 and array.shape[1:] == self._space.shape:
-            return self._act(np.ascontiguousarray(array, self._space.dtype))
+            return self._act(self._check.convert(array))
         return self._own(self._act(self._one(observation))[0])
 
     def reset(self, rows: Any = None) -> None:
@@ -128,7 +131,7 @@ class Agent:
         row = np.zeros((1, *self._space.shape), self._space.dtype)
         array = None if isinstance(observation, dict | tuple) else np.asarray(observation)
         if array is not None and array.shape == self._space.shape:
-            row[0] = array
+            row[0] = self._check.convert(array)
         elif self._packer is not None:
             self._packer.pack(row, 0, observation)
         else:
@@ -141,6 +144,7 @@ class Agent:
 
     def _act(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Actions of the flat space, one for each row."""
+        self._check.check(rows)
         if self._player is None:
             self._player, self._rows = PolicyPlayer(self.policy, len(rows), self._generator, self._greedy), len(rows)
         elif len(rows) != self._rows and self.policy.initial_state(1):

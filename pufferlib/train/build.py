@@ -25,6 +25,7 @@ __all__ = [
     "build_vecenv",
     "describe_device",
     "fit_to_agents",
+    "make_vecenv",
     "pick_device",
     "pick_num_threads",
     "ready_device",
@@ -34,7 +35,23 @@ PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 
 
 
 def build_vecenv(config: Config) -> Any:
-    """Make the environments of a run: batched, and normalized if the settings ask.
+    """Make the environments of a run, as ``make_vecenv`` does, normalized if the settings ask.
+
+    Raises:
+        UnknownNameError: There is no such environment or backend.
+        APIUsageError: The environment or the backend refuses its arguments.
+        BindingMissing: The package behind the environment is not installed.
+    """
+    vecenv = make_vecenv(config)
+    try:
+        return normalized(vecenv, config.train)
+    except BaseException:
+        vecenv.close()
+        raise
+
+
+def make_vecenv(config: Config) -> Any:
+    """Make the environments of a run in batches, with observations and rewards as the environments return them.
 
     Their autoreset is "same_step" unless ``env.autoreset`` says otherwise.
 
@@ -57,7 +74,7 @@ def build_vecenv(config: Config) -> Any:
     }
     if vec.backend not in ("native", "PufferEnv") and "autoreset" not in config.env:
         options["autoreset"] = "same_step"
-    vecenv = vector.make(
+    return vector.make(
         registry.env_creator(config.env_name),
         env_kwargs=config.env,
         backend=vec.backend,
@@ -65,11 +82,6 @@ def build_vecenv(config: Config) -> Any:
         seed=config.train.seed,
         **options,
     )
-    try:
-        return normalized(vecenv, config.train)
-    except BaseException:
-        vecenv.close()
-        raise
 
 
 def build_callbacks(config: Config) -> list[Callback]:
@@ -116,8 +128,8 @@ def fit_to_agents(config: TrainConfig, num_agents: int, recurrent: bool) -> Trai
     _check_accumulation(config.accumulate_minibatches, batch_size, size)
     if config.norm_adv and size * config.accumulate_minibatches == 1:
         raise APIUsageError(
-            "train.norm_adv subtracts the mean advantage of a minibatch, which leaves nothing to learn from a minibatch "
-            f"of one step; got train.minibatch_size {size} with {batch_size} steps per update; raise "
+            "train.norm_adv subtracts the mean advantage of a minibatch, which leaves nothing to learn from in a "
+            f"minibatch of one step; got train.minibatch_size {size} with {batch_size} steps per update; raise "
             "train.minibatch_size or train.horizon, or set train.norm_adv to false"
         )
     return dataclasses.replace(

@@ -264,7 +264,7 @@ def _share(part: Tensor | None, whole: Tensor | None, even: Tensor) -> Tensor:
 
 
 def apply_gradients(policy: Policy, optimizer: torch.optim.Optimizer, config: TrainConfig) -> None:
-    """Take a step along the gradient of the parameters, scaled down to the norm ``max_grad_norm`` (0 turns that off)."""
+    """Take a gradient step. A gradient longer than ``max_grad_norm`` is scaled down to it, unless that is 0."""
     if config.max_grad_norm > 0:
         nn.utils.clip_grad_norm_(policy.parameters(), config.max_grad_norm)
     optimizer.step()

@@ -262,9 +262,10 @@ def load_policy(config: Config, run: Run) -> "models.Policy":
 
 
 def open_policy(config: Config, run: Run) -> "tuple[models.Policy, Any]":
-    """``load_policy``, and environments that the policy plays in, which the caller closes."""
+    """Load a policy and make environments for it, without normalization. The caller closes them."""
     from pufferlib.train import checkpoint
-    from pufferlib.train.build import build_policy, build_vecenv, pick_device
+    from pufferlib.train.build import build_policy, make_vecenv, pick_device
+    from pufferlib.train.normalization import normalized
     from pufferlib.train.versions import versions_of, warn_of_differences
 
     path = run.checkpoint
@@ -273,9 +274,9 @@ def open_policy(config: Config, run: Run) -> "tuple[models.Policy, Any]":
         warn_of_differences(path, about.versions, versions_of(config.env_name))
     if config.vec.backend not in ("native", "PufferEnv"):  # one environment tells as much as many workers
         config = dataclasses.replace(config, vec=VecConfig(backend="Serial"))
-    vecenv = build_vecenv(config)
+    vecenv = make_vecenv(config)
     try:
-        policy = build_policy(config, vecenv)
+        policy = build_policy(config, normalized(vecenv, config.train))
         checkpoint.load_weights(policy, weights, path, about.env_name)
     except BaseException:
         vecenv.close()

@@ -129,3 +129,103 @@ def test_an_observation_of_another_shape_is_refused():
         APIUsageError, match=r"must be of shape \(4,\), or of shape \(n, 4\) for n agents, got shape \(3,\)"
     ):
         make_agent(cartpole)(np.zeros(3))
+
+
+def boxes(space):
+    class Shows(Nested):
+        observation_space, action_space = space, Discrete(2)
+
+    return make_agent(lambda buf=None, seed=0: GymnasiumPufferEnv(Shows(), buf=buf, seed=seed))
+
+
+BYTES = Box(0, 255, (4,), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("space", "observation", "match"),
+    [
+        (BYTES, np.full(4, 0.5, np.float32), "values that uint8 can hold, got 0.5"),
+        (BYTES, np.full((2, 4), 0.7), "values that uint8 can hold, got 0.7"),
+        (BYTES, [np.full(4, 0.7)] * 2, "values that uint8 can hold, got 0.7"),
+        (BYTES, np.full(4, np.nan), "values that uint8 can hold, got nan"),
+        (BYTES, np.full(4, -1), "values that uint8 can hold, got -1"),
+        (BYTES, np.full(4, 300), "values that uint8 can hold, got 300"),
+        (BYTES, np.full(4, "a"), "must have dtype uint8, got dtype <U1"),
+        (Box(0, 9, (2,), np.int32), np.array([3, 10]), "within the space, 0 to 9, got 3 to 10"),
+        (Discrete(5), 7, "within the space, 0 to 4, got 7 to 7"),
+        (Dict(gear=Discrete(3), speed=Box(0, 1, (1,))), {"gear": 3, "speed": [0.5]}, r"observations\['gear'\] must be"),
+        (Box(-1, 1, (2,)), np.array([0.0, np.nan]), "must be numbers, got NaN"),
+    ],
+)
+def test_observations_outside_the_space_are_refused(space, observation, match):
+    with pytest.raises(APIUsageError, match=match):
+        boxes(space)(observation)
+
+
+def test_values_that_the_dtype_of_the_space_holds_are_accepted_in_any_dtype():
+    agent = boxes(BYTES)
+    expected = agent(np.array([0, 3, 9, 255], np.uint8))
+    for dtype in (np.float32, np.float64, np.int64):
+        assert agent(np.array([0, 3, 9, 255], dtype)) == expected
+    boxes(Box(-1, 1, (2,)))(np.array([-1.5, 1.0]))
+
+
+def test_real_numbers_far_outside_the_space_are_warned_of_once():
+    agent = boxes(Box(0, 1, (2,), np.float32))
+    with pytest.warns(UserWarning, match=r"within the space, 0.0 to 1.0, got 3.0 to 255.0; .*without scaling"):
+        agent(np.array([3.0, 255.0]))
+    agent(np.array([3.0, 255.0]))
+
+
+class Far(gymnasium.Env):
+    """Positions far from 0 in float64, whose sign relative to there is the right action."""
+
+    action_space = Discrete(2)
+
+    def __init__(self, nested=False):
+        position = Box(-np.inf, np.inf, (2,), np.float64)
+        self.nested = nested
+        self.observation_space = Dict(position=position, gear=Discrete(3)) if nested else position
+
+    def _observe(self):
+        self.position = 5e8 + self.np_random.normal(size=2)
+        return {"position": self.position, "gear": 1} if self.nested else self.position
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self._observe(), {}
+
+    def step(self, action):
+        self.steps += 1
+        reward = float(action == (self.position[0] > 5e8))
+        return self._observe(), reward, False, self.steps == 20, {}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_loaded_agent_normalizes_float64_observations_as_in_training(tmp_path, nested):
+    settings = {
+        "train.total_timesteps": 2048,
+        "train.device": "cpu",
+        "train.normalize_observations": True,
+        "env.nested": nested,
+        "vec.num_envs": 8,
+        "vec.backend": "Serial",
+        "eval.episodes": 1,
+    }
+    done = pufferlib.train(Far, settings, runs=tmp_path)
+    agent = pufferlib.load(done.run.folder, greedy=True)
+    seen = []
+    act = agent.policy.forward_eval
+    agent.policy.forward_eval = lambda observations, *state: (seen.append(observations), act(observations, *state))[1]
+    env = Far(nested)
+    observation, _ = env.reset(seed=0)
+    agent.reset()
+    agent(observation)
+    moments = agent.policy.observation_moments
+    mean, var = (moments.get_buffer(f"position/{part}" if nested else part).numpy() for part in ("mean", "var"))
+    expected = (env.position - mean) / np.sqrt(var + 1e-8)
+    assert np.abs(expected).max() < 5
+    shown = seen[0].numpy()
+    shown = shown.view(np.float32)[0, :2] if nested else shown[0]
+    assert np.allclose(np.sort(shown), np.sort(expected), atol=1e-3)

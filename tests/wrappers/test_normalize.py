@@ -155,6 +155,29 @@ def test_the_real_numbers_of_nested_observations_are_normalized():
         )
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [{"a.b": 1, "a": {"b": 1000}}, {"a/b": 1, "a.b": 1000}, {"a.b": {"c": 1}, "a": {"b.c": 1000}}],
+    ids=str,
+)
+def test_fields_whose_joined_names_would_be_equal_have_moments_of_their_own(keys):
+    def space_of(scale):
+        if isinstance(scale, dict):
+            return Dict({key: space_of(inner) for key, inner in scale.items()})
+        return Box(-scale, scale, (2,), np.float32)
+
+    creator = varied(observation_space=space_of(keys))
+    with NormalizeObservation(make(creator)) as vecenv:
+        for _ in play(vecenv, 20):
+            pass
+        small, large = sorted(float(var.mean()) for var in vecenv.var.values())
+        assert large > 1e5 * small
+        state, var = vecenv.state_dict(), vecenv.var
+    with NormalizeObservation(make(creator)) as again:
+        again.load_state_dict(state)
+        assert all(np.array_equal(again.var[name], var[name]) for name in var)
+
+
 def test_a_network_reads_normalized_observations():
     torch = pytest.importorskip("torch")
     from pufferlib.pytorch import nativize_dtype, nativize_tensor

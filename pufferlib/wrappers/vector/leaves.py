@@ -1,8 +1,9 @@
 """Observations with their real numbers replaced by float32: dtypes, bounds and spaces, nested as they are."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, Tuple
@@ -14,6 +15,7 @@ __all__ = [
     "emulation_of",
     "field_names",
     "flat_box",
+    "joined_names",
     "real_bounds",
     "real_dtype",
     "real_space",
@@ -57,6 +59,18 @@ def field_names(dtype: Dtype, outer: Fields = ()) -> Iterator[Fields]:
         yield outer
     for name in dtype.names or ():
         yield from field_names(dtype[name], (*outer, name))
+
+
+def joined_names(arrays: Iterable[Fields]) -> dict[Fields, str]:
+    """Return one distinct name for each array: its field names, joined by dots.
+
+    If two arrays would have the same name, as ``{"a.b": ...}`` and ``{"a": {"b": ...}}``, special characters in field
+    names are percent-encoded. Dots and slashes count as the same character.
+    """
+    plain = {names: ".".join(names) for names in arrays}
+    if len({name.replace(".", "/") for name in plain.values()}) == len(plain):
+        return plain
+    return {names: ".".join(quote(name, safe="").replace(".", "%2E") for name in names) for names in plain}
 
 
 def flat_box(dtype: Dtype, limit: float) -> Box:

@@ -15,6 +15,7 @@ from pufferlib.wrappers.vector.leaves import (
     emulation_of,
     field_names,
     flat_box,
+    joined_names,
     real_bounds,
     real_dtype,
     real_space,
@@ -38,7 +39,8 @@ class NormalizeObservation(VectorWrapper):
         epsilon: Added to variances.
 
     Attributes:
-        mean: Of each element, float64 with the shape of an observation; of a Dict or Tuple a dict by field.
+        mean: Mean of each element, float64, shape of an observation. For a Dict or Tuple, a dict from the field names,
+            joined by dots, to arrays.
         var: Variances, alike.
     """
 
@@ -131,25 +133,32 @@ class NormalizeObservation(VectorWrapper):
     def _by_field(self, name: str) -> Any:
         if () in self._moments:
             return getattr(self._moments[()], name).reshape(self._shape)
-        return {".".join(names): getattr(moments, name) for names, moments in self._moments.items()}
+        names = joined_names(self._moments)
+        return {names[array]: getattr(moments, name) for array, moments in self._moments.items()}
 
     def _settings(self) -> dict[str, Any]:
         return {"clip": self._limit, "epsilon": self._epsilon}
 
     def _state(self) -> dict[str, Any]:
         return {
-            ".".join((*names, key)): getattr(moments, key)
-            for names, moments in self._moments.items()
-            for key in ("mean", "var", "count")
+            key: getattr(self._moments[array], part)
+            for array, keys in self._keys().items()
+            for part, key in keys.items()
+        }
+
+    def _keys(self) -> dict[tuple[str, ...], dict[str, str]]:
+        """Return the keys of the parts of all moments in the state."""
+        return {
+            array: {part: f"{name}.{part}" if array else part for part in ("mean", "var", "count")}
+            for array, name in joined_names(self._moments).items()
         }
 
     def _episode_arrays(self) -> dict[str, Array]:
         return {"observations": self.observations}
 
     def _load(self, state: Mapping[str, Array]) -> None:
-        for names, moments in self._moments.items():
-            mean, var, count = (state[".".join((*names, key))] for key in ("mean", "var", "count"))
-            moments.load(mean, var, float(count))
+        for array, keys in self._keys().items():
+            self._moments[array].load(state[keys["mean"]], state[keys["var"]], float(state[keys["count"]]))
 
 
 class NormalizeReward(VectorWrapper):
