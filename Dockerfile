@@ -18,7 +18,6 @@ ARG DEVICE=cpu
 FROM ${BASE_IMAGE} AS base
 # Ours is MIT; what is inside has licences of its own, in docs/bindings.md, /usr/share/doc and each package's metadata.
 LABEL org.opencontainers.image.title="PufferTank" \
-      org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="MIT AND LicenseRef-third-party"
 COPY docker/bin/apt-install docker/bin/pip-install docker/bin/slim /usr/local/sbin/
 COPY docker/apt/base.txt /opt/tank/apt/

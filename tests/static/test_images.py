@@ -3,12 +3,13 @@
 import re
 import shutil
 import subprocess
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+import pufferlib
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -157,12 +158,10 @@ def test_an_old_driver_is_refused_by_the_cuda_image_alone() -> None:
 
 def test_labels_say_what_an_image_is_and_what_it_was_made_from() -> None:
     (label,) = (line for line in stages()["base"][1] if line.startswith("LABEL"))
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert f'org.opencontainers.image.version="{version}"' in label
     assert 'org.opencontainers.image.licenses="MIT AND LicenseRef-third-party"' in label
     for service in compose("compose.yaml")["services"].values():
         names = {name.removeprefix("org.opencontainers.image.") for name in service["build"]["labels"]}
-        assert names == {"revision", "created", "source", "base.name", "base.digest"}
+        assert names == {"version", "revision", "created", "source", "base.name", "base.digest"}
 
 
 @pytest.mark.place
@@ -170,21 +169,22 @@ def test_labels_say_what_an_image_is_and_what_it_was_made_from() -> None:
 def test_labels_name_the_commit_and_what_was_changed_since(tmp_path: Path) -> None:
     def labels(shell: str) -> list[str]:
         script = f". {ROOT}/scripts/lib/labels.sh; {shell}; label_images; printf '%s\\n' "
-        script += '"$TANK_REVISION" "$TANK_CREATED" "$TANK_SOURCE"'
+        script += '"$TANK_VERSION" "$TANK_REVISION" "$TANK_CREATED" "$TANK_SOURCE"'
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, capture_output=True, text=True)
         assert not done.stderr
-        return done.stdout.split("\n")[:3]
+        return done.stdout.split("\n")[:4]
 
-    assert labels("true") == ["", "", ""]
+    version = pufferlib.__version__
+    assert labels("true") == [version, "", "", ""]
     (tmp_path / "file").touch()
     author = "GIT_COMMITTER_DATE=2026-11-22T12:00:00Z git -c user.name=a -c user.email=a -c commit.gpgsign=false"
     commit = f"git init -q; git add .; {author} commit -qm x; git remote add origin"
-    revision, created, source = labels(f"{commit} https://user:password@example.org/x.git")
+    _, revision, created, source = labels(f"{commit} https://user:password@example.org/x.git")
     assert re.fullmatch("[0-9a-f]{40}", revision)
     assert created.startswith("2026-11-22T12:00:00")
     assert source == "https://example.org/x.git"
     (tmp_path / "file").write_text("changed")
-    assert labels("git remote set-url origin /some/folder") == [f"{revision}-dirty", created, ""]
+    assert labels("git remote set-url origin /some/folder") == [version, f"{revision}-dirty", created, ""]
 
 
 def test_secrets_are_neither_arguments_nor_values() -> None:
@@ -199,5 +199,5 @@ def test_example_settings_are_known_and_commented_out() -> None:
     assert all(not line or line.startswith("#") for line in lines)
     settings = {match[1] for line in lines if (match := re.match(r"#([A-Z_]+)=", line))}
     used = set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "compose.yaml").read_text()))
-    used -= {"TANK_REVISION", "TANK_CREATED", "TANK_SOURCE", "TANK_BASE_DIGEST"}  # labels.sh sets them
+    used -= {"TANK_VERSION", "TANK_REVISION", "TANK_CREATED", "TANK_SOURCE", "TANK_BASE_DIGEST"}  # labels.sh sets them
     assert settings == used | {"COMPOSE_FILE"}
