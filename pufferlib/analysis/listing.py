@@ -13,6 +13,7 @@ from typing import Any
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
+from pufferlib.machine.paths import user_path
 from pufferlib.train.episodes import SCORE
 from pufferlib.train.resume import flat
 from pufferlib.train.runs import RUNS, SEED, Run, all_runs
@@ -103,8 +104,8 @@ def select(targets: Iterable[Path | str], folder: Path | str = RUNS) -> list[Run
 
 
 def _targeted(target: str, folder: Path) -> list[RunSummary]:
-    if Path(target).is_dir():
-        return _at(Path(target))
+    if user_path(target).is_dir():
+        return _at(user_path(target))
     if glob.has_magic(target):
         if matches := sorted(path for path in map(Path, glob.glob(target)) if path.is_dir()):
             return [run for path in matches for run in _at(path)]

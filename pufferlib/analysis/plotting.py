@@ -7,6 +7,7 @@ from pufferlib import registry
 from pufferlib.analysis.compare import find_setting, group_runs
 from pufferlib.analysis.listing import RunSummary, select
 from pufferlib.errors import APIUsageError
+from pufferlib.machine.paths import user_path
 from pufferlib.train.curve_plot import METRICS, Line, XAxis, plot_curves
 from pufferlib.train.runs import RUNS
 
@@ -43,7 +44,7 @@ def plot(
         UnknownNameError: A target or a setting does not exist.
         BindingMissing: matplotlib is not installed.
     """
-    out = Path(out)
+    out = user_path(out)
     if out.suffix not in FORMATS:
         raise APIUsageError(f"plot: out must end in {', '.join(FORMATS)}, got {out}")
     if not out.absolute().parent.is_dir():

@@ -1,16 +1,16 @@
 """Options of the verbs: flags by argparse, and settings over those of the files by tyro: ``--train.seed 7``."""
 
-import contextlib
 import dataclasses
-import datetime
-import tomllib
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pufferlib import ocean, registry
-from pufferlib.errors import UnknownNameError, UsageError, nearest
+from pufferlib.cli.values import keyword_value, whole_number
+from pufferlib.errors import PufferError, UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
+from pufferlib.machine.paths import user_path
 from pufferlib.ocean.env import type_of
 from pufferlib.ocean.files import is_c_file
 from pufferlib.ocean.types import env_types
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tyro import _errors
     from tyro.constructors import ConstructorRegistry, PrimitiveTypeInfo
 
-__all__ = ["Parser", "parse_config", "split_env", "split_flags", "with_commands"]
+__all__ = ["Parser", "parse_config", "split_env", "split_flags", "typed", "with_commands"]
 
 ENV = "--env."
 SECTIONS = [field for field in dataclasses.fields(Config) if field.name not in ("env_name", "env")]
@@ -41,6 +41,7 @@ class Parser(ArgumentParser):
             as_typed(command), description=with_commands(description), add_help=add_help, allow_abbrev=False
         )
         self._command = command
+        self.register("type", Path, user_path)
 
     def parse(self, argv: list[str]) -> Namespace:
         """Parse all of ``argv``.
@@ -71,8 +72,8 @@ def with_commands(text: str) -> str:
     return text.replace("puffer ", as_typed("puffer "))
 
 
-def split_env(prog: str, argv: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """The keywords of the environment, and the other flags. The environment checks its own keywords.
+def split_env(prog: str, argv: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the texts of the keywords of the environment, for ``typed``, and the other flags.
 
     Raises:
         UsageError: A keyword has no value.
@@ -80,13 +81,24 @@ def split_env(prog: str, argv: list[str]) -> tuple[dict[str, Any], list[str]]:
     return split_flags(prog, argv, ENV)
 
 
-def split_flags(prog: str, argv: list[str], prefix: str) -> tuple[dict[str, Any], list[str]]:
-    """The values of all flags that begin with ``prefix``, by the rest of their names, and the other flags.
+def typed(env_name: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return keywords of an environment with the types that it declares. It checks their values itself."""
+    if not texts:
+        return {}
+    try:
+        kinds = registry.keyword_kinds(env_name)
+    except PufferError:  # there is no such environment, which is reported where it is made
+        kinds = {}
+    return {key: keyword_value(text, kinds.get(key, frozenset())) for key, text in texts.items()}
+
+
+def split_flags(prog: str, argv: list[str], prefix: str) -> tuple[dict[str, str], list[str]]:
+    """Return the texts of all flags that begin with ``prefix``, by the rest of their names, and the other flags.
 
     Raises:
         UsageError: One has no value.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, str] = {}
     rest: list[str] = []
     tokens = iter(argv)
     for token in tokens:
@@ -96,20 +108,10 @@ def split_flags(prog: str, argv: list[str], prefix: str) -> tuple[dict[str, Any]
         key, equals, text = token.removeprefix(prefix).partition("=")
         if not equals:
             text = next(tokens, "")
-        if not key or not text or text.startswith("--"):
+        if not key or (not equals and (not text or text.startswith("--"))):
             raise UsageError(f"{prog}: {token}: expected a value; write {prefix}{key or 'name'} VALUE")
-        values[key.replace("-", "_")] = _literal(text)
+        values[key.replace("-", "_")] = text
     return values, rest
-
-
-def _literal(text: str) -> Any:
-    """``text`` as TOML reads it (number, true, false, list), else as a string. A date is a string too."""
-    text = text.lower() if text in ("True", "False") else text
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-    return text if isinstance(value, datetime.date | datetime.time) else value
 
 
 def parse_config(prog: str, base: Config, argv: list[str], about: str = "", others: Sequence[str] = ()) -> Config:
@@ -147,7 +149,7 @@ def parse_config(prog: str, base: Config, argv: list[str], about: str = "", othe
             registry=_as_written(),
         )
     values = {field.name: getattr(chosen, field.name) for field in SECTIONS}
-    return dataclasses.replace(base, env={**base.env, **env}, **values)
+    return dataclasses.replace(base, env={**base.env, **typed(base.env_name, env)}, **values)
 
 
 def _as_written() -> "ConstructorRegistry":
@@ -157,14 +159,14 @@ def _as_written() -> "ConstructorRegistry":
     registry = ConstructorRegistry()
 
     @registry.primitive_rule
-    def whole_number(info: "PrimitiveTypeInfo") -> PrimitiveConstructorSpec[int | None] | None:
+    def whole_numbers(info: "PrimitiveTypeInfo") -> PrimitiveConstructorSpec[int | None] | None:
         if info.type not in (int, int | None):
             return None
         unset = info.type is not int
         return PrimitiveConstructorSpec(
             nargs=1,
             metavar="INT|None" if unset else "INT",
-            instance_from_str=lambda words: None if unset and words[0] == "None" else _whole(words[0]),
+            instance_from_str=lambda words: None if unset and words[0] == "None" else whole_number(words[0]),
             is_instance=lambda value: isinstance(value, int) or (unset and value is None),
             str_from_instance=lambda value: [str(value)],
         )
@@ -190,14 +192,6 @@ def _switch(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError(f"got {text!r}")
     return text.lower() == "true"
-
-
-def _whole(text: str) -> int:
-    """``7``, ``10_000`` and ``1e6``; a ValueError for anything else."""
-    with contextlib.suppress(ValueError, OverflowError):
-        if float(text).is_integer() and "e" in text.lower():
-            return int(float(text))
-    return int(text)
 
 
 def _refusal(

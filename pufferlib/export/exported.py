@@ -12,6 +12,7 @@ import torch
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.export.recording import Outputs, Recording, difference, record
 from pufferlib.export.trained import TrainedPolicy, open_trained
+from pufferlib.machine.paths import user_path
 from pufferlib.train.build import pick_device
 from pufferlib.train.runs import RUNS, find_run
 
@@ -88,7 +89,7 @@ def export(
     place_of_program = _device(to, device)
     found = find_run(WHERE, str(run), Path(runs), best)
     with open_trained(found.settings(), found, greedy) as trained:
-        place = Path(path or trained.name + FORMATS[to])
+        place = user_path(path or trained.name + FORMATS[to])
         differs = write_checked(trained, to, place, opset, device=place_of_program)
         beside = _write_header(trained, place) if header else None
         return Exported(place, to, trained.env_name, differs, STEPS, beside)
@@ -125,7 +126,7 @@ def write_checked(
 def _check(to: str, path: Path | str | None, greedy: bool | None, opset: int | None, header: bool) -> None:
     if to not in FORMATS:
         raise APIUsageError(f"{WHERE}: to must be one of {', '.join(FORMATS)}, got {to!r}")
-    if path and (not Path(path).absolute().parent.is_dir() or Path(path).is_dir()):
+    if path and (not user_path(path).absolute().parent.is_dir() or user_path(path).is_dir()):
         raise APIUsageError(f"{WHERE}: the file must be in a folder that exists, got {path}; make the folder")
     if to == "torch" and path and Path(path).suffix != FORMATS[to]:
         raise APIUsageError(

@@ -40,6 +40,7 @@ __all__ = [
     "full_name",
     "is_inside",
     "is_object_name",
+    "keyword_kinds",
     "list_envs",
     "load_object",
     "make",
@@ -156,6 +157,17 @@ def own_keywords(name: str) -> dict[str, Any]:
     from pufferlib.registry import creators
 
     return creators.own_keywords(env_creator(name))
+
+
+def keyword_kinds(name: str) -> dict[str, frozenset[Any]]:
+    """Return the types that the keywords of an environment may have, as far as it declares them.
+
+    Raises:
+        UnknownNameError: No environment has this name.
+    """
+    from pufferlib.registry import creators
+
+    return creators.keyword_kinds(env_creator(name))
 
 
 def unknown_env(where: str, name: str) -> UnknownNameError:

@@ -3,8 +3,9 @@
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
@@ -17,7 +18,15 @@ from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.wrappers import EpisodeStats, MultiagentEpisodeStats
 
-__all__ = ["batches_itself", "creator_of", "emulated", "gymnasium_creator", "keywords_of", "own_keywords"]
+__all__ = [
+    "batches_itself",
+    "creator_of",
+    "emulated",
+    "gymnasium_creator",
+    "keyword_kinds",
+    "keywords_of",
+    "own_keywords",
+]
 
 Creator = Callable[..., Any]
 
@@ -55,13 +64,9 @@ def batches_itself(creator: Creator) -> bool:
 
 def own_keywords(creator: Creator) -> dict[str, Any]:
     """Keywords that the maker of ``creator`` names, each with its default, None where it has none."""
-    maker = creator.args[1] if isinstance(creator, functools.partial) and creator.func is _create else creator
-    if isinstance(maker, functools.partial) and maker.func is _make_registered:
-        entry = maker.args[0].entry_point
-        try:
-            maker = load_env_creator(entry) if isinstance(entry, str) else entry
-        except (ImportError, gymnasium.error.DependencyNotInstalled):  # making it will say what is missing
-            return {}
+    maker = _maker_of(creator)
+    if maker is None:
+        return {}
     try:
         parameters = inspect.signature(maker).parameters.values()
     except (TypeError, ValueError):  # written in C: it does not say
@@ -69,6 +74,52 @@ def own_keywords(creator: Creator) -> dict[str, Any]:
     named = (item for item in parameters if item.kind in (item.KEYWORD_ONLY, item.POSITIONAL_OR_KEYWORD))
     defaults = {item.name: None if item.default is item.empty else item.default for item in named}
     return {name: value for name, value in defaults.items() if name not in ("buf", "seed", "render_mode")}
+
+
+def keyword_kinds(creator: Creator) -> dict[str, frozenset[Any]]:
+    """Return the types that each keyword of ``creator`` may have, by its annotation or else by its default.
+
+    A Literal has its values in place of types. Keywords without an annotation whose default is no number are left out:
+    they may have any type.
+    """
+    maker = _maker_of(creator)
+    try:
+        parameters = inspect.signature(maker, eval_str=True).parameters.values()
+    except (TypeError, ValueError, NameError, AttributeError):  # in C, or annotated with what cannot be imported
+        return {}
+    found = {item.name: _kinds(item) for item in parameters}
+    return {name: kinds for name, kinds in found.items() if kinds}
+
+
+def _kinds(item: inspect.Parameter) -> frozenset[Any]:
+    if item.annotation is not inspect.Parameter.empty:
+        return frozenset(_members(item.annotation)) - {Any, object}
+    kind = type(item.default)
+    return frozenset({kind, type(None)} if kind in (bool, int, float) else ())
+
+
+def _members(hint: Any) -> Iterator[Any]:
+    """Yield the types of a union, the values of a Literal, and the origin of a generic type."""
+    origin = get_origin(hint)
+    if origin in (Union, UnionType, Annotated):
+        for member in get_args(hint)[: 1 if origin is Annotated else None]:
+            yield from _members(member)
+    elif origin is Literal:
+        yield from get_args(hint)
+    else:
+        yield origin or hint
+
+
+def _maker_of(creator: Creator) -> Any:
+    """Return the class or function that ``creator`` calls; None if it cannot be imported."""
+    maker = creator.args[1] if isinstance(creator, functools.partial) and creator.func is _create else creator
+    if isinstance(maker, functools.partial) and maker.func is _make_registered:
+        entry = maker.args[0].entry_point
+        try:
+            return load_env_creator(entry) if isinstance(entry, str) else entry
+        except (ImportError, gymnasium.error.DependencyNotInstalled):  # making it will say what is missing
+            return None
+    return maker
 
 
 def gymnasium_creator(spec: EnvSpec) -> Creator:

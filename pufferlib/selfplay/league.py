@@ -11,6 +11,7 @@ import numpy as np
 
 from pufferlib.errors import APIUsageError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
+from pufferlib.machine.paths import user_path
 from pufferlib.selfplay.entrants import Entrant, enter, game_of
 from pufferlib.selfplay.games import Arena
 from pufferlib.selfplay.round_robin import CrossTable, play_pair
@@ -62,7 +63,7 @@ class League:
     """
 
     def __init__(self, path: Path | str, where: str = WHERE) -> None:
-        self.path, self._where = Path(path), where
+        self.path, self._where = user_path(path), where
         if self.path.exists():
             self._prepare()
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pufferlib.errors import APIUsageError
+from pufferlib.machine.paths import user_path
 from pufferlib.seeding import env_seed
 from pufferlib.selfplay.entrants import Entrant, enter, game_of
 from pufferlib.selfplay.games import Arena, Record
@@ -110,7 +111,7 @@ def match(
         arena.load(entrant)
     wins, draws = np.zeros((2, len(entrants), len(entrants)), np.int64)
     pairs = list(itertools.combinations(range(len(entrants)), 2))
-    film = Film(Path(video), VIDEO_S) if video else None
+    film = Film(user_path(video), VIDEO_S) if video else None
     for index, (i, j) in enumerate(pairs):
         if film is not None and index == 0:
             with film:

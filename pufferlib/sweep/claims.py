@@ -98,7 +98,8 @@ class Claims:
     def best_score(self) -> float:
         """The best score so far; NaN if no trial has finished."""
         trials = self._study.get_trials(deepcopy=False)
-        return max((trial.values[0] for trial in trials if trial.state.name == "COMPLETE"), default=math.nan)
+        best = min if self._search.sweep.direction == "minimize" else max
+        return best((trial.values[0] for trial in trials if trial.state.name == "COMPLETE"), default=math.nan)
 
     def report(self, trial: "Trial", step: int, score: float) -> bool:
         """Take a point of its curve; True if the trial is to be pruned."""

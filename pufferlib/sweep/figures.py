@@ -33,13 +33,17 @@ def draw_history(result: SweepResult) -> str:
         axes = _axes(figure, "trial", "score")
         _scatter(axes, trials, lambda trial: trial.number)
         finished = [trial for trial in trials if trial.state == "finished"]
-        best = list(itertools.accumulate((trial.score for trial in finished), max))
+        best = [trial.score for trial in itertools.accumulate(finished, _better)]
         numbers = [trial.number for trial in finished]
         axes.step(numbers, best, where="post", color=BEST, linewidth=1.5, label="best so far")
         axes.locator_params(axis="x", integer=True)
         axes.legend(frameon=False, loc="best")
 
     return _svg("history", draw, trials, (7.2, 3.4))
+
+
+def _better(one: SearchTrial, other: SearchTrial) -> SearchTrial:
+    return other if other.merit > one.merit else one
 
 
 def draw_curves(result: SweepResult) -> str:
@@ -134,7 +138,8 @@ def _slice(axes: "Axes", trials: Sequence[SearchTrial], key: str, space: Space) 
     axes.set_title(key.partition(".")[2] if not key.startswith("env.") else key, fontsize=9)
     axes.tick_params(labelsize=7)
     if space.distribution == "choice":
-        names = [str(choice) for choice in space.choices]
+        # The first trial has the environment's own value, which need not be a choice.
+        names = list(dict.fromkeys(str(value) for value in (*space.choices, *(t.settings[key] for t in trials))))
         _scatter(axes, trials, lambda trial: names.index(str(trial.settings[key])), size=14)
         axes.set_xticks(range(len(names)), names)
         return

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pufferlib import errors, registry
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.cpus import usable_cpus
+from pufferlib.machine.paths import user_path
 from pufferlib.machine.pickling import pickle_by_value
 from pufferlib.registry.outside import name_of, registrations
 from pufferlib.sweep.claims import Claims, OthersInProgress
@@ -87,7 +88,7 @@ def sweep(
         raise APIUsageError(
             f"sweep.name must be the name of a folder in {sweeps}, got {name!r}; --sweeps has the others"
         )
-    folder = Path(sweeps) / name
+    folder = user_path(sweeps) / name
     is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -74,10 +74,12 @@ class ConsoleDisplay(SweepDisplay):
         self._before, self._start_s = 0, time.monotonic()
         self._own: dict[str, Any] = {}
         self._waiting: set[str] = set()
+        self._is_minimized = False
 
     def begin(self, search: Search, folder: Path, finished: int, best: float) -> None:
         """Say what is searched."""
         self._finished, self._wanted, self._best = finished, search.sweep.trials, best
+        self._is_minimized = search.sweep.direction == "minimize"
         self._before, self._start_s = finished, time.monotonic()
         self._own = {key: search.own_value(key) for key in search.spaces}
         self._say(f"{folder}: {finished} of {plural(self._wanted, 'trial')} done; searched are")
@@ -106,7 +108,8 @@ class ConsoleDisplay(SweepDisplay):
         self._finished += 1
         took = f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
         text = f"score {short(score)} in {took}" if state != "failed" else reason
-        is_best = state == "finished" and not score <= self._best
+        is_worse = score >= self._best if self._is_minimized else score <= self._best
+        is_best = state == "finished" and not is_worse
         if is_best:
             self._best = score
         mark = ", the best so far" if is_best else ""

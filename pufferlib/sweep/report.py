@@ -104,7 +104,7 @@ def _table(result: SweepResult) -> str:
     titles = ["trial", "state", "score", "seconds", "steps", *(key.partition(".")[2] for key in settings), "run", ""]
     head = "".join(f"<th>{html.escape(title)}</th>" for title in titles)
     best = result.best.number
-    ranked = sorted(result.trials, key=lambda trial: (trial.state != "finished", -_sortable(trial.score)))
+    ranked = sorted(result.trials, key=lambda trial: (trial.state != "finished", -_sortable(trial.merit)))
     rows = "\n".join(_row(result, trial, settings, trial.number == best) for trial in ranked)
     return f'<h2>All trials</h2>\n<div class="wide"><table>\n<tr>{head}</tr>\n{rows}\n</table></div>'
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pufferlib.errors import APIUsageError
+from pufferlib.machine.paths import user_path
 from pufferlib.sweep.storage import SWEEPS, find_sweep, open_study, speaks_of_errors
 from pufferlib.train.runs import Run
 from pufferlib.train.text import flag
@@ -38,6 +39,7 @@ class SearchTrial:
         reason: Why it failed.
         curve: Score in training after so many agent-steps.
         run: Its folder, which ``puffer eval`` and ``puffer play --watch`` take.
+        is_minimized: A low score is better.
     """
 
     number: int
@@ -49,6 +51,12 @@ class SearchTrial:
     reason: str
     curve: dict[int, float]
     run: Run
+    is_minimized: bool = False
+
+    @property
+    def merit(self) -> float:
+        """The score, or its negative if a low score is better."""
+        return -self.score if self.is_minimized else self.score
 
     def cost(self, kind: str) -> float:
         """Its "seconds" or "steps"."""
@@ -78,12 +86,12 @@ class SweepResult:
         """All trials that have begun."""
         with speaks_of_errors(self.folder):
             frozen = self.study.get_trials(deepcopy=False)
-        interval = curve_interval(self.about["longest"])
-        return [_trial_of(each, self.folder, interval) for each in frozen if each.state.name != "WAITING"]
+        interval, low = curve_interval(self.about["longest"]), self.about.get("direction") == "minimize"
+        return [_trial_of(each, self.folder, interval, low) for each in frozen if each.state.name != "WAITING"]
 
     @property
     def best(self) -> SearchTrial:
-        """The finished trial of the highest score; of several the cheapest.
+        """The finished trial of the best score; of several the cheapest.
 
         Raises:
             APIUsageError: None has finished yet.
@@ -93,7 +101,7 @@ class SweepResult:
             failed = sum(trial.state == "failed" for trial in self.trials)
             advice = "mend that" if failed else "go on with the search"
             raise APIUsageError(f"{self.folder}: no trial has finished yet, {failed} have failed; {advice}")
-        return max(finished, key=lambda trial: (trial.score, -trial.cost(self.about["cost"])))
+        return max(finished, key=lambda trial: (trial.merit, -trial.cost(self.about["cost"])))
 
     @property
     def front(self) -> list[SearchTrial]:
@@ -101,8 +109,8 @@ class SweepResult:
         cost = self.about["cost"]
         front: list[SearchTrial] = []
         finished = [trial for trial in self.trials if trial.state == "finished"]
-        for trial in sorted(finished, key=lambda trial: (trial.cost(cost), -trial.score)):
-            if not front or trial.score > front[-1].score:
+        for trial in sorted(finished, key=lambda trial: (trial.cost(cost), -trial.merit)):
+            if not front or trial.merit > front[-1].merit:
                 front.append(trial)
         return front
 
@@ -145,7 +153,7 @@ def load_sweep(name: str, sweeps: Path | str = SWEEPS) -> SweepResult:
         APIUsageError: There is none, or its database cannot be used.
         BindingMissing: Optuna is not installed.
     """
-    folder = find_sweep("pufferlib.sweep", name, Path(sweeps))
+    folder = find_sweep("pufferlib.sweep", name, user_path(sweeps))
     return SweepResult(folder, open_study(folder))
 
 
@@ -159,7 +167,7 @@ def run_folder(folder: Path, number: int) -> Path:
     return folder / "runs" / f"trial-{number:04}"
 
 
-def _trial_of(frozen: "FrozenTrial", folder: Path, interval: int) -> SearchTrial:
+def _trial_of(frozen: "FrozenTrial", folder: Path, interval: int, is_minimized: bool) -> SearchTrial:
     attributes: Mapping[str, Any] = frozen.user_attrs
     state = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed"}.get(frozen.state.name, "running")
     curve = {step * interval: score for step, score in sorted(frozen.intermediate_values.items())}
@@ -174,4 +182,5 @@ def _trial_of(frozen: "FrozenTrial", folder: Path, interval: int) -> SearchTrial
         attributes.get(REASON, ""),
         curve,
         Run.at(run_folder(folder, frozen.number)),
+        is_minimized,
     )

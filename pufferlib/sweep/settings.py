@@ -36,6 +36,7 @@ class SweepConfig:
         objective: "score", or "score,cost": the best score for each cost, as a Pareto front.
         cost: "seconds" of training, or its "steps".
         metric: The figure of the environment that is the score.
+        direction: Whether a high or a low score is better: "maximize" or "minimize".
         prune: A trial ends early that is worse than this share of the finished ones were after as many steps; 0 is off,
             and so it is with the objective "score,cost".
         prune_after: No trial ends before this share of its steps.
@@ -51,6 +52,7 @@ class SweepConfig:
     objective: Literal["score", "score,cost"] = "score"
     cost: Literal["seconds", "steps"] = "seconds"
     metric: str = "score"
+    direction: Literal["maximize", "minimize"] = "maximize"
     prune: typing.Annotated[float, Range(0, 0.95)] = 0.5
     prune_after: Share = 0.25
     only: str = ""

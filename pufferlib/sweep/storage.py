@@ -1,8 +1,8 @@
 """The study of a search: where it is stored, and whether it is the one that is meant."""
 
 import contextlib
-import dataclasses
 import fcntl
+import functools
 import json
 import sqlite3
 import warnings
@@ -51,7 +51,7 @@ def create_study(folder: Path, name: str, search: Search) -> "Study":
         import optuna
 
         storage = _open_storage(folder, search.sweep.storage)
-        directions = ["maximize", "minimize"] if search.is_pareto else ["maximize"]
+        directions = [search.sweep.direction, *(["minimize"] if search.is_pareto else [])]
         study: Study = optuna.create_study(
             storage=storage,
             study_name=_study_name(name, search.sweep.storage),
@@ -116,7 +116,7 @@ def tidy(folder: Path) -> None:
 def describe(search: Search) -> dict[str, Any]:
     """All that trials of one study have in common."""
     base = search.base
-    sections = dataclasses.asdict(base)
+    sections = base.as_dict()
     del sections["env_name"], sections["track"]  # trackers change nothing in what is learned
     settings = {f"{section}.{key}": value for section, values in sections.items() for key, value in values.items()}
     others = {key: value for key, value in settings.items() if key not in search.spaces and key not in FREE}
@@ -128,6 +128,7 @@ def describe(search: Search) -> dict[str, Any]:
         "spaces": {key: space.as_dict() for key, space in search.spaces.items()},
         "settings": json.loads(json.dumps(others, default=repr)),
         "longest": search.longest,
+        **({"direction": "minimize"} if search.sweep.direction == "minimize" else {}),  # studies of before have none
     }
 
 
@@ -201,7 +202,9 @@ def _open_storage(folder: Path, place: str) -> "BaseStorage":
     path = (folder / DATABASE).absolute()
     with contextlib.closing(sqlite3.connect(path, timeout=LOCKED_S)) as database:
         database.execute("PRAGMA journal_mode=WAL")  # whoever reads does not wait for whoever writes
-    return RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": LOCKED_S}})
+    # Not by its path in the URL, where %, ? and braces mean something else.
+    connect = functools.partial(sqlite3.connect, path, timeout=LOCKED_S, check_same_thread=False)
+    return RDBStorage(f"sqlite:///{DATABASE}", engine_kwargs={"creator": connect})
 
 
 @contextlib.contextmanager

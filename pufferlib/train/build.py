@@ -11,10 +11,12 @@ import torch
 from pufferlib import registry, vector
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.cpus import usable_cpus
+from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
 from pufferlib.train.callbacks import Callback
 from pufferlib.train.config import Config, TrainConfig, VecConfig
 from pufferlib.train.early_stop import stop_callbacks
+from pufferlib.train.env_values import check_present
 from pufferlib.train.normalization import attach_moments, normalized
 from pufferlib.train.periodic_evaluation import PeriodicEvaluation
 from pufferlib.train.text import plural
@@ -60,6 +62,7 @@ def make_vecenv(config: Config) -> Any:
         APIUsageError: The environment or the backend refuses its arguments.
         BindingMissing: The package behind the environment is not installed.
     """
+    check_present(config.env)
     vec = config.vec
     if config.train.overlap == "envs":
         vec = _in_halves(vec)
@@ -70,7 +73,7 @@ def make_vecenv(config: Config) -> Any:
         "overwork": vec.overwork,
         "timeout_s": vec.timeout_s or None,
         "on_crash": vec.on_crash,
-        "record": vec.record or None,
+        "record": user_path(vec.record) if vec.record else None,
     }
     if vec.backend not in ("native", "PufferEnv") and "autoreset" not in config.env:
         options["autoreset"] = "same_step"

@@ -213,10 +213,6 @@ class Checkpointer:
 
     def _about(self) -> checkpoint.About:
         trainer = self._trainer
-        try:
-            settings = trainer.config.to_toml()
-        except APIUsageError:  # keywords of the environment that TOML cannot write down, such as objects
-            settings = ""
         score, score_of = self._scores.mean, "training"
         if self._evaluated is not None and self._evaluated[0] == trainer.updates:
             score, score_of = self._evaluated[1], "evaluation"
@@ -225,7 +221,7 @@ class Checkpointer:
             trainer.updates,
             trainer.agent_steps,
             score,
-            settings,
+            trainer.config.to_toml(),
             self.versions,
             score_of=score_of,
         )

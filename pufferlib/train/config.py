@@ -10,9 +10,11 @@ from typing import Any, Literal
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.machine.paths import user_path
 from pufferlib.ocean.files import settings_of_file
 from pufferlib.train.distributed.settings import ProcessSettings
 from pufferlib.train.early_stop import StopConfig
+from pufferlib.train.env_values import from_plain, to_plain
 from pufferlib.train.kinds import (
     Count,
     CountOrAuto,
@@ -282,7 +284,7 @@ class Config:
     def with_full_names(self) -> "Config":
         """The same, with absolute paths in names of files, so that a run finds them from any folder."""
         policy = dataclasses.replace(self.policy, name=registry.full_name(self.policy.name))
-        init = Path(self.train.init).absolute() if self.train.init else ""
+        init = user_path(self.train.init).absolute() if self.train.init else ""
         train = dataclasses.replace(self.train, init=str(init))
         return dataclasses.replace(self, env_name=registry.full_name(self.env_name), policy=policy, train=train)
 
@@ -301,16 +303,17 @@ class Config:
         return dataclasses.replace(self, env_name=found["env_name"], policy=policy)
 
     def save(self, path: Path) -> None:
-        """Write the merged settings as TOML; what is unset is left out.
-
-        Raises:
-            APIUsageError: A keyword of the environment is something that TOML cannot write down.
-        """
+        """Write the merged settings as TOML; what is unset is left out."""
         path.write_text(self.to_toml(), encoding="utf-8")
 
     def to_toml(self) -> str:
         """The text that ``save`` writes."""
-        return "\n".join(to_toml(dataclasses.asdict(self))) + "\n"
+        return "\n".join(to_toml(self.as_dict())) + "\n"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all settings as nested dicts of plain values (``pufferlib.train.env_values``)."""
+        plain = {key: to_plain(value) for key, value in self.env.items()}
+        return {**dataclasses.asdict(dataclasses.replace(self, env={})), "env": plain}
 
     @classmethod
     def load(cls, path: Path, overrides: Mapping[str, Any] | None = None) -> "Config":
@@ -332,6 +335,9 @@ class Config:
         name = data.pop("env_name", None)
         if not isinstance(name, str):
             raise APIUsageError(f"{where}: env_name must be a string, got {name!r}; is this a run's config.toml?")
+        env = data.get("env")
+        if isinstance(env, dict):
+            data["env"] = {key: from_plain(value) for key, value in env.items()}
         return _build(name, [(where, data), ("overrides", nest(overrides or {}, setting_names()))])
 
 

@@ -18,6 +18,7 @@ from pufferlib.render.camera import Camera, Record
 from pufferlib.render.window import drawn_unseen
 from pufferlib.seeding import env_seed
 from pufferlib.train.config import Config
+from pufferlib.train.env_values import check_present
 from pufferlib.train.episodes import EpisodeMeans
 from pufferlib.train.normalization import with_moments
 from pufferlib.train.players import Player, PolicyPlayer, RandomPlayer
@@ -269,6 +270,7 @@ def _make_vecenv(
     config: Config, env_creator: Callable[..., Any] | None, num_envs: int, seed: int, render: bool = False
 ) -> Any:
     """One environment for each episode; the first draws pictures with ``render``."""
+    check_present(config.env)
     kwargs = dict(config.env)
     kwargs.pop("autoreset", None)  # a setting of training; nothing is played twice here
     if config.selfplay.opponents:  # judged by the environment's own opponent, whose skill does not change

@@ -1,6 +1,5 @@
 """Runs that were made before with the same settings, so that none is made again by a slip."""
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,6 +90,6 @@ def _is_same(config: Config, one: Run | SeedGroup, seeds: tuple[int, ...]) -> bo
 
 def _decisive(config: Config) -> dict[str, Any]:
     """The environment and the settings that make a run another one."""
-    settings = flat(dataclasses.asdict(config)).items()
+    settings = flat(config.as_dict()).items()
     decisive = {name: value for name, value in settings if name.startswith("stop.") or not is_free(name)}
     return {"env_name": config.env_name, **decisive}

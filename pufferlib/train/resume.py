@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.train.config import Config
+from pufferlib.train.env_values import Missing
 from pufferlib.train.runs import Run
 from pufferlib.train.text import flag
 
@@ -50,8 +51,12 @@ def check_changes(where: str, before: Config, now: Config) -> None:
             f"{where}: a run may become longer, not shorter; it was begun with {before.train.total_timesteps} steps, "
             f"got --train.total-timesteps {now.train.total_timesteps}"
         )
-    old, new = (flat(dataclasses.asdict(config)) for config in (before, now))
-    changed = [name for name, value in new.items() if value != old.get(name) and not is_free(name) and name != LENGTH]
+    old, new = (flat(config.as_dict()) for config in (before, now))
+    changed = [
+        name
+        for name, value in new.items()
+        if value != old.get(name) and not is_free(name) and name != LENGTH and not _is_given_again(name, before)
+    ]
     if changed:
         flags = [flag(name, new[name]) for name in changed]
         got = " and ".join(
@@ -62,6 +67,12 @@ def check_changes(where: str, before: Config, now: Config) -> None:
             f"{where}: a run goes on with the settings that it was begun with, got {got}; leave that out, or begin a "
             f"new run: {as_typed('puffer train', now.env_name)} {' '.join(flags)}"
         )
+
+
+def _is_given_again(name: str, before: Config) -> bool:
+    """True for a keyword of the environment whose object no file could hold."""
+    section, _, key = name.partition(".")
+    return section == "env" and isinstance(before.env.get(key), Missing)
 
 
 def go_on(trainer: "Trainer", run: Run) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pufferlib import ocean, registry
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
+from pufferlib.machine.paths import user_path
 from pufferlib.train.config import Config, VecConfig, env_name_in
 from pufferlib.train.toml import read_toml
 
@@ -194,7 +195,8 @@ def find_run(where: str, target: str, runs: Path, best: bool = False, shipped: b
         UsageError: ``target`` is none of these.
         APIUsageError: It has no checkpoint, or none with a score where the best is asked for.
     """
-    run = _run_at(where, Path(target), runs) or _latest_run(where, target, runs, shipped)
+    runs = user_path(runs)
+    run = _run_at(where, user_path(target), runs) or _latest_run(where, target, runs, shipped)
     return _with_best(where, run) if best else run
 
 
@@ -290,6 +292,7 @@ def new_folder(runs: Path, env_name: str, name: str = "") -> Path:
     Raises:
         APIUsageError: It cannot be made.
     """
+    runs = user_path(runs)
     place = runs.absolute()  # fails where the folder that this runs in is gone, whatever --runs says
     try:
         runs.mkdir(parents=True, exist_ok=True)
@@ -311,6 +314,7 @@ def new_folder(runs: Path, env_name: str, name: str = "") -> Path:
 
 def all_runs(runs: Path, file: str = "config.toml") -> list[Run]:
     """The runs in a folder that have a file or folder of that name, those of several seeds one by one."""
+    runs = user_path(runs)
     found = [*runs.glob(f"*/{file}"), *runs.glob(f"*/{SEED}*/{file}")]
     groups = {path.parents[1] for path in found if path.parent.name.startswith(SEED)}
     return [Run.at(path.parent) for path in found if path.parent not in groups]
@@ -318,9 +322,8 @@ def all_runs(runs: Path, file: str = "config.toml") -> list[Run]:
 
 def titled_folders(runs: Path, env_name: str, name: str) -> list[Path]:
     """Folders of ``runs`` whose names tell this environment and this name of a run."""
-    return [
-        path for path in runs.glob(f"*-{_titled(env_name, name)}") if path.name[STAMP_WIDTH:] == _titled(env_name, name)
-    ]
+    title = _titled(env_name, name)
+    return [path for path in user_path(runs).glob(f"*-{title}") if path.name[STAMP_WIDTH:] == title]
 
 
 def _all_runs(runs: Path) -> list[Run]:

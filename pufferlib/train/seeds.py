@@ -15,6 +15,7 @@ import numpy as np
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError, UsageError
+from pufferlib.machine.paths import user_path
 from pufferlib.train.config import Config
 from pufferlib.train.curve_plot import Line, plot_curves
 from pufferlib.train.report import write_summary
@@ -171,6 +172,7 @@ def find_group(folder: Path) -> SeedGroup | None:
     Raises:
         APIUsageError: Its list of seeds is damaged.
     """
+    folder = user_path(folder)
     try:
         text = (folder / SEEDS).read_text("utf-8")
     except OSError:

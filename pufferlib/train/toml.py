@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pufferlib.errors import APIUsageError
+from pufferlib.machine.paths import user_path
 
 __all__ = ["parse_toml", "read_toml", "to_toml"]
 
@@ -20,7 +21,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         APIUsageError: It is missing, or no TOML.
     """
     try:
-        text = path.read_text("utf-8-sig")  # editors on Windows begin files with a mark
+        text = user_path(path).read_text("utf-8-sig")  # editors on Windows begin files with a mark
     except OSError as error:
         raise APIUsageError(
             f"{path}: cannot be read: {error.strerror}; expected a run's config.toml, or a file of settings like it"

@@ -6,7 +6,7 @@ from typing import Any
 
 from pufferlib import registry
 from pufferlib.cli.console import progress, say, style
-from pufferlib.cli.options import Parser, split_env
+from pufferlib.cli.options import Parser, split_env, typed
 from pufferlib.machine.commands import as_typed
 from pufferlib.train.config import Config, load_config
 from pufferlib.train.text import flag
@@ -24,7 +24,7 @@ BATCH = 64
 
 def run(argv: list[str]) -> int:
     """Measure the environment that ``argv`` names, and print the configurations, the fastest first."""
-    keywords, argv = split_env(PROG, argv)
+    texts, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
     parser.add_argument("env", help="a name of puffer list, my_env.py:Class, module:Class, or an id of Gymnasium's")
     parser.add_argument(
@@ -38,6 +38,7 @@ def run(argv: list[str]) -> int:
     options = parser.parse(argv)
     batch_size = min(BATCH, options.max_envs or BATCH) if options.batch_size is None else options.batch_size
     creator = registry.env_creator(options.env, PROG)
+    keywords = typed(options.env, texts)
     config = load_config(options.env)
     config = dataclasses.replace(config, env={**config.env, **keywords})
     try:

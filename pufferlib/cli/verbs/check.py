@@ -8,7 +8,7 @@ from typing import Any
 from pufferlib import registry
 from pufferlib.cli.console import note, say, style
 from pufferlib.cli.fuzz import print_defects
-from pufferlib.cli.options import Parser, split_env
+from pufferlib.cli.options import Parser, split_env, typed
 from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.testing import CONTRACT, CheckResult, examine
@@ -26,7 +26,7 @@ MARKS = {"kept": ("✓", "good"), "broken": ("✗", "bad"), "unknown": ("-", "mu
 
 def run(argv: list[str]) -> int:
     """Check the environment that ``argv`` names; 1 if a line is broken, or the environment raises."""
-    keywords, argv = split_env(PROG, argv)
+    texts, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
     parser.add_argument("env", nargs="?", help="a name of puffer list, my_env.py:Class, module:Class, Gymnasium's id")
     parser.add_argument(
@@ -49,7 +49,7 @@ def run(argv: list[str]) -> int:
         note("the contract was not looked at: what could bring down this process is to be mended first")
         return 1
     try:
-        results = examine(_creator(options.env, keywords), seed=options.seed, steps=options.steps)
+        results = examine(_creator(options.env, typed(options.env, texts)), seed=options.seed, steps=options.steps)
     except PufferError:
         raise
     except Exception as error:

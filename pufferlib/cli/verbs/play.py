@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pufferlib import registry
 from pufferlib.cli.console import say
-from pufferlib.cli.options import Parser, split_env
+from pufferlib.cli.options import Parser, split_env, typed
 from pufferlib.errors import UsageError
 from pufferlib.play.session import Session, play
 from pufferlib.play.viewer import choose_viewer
@@ -20,7 +20,7 @@ To watch a trained agent play instead: puffer play breakout --agent, or puffer p
 
 def run(argv: list[str]) -> int:
     """Let a person play the environment that ``argv`` names, or watch the run that it names."""
-    keywords, argv = split_env(PROG, argv)
+    texts, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
     parser.add_argument("env", nargs="?", help="a name of puffer list, my_env.py:Class, module:Class, Gymnasium's id")
     parser.add_argument(
@@ -51,7 +51,7 @@ def run(argv: list[str]) -> int:
     files = find_run(PROG, target, options.runs, options.best) if target else None
     name = _name_of(options.env) if options.env or not files else files.settings().env_name
     open_viewer = choose_viewer(PROG, options.terminal, "run it in a terminal")
-    session = Session(name, keywords, options.seed, options.player, files, watched)
+    session = Session(name, typed(name, texts), options.seed, options.player, files, watched)
     try:
         viewer = open_viewer(f"{PROG} {registry.short_name(name)}")
         try:

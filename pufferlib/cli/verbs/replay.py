@@ -10,7 +10,7 @@ import numpy as np
 
 from pufferlib import registry
 from pufferlib.cli.console import note, say, style
-from pufferlib.cli.options import Parser, split_env
+from pufferlib.cli.options import Parser, split_env, typed
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.play.viewer import Viewer, choose_viewer
 from pufferlib.render.motion import Motion
@@ -28,7 +28,7 @@ only those whose author you trust."""
 
 def run(argv: list[str]) -> int:
     """Replay the bundle that ``argv`` names; 1 if it comes to another end."""
-    keywords, argv = split_env(PROG, argv)
+    texts, argv = split_env(PROG, argv)
     parser = Parser(PROG, description=ABOUT)
     parser.add_argument("bundle", nargs="?", type=Path, help="a file: env3-seed7.npz")
     parser.add_argument("--env", help="the environment, by a name of puffer list, instead of the one in the bundle")
@@ -49,6 +49,7 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
     bundle = Bundle.load(options.bundle)
     _describe(bundle)
+    keywords = typed(options.env or "", texts)
     creator = functools.partial(
         registry.env_creator(options.env, PROG) if options.env else bundle.creator(), **keywords
     )

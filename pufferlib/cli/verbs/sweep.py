@@ -1,6 +1,5 @@
 """``puffer sweep``: search for the settings with which an environment is learned best."""
 
-import contextlib
 import dataclasses
 import inspect
 import math
@@ -11,6 +10,7 @@ from typing import Any
 from pufferlib import registry
 from pufferlib.cli.console import note, say, style
 from pufferlib.cli.options import Parser, parse_config, split_flags
+from pufferlib.cli.values import literal
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.sweep.result import SweepResult, load_sweep
@@ -85,10 +85,11 @@ def _given(config: Config, flags: list[str]) -> dict[str, Any]:
     return {name: own_value(config, name) for name in names}
 
 
-def _read(overrides: dict[str, Any], searches: list[str]) -> dict[str, Any]:
-    """The values of ``--sweep...`` as the library takes them."""
+def _read(typed: dict[str, str], searches: list[str]) -> dict[str, Any]:
+    """Return the values of ``--sweep...`` as the library takes them."""
+    overrides: dict[str, Any] = {}
     texts = [field.name for field in dataclasses.fields(SweepConfig) if field.type is str]
-    for key, value in overrides.items():
+    for key, text in typed.items():
         section, _, rest = key.partition(".")
         flag = PREFIX + key.replace("_", "-")
         if not rest and flag not in searches:
@@ -99,19 +100,16 @@ def _read(overrides: dict[str, Any], searches: list[str]) -> dict[str, Any]:
                 f"{PROG}: unknown flag {flag!r}; a space is --sweep.SECTION.NAME.KEY, with one of the sections "
                 f"{', '.join(SECTIONS)}, and one of the keys {ways}: --sweep.train.gamma.min 0.9"
             )
-        if key in texts:
-            overrides[key] = str(value)
+        value = text if key in texts else literal(text)
         if key.endswith(".choices") and not isinstance(value, list):
-            overrides[key] = [_number(word.strip()) for word in str(value).split(",")]
+            value = [_choice(word.strip()) for word in text.split(",")]
+        overrides[key] = value
     return overrides
 
 
-def _number(word: str) -> int | float | str:
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            number = kind(word)
-            return number if math.isfinite(number) else word
-    return word
+def _choice(word: str) -> Any:
+    value = literal(word)
+    return word if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _search(env_name: str, given: dict[str, Any], overrides: dict[str, Any], options: Any, typed: list[str]) -> int:

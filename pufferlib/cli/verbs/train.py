@@ -14,6 +14,7 @@ from pufferlib.cli.options import Parser, parse_config
 from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.crashes import crash_explained
+from pufferlib.machine.paths import user_path
 from pufferlib.train.callbacks import Callback, CallbackFunction, find_callback
 from pufferlib.train.config import Config, env_name_in, load_config
 from pufferlib.train.early_stop import StopConfig
@@ -60,7 +61,7 @@ def run(argv: list[str]) -> int:
     options, flags = parser.parse_known_args(argv)
     group = find_group(Path(options.resume)) if options.resume else None
     resumed = find_run(PROG, options.resume, options.runs, shipped=False) if options.resume and not group else None
-    if resumed and resumed.is_seed and not Path(options.resume).exists():  # a name means all of its seeds
+    if resumed and resumed.is_seed and not user_path(options.resume).exists():  # a name means all of its seeds
         group, resumed = find_group(resumed.folder.parent), None
     wants_help = "--help" in flags or "-h" in flags
     if options.config and not name and not (resumed or group):

@@ -1,7 +1,6 @@
 """The trackers that the settings of a run name."""
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -101,7 +100,7 @@ def open_tracking(config: Config, run: Run) -> Iterator[Tracking]:
             name=name,
             tags=config.track.tags,
             group=group,
-            config=dataclasses.asdict(config),
+            config=config.as_dict(),
         )
         trackers.append(BackgroundTracker("Weights & Biases", page, interval))
         places += [f"Weights & Biases: {page.place}"] if page.place else []
@@ -114,6 +113,6 @@ def open_tracking(config: Config, run: Run) -> Iterator[Tracking]:
 
 def _shown(config: Config) -> dict[str, Any]:
     """Settings by their dotted names, but for those of the trackers; what is unset is left out."""
-    sections = dataclasses.asdict(config)
+    sections = config.as_dict()
     del sections["track"]
     return {key: value for key, value in flat(sections).items() if value is not None}
