@@ -220,6 +220,11 @@ def gpu() -> Finding:
             "choose a newer card, install another build of torch, or train with --train.device cpu"
         )
         return Finding("GPU", f"{value}; torch has no code for it", "advice", advice, data)
+    failures = [line for line in _python(_KERNEL_PROBE)[1].splitlines() if line.startswith("cuda:")]
+    if failures:
+        advice = "see what nvidia-smi shows: another process may fill it. CUDA_VISIBLE_DEVICES can leave it out"
+        data["usable"] = False
+        return Finding("GPU", f"{value}; a kernel fails on {'; '.join(failures)}", "advice", advice, data)
     return Finding("GPU", f"{value}; torch uses it with CUDA {build}", data=data)
 
 
@@ -306,6 +311,15 @@ works = torch.cuda.is_available()
 card = torch.cuda.get_device_capability() if works else (0, 0)
 code = [name.removeprefix("sm_").rstrip("af") for name in torch.cuda.get_arch_list() if name.startswith("sm_")]
 print(torch.version.cuda or "-", works, card[0] + card[1] / 10, min(map(int, code), default=0) / 10)"""
+
+# Prints a line for each GPU that a kernel fails on.
+_KERNEL_PROBE = """
+import torch
+for index in range(torch.cuda.device_count()):
+    try:
+        assert (torch.ones(8, device=f"cuda:{index}") * 2).sum().item() == 16, "wrong result"
+    except Exception as error:
+        print(f"cuda:{index}: {str(error).strip().splitlines()[0]}")"""
 
 
 def _torch_cuda() -> tuple[str | None, bool, float, float]:

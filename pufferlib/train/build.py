@@ -227,7 +227,10 @@ def pick_device(name: str, setting: str = "train.device") -> torch.device:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if device.type == "cuda" and (device.index or 0) >= count:
         seen = plural(count, "GPU") if count else "no GPU"
-        raise APIUsageError(f"{setting}: this torch ({torch.__version__}) sees {seen}, got {name!r}; use auto or cpu")
+        raise APIUsageError(
+            f"{setting}: this torch ({torch.__version__}) sees {seen}, got {name!r}; use {'cuda:0, ' if count else ''}"
+            "auto or cpu, or run puffer doctor to see why"
+        )
     return device
 
 

@@ -1,5 +1,6 @@
 """The settings of a run: dataclasses with defaults, TOML files, then flags, each over the one before."""
 
+import ctypes
 import dataclasses
 import warnings
 from collections.abc import Mapping
@@ -350,7 +351,8 @@ def load_config(env_name: str, overrides: Mapping[str, Any] | None = None, file:
             ``corridor.toml`` beside it. An environment without any gets the defaults,
             which are those of ``outside.toml`` for one in Python that is not in this repository.
         overrides: Dotted keys, as ``{"train.learning_rate": 3e-4}``.
-        file: TOML with sections like ``default.toml``, or a run's ``config.toml``, whose ``env_name`` is left aside.
+        file: TOML with sections like ``default.toml``, those for a GPU in ``[cuda]`` (``[cuda.train]``), or a run's
+            ``config.toml``, whose ``env_name`` is left aside.
 
     Raises:
         UnknownNameError: A key that does not exist; the nearest are suggested.
@@ -358,7 +360,37 @@ def load_config(env_name: str, overrides: Mapping[str, Any] | None = None, file:
     """
     env_name = registry.full_name(env_name.removeprefix("puffer_"))
     sources = [_parse_own("default.toml"), *settings_files(env_name, file)]
-    return _build(env_name, [*sources, ("overrides", nest(overrides or {}, setting_names()))]).with_full_names()
+    sources.append(("overrides", nest(overrides or {}, setting_names())))
+    return _build(env_name, for_device(sources)).with_full_names()
+
+
+def for_device(sources: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
+    """Apply the section ``cuda`` of each source, ``[cuda.train]`` for example, after that source if a GPU trains.
+
+    A later source, like the command line, is laid over it as over any other setting.
+    """
+    has_section = any("cuda" in data for _, data in sources)
+    tables = [train for _, data in sources if isinstance(train := data.get("train"), dict) and "device" in train]
+    device = tables[-1]["device"] if tables else "auto"
+    trains_on_gpu = has_section and (has_gpu() if device == "auto" else str(device).startswith("cuda"))
+    found = []
+    for where, data in sources:
+        plain = {section: values for section, values in data.items() if section != "cuda"}
+        found.append((where, plain))
+        if trains_on_gpu and "cuda" in data:
+            found.append((f"{where}, [cuda]", data["cuda"]))
+    return found
+
+
+def has_gpu() -> bool:
+    """Return whether ``train.device`` "auto" is a GPU. Imports torch only if there is a driver."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def settings_files(env_name: str, file: Path | str | None = None) -> list[tuple[str, dict[str, Any]]]:

@@ -242,7 +242,7 @@ class Dashboard:
             "memory": memory(resident_bytes),
         }
         if self._device.startswith("cuda"):
-            figures["GPU memory"] = _gpu_memory()
+            figures["GPU memory"] = _gpu_memory(self._device)
         lines: list[Text] = []
         for pair in (_pair(name, value, "bold") for name, value in figures.items()):
             if lines and lines[-1].cell_len + GAP + pair.cell_len <= width:
@@ -310,8 +310,8 @@ def _pair(name: str, value: str, style: str) -> Text:
     return Text.assemble((f"{name} ", MUTED), (value, style))
 
 
-def _gpu_memory() -> str:
+def _gpu_memory(device: str) -> str:
     import torch
 
-    free_bytes, total_bytes = torch.cuda.mem_get_info()
+    free_bytes, total_bytes = torch.cuda.mem_get_info(device)
     return f"{memory(total_bytes - free_bytes)} of {memory(total_bytes)}"

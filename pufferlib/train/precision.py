@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -33,6 +34,12 @@ def in_precision(policy: Policy, precision: str, device: torch.device, cache: bo
         return policy
     if device.type == "cpu":
         warn_without_bfloat16("train.precision")
+    elif torch.cuda.get_device_capability(device) < (8, 0):
+        warnings.warn(
+            f"train.precision: {torch.cuda.get_device_name(device)} has no instructions for bfloat16, which newer GPUs "
+            "have from compute capability 8.0 on, so that it is slower than float32; use float32",
+            stacklevel=2,
+        )
     twin = copy.copy(policy)  # shares parameters and layers
     for name in ("forward", "forward_eval"):
         setattr(twin, name, _cast(getattr(policy, name), device, cache))

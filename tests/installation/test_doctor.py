@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from packaging.requirements import Requirement
 
+from pufferlib.cli import main
 from pufferlib.installation import doctor, extras
 from pufferlib.installation.doctor import GIB, Finding
 
@@ -182,6 +183,42 @@ def test_a_gpu_that_torch_cannot_use_is_told_why(
     assert finding.level == "advice"
     assert advice in finding.advice
     assert finding.data["usable"] is False
+
+
+def test_a_gpu_on_which_a_kernel_fails_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failure = "cuda:1: CUDA error: out of memory"
+    answer(monkeypatch, {"nvidia-smi": CARD, "torch.ones": (0, failure), "import torch": (0, "13.0 True 9.0 7.5")})
+    finding = doctor.gpu()
+    assert f"a kernel fails on {failure}" in finding.value
+    assert finding.level == "advice"
+    assert finding.data["usable"] is False
+    assert main(["doctor", "--gpu"]) == 1
+    assert failure in capsys.readouterr().out.replace("\n", " ").replace("  ", "")
+
+
+def test_doctor_runs_a_kernel_on_every_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Eights:
+        def __init__(self, device: str) -> None:
+            self.value = 1
+            if device == "cuda:1":
+                raise RuntimeError("CUDA error: busy\nmore")
+
+        def __mul__(self, factor: int) -> "Eights":
+            self.value = factor
+            return self
+
+        def sum(self) -> "Eights":
+            return self
+
+        def item(self) -> int:
+            return 8 * self.value
+
+    torch = SimpleNamespace(cuda=SimpleNamespace(device_count=lambda: 3), ones=lambda _, device: Eights(device))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    exec(doctor._KERNEL_PROBE, {})
+    assert capsys.readouterr().out == "cuda:1: CUDA error: busy\n"
 
 
 def test_torch_is_asked_for_the_card_and_for_the_oldest_that_it_has_code_for(

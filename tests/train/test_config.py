@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib.train import config as config_module
 from pufferlib.train.config import Config, EvalConfig, TrainConfig, load_config
 
 
@@ -161,3 +162,30 @@ def test_a_run_of_before_is_told_the_new_name_of_a_setting(tmp_path):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(APIUsageError, match=r"nowhere\.toml: cannot be read"):
         Config.load(tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("gpu", "overrides", "expected"),
+    [
+        (False, {}, (512, 2048)),
+        (True, {}, (4096, 8192)),
+        (True, {"train.device": "cpu"}, (512, 2048)),
+        (False, {"train.device": "cuda:1"}, (4096, 8192)),
+        (True, {"env.num_envs": 64, "train.minibatch_size": 1024}, (64, 1024)),
+    ],
+)
+def test_settings_for_a_gpu_give_way_to_those_that_the_user_gives(monkeypatch, gpu, overrides, expected):
+    monkeypatch.setattr(config_module, "has_gpu", lambda: gpu)
+    found = load_config("breakout", overrides)
+    assert (found.env["num_envs"], found.train.minibatch_size) == expected
+
+
+def test_a_file_has_settings_for_a_gpu(monkeypatch, tmp_path):
+    monkeypatch.setattr(config_module, "has_gpu", lambda: True)
+    file = tmp_path / "mine.toml"
+    file.write_text("[train]\nhorizon = 16\nseed = 1\n[cuda.train]\nhorizon = 64\n")
+    assert load_config("breakout", {"train.seed": 2}, file).train.horizon == 64
+    assert load_config("breakout", {"train.device": "cpu"}, file).train.horizon == 16
+    file.write_text("[cuda.train]\nhorizont = 64\n")
+    with pytest.raises(UnknownNameError, match=r"mine.toml, \[cuda\], \[train\]"):
+        load_config("breakout", {}, file)

@@ -510,7 +510,7 @@ def test_an_impossible_device_is_refused(make_trainer, name):
 def test_a_missing_gpu_is_refused(make_trainer, monkeypatch, count, name, seen):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
-    with pytest.raises(APIUsageError, match=f"sees {seen}, got '{name}'; use auto or cpu"):
+    with pytest.raises(APIUsageError, match=f"sees {seen}, got '{name}'; use (cuda:0, )?auto or cpu, or run"):
         make_trainer({"train.device": name})
 
 

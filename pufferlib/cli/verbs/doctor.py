@@ -17,20 +17,22 @@ INDENT = 22
 
 
 def run(argv: list[str]) -> int:
-    """Print the findings; exit code 0 if the package can be used here."""
+    """Print the findings; exit code 0 if the package, or with ``--gpu`` the GPU, can be used here."""
     parser = Parser("puffer doctor", description="Look at this machine.")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder that runs are kept in")
+    parser.add_argument("--gpu", action="store_true", help="run a kernel on every GPU, and look at nothing else")
     options = parser.parse(argv)
-    findings = doctor.examine(options.runs)
-    usable = doctor.usable(findings)
+    findings = [doctor.gpu()] if options.gpu else doctor.examine(options.runs)
+    usable = bool(findings[0].data.get("usable")) if options.gpu else doctor.usable(findings)
     if options.json:
         say(json.dumps({"usable": usable, "findings": [dataclasses.asdict(f) for f in findings]}, indent=2))
     else:
         for finding in findings:
             _print(finding)
         say()
-        say(style("ready", "good") if usable else style("not usable yet: see the lines marked ✗", "bad"))
+        marks = "!" if options.gpu else "✗"
+        say(style("ready", "good") if usable else style(f"not usable yet: see the lines marked {marks}", "bad"))
     return 0 if usable else 1
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-import torch
 import torch.distributed as dist
 from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]  # not in torch's stubs
 
@@ -28,7 +27,7 @@ PAUSE_S = 0.1
 def join(
     place: Place, timeout_s: float, store: Store | None = None, check: Callable[[], None] | None = None
 ) -> JoinedRanks:
-    """Meet the other ranks, and found the group of ``torch.distributed`` with them: gloo, with nccl for GPUs.
+    """Meet the other ranks, and found the group of ``torch.distributed`` with them, which is gloo's.
 
     Args:
         place: Of this process.
@@ -52,7 +51,7 @@ def join(
         raise RankLostError("train: rank 0 ended before all ranks had come") from error
     with _interface_of(place):
         dist.init_process_group(
-            _backend(place),
+            "gloo",  # takes GPUs too, several ranks on one, and reports a lost rank at once, where NCCL would hang
             store=PrefixStore("group", store),
             rank=place.rank,
             world_size=place.size,
@@ -137,12 +136,6 @@ def _wait_for_all(
                 "--train.processes-timeout"
             )
         time.sleep(PAUSE_S)
-
-
-def _backend(place: Place) -> str:
-    """Name gloo, which takes GPUs too, and nccl for these where each rank has one of its own."""
-    own = torch.cuda.is_available() and torch.cuda.device_count() >= place.local_size and dist.is_nccl_available()
-    return "cpu:gloo,cuda:nccl" if own else "gloo"
 
 
 @contextlib.contextmanager

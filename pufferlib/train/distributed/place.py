@@ -1,7 +1,7 @@
 """The place of this process among those that train together, as ``torchrun`` and others like it tell it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pufferlib.errors import APIUsageError
@@ -10,6 +10,9 @@ __all__ = ["Place", "place_of_this_process"]
 
 NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 HIGHEST_PORT = 65_535
+# Variables of torchrun, Slurm and Open MPI.
+LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
+LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE")
 
 
 class Place(NamedTuple):
@@ -61,10 +64,16 @@ def place_of_this_process(variables: Mapping[str, str] | None = None) -> Place |
         )
     size = _number(found, "WORLD_SIZE", 1, None)
     rank = _number(found, "RANK", 0, size - 1)
-    local_size = _number(found, "LOCAL_WORLD_SIZE", 1, size) if "LOCAL_WORLD_SIZE" in found else 1
-    local_rank = _number(found, "LOCAL_RANK", 0, local_size - 1) if "LOCAL_RANK" in found else 0
+    of_size, of_rank = _first(LOCAL_SIZES, found), _first(LOCAL_RANKS, found)
+    local_size = _number(found, of_size, 1, size) if of_size else 1
+    local_rank = _number(found, of_rank, 0, local_size - 1) if of_rank and of_size else 0
     port = _number(found, "MASTER_PORT", 1, HIGHEST_PORT)
     return Place(rank, size, local_rank, local_size, found["MASTER_ADDR"], port) if size > 1 else None
+
+
+def _first(names: Sequence[str], variables: Mapping[str, str]) -> str:
+    """Return the first of the names that is a variable, or "" if none is."""
+    return next((name for name in names if name in variables), "")
 
 
 def _number(variables: Mapping[str, str], name: str, low: int, high: int | None) -> int:

@@ -155,7 +155,7 @@ class JoinedRanks(Ranks):
         """See ``Ranks``; values are pickled."""
         found: list[Any] = [None] * self.size
         with self._answering():
-            dist.all_gather_object(found, value)
+            dist.all_gather_object(found, on_cpu(value))
         return found
 
     def largest(self, *numbers: int) -> list[int]:
@@ -167,7 +167,7 @@ class JoinedRanks(Ranks):
 
     def share(self, value: _T) -> _T:
         """See ``Ranks``; values are pickled."""
-        found: list[Any] = [value]
+        found: list[Any] = [on_cpu(value)]
         with self._answering():
             dist.broadcast_object_list(found)
         return found[0]  # type: ignore[no-any-return]
@@ -245,6 +245,17 @@ class JoinedRanks(Ranks):
                 for stop in self._stops:
                     stop()
                 return
+
+
+def on_cpu(value: Any) -> Any:
+    """Return ``value`` with its tensors, inside dicts, lists and tuples too, on the CPU: ranks have different GPUs."""
+    if isinstance(value, Tensor):
+        return value.cpu()
+    if isinstance(value, dict):
+        return {key: on_cpu(each) for key, each in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(on_cpu(each) for each in value)
+    return value
 
 
 def _in_words(error: BaseException) -> str:

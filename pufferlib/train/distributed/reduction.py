@@ -85,6 +85,9 @@ class RankReduction(Reduction):
             for part, weights in zip(parts, self._parameters, strict=True)
         ]
         self._moments: dict[str, Doubles] = {}
+        # Bounds from below for the sums of weights, and none for those of anything else.
+        least = [1.0, -torch.inf, -torch.inf]
+        self._least = torch.tensor(least, dtype=torch.float64, device=self._flat.device)
 
     def accumulate_gradients(
         self, policy: Policy, batch: Minibatch, config: TrainConfig, loss: ppo.Loss
@@ -99,7 +102,7 @@ class RankReduction(Reduction):
         weights = torch.ones_like(advantages) if counted is None else counted.double()
         weighted = advantages * weights
         mine = torch.stack([weights.sum(), weighted.sum(), (weighted * advantages).sum()])
-        count, total, squares = self._ranks.sum(mine.clone()).clamp(min=_least(mine)).unbind()
+        count, total, squares = self._ranks.sum(mine.clone()).clamp(min=self._least).unbind()
         if config.norm_adv:
             mean = total / count
             spread = (squares / count - mean.square()).clamp(min=0).sqrt() + 1e-8
@@ -188,11 +191,6 @@ class RankReduction(Reduction):
 def build_reduction(ranks: Ranks, policy: nn.Module) -> Reduction:
     """Build what reduces the learning of ``policy`` over ``ranks``."""
     return Reduction() if ranks.size == 1 else RankReduction(ranks, list(policy.parameters()))
-
-
-def _least(sums: Tensor) -> Tensor:
-    """Bounds from below for the sums of weights, and none for those of anything else."""
-    return sums.new_tensor([1.0, -torch.inf, -torch.inf])
 
 
 def _added(parts: list[dict[str, float]]) -> dict[str, float]:
