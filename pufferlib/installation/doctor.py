@@ -220,7 +220,7 @@ def gpu() -> Finding:
             "choose a newer card, install another build of torch, or train with --train.device cpu"
         )
         return Finding("GPU", f"{value}; torch has no code for it", "advice", advice, data)
-    failures = [line for line in _python(_KERNEL_PROBE)[1].splitlines() if line.startswith("cuda:")]
+    failures = [line for line in _python(KERNEL_PROBE)[1].splitlines() if line.startswith("cuda:")]
     if failures:
         advice = "see what nvidia-smi shows: another process may fill it. CUDA_VISIBLE_DEVICES can leave it out"
         data["usable"] = False
@@ -313,7 +313,7 @@ code = [name.removeprefix("sm_").rstrip("af") for name in torch.cuda.get_arch_li
 print(torch.version.cuda or "-", works, card[0] + card[1] / 10, min(map(int, code), default=0) / 10)"""
 
 # Prints a line for each GPU that a kernel fails on.
-_KERNEL_PROBE = """
+KERNEL_PROBE = """
 import torch
 for index in range(torch.cuda.device_count()):
     try:

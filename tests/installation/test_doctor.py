@@ -217,7 +217,7 @@ def test_doctor_runs_a_kernel_on_every_gpu(monkeypatch: pytest.MonkeyPatch, caps
 
     torch = SimpleNamespace(cuda=SimpleNamespace(device_count=lambda: 3), ones=lambda _, device: Eights(device))
     monkeypatch.setitem(sys.modules, "torch", torch)
-    exec(doctor._KERNEL_PROBE, {})
+    exec(doctor.KERNEL_PROBE, {})
     assert capsys.readouterr().out == "cuda:1: CUDA error: busy\n"
 
 
