@@ -175,6 +175,19 @@ def puffer_to_bar(env: str, score: float, limit_s: float) -> float | None:
         return seconds_until(update, score, limit_s)
 
 
+def puffer_on_gpu(recurrent: bool, seconds: float) -> float:
+    """Steps per second of PufferLib 3.0.0 on a GPU, on breakout with its own settings, with its memory or without."""
+    vec = {"backend": "Multiprocessing"}
+    with own_puffer("breakout", {"device": "cuda"}, vec, recurrent=recurrent) as trainer:
+
+        def update() -> None:
+            trainer.evaluate()
+            trainer.train()
+
+        update()
+        return 1e6 / us_per_step(update, trainer.config["batch_size"], seconds)
+
+
 def seconds_until(update: Callable[[], float | None], score: float, limit_s: float) -> float | None:
     """Seconds of updates until one of them returns the score, the first update included; None if none does in time."""
     start = time.perf_counter()
@@ -188,9 +201,13 @@ def seconds_until(update: Callable[[], float | None], score: float, limit_s: flo
 
 @contextmanager
 def own_puffer(
-    env: str, train: dict[str, Any], vec: dict[str, Any] | None = None, keywords: dict[str, Any] | None = None
+    env: str,
+    train: dict[str, Any],
+    vec: dict[str, Any] | None = None,
+    keywords: dict[str, Any] | None = None,
+    recurrent: bool = True,
 ) -> Iterator[Any]:
-    """PufferLib 3.0.0's trainer with its own network and settings but for these, in one process.
+    """PufferLib 3.0.0's trainer with its own network and settings but for these, in one process by default.
 
     Its workers wait busily.
     """
@@ -201,6 +218,8 @@ def own_puffer(
     own["vec"] |= {"backend": "Serial", **(vec or {})}
     own["env"] |= keywords or {}
     own["train"] |= {"device": "cpu", "compile": False, "env": env, **train}
+    if not recurrent:
+        own["rnn_name"], own["train"]["use_rnn"] = None, False
     vecenv = pufferl.load_env(f"puffer_{env}", own)
     pufferl.PuffeRL.print_dashboard = lambda *args, **kwargs: None
     trainer = pufferl.PuffeRL(own["train"], vecenv, pufferl.load_policy(own, vecenv))
@@ -370,6 +389,7 @@ CASES = (
     sb3_cartpole,
     puffer,
     puffer_own,
+    puffer_on_gpu,
     products,
     ours_loop,
     copies_of_a_loop,
