@@ -4,7 +4,7 @@
 observations of any structure into them, ``distributions`` turns their outputs into actions.
 """
 
-from pufferlib.models.factory import make_policy
+from pufferlib.models.factory import make_policy, materialize
 from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy, ResNet, State, layer_init
 from pufferlib.models.recurrent import GRUWrapper, LSTMWrapper, MemoryWrapper, MinGRUWrapper
 
@@ -21,4 +21,5 @@ __all__ = [
     "State",
     "layer_init",
     "make_policy",
+    "materialize",
 ]

@@ -5,12 +5,15 @@ import inspect
 from collections.abc import Callable
 from types import ModuleType
 
+import torch
+from torch.nn.parameter import is_lazy
+
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.models.policies import Default, MixedCNN, NatureCNN, Policy, ResNet
 from pufferlib.models.recurrent import MEMORIES, MinGRUWrapper
 
-__all__ = ["make_policy"]
+__all__ = ["make_policy", "materialize"]
 
 
 def make_policy(
@@ -44,6 +47,7 @@ def make_policy(
         policy = _named(env, name, hidden_size, num_layers, more)
     else:
         policy = _own(env, name, {"hidden_size": hidden_size, "num_layers": num_layers})
+    materialize(policy)
     if memory == "none":
         return policy
     sizes = policy.hidden_size, policy.hidden_size
@@ -52,6 +56,22 @@ def make_policy(
         if memory == "MinGRU"
         else MEMORIES[memory](env, policy, *sizes)
     )
+
+
+def materialize(policy: Policy) -> Policy:
+    """Give lazy modules, as ``torch.nn.LazyLinear``, their parameters, by one observation of zeros; returns ``policy``.
+
+    Networks without lazy modules stay as they are.
+    """
+    if any(is_lazy(tensor) for tensor in (*policy.parameters(), *policy.buffers())):
+        is_learning = policy.training
+        policy.eval()  # batch normalization cannot learn from one row
+        device = policy.decoder.weight.device
+        with torch.no_grad():
+            zeros = torch.zeros(1, *policy.observation_shape, dtype=policy.observation_dtype, device=device)
+            policy.forward_eval(zeros, policy.initial_state(1, device))
+        policy.train(is_learning)
+    return policy
 
 
 def _named(env: PufferEnv, name: str, hidden_size: int, num_layers: int, more: ModuleType | None) -> Policy:

@@ -76,7 +76,7 @@ class Agent:
     def __init__(
         self, policy: Policy, vecenv: Any, greedy: bool = False, seed: int = 0, config: Config | None = None
     ) -> None:
-        self.policy, self.config = policy, config
+        self.policy, self.config = policy.eval(), config
         self._greedy = greedy
         self._generator = torch.Generator(next(policy.parameters()).device).manual_seed(env_seed(seed, 0))
         env = vecenv.driver_env

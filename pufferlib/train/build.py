@@ -178,7 +178,10 @@ def pick_num_threads(config: TrainConfig, policy: Policy) -> int:
 
 
 def build_policy(config: Config, vecenv: Any) -> Policy:
-    """The policy of a run, on its device; its first weights follow from ``train.seed``, on any number of cores."""
+    """Make the policy of a run, on its device, in evaluation mode.
+
+    Its first weights follow from ``train.seed``, on any number of cores.
+    """
     with torch.random.fork_rng(devices=[]), _one_thread():
         torch.manual_seed(config.train.seed)
         settings, name = config.policy, config.policy.name
@@ -192,7 +195,7 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
             more=registry.policies(config.env_name),
         )
     attach_moments(policy, vecenv)
-    return policy.to(pick_device(config.train.device))
+    return policy.to(pick_device(config.train.device)).eval()
 
 
 @contextmanager

@@ -110,7 +110,8 @@ class Checkpointer:
         """The state in which ranks differ, but for their games."""
         trainer = self._trainer
         generator = trainer.generator.get_state()
-        own = {"generator": generator, **trainer.reduction.state_dict(), **save_wrappers(trainer.vecenv)}
+        own = {"generator": generator, "torch_random": trainer.torch_random.states}
+        own |= {**trainer.reduction.state_dict(), **save_wrappers(trainer.vecenv)}
         return own if trainer.opponents is None else {**own, "opponents": trainer.opponents.pool_state()}
 
     def _of_all(self, ranks: list[dict[str, Any]]) -> Contents:
@@ -157,6 +158,8 @@ class Checkpointer:
         checkpoint.load_weights(trainer.policy, weights, path, about.env_name)
         checkpoint.load_optimizer(trainer.optimizer, contents["optimizer"], path)
         self._restore_generator(contents["generator"].cpu(), contents["updates"], is_own)
+        if not (is_own and trainer.torch_random.load(contents.get("torch_random", []))):
+            trainer.torch_random.seed(env_seed(trainer.seed, contents["updates"]))
         trainer.agent_steps, trainer.updates = contents["agent_steps"], contents["updates"]
         trainer.uptime_s = contents["uptime_s"]
         trainer.callbacks.load_state_dict(contents.get("callbacks", {}))

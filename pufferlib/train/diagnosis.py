@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NonFiniteError", "explained"]
 
+MOST_LOG_STD = 15.0  # deviations from e^-15 to e^15 leave squares that float32 can hold
 OF_ROLLOUT = ("observations", "actions", "rewards", "values", "log_probs", "masks", "episode_starts", "episode_ends")
 
 
@@ -84,6 +85,7 @@ def _cause(error: NonFiniteError, trainer: "Trainer") -> str:
         or _in_parameters(trainer.policy)
         or _in_layers(trainer.policy, error)
         or _in_memory(error)
+        or _in_deviations(trainer.policy)
         or _in_losses(error, trainer)
         or "not to be found: computing it once more gives finite numbers"
     )
@@ -159,6 +161,19 @@ def _in_layers(policy: nn.Module, error: NonFiniteError) -> str:
 
 def _in_memory(error: NonFiniteError) -> str:
     return next((f"in memory {name!r} of the policy" for name, each in error.state.items() if _is_broken(each)), "")
+
+
+def _in_deviations(policy: nn.Module) -> str:
+    """Words for a standard deviation of continuous actions that left the range of float32 or nearly so."""
+    for name, parameter in policy.named_parameters():
+        if name.rpartition(".")[2] == "log_std":
+            largest = parameter.detach().flatten()[parameter.detach().abs().argmax()].item()
+            if abs(largest) > MOST_LOG_STD:
+                return (
+                    f"after {name} reached {largest:.4g}: the logarithm of the standard deviation of the actions ran "
+                    "away, which train.ent_coef near 0 and a lower train.learning_rate prevent"
+                )
+    return ""
 
 
 def _in_losses(error: NonFiniteError, trainer: "Trainer") -> str:

@@ -35,10 +35,13 @@ def estimate_anew(policy: Policy, rollout: Rollout, config: TrainConfig) -> Esti
     parts = rollout.as_parts(ratios), rollout.as_parts(values[:-1])
     draws = list(in_order(parts[0].shape[1], rollout.rows))
     batches = rollout.minibatches(ratios, torch.default_generator, draws=draws)
+    is_learning = policy.training
+    policy.eval()  # as it acts
     for (chosen, _), batch in zip(draws, batches, strict=True):
         params, now = policy(batch.observations, batch.state, batch.episode_starts)
         log_probs = policy.distribution.log_prob(params, batch.actions)
         parts[0][:, chosen] = (log_probs - batch.log_probs).exp()
         parts[1][:, chosen] = now
+    policy.train(is_learning)
     clips = config.vtrace_rho_clip, config.vtrace_c_clip
     return vtrace(rollout.rewards, values, rollout.episode_ends, config.gamma, config.gae_lambda, ratios, *clips)

@@ -1,8 +1,10 @@
 """The learning pass as the settings want it: plain, compiled, or recorded as CUDA graphs."""
 
+import contextlib
 import dataclasses
 import os
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -15,7 +17,7 @@ from pufferlib.train.cuda_graphs import CudaRecorder, GraphedStep, uses_cuda_gra
 from pufferlib.train.ppo import Loss, Losses, objective_by_terms, ppo_loss
 from pufferlib.train.rollout import Minibatch
 
-__all__ = ["build_graphed_step", "build_loss", "check_compiler"]
+__all__ = ["build_graphed_step", "build_loss", "check_compiler", "training_mode"]
 
 COMPILERS = ("c++", "g++", "clang++")
 
@@ -84,3 +86,15 @@ def check_compiler(device: torch.device) -> None:
                 f"train.compile needs a {language} compiler, found none ({tried}); install {package}, set {variable}, "
                 "or leave it out"
             )
+
+
+@contextlib.contextmanager
+def training_mode(*policies: Policy) -> Iterator[None]:
+    """Context in which modules such as dropout and batch normalization learn. Outside, policies act and evaluate."""
+    for policy in policies:
+        policy.train()
+    try:
+        yield
+    finally:
+        for policy in policies:
+            policy.eval()

@@ -60,7 +60,7 @@ class PolicyPlayer:
     """Plays a policy, with a memory for each agent.
 
     Args:
-        policy: The policy.
+        policy: Policy, which is put into evaluation mode.
         num_agents: Agents in the vector environment.
         generator: Source of the actions' randomness, on the policy's device.
         greedy: Take the likeliest action instead of sampling.
@@ -69,7 +69,7 @@ class PolicyPlayer:
     def __init__(self, policy: "models.Policy", num_agents: int, generator: "torch.Generator", greedy: bool) -> None:
         from pufferlib.models.engine import compile_policy  # who plays against chance needs no torch
 
-        self._policy, self._generator, self._greedy = policy, generator, greedy
+        self._policy, self._generator, self._greedy = policy.eval(), generator, greedy
         self._engine = compile_policy(policy) if generator.device.type == "cpu" else None
         self._state = policy.initial_state(num_agents, generator.device)
 

@@ -14,7 +14,7 @@ import torch
 
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.memory import freed_memory_kept
-from pufferlib.models import Policy
+from pufferlib.models import Policy, materialize
 from pufferlib.seeding import env_seed
 from pufferlib.train import checkpoint, ppo
 from pufferlib.train.advantage import fit_reward_scale, generalized_advantage
@@ -37,7 +37,7 @@ from pufferlib.train.distributed.rank_config import check_agents, config_of_all,
 from pufferlib.train.distributed.ranks import ALONE, Ranks
 from pufferlib.train.distributed.reduction import build_reduction
 from pufferlib.train.episodes import ScoreHint
-from pufferlib.train.learning import build_graphed_step, build_loss
+from pufferlib.train.learning import build_graphed_step, build_loss, training_mode
 from pufferlib.train.loggers import Logger
 from pufferlib.train.loggers.guard import LogGuard
 from pufferlib.train.normalization import attach_moments, normalized, store_moments, take_moments
@@ -50,6 +50,7 @@ from pufferlib.train.runs import Run, find_run
 from pufferlib.train.schedules import annealed
 from pufferlib.train.signals import deferred
 from pufferlib.train.text import flag
+from pufferlib.train.torch_random import TorchRandom
 
 __all__ = ["Trainer"]
 
@@ -119,7 +120,8 @@ class Trainer:
         self._opened.enter_context(freed_memory_kept())
         self._opened.callback(self.vecenv.close)
         try:
-            self.policy = (build_policy(config, self.vecenv) if policy is None else policy).to(self.device)
+            self.policy = build_policy(config, self.vecenv) if policy is None else materialize(policy)
+            self.policy.to(self.device).eval()
             if policy is not None:
                 attach_moments(policy, self.vecenv)
             self.opponents = with_opponents(own, self.vecenv, self.policy)
@@ -139,6 +141,7 @@ class Trainer:
             settings = config_of_rank(self.config, ranks).train
             self.seed = settings.seed
             self.generator = torch.Generator(self.device).manual_seed(self.seed)
+            self.torch_random = TorchRandom(self.seed, self.device)
             is_cached = not uses_cuda_graphs(settings, self.device)
             self._network = in_precision(self.policy, settings.precision, self.device, is_cached)
             self._loss = build_loss(settings, self.device)
@@ -261,7 +264,7 @@ class Trainer:
         if self.updates == 0 and settings.init:
             self._take_weights(Path(settings.init))
         start = time.perf_counter()
-        with explained(self), self.ranks.interruptible():
+        with explained(self), self.ranks.interruptible(), self.torch_random.in_use():
             rollout = self.source.take()
         self.reduction.merge_moments(self.vecenv)
         steps = self.reduction.count_experience(int(rollout.masks.sum()), self.collector.episodes)
@@ -287,7 +290,7 @@ class Trainer:
         )
         if self.collector.curriculum is not None:
             self.collector.curriculum.learn(advantages)
-        with explained(self):
+        with explained(self), self.torch_random.in_use(), training_mode(self._network, self.policy):
             learner = self._network, self.optimizer, rollout, advantages
             losses = ppo.update(*learner, settings, self.generator, self._loss, self.reduction, self._graphed)
         end = time.perf_counter()
