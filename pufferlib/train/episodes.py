@@ -5,9 +5,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
 from pufferlib.errors import APIUsageError
+from pufferlib.wrappers.single import as_number
 
 __all__ = ["EpisodeMeans", "ScoreHint", "ScoreMean", "numeric_infos"]
 
@@ -15,7 +14,7 @@ SCORE = "environment/score"
 
 
 def numeric_infos(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str, float], float]]:
-    """The numbers in the infos of a step, each with how many episodes they are the means of.
+    """The numbers in the infos of a step (arrays of one element too), each with how many episodes they are means of.
 
     An info that holds nothing but dicts is one info per agent: those of its agents count each. The
     episodes are what an info calls ``n``; 1 without it.
@@ -29,7 +28,7 @@ def numeric_infos(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str
         if info and all(isinstance(value, Mapping) for value in info.values()):
             yield from numeric_infos(info.values())
         else:
-            numbers = {key: float(value) for key, value in info.items() if isinstance(value, int | float | np.number)}
+            numbers = {key: number for key, value in info.items() if (number := as_number(value)) is not None}
             n = numbers.pop("n", 1.0)
             if not math.isfinite(score := numbers.get("score", 0.0)):
                 raise APIUsageError(

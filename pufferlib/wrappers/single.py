@@ -33,11 +33,18 @@ __all__ = [
 Info = dict[str, Any]
 PerAgent = dict[Any, Any]
 
-_NUMBERS = (bool, int, float, np.number, np.bool_)
+_NUMBERS = (bool, int, float, np.integer, np.floating, np.bool_)
+
+
+def as_number(value: Any) -> float | None:
+    """Return a number of an info, or an array of one element, as a float. Returns None for anything else."""
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "biuf":
+        value = value.item()
+    return float(value) if isinstance(value, _NUMBERS) else None
 
 
 class _Episode:
-    """The running sums of one agent's episode."""
+    """Return, length and last infos of one agent's episode."""
 
     def __init__(self) -> None:
         self.episode_return = 0.0
@@ -45,7 +52,7 @@ class _Episode:
         self.stats: Info = {}
 
     def add(self, reward: Any, info: Mapping[Any, Any]) -> None:
-        """Count one step: numbers are summed, of anything else the last value is kept."""
+        """Count one step, and keep the last value of each key of the infos."""
         try:
             self.episode_return += float(reward.item() if isinstance(reward, np.ndarray) else reward)
         except (TypeError, ValueError) as error:
@@ -54,10 +61,8 @@ class _Episode:
         if not info:  # as in most steps
             return
         for key, value in _flat_items(info):
-            if isinstance(value, _NUMBERS):
-                before = self.stats.get(key)  # a float if it is a sum
-                value = float(value) + (before if isinstance(before, float) else 0.0)
-            self.stats[key] = value
+            number = as_number(value)  # before an environment changes an array in place
+            self.stats[key] = value if number is None else number
 
     def summary(self) -> Info:
         """Everything about the episode; ``score`` is its return unless the environment has its own."""
@@ -80,11 +85,12 @@ def _has_five(outcome: Any) -> bool:
 
 
 class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Sums up each episode: infos are empty until its last step, whose info has it all.
+    """Summary of each episode: infos are empty until its last step, whose info has it all.
 
     That info holds ``episode_return``, ``episode_length`` (steps), ``score`` (the return, unless
-    the environment's infos have a ``score``), the sum of every number in the environment's infos
-    and the last value of everything else; keys of nested dicts are joined by a slash.
+    the environment's infos have a ``score``), and the last value of each key that an info of the episode had.
+    So a figure may be given once, at the end, or in each step, as a running total. Numbers and arrays of one number
+    become floats. Keys of nested dicts are joined by a slash.
 
     Args:
         env: Of Gymnasium, or of the old gym API, which is converted. Observations, actions and rewards stay.
@@ -175,10 +181,10 @@ def _means(infos: Mapping[Any, Mapping[str, Any]]) -> Info:
     values: dict[str, list[float]] = {}
     n = 0
     for info in infos.values():
-        numbers = [(key, value) for key, value in _flat_items(info) if isinstance(value, _NUMBERS)]
+        numbers = [(key, number) for key, value in _flat_items(info) if (number := as_number(value)) is not None]
         n += bool(numbers)
-        for key, value in numbers:
-            values.setdefault(key, []).append(float(value))
+        for key, number in numbers:
+            values.setdefault(key, []).append(number)
     means: Info = {key: sum(numbers) / len(numbers) for key, numbers in values.items()}
     return {**means, "n": n} if n else means
 

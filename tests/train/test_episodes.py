@@ -23,6 +23,13 @@ def test_every_agent_of_an_environment_counts_once():
     assert means.pop() == {"environment/score": 3.0}
 
 
+@pytest.mark.parametrize("value", [np.bool_(True), np.array(1.0), np.array([1]), np.array([[True]])], ids=repr)
+def test_arrays_of_one_number_are_figures(value):
+    means = EpisodeMeans()
+    means.add([{"is_success": value, "trace": np.ones(2), "name": "x"}, {"is_success": 0}])
+    assert means.pop() == {"environment/is_success": 0.5}
+
+
 def test_figures_of_no_episode_do_not_count():
     means = EpisodeMeans()
     means.add([{"score": 7.0, "n": 0}, {"score": 3.0, "n": 2}, {"length": 0.0, "n": 0}])

@@ -41,8 +41,8 @@ def test_episode_stats_come_once_at_the_end(truncate):
             "score": 2.5,
             "episode_return": 2.5,
             "episode_length": 3,
-            "kills": 3.0,
-            "map/seen": 0.75,
+            "kills": 2.0,
+            "map/seen": 0.25,
             "level": "b",
             "won": 1.0,
             "trace": [1],
@@ -50,9 +50,18 @@ def test_episode_stats_come_once_at_the_end(truncate):
 
 
 @pytest.mark.parametrize(
-    ("values", "stat"), [((None, 3), 3.0), (("near", 2, 2), 4.0), ((2, "far"), "far"), ((np.ones(2), 2), 2.0)]
+    ("values", "stat"),
+    [
+        ((None, 3), 3.0),
+        (("near", 2, 5), 5.0),
+        ((2, "far"), "far"),
+        ((np.ones(2), 2), 2.0),
+        ((False, True, True), 1.0),
+        ((np.bool_(True), np.bool_(False)), 0.0),
+        ((np.array(0.5), np.array([7])), 7.0),
+    ],
 )
-def test_a_stat_may_be_a_number_in_some_steps_only(values, stat):
+def test_stats_are_the_last_values_of_the_episode(values, stat):
     env = EpisodeStats(told(*((1, {"x": value}) for value in values), (1, {})))
     env.reset()
     infos = [env.step(0)[4] for _ in range(len(values) + 1)]
@@ -131,8 +140,8 @@ def test_stats_of_each_agent():
             "score": 2.0,
             "episode_return": 2.0,
             "episode_length": 2,
-            "x": 3.0,
-            "only_a": 2.0,
+            "x": 2.0,
+            "only_a": 1.0,
             "name": "a",
         }
         infos = env.step({"b": 0})[4]
@@ -171,7 +180,7 @@ def test_multiagent_wrappers_pass_through_emulation():
     env = PettingZooPufferEnv(MeanOverAgents(MultiagentEpisodeStats(duo())))
     env.reset()
     assert env.step([0, 0])[4] == {}
-    means = {"score": 2.0, "episode_return": 2.0, "episode_length": 2.0, "x": 3.0, "only_a": 2.0}
+    means = {"score": 2.0, "episode_return": 2.0, "episode_length": 2.0, "x": 2.0, "only_a": 1.0}
     assert env.step([0, 0])[4] == {**means, "n": 1}
     assert env.terminals.tolist() == [True, False]
 
