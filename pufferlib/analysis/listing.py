@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from pufferlib.train.runs import RUNS, SEED, Run, all_runs
 from pufferlib.train.status import State, status_of
 from pufferlib.train.toml import read_toml
 
-__all__ = ["RunSummary", "runs", "select"]
+__all__ = ["RunSummary", "find_metric", "runs", "select"]
 
 TAIL_BYTES = 65_536  # of the metrics, where the last updates are
 
@@ -42,6 +42,7 @@ class RunSummary:
         agent_steps: Steps of all agents so far.
         train_s: Seconds of training so far.
         settings: All settings by their dotted names.
+        figures: The last value of each metric in training; NaN if it was no number.
     """
 
     folder: Path
@@ -56,6 +57,7 @@ class RunSummary:
     agent_steps: int
     train_s: float
     settings: dict[str, Any]
+    figures: dict[str, float] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -101,6 +103,21 @@ def select(targets: Iterable[Path | str], folder: Path | str = RUNS) -> list[Run
         for run in _targeted(str(target), Path(folder)):
             found.setdefault(run.folder.resolve(), run)
     return list(found.values())
+
+
+def find_metric(name: str, found: Iterable[RunSummary]) -> str:
+    """Return the metric of some runs that ``name`` means: its whole name, or the end of one.
+
+    Raises:
+        UnknownNameError: No run has such a metric; the nearest are suggested.
+    """
+    known = dict.fromkeys(key for run in found for key in run.figures)
+    if name in known or not known:
+        return name
+    ends = [key for key in known if key.rpartition("/")[2] == name]
+    if not ends and name != SCORE:
+        raise UnknownNameError.of("metric", "metric", name, known)
+    return next((key for key in ends if key.startswith("environment/")), ends[0]) if ends else name
 
 
 def _targeted(target: str, folder: Path) -> list[RunSummary]:
@@ -158,6 +175,7 @@ def _read(run: Run) -> RunSummary:
         agent_steps=int(result.get("agent_steps", latest.get("agent_steps", 0))),
         train_s=float(result.get("train_s", latest.get("uptime_s", 0.0))),
         settings=flat(settings),
+        figures={key: _number(value) for key, value in (latest or _last_figures(run.metrics)).items()},
     )
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from pufferlib import registry
 from pufferlib.analysis.compare import find_setting, group_runs
-from pufferlib.analysis.listing import RunSummary, select
+from pufferlib.analysis.listing import RunSummary, find_metric, select
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.paths import user_path
 from pufferlib.train.curve_plot import METRICS, Line, XAxis, plot_curves
+from pufferlib.train.episodes import SCORE
 from pufferlib.train.runs import RUNS
 
 __all__ = ["plot"]
@@ -22,6 +23,7 @@ def plot(
     *,
     x: XAxis = "steps",
     by: str = "",
+    metric: str = SCORE,
     runs: Path | str = RUNS,
 ) -> dict[str, dict[str, list[RunSummary]]]:
     """Draw the learning curves of runs, those that differ in their seed alone as one line in a band.
@@ -34,6 +36,7 @@ def plot(
         out: The picture: PNG, SVG or PDF by its suffix.
         x: "steps" of all agents, or "time" of training.
         by: A setting: one line for each of its values, over all runs that have it.
+        metric: A metric of the runs: "environment/perf", "losses/entropy"; "perf" is "environment/perf".
         runs: Folder of all runs.
 
     Returns:
@@ -41,7 +44,7 @@ def plot(
 
     Raises:
         APIUsageError: A folder is no run, ``out`` cannot be written, or has another suffix.
-        UnknownNameError: A target or a setting does not exist.
+        UnknownNameError: A target, a setting or a metric does not exist.
         BindingMissing: matplotlib is not installed.
     """
     out = user_path(out)
@@ -54,6 +57,7 @@ def plot(
     chosen = select(targets, runs)
     if not chosen:
         raise APIUsageError("plot: expected runs, got none")
+    metric = find_metric(metric, chosen)
     setting = find_setting(by, chosen) if by else ""
     panels: dict[str, list[RunSummary]] = {}
     for run in chosen:
@@ -63,5 +67,5 @@ def plot(
         env: [Line(label, [run.metrics for run in alike]) for label, alike in groups.items()]
         for env, groups in lines.items()
     }
-    plot_curves(out, pictured, x)
+    plot_curves(out, pictured, x, metric=metric)
     return lines

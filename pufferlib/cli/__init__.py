@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import pufferlib
 from pufferlib.cli.console import complain, note, plain_warnings, say, style
-from pufferlib.errors import PufferError, UnknownNameError, UsageError, WorkerError
+from pufferlib.errors import PufferError, UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed, way_to_install
 
 __all__ = ["main"]
@@ -37,6 +37,12 @@ VERBS = {
     "new": "write an environment of your own in C, from a template",
     "install": "install third-party environments, each as it is known to work",
     "doctor": "look at this machine, and say what to do where something is missing",
+}
+
+# Verbs of PufferLib 3 that have another name, or none, here.
+ELSEWHERE = {
+    "profile": "puffer train, whose dashboard shows the seconds of collecting and learning,",
+    "sanity": "puffer check-learner",
 }
 
 _REMEDIES = {
@@ -82,8 +88,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PufferError as error:
         notes = [line for line in getattr(error, "__notes__", []) if "\n" not in line]  # others are stacks
         complain("\n".join([str(error), *notes]))
-        for bundle in error.bundles if isinstance(error, WorkerError) else ():
-            note(f"step it again: {as_typed('puffer replay', bundle)}")
         return 1
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
@@ -125,6 +129,8 @@ def _dispatch(arguments: list[str]) -> int:
     if verb in ("--help", "-h", "help"):
         say(_help())
         return 0
+    if verb in ELSEWHERE:
+        raise UnknownNameError(f"puffer: PufferLib 3's verb {verb!r} is {as_typed(ELSEWHERE[verb])} here")
     if verb not in VERBS:
         raise UnknownNameError.of("puffer", "verb", verb, VERBS)
     module = importlib.import_module(f"pufferlib.cli.verbs.{verb.replace('-', '_')}")

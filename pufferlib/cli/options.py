@@ -15,7 +15,7 @@ from pufferlib.ocean.env import type_of
 from pufferlib.ocean.files import is_c_file
 from pufferlib.ocean.types import env_types
 from pufferlib.train.config import Config, setting_names
-from pufferlib.train.suggestions import RENAMED, suggest
+from pufferlib.train.suggestions import PUFFERLIB_3, RENAMED, suggest
 
 if TYPE_CHECKING:
     from tyro import _errors
@@ -223,6 +223,9 @@ def _unknown_flag(prog: str, base: Config, flag: str, others: Sequence[str]) -> 
     setting = flag.lstrip("-").replace("-", "_")
     if setting in RENAMED:
         return UnknownNameError(f"{prog}: {RENAMED[setting].as_flag()}")
+    if setting in PUFFERLIB_3 and setting not in setting_names():
+        here = with_commands(PUFFERLIB_3[setting])
+        return UnknownNameError(f"{prog}: {flag} is a flag of PufferLib 3; type here: {here}")
     known = [*setting_names(), *("env." + name for name in [*base.env, *_defaults(base.env_name)])]
     close = nearest(flag, others, count=1, cutoff=0.8) or [
         "--" + name.replace("_", "-") for name in suggest(setting, known)

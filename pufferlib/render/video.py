@@ -17,12 +17,20 @@ if TYPE_CHECKING:
     from av.container import OutputContainer
     from av.video.stream import VideoStream
 
-__all__ = ["Frame", "VideoWriter"]
+__all__ = ["Frame", "VideoWriter", "check_video_path"]
 
 Frame = npt.NDArray[np.uint8]
 
 # Small screens (Atari: 160 x 210) are enlarged by a whole number until the height reaches this.
 MIN_HEIGHT_PX = 320
+
+
+def check_video_path(where: str, path: Path) -> None:
+    """Raise APIUsageError unless ``path`` has the suffix of the videos that are written, ``.mp4``."""
+    if path.suffix.lower() != ".mp4":
+        raise APIUsageError(
+            f"{where}: a video must be a file NAME.mp4, got {path}; convert it: ffmpeg -i NAME.mp4 NAME.gif"
+        )
 
 
 class VideoWriter:
@@ -47,6 +55,7 @@ class VideoWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str], fps: float = 30.0, max_seconds: float = math.inf) -> None:
+        check_video_path("VideoWriter", Path(path))
         if fps < 1:
             raise APIUsageError(f"VideoWriter: fps must be at least 1, got {fps}; 30 suits most games")
         try:

@@ -6,6 +6,7 @@ import os
 import pickle
 import platform
 import re
+import sys
 import tempfile
 import traceback
 import zipfile
@@ -38,6 +39,13 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **packages}
 
 
+def _own_path() -> tuple[str, ...]:
+    """Folders on the path of this process that are none of Python's own or of installed packages."""
+    folders = (os.path.abspath(entry) for entry in sys.path if isinstance(entry, str))
+    inside = tuple(os.path.abspath(each) for each in (sys.prefix, sys.base_prefix))
+    return tuple(dict.fromkeys(folder for folder in folders if not folder.startswith(inside)))
+
+
 @dataclass(frozen=True)
 class Bundle:
     """Recording of one environment since its last reset with a seed.
@@ -56,6 +64,7 @@ class Bundle:
         digest: Of the rows after the last step; None where they were not known.
         pickled: Creator and arguments; empty if they cannot be pickled.
         versions: Of the packages that recorded it.
+        path: Folders with the user's modules: those on the path of the process that recorded it.
     """
 
     env: str
@@ -71,6 +80,7 @@ class Bundle:
     digest: int | None = None
     pickled: bytes = b""
     versions: Mapping[str, str] = field(default_factory=versions)
+    path: tuple[str, ...] = field(default_factory=_own_path)
 
     @classmethod
     def of(cls, spec: EnvSpec, actions: Array, **others: Any) -> Self:
@@ -115,8 +125,8 @@ class Bundle:
                 actions, pickled = arrays["actions"], arrays["pickled"].tobytes()
             if facts.pop("format") != FORMAT:
                 raise ValueError("another format")
-            for name in ("resets", "ends"):
-                facts[name] = tuple(facts[name])
+            for name in ("resets", "ends", "path"):
+                facts[name] = tuple(facts.get(name, ()))
             return cls(actions=actions, pickled=pickled, **facts)
         except (ValueError, KeyError, TypeError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error):
             raise APIUsageError(
@@ -135,6 +145,7 @@ class Bundle:
                 f"Bundle.creator: {self.env} must be something that can be pickled, and was not; "
                 "name the environment: puffer replay BUNDLE --env NAME"
             )
+        sys.path += [folder for folder in self.path if folder not in sys.path and os.path.isdir(folder)]
         try:
             creator, args, kwargs = pickle.loads(self.pickled)
         except Exception as error:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from pufferlib.errors import BindingMissing
 from pufferlib.machine.commands import way_to_install
 from pufferlib.train.curves import Curve, band_of, read_curve
+from pufferlib.train.episodes import SCORE
 from pufferlib.train.text import plural
 
 if TYPE_CHECKING:
@@ -46,8 +47,9 @@ def plot_curves(
     panels: Mapping[str, Sequence[Line]],
     x: XAxis = "steps",
     random_score: float = math.nan,
+    metric: str = SCORE,
 ) -> None:
-    """Draw the score in training of many runs as a PNG, or what the suffix of ``path`` says.
+    """Draw the score in training, or another metric, of many runs as a PNG, or what the suffix of ``path`` says.
 
     The line of one run is its smoothed curve over that of each update. The line of several is their interquartile mean,
     in a band: its 95 % bootstrap interval.
@@ -57,6 +59,7 @@ def plot_curves(
         panels: By the title of each panel, its lines; environments, whose scores have scales of their own.
         x: Agent steps, or seconds of training.
         random_score: Score of random play, a dashed line; NaN draws none.
+        metric: What is drawn, by its name in ``metrics.jsonl``.
 
     Raises:
         APIUsageError: A file of metrics cannot be read.
@@ -74,14 +77,14 @@ def plot_curves(
     FigureCanvasAgg(figure)
     all_axes = figure.subplots(rows, columns, squeeze=False).flat
     for axes, (title, lines) in zip(all_axes, panels.items(), strict=False):
-        _draw_panel(axes, title, lines, x, random_score)
+        _draw_panel(axes, title, lines, x, random_score, metric)
     for axes in list(all_axes)[len(panels) :]:
         axes.set_visible(False)
     figure.savefig(path)
 
 
-def _draw_panel(axes: "Axes", title: str, lines: Sequence[Line], x: XAxis, random_score: float) -> None:
-    found = [(line, [read_curve(metrics, METRICS[x]) for metrics in line.metrics]) for line in lines]
+def _draw_panel(axes: "Axes", title: str, lines: Sequence[Line], x: XAxis, random_score: float, metric: str) -> None:
+    found = [(line, [read_curve(metrics, METRICS[x], metric) for metrics in line.metrics]) for line in lines]
     longest = max((float(curve.x[-1]) for _, curves in found for curve in curves if curve.x.size), default=0.0)
     unit, label = unit_of(x, longest)
     for i, (line, curves) in enumerate(found):
@@ -92,7 +95,7 @@ def _draw_panel(axes: "Axes", title: str, lines: Sequence[Line], x: XAxis, rando
         axes.axhline(random_score, color=BASELINE, linestyle="--", linewidth=1.2, label="random play")
     axes.set_title(title, fontweight="bold")
     axes.set_xlabel(label)
-    axes.set_ylabel("score in training (sampled actions)")
+    axes.set_ylabel("score in training (sampled actions)" if metric == SCORE else metric)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     if axes.get_legend_handles_labels()[0]:

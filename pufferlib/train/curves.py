@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pufferlib.train.episodes import SCORE
 from pufferlib.train.report import Series, read_scores, smooth
 from pufferlib.train.statistics import iqm
 
@@ -50,17 +51,18 @@ class Band:
     high: Series
 
 
-def read_curve(metrics: Path, x: str = "agent_steps") -> Curve:
-    """The curve in a ``metrics.jsonl``; updates in which no episode ended are left out.
+def read_curve(metrics: Path, x: str = "agent_steps", y: str = SCORE) -> Curve:
+    """Return the curve in a ``metrics.jsonl``; updates without the metric are left out.
 
     Args:
         metrics: The file.
         x: The metric that it is drawn over: "agent_steps" or "uptime_s".
+        y: The metric that is drawn.
 
     Raises:
         APIUsageError: The file cannot be read.
     """
-    return Curve(*read_scores(metrics, x))
+    return Curve(*read_scores(metrics, x, y))
 
 
 def band_of(curves: Sequence[Curve]) -> Band:

@@ -8,7 +8,7 @@ from typing import Any
 from pufferlib.errors import APIUsageError
 from pufferlib.wrappers.single import as_number
 
-__all__ = ["EpisodeMeans", "ScoreHint", "ScoreMean", "numeric_infos"]
+__all__ = ["EpisodeMeans", "ScoreHint", "ScoreMean", "numeric_infos", "score_advice"]
 
 SCORE = "environment/score"
 
@@ -98,14 +98,23 @@ class ScoreMean:
         return mean if math.isfinite(mean) else None
 
 
+def score_advice(vecenv: Any) -> str:
+    """Return how the environments of ``vecenv`` can report scores."""
+    if vecenv.emulated:
+        return "wrap the environment with pufferlib.EpisodeStats"
+    return "let its step return the info {'score': ...} of each episode that ends: [{'score': 1.0}]"
+
+
 class ScoreHint:
     """Warns, once, that episodes end and none reports a score: training would go on to its end without one.
 
     Args:
         interval: Steps between two reports of the environment; 1 where an episode reports when it ends.
+        advice: How the environment can report scores; see ``score_advice``.
     """
 
-    def __init__(self, interval: int) -> None:
+    def __init__(self, interval: int, advice: str) -> None:
+        self._advice = advice
         self._patience: int | None = interval - 1  # steps that may follow the first end; None: all is said
         self._ended = False
 
@@ -121,6 +130,6 @@ class ScoreHint:
             self._patience = None
             warnings.warn(
                 "Trainer: episodes have ended, and the environment has reported no 'score' in its infos; unless one "
-                "comes later, wrap the environment with pufferlib.EpisodeStats",
+                f"comes later, {self._advice}",
                 stacklevel=2,
             )

@@ -19,7 +19,7 @@ from pufferlib.render.window import drawn_unseen
 from pufferlib.seeding import env_seed
 from pufferlib.train.config import Config
 from pufferlib.train.env_values import check_present
-from pufferlib.train.episodes import EpisodeMeans
+from pufferlib.train.episodes import EpisodeMeans, score_advice
 from pufferlib.train.normalization import with_moments
 from pufferlib.train.players import Player, PolicyPlayer, RandomPlayer
 
@@ -150,7 +150,7 @@ class Evaluator:
             with drawn_unseen():
                 played += _play(vecenv, player, count, seed, self._config.eval.max_steps, record)
             record = None
-        return _result(self._config, played)
+        return _result(self._config, played, score_advice(vecenv))
 
     def close(self) -> None:
         """Close the environments."""
@@ -180,12 +180,12 @@ def _generator(policy: Policy | None, seed: int) -> torch.Generator:
     return torch.Generator(device).manual_seed(env_seed(seed, 0))
 
 
-def _result(config: Config, played: "list[_PlayedEpisode]") -> EvalResult:
+def _result(config: Config, played: "list[_PlayedEpisode]", advice: str) -> EvalResult:
     ended = [episode for episode in played if episode.score is not None]
     if not ended:
         raise NoEpisodeError(
             f"evaluate: none of {len(played)} episodes of {config.env_name} reported a score within "
-            f"{config.eval.max_steps} steps; raise eval.max_steps, or wrap the environment with pufferlib.EpisodeStats"
+            f"{config.eval.max_steps} steps; raise eval.max_steps, or {advice}"
         )
     scores = tuple(episode.score for episode in ended if episode.score is not None)
     return EvalResult(

@@ -22,6 +22,7 @@ Series = npt.NDArray[np.float64]
 
 CURVE, RAW, BASELINE, EVALUATED, SPREAD = "#0b7285", "#99d1db", "#e8590c", "#5f3dc4", "#d0bfff"
 EVALUATION = "evaluation/score"
+ELO = "selfplay/elo"
 
 # The bold line is a mean over this share of the points around each.
 SMOOTHING = 0.05
@@ -56,14 +57,14 @@ def read_metrics(path: Path) -> list[dict[str, float]]:
     return rows
 
 
-def read_scores(path: Path, x: str = "agent_steps") -> tuple[Series, Series]:
-    """Agent steps, or another metric, and the scores of a ``metrics.jsonl``, for each update that has a score.
+def read_scores(path: Path, x: str = "agent_steps", y: str = SCORE) -> tuple[Series, Series]:
+    """Return agent steps, or another metric, and the scores, or another metric, of each update that has one.
 
     Raises:
         APIUsageError: As ``read_metrics``.
     """
-    rows = _with_score(read_metrics(path))
-    return np.array([row.get(x, math.nan) for row in rows]), np.array([row[SCORE] for row in rows])
+    rows = [row for row in read_metrics(path) if math.isfinite(row.get(y, math.nan))]
+    return np.array([row.get(x, math.nan) for row in rows]), np.array([row[y] for row in rows])
 
 
 def plot_learning_curve(
@@ -93,7 +94,10 @@ def plot_learning_curve(
     except ImportError as error:
         raise BindingMissing(f"plot_learning_curve: pictures need matplotlib; {way_to_install('train')}") from error
 
-    score, steps, seconds = _columns(_with_score(metrics), SCORE, "agent_steps", "uptime_s")
+    # Against a pool of its own earlier selves an agent's score stays as it is while it learns.
+    key = ELO if any(ELO in row for row in metrics) else SCORE
+    rows = [row for row in metrics if math.isfinite(row.get(key, math.nan))]
+    score, steps, seconds = _columns(rows, key, "agent_steps", "uptime_s")
     evaluated = [row for row in metrics if math.isfinite(row.get(EVALUATION, math.nan))]
     mean, deviation, at_steps, at_seconds = _columns(
         evaluated, EVALUATION, f"{EVALUATION}_std", "agent_steps", "uptime_s"
@@ -109,8 +113,8 @@ def plot_learning_curve(
     for axes, x in ((left, at_steps / 1e6), (right, at_seconds / scale)):
         if mean.size:
             axes.errorbar(x, mean, deviation, fmt="o", color=EVALUATED, markersize=4, ecolor=SPREAD, label="evaluated")
-        _lines(axes, random_score, stop_score)
-    left.set_ylabel("score in training (sampled actions)")
+        _lines(axes, *((random_score, stop_score) if key == SCORE else ()))
+    left.set_ylabel("score in training (sampled actions)" if key == SCORE else "Elo rating among its earlier selves")
     if left.get_legend_handles_labels()[0]:
         left.legend(frameon=False, loc="best")
     figure.suptitle(title, fontweight="bold")
@@ -145,7 +149,7 @@ def _columns(rows: list[dict[str, float]], *keys: str) -> list[Series]:
     return [np.array([row.get(key, math.nan) for row in rows]) for key in keys]
 
 
-def _lines(axes: "Axes", random_score: float, stop_score: float) -> None:
+def _lines(axes: "Axes", random_score: float = math.nan, stop_score: float = math.nan) -> None:
     """Draw the scores that the curve is compared with."""
     if math.isfinite(random_score):
         axes.axhline(random_score, color=BASELINE, linestyle="--", linewidth=1.2, label="random play")

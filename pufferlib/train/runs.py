@@ -4,6 +4,8 @@ The runs of several seeds are in one folder of that kind, as ``seed-<seed>/``.
 """
 
 import dataclasses
+import json
+import math
 import os
 import re
 import shlex
@@ -186,7 +188,8 @@ def find_run(where: str, target: str, runs: Path, best: bool = False, shipped: b
 
     Args:
         where: Begins the message of an error.
-        target: Also the name of a run, or the file of a policy that somebody handed on.
+        target: Also the name of a run, or the file of a policy that somebody handed on. Of several seeds, by their
+            folder or the environment's name, it is the one of the best evaluation.
         runs: Folder of all runs.
         best: Choose the checkpoint of the best score, not the latest.
         shipped: Agents that ship count.
@@ -196,7 +199,9 @@ def find_run(where: str, target: str, runs: Path, best: bool = False, shipped: b
         APIUsageError: It has no checkpoint, or none with a score where the best is asked for.
     """
     runs = user_path(runs)
-    run = _run_at(where, user_path(target), runs) or _latest_run(where, target, runs, shipped)
+    folder = user_path(target)
+    of_seeds = [Run.at(path.parent) for path in folder.glob(f"{SEED}*/{CHECKPOINTS}")]
+    run = _best_seed(of_seeds) or _run_at(where, folder, runs) or _latest_run(where, target, runs, shipped)
     return _with_best(where, run) if best else run
 
 
@@ -221,6 +226,20 @@ def _run_at(where: str, path: Path, runs: Path) -> Run | None:
             "train again"
         )
     raise APIUsageError(f"{where}: {path} has no {CHECKPOINTS}; expected the folder of a run, as in {runs}/")
+
+
+def _best_seed(runs: list[Run]) -> Run | None:
+    """Return the run of the best evaluation among several seeds, or the first one; None if there is none."""
+    runs = sorted((run for run in runs if run.has_checkpoint), key=lambda run: run.folder.name)
+    return max(runs, key=_score_of, default=None)
+
+
+def _score_of(run: Run) -> float:
+    try:
+        score = json.loads(run.summary.read_text("utf-8"))["score"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return -math.inf
+    return float(score) if isinstance(score, int | float) else -math.inf
 
 
 def _with_best(where: str, run: Run) -> Run:
@@ -253,7 +272,9 @@ def _latest_run(where: str, target: str, runs: Path, shipped: bool) -> Run:
         return Run(file.parent, file)
     if not of_env:
         raise APIUsageError(f"{where}: no run of {env_name} in {runs}; train one: {as_typed('puffer train', env_name)}")
-    return max(of_env, key=lambda run: run.checkpoints.stat().st_mtime)
+    latest = max(of_env, key=lambda run: run.checkpoints.stat().st_mtime)
+    seeds = [run for run in of_env if run.is_seed and run.folder.parent == latest.folder.parent]
+    return (_best_seed(seeds) if latest.is_seed else None) or latest
 
 
 def load_policy(config: Config, run: Run) -> "models.Policy":

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from pufferlib.errors import nearest
 
-__all__ = ["ELSEWHERE", "MEANT", "RENAMED", "Renamed", "suggest"]
+__all__ = ["ELSEWHERE", "MEANT", "PUFFERLIB_3", "RENAMED", "Renamed", "suggest"]
 
 
 class Renamed(NamedTuple):
@@ -41,6 +41,41 @@ RENAMED = {
         Renamed("policy.recurrent", "policy.memory", {True: "LSTM", False: "none"}),
         Renamed("train.anneal_lr", "train.lr_schedule", {True: "linear", False: "constant"}),
     ]
+}
+
+# Flags of PufferLib 3 that are no settings here: what to type instead.
+PUFFERLIB_3 = {
+    "wandb": "--track wandb",
+    "wandb_project": "--track wandb --track.wandb.project NAME",
+    "wandb_group": "--track wandb --track.wandb.group NAME",
+    "neptune": "--track wandb, tensorboard or csv",
+    "neptune_name": "--track wandb, tensorboard or csv",
+    "neptune_project": "--track wandb, tensorboard or csv",
+    "load_model_path": "puffer eval RUN, or puffer train ENV --init RUN",
+    "load_id": "puffer train --resume RUN",
+    "save_frames": "puffer eval RUN --video FILE.mp4",
+    "gif_path": "puffer eval RUN --video FILE.mp4",
+    "render_mode": "puffer play --watch RUN",
+    "max_runs": "puffer sweep ENV --sweep.trials N",
+    "sweep.method": "puffer sweep ENV, which draws settings by Optuna",
+    "sweep.max_runs": "puffer sweep ENV --sweep.trials N",
+    "sweep.downsample": "puffer sweep ENV --sweep.prune SHARE",
+    "sweep.goal": "puffer sweep ENV --sweep.direction minimize",
+    "env_name": "the name itself: puffer train ENV",
+    "package": "the name itself: puffer train atari/pong",
+    "policy_name": "--policy.name NAME",
+    "rnn_name": "--policy.memory LSTM",
+    "train.name": "--name NAME",
+    "train.env": "the name itself: puffer train ENV",
+    "train.data_dir": "--runs FOLDER",
+    "train.use_rnn": "--policy.memory LSTM",
+    "train.bptt_horizon": "--train.horizon N",
+    "train.batch_size": "--train.horizon N, which is the steps of each agent in an update",
+    "train.max_minibatch_size": "--train.minibatch-size N",
+    "train.torch_deterministic": "nothing: runs on a CPU always repeat themselves",
+    "train.prio_alpha": "--train.priority-alpha N",
+    "train.prio_beta0": "--train.priority-beta N",
+    "vec.seed": "--train.seed N",
 }
 
 # Setting: what Stable-Baselines3, CleanRL, RLlib, PufferLib and others call it.

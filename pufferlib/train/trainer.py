@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from pufferlib import registry
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.machine.memory import freed_memory_kept
 from pufferlib.models import Policy, materialize
@@ -36,7 +37,7 @@ from pufferlib.train.diagnosis import explained
 from pufferlib.train.distributed.rank_config import check_agents, config_of_all, config_of_rank, device_of_rank
 from pufferlib.train.distributed.ranks import ALONE, Ranks
 from pufferlib.train.distributed.reduction import build_reduction
-from pufferlib.train.episodes import ScoreHint
+from pufferlib.train.episodes import ScoreHint, score_advice
 from pufferlib.train.learning import build_graphed_step, build_loss, training_mode
 from pufferlib.train.loggers import Logger
 from pufferlib.train.loggers.guard import LogGuard
@@ -154,8 +155,10 @@ class Trainer:
             self._opened.callback(self.source.close)
             self.collector.curriculum = make_curriculum(self.vecenv, settings.horizon, settings)
             ranks.when_lost(self.collector.stop)
-            # What has a name reports scores; where a life ends before its game does, later.
-            self._score_hint = None if vecenv is None else ScoreHint(getattr(vecenv.driver_env, "log_interval", 1))
+            # Ours report scores; where a life ends before its game does, later.
+            interval = getattr(self.vecenv.driver_env, "log_interval", 1)
+            reports = vecenv is None and registry.is_inside(config.env_name)
+            self._score_hint = None if reports else ScoreHint(interval, score_advice(self.vecenv))
             self.start_episodes()
         except BaseException:
             self.close()

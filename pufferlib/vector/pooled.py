@@ -18,6 +18,7 @@ from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.replay.failures import leave_bundles
+from pufferlib.vector.action_log import ActionLog
 from pufferlib.vector.calls import EnvCall
 from pufferlib.vector.failures import FailureContext, WorkerFailed, envs_text
 from pufferlib.vector.restarts import Restarts
@@ -232,6 +233,7 @@ class PooledVectorEnv(VectorEnv):
                 raise error.error from None
             raise
         self._channel = workers.channel
+        self._log = ActionLog(spec.num_workers)
         self._sources: list[InfoSource] = []
         self._unanswered: list[int] = []  # workers that were called
         self._open(spec, workers.description, workers.description)
@@ -263,6 +265,7 @@ class PooledVectorEnv(VectorEnv):
             self._perform(self._calls("options", "reset", list(range(self.num_envs)), values=options))
         if self._restarts is not None:
             self._restarts.count_finished(range(self._workers.spec.num_workers))
+        self._log.forget(is_complete=options is None and None not in seeds)
         self._workers.reset(seeds)
 
     def _send(self, actions: Array) -> None:
@@ -271,6 +274,7 @@ class PooledVectorEnv(VectorEnv):
         self._last.buffers["actions"][...] = actions
         if self._copies:
             self._by_worker["actions"][self._channel.chosen] = self._parts["actions"]
+        self._log.append(self._channel.chosen, self._last.buffers["actions"])
         self._channel.command_chosen(STEP)
 
     def _recv(self) -> tuple[Batch, Infos]:
@@ -341,6 +345,8 @@ class PooledVectorEnv(VectorEnv):
     def _perform(self, calls: Mapping[int, EnvCall]) -> dict[int, list[Any]]:
         if self._unanswered:  # somebody did not wait for the end
             self._answers()
+        if any(call.kind not in ("get", "save") and call.name != "render" for call in calls.values()):
+            self._log.forget(is_complete=False)  # of what it changes nothing is known
         try:
             with uninterrupted():  # once, all of them
                 self._unanswered = list(calls)
@@ -402,8 +408,15 @@ class PooledVectorEnv(VectorEnv):
             raise failure.error from None
         except BaseException as error:
             self._workers.close()
-            leave_bundles(error, self._workers.last_context, self.autoreset)
+            leave_bundles(error, self._workers.last_context, self.autoreset, self._logged)
             raise
+
+    def _logged(self, env: int) -> Array | None:
+        """Actions of an environment since its last reset with a seed; None if some are not known."""
+        worker = next(w for w in range(self._workers.spec.num_workers) if env in _numbers(self._workers.envs_of(w)))
+        agents = self._workers.description.num_agents
+        start = (env - self._workers.envs_of(worker).start) * agents
+        return self._log.actions_of(worker, slice(start, start + agents))
 
     def _replace(self, failure: WorkerFailed, restarts: Restarts) -> None:
         worker, mine = failure.worker, self._workers.envs_of(failure.worker)
@@ -411,6 +424,7 @@ class PooledVectorEnv(VectorEnv):
         self._workers.last_seeds[mine] = restarts.next_seeds(worker, self._workers.last_seeds[mine])
         self._workers.seeds[mine] = self._workers.last_seeds[mine]
         self._workers.replace(worker, restarts.awaits_reset(worker))
+        self._log.restart(worker)
 
     def _notify(self) -> None:
         self._workers.notify()
@@ -427,6 +441,10 @@ class PooledVectorEnv(VectorEnv):
         errors = self._workers.close()
         if errors:
             raise errors[0]
+
+
+def _numbers(part: slice) -> range:
+    return range(part.start, part.stop)
 
 
 def _by_worker(array: Array, num_workers: int) -> Array:

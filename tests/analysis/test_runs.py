@@ -24,7 +24,10 @@ def make_run(
     """A folder as a training leaves it; finished if it has a score."""
     folder.mkdir(parents=True)
     load_config(env, {key.replace("__", "."): value for key, value in settings.items()}).save(folder / "config.toml")
-    rows = [{"agent_steps": i * 1000, "uptime_s": i * 2.0, "environment/score": i / 10} for i in range(1, steps + 1)]
+    rows = [
+        {"agent_steps": i * 1000, "uptime_s": i * 2.0, "environment/score": i / 10, "losses/entropy": 1 / i}
+        for i in range(1, steps + 1)
+    ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"agent_steps": 9000}]))
     if score is not None:
         summary = {"score": score, "score_std": 0.5, "agent_steps": 9000, "train_s": 7.0}
@@ -226,3 +229,20 @@ def test_five_hundred_runs_are_listed_at_once(here: Path) -> None:
     start = time.process_time()
     assert len(runs(here / "runs")) == 500
     assert time.process_time() - start < 5, "of a busy machine; on a quiet one it is less than a second"
+
+
+@pytest.mark.parametrize("metric", ["losses/entropy", "entropy"])
+def test_any_metric_is_plotted_and_listed(
+    metric: str, kept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = []
+    read = curve_plot.read_curve
+    monkeypatch.setattr(curve_plot, "read_curve", lambda *args: drawn.append(read(*args)) or drawn[-1])
+    assert main(["plot", "squared", "--metric", metric, "--out", "x.png"]) == 0
+    assert drawn[0].score.tolist() == [1, 1 / 2, 1 / 3]
+    assert main(["runs", "squared", "--metric", metric]) == 0
+    text = capsys.readouterr().out
+    assert "losses/entropy" in text
+    assert "0.333" in text
+    assert main(["plot", "squared", "--metric", "losses/entrpy"]) == 2
+    assert "unknown metric 'losses/entrpy'; did you mean 'losses/entropy'?" in capsys.readouterr().err

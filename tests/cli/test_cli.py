@@ -253,3 +253,27 @@ def test_warnings_of_ours_are_sentences() -> None:
         assert warnings.formatwarning("make room", UserWarning, "file.py", 1) == "warning: make room\n"
         assert "file.py:1: DeprecationWarning" in warnings.formatwarning("old", DeprecationWarning, "file.py", 1)
     assert warnings.formatwarning is before
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["train", "puffer_breakout", "--wandb", "True"], "--wandb is a flag of PufferLib 3; type here: --track wandb"),
+        (["train", "breakout", "--train.bptt-horizon", "64"], "type here: --train.horizon N"),
+        (["train", "breakout", "--rnn-name", "Recurrent"], "type here: --policy.memory LSTM"),
+        (["eval", "breakout", "--load-model-path", "latest"], "puffer eval RUN, or puffer train ENV --init RUN"),
+        (["sweep", "breakout", "--max-runs", "9"], "puffer sweep ENV --sweep.trials N"),
+        (["profile", "breakout"], "PufferLib 3's verb 'profile' is puffer train"),
+    ],
+)
+def test_command_line_of_pufferlib_3_names_ours(
+    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", [["eval", "squared"], ["match", "a", "b"], ["replay", "x.npz"]])
+def test_videos_of_other_formats_are_refused(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*verb, "--video", "x.gif"]) in (1, 2)
+    assert "--video: a video must be a file NAME.mp4, got x.gif" in capsys.readouterr().err

@@ -3,6 +3,8 @@
 import functools
 import os
 import signal
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 
@@ -76,9 +78,79 @@ def test_a_recorded_failure_is_replayed_to_the_same_end(folder, how, error):
     assert [file.name for file in (folder / "failures").iterdir()] == [path.name]  # that of the replay went again
 
 
-def test_a_failure_that_was_not_recorded_leaves_the_seed_and_the_last_actions(folder):
+def play_late(creator, **options):
+    """Let environment 1 fail in its second episode, with batches in any order."""
+    with pufferlib.vector.make(creator, num_envs=2, seed=7, **{**WORKERS, **options}) as vecenv:
+        assert len(vecenv.get_attr("how")) == 2  # changes nothing
+        vecenv.async_reset()
+        steps = [0, 0]
+        while True:
+            *_, agent_ids, _ = vecenv.recv()
+            vecenv.send([LATE[steps[env]] if env else 0 for env in agent_ids])
+            for env in agent_ids:
+                steps[env] += 1
+
+
+@pytest.mark.parametrize("options", [{"num_workers": 1}, {"num_workers": 2}, {"num_workers": 2, "batch_size": 1}])
+@pytest.mark.parametrize("how", ["raises", "dies"])
+def test_failure_that_was_not_recorded_is_replayed_to_the_same_end(how, options, folder):
     with pytest.raises(WorkerError) as raised:
-        run(fragile(), [[0, 0, 0], [0, 0, 1]], **WORKERS)
+        play_late(fragile(how=how), **options)
+    bundle = next(each for each in map(Bundle.load, raised.value.bundles) if each.index == 1)
+    assert bundle.is_complete
+    assert bundle.actions.ravel().tolist() == LATE
+    assert replay(bundle).is_same
+
+
+def play_after(change):
+    with pufferlib.vector.make(fragile(), num_envs=2, seed=7, **WORKERS) as vecenv:
+        vecenv.reset()
+        change(vecenv)
+        for action in (0, 0, 1):
+            vecenv.step([0, action])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda vecenv: vecenv.set_attr("steps", 3), lambda vecenv: vecenv.reset(env_ids=[0]), None],
+    ids=["attribute", "partial reset", "limit"],
+)
+def test_actions_after_a_change_that_no_bundle_has_are_incomplete(change, folder, monkeypatch):
+    if change is None:
+        monkeypatch.setattr("pufferlib.vector.action_log.LIMIT_BYTES", 10)
+    with pytest.raises(WorkerError) as raised:
+        play_after(change or (lambda vecenv: None))
+    bundle = Bundle.load(raised.value.bundles[0])
+    assert (bundle.index, bundle.is_complete, bundle.actions.tolist()) == (1, False, [[1]])
+
+
+def test_bundle_finds_the_modules_of_its_recording(folder, tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "envs_of_mine.py").write_text(
+        "from tests.envs import ScriptedPufferEnv\nclass Mine(ScriptedPufferEnv): pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path / "mine")
+    creator = pufferlib.registry.load_object("test", "envs_of_mine:Mine")
+    run(creator, [[0], [0]], record=tmp_path, backend="Serial")
+    code = (
+        f"from pufferlib.vector import Bundle; print(Bundle.load('{tmp_path}/env0-seed{env_seed(7, 0)}.npz').creator())"
+    )
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", check=False)
+    assert "envs_of_mine.Mine" in done.stdout, done.stderr
+
+
+def test_a_failure_after_a_reset_without_seeds_leaves_the_last_actions(folder):
+    def run_again(creator, actions, **options):
+        with pufferlib.vector.make(creator, num_envs=2, seed=7, **options) as vecenv:
+            vecenv.reset()
+            vecenv.step([0, 0])
+            vecenv.reset()
+            for pair in zip(*actions, strict=True):
+                vecenv.step(pair)
+
+    with pytest.raises(WorkerError) as raised:
+        run_again(fragile(), [[0, 0, 0], [0, 0, 1]], **WORKERS)
     bundle = Bundle.load(raised.value.bundles[0])
     assert (bundle.index, bundle.seed, bundle.is_complete) == (1, env_seed(7, 1), False)
     assert bundle.actions.tolist() == [[1]]

@@ -60,7 +60,7 @@ def test_a_score_that_is_no_finite_number_is_told(score):
     ],
 )
 def test_a_score_that_does_not_come_is_missed_once(interval, rollouts, warns):
-    hint = ScoreHint(interval)
+    hint = ScoreHint(interval, "do so")
     for (ended, reported), warned in zip(rollouts, warns, strict=True):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pufferlib.errors import APIUsageError
+from pufferlib.train import report
 from pufferlib.train.report import CURVE, SCORE, last_score, plot_learning_curve, read_metrics, smooth, write_summary
 
 NAN = math.nan
@@ -114,3 +115,11 @@ def test_a_summary_is_json_with_nulls_for_what_is_no_number(tmp_path: Path) -> N
     path = tmp_path / "summary.json"
     write_summary(path, {"env_name": "breakout", "score": 3.5, "random_score": NAN, "episodes": 32})
     assert json.loads(path.read_text()) == {"env_name": "breakout", "score": 3.5, "random_score": None, "episodes": 32}
+
+
+def test_curve_of_self_play_is_the_elo_rating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"agent_steps": i, "uptime_s": i, "environment/score": 0.0, "selfplay/elo": 1000 + i} for i in range(3)]
+    drawn: list[list[float]] = []
+    monkeypatch.setattr(report, "_panel", lambda axes, x, score, label: drawn.append(score.tolist()))
+    report.plot_learning_curve(tmp_path / "curve.png", rows, "title")
+    assert drawn == [[1000, 1001, 1002]] * 2

@@ -14,9 +14,11 @@ import torch
 from gymnasium.spaces import Box, Discrete
 from torch.nn.utils import parameters_to_vector
 
+import pufferlib
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.registry.outside import REGISTERED
 from pufferlib.train import checkpoint
 from pufferlib.train.build import build_policy, build_vecenv, fit_to_agents
 from pufferlib.train.config import TrainConfig, load_config
@@ -25,7 +27,7 @@ from pufferlib.train.resume import settings_of
 from pufferlib.train.runs import Run
 from pufferlib.train.trainer import Trainer
 from pufferlib.wrappers import EpisodeStats
-from tests.envs import ScriptedParallelEnv, alive
+from tests.envs import ScriptedParallelEnv, TargetEnv, alive
 
 SMALL = {
     "train.device": "cpu",
@@ -726,3 +728,14 @@ def test_weights_to_begin_with_that_are_not_there_or_of_another_network_are_an_e
     with pytest.raises(APIUsageError, match=r"does not fit this policy: .*: --policy.hidden-size 16$"):
         trainer.step()
     trainer.close()
+
+
+def test_missing_score_of_a_named_native_environment_is_told(tmp_path, monkeypatch):
+    class Silent(TargetEnv):
+        def step(self, actions):
+            return *super().step(actions)[:4], []
+
+    monkeypatch.setitem(REGISTERED, "silent", None)  # forgotten at the end of the test
+    pufferlib.register("silent", Silent)
+    with pytest.warns(UserWarning, match=r"let its step return the info \{'score': ...\} of each episode that ends"):
+        Trainer(load_config("silent", SMALL), tmp_path).train()

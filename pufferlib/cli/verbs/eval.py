@@ -7,6 +7,7 @@ from pufferlib.cli.console import highlight, say, style
 from pufferlib.cli.options import Parser, parse_config
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
+from pufferlib.render.video import check_video_path
 from pufferlib.train.config import load_config
 from pufferlib.train.runs import RUNS, find_run, load_policy
 from pufferlib.train.text import plural
@@ -37,6 +38,8 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: name a run, a checkpoint or an environment, for example: {example}")
     if options.video and (options.video.is_dir() or not options.video.parent.is_dir()):
         raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
+    if options.video:
+        check_video_path(f"{PROG}: --video", options.video)
     found = find_run(PROG, target, options.runs, options.best)
     config = parse_config(PROG, found.settings(), flags, ABOUT, parser.flags)
     episodes = plural(config.eval.episodes, "episode")

@@ -19,7 +19,6 @@ PROG = "puffer list"
 OCEAN = "ocean"
 OTHERS = "registered"  # by names without a slash
 WIDTH = 100
-MOST = 6  # names of a binding that a screen shows unless they are asked for
 
 
 def run(argv: list[str]) -> int:
@@ -42,8 +41,10 @@ def run(argv: list[str]) -> int:
     entries = [entry for entry in entries if entry["source"] in sources]
     if options.json:
         say(json.dumps(entries, indent=2))
+    elif options.sources or not sys.stdout.isatty():
+        _print(sources, entries)
     else:
-        _print(sources, entries, whole=bool(options.sources) or not sys.stdout.isatty())
+        _print_families(sources, entries)
     return 0
 
 
@@ -54,8 +55,22 @@ def _entry(name: str) -> dict[str, Any]:
     return {"name": name, "source": source or OCEAN, "about": "" if source else ocean.about(name)}
 
 
-def _print(sources: Sequence[str], entries: Sequence[dict[str, Any]], whole: bool) -> None:
-    """Print the names of each source, all of them or those that a screen has room for."""
+def _print_families(sources: Sequence[str], entries: Sequence[dict[str, Any]]) -> None:
+    """Print a line for each source, without the names of its environments."""
+    width = max(map(len, sources)) + 2
+    for source in sources:
+        count = sum(entry["source"] == source for entry in entries)
+        facts = registry.binding_facts().get(source)
+        about = facts.title if facts else "in this package" if source == OCEAN else "from outside this repository"
+        way = f", {_way(facts)}" if facts else ""
+        say(f"  {style(source.ljust(width), 'accent')}{count:>4}  {about}{style(way, 'muted')}")
+    say()
+    say(f"Their names: {style(as_typed(f'{PROG} {OCEAN}'), 'accent')}, or of all, as a pipe gets them: {PROG} | cat")
+    say(f"Train one: {style(as_typed('puffer train breakout'), 'accent')}")
+
+
+def _print(sources: Sequence[str], entries: Sequence[dict[str, Any]]) -> None:
+    """Print the names of each source."""
     for source in sources:
         found = [entry for entry in entries if entry["source"] == source]
         if source == OCEAN:
@@ -63,7 +78,7 @@ def _print(sources: Sequence[str], entries: Sequence[dict[str, Any]], whole: boo
         elif source not in registry.binding_facts():
             _print_described(f"{source}, from outside this repository", found)
         else:
-            _print_names(registry.binding_facts()[source], [entry["name"] for entry in found], whole)
+            _print_names(registry.binding_facts()[source], [entry["name"] for entry in found])
         say()
     example = "breakout" if OCEAN in sources else entries[0]["name"]
     say(f"Train one: {style(as_typed(f'puffer train {example}'), 'accent')}")
@@ -76,12 +91,9 @@ def _print_described(title: str, entries: Sequence[dict[str, Any]]) -> None:
         say(f"  {style(entry['name'].ljust(width), 'accent')}{entry['about']}")
 
 
-def _print_names(facts: Any, names: Sequence[str], whole: bool) -> None:
+def _print_names(facts: Any, names: Sequence[str]) -> None:
     say(style(f"{facts.name}, {_way(facts)}: {len(names)}", "bold"))
-    shown = names if whole or len(names) <= MOST else names[:MOST]
-    say(textwrap.fill(" ".join(shown), WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
-    if len(shown) < len(names):
-        say(style(f"  and {len(names) - len(shown)} more: {as_typed(PROG)} {facts.name}", "muted"))
+    say(textwrap.fill(" ".join(names), WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
 
 
 def _way(facts: Any) -> str:

@@ -6,6 +6,7 @@ from pufferlib.cli.console import progress, say
 from pufferlib.cli.options import Parser
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
+from pufferlib.render.video import check_video_path
 from pufferlib.train.runs import RUNS
 
 __all__ = ["run"]
@@ -34,6 +35,8 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: --games must be at least 1, got {options.games}")
     if options.video and (options.video.is_dir() or not options.video.parent.is_dir()):
         raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
+    if options.video:
+        check_video_path(f"{PROG}: --video", options.video)
     from pufferlib.selfplay.round_robin import match  # brings torch, for which nobody should wait to be told of a slip
 
     table = match(

@@ -6,6 +6,7 @@ from pufferlib.cli.console import say, style
 from pufferlib.cli.options import Parser
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
+from pufferlib.train.episodes import SCORE
 from pufferlib.train.runs import RUNS
 from pufferlib.train.text import plural
 
@@ -28,6 +29,9 @@ def run(argv: list[str]) -> int:
     parser.add_argument(
         "--x", choices=["steps", "time"], default="steps", help="over steps (default) or time of training"
     )
+    parser.add_argument(
+        "--metric", default=SCORE, help="any metric of the runs, as losses/entropy (default: the score)"
+    )
     parser.add_argument("--by", default="", metavar="SETTING", help="a line for each value of a setting, over all runs")
     parser.add_argument("--runs", dest="folder", type=Path, default=RUNS, help="folder of all runs (default: runs)")
     options = parser.parse(argv)
@@ -36,7 +40,7 @@ def run(argv: list[str]) -> int:
     from pufferlib.analysis import plot
 
     try:
-        drawn = plot(options.runs, options.out, x=options.x, by=options.by, runs=options.folder)
+        drawn = plot(options.runs, options.out, x=options.x, by=options.by, metric=options.metric, runs=options.folder)
     except UnknownNameError as error:
         raise UnknownNameError(f"{PROG}: {error}") from None
     for env, lines in drawn.items():

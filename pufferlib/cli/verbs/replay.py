@@ -15,7 +15,7 @@ from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.play.viewer import Viewer, choose_viewer
 from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
-from pufferlib.render.video import Frame, VideoWriter
+from pufferlib.render.video import Frame, VideoWriter, check_video_path
 from pufferlib.vector import Bundle, replay
 
 __all__ = ["run"]
@@ -47,6 +47,8 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: --fps must be from 1 to 1000, got {options.fps:g}")
     if options.video and (options.video.is_dir() or not options.video.parent.is_dir()):
         raise UsageError(f"{PROG}: --video must be a file in a folder that exists, got {options.video}")
+    if options.video:
+        check_video_path(f"{PROG}: --video", options.video)
     bundle = Bundle.load(options.bundle)
     _describe(bundle)
     keywords = typed(options.env or "", texts)

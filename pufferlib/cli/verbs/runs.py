@@ -12,6 +12,7 @@ from typing import Any
 from pufferlib import registry
 from pufferlib.analysis import RunSummary, differing_settings, runs
 from pufferlib.analysis.compare import short_names, value_text
+from pufferlib.analysis.listing import find_metric
 from pufferlib.cli.console import note, say, style
 from pufferlib.cli.options import Parser
 from pufferlib.cli.table import print_table
@@ -44,14 +45,18 @@ def run(argv: list[str]) -> int:
     )
     parser.add_argument("--sort", choices=SORTS, default="started", help="the newest, best or longest first")
     parser.add_argument("--json", action="store_true", help="print a JSON list of objects, with all settings")
+    parser.add_argument("--metric", help="show the last value of this metric too, as losses/entropy, and sort by it")
     options = parser.parse(argv)
     found = sorted(runs(options.runs, options.envs, options.tag), key=SORTS[options.sort], reverse=True)
+    metric = find_metric(options.metric, found) if options.metric and found else ""
+    if metric:
+        found.sort(key=lambda one: _sortable(one.figures.get(metric, math.nan)), reverse=True)
     for name in {*options.envs} - {one.name for one in found}:
         registry.env_creator(name, PROG)
     if options.json:
         say(json.dumps([_object(one) for one in found], indent=2))
     elif found:
-        _print(found)
+        _print(found, metric)
     else:
         which = f" of {' or '.join(options.envs)}" if options.envs else ""
         tagged = f" with the tag {' and '.join(options.tag)}" if options.tag else ""
@@ -60,25 +65,35 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def _print(found: Sequence[RunSummary]) -> None:
+def _sortable(value: float) -> float:
+    return value if math.isfinite(value) else -math.inf
+
+
+def _print(found: Sequence[RunSummary], metric: str) -> None:
     names = short_names(differing_settings(found))
     rows = [_cells(one) for one in found]
+    heads = [*HEADS, metric] if metric else [*HEADS]
+    for row, one in zip(rows, found, strict=True) if metric else ():
+        value = one.figures.get(metric, math.nan)
+        row.append(short(value) if math.isfinite(value) else "–")
     columns = [[value_text(one.settings.get(name)) if one.settings else "" for one in found] for name in names]
-    shown = _fitting([*names.values()], columns, rows)
+    shown = _fitting(heads, [*names.values()], columns, rows)
     table = [[*row, *(column[i] for column in columns[:shown])] for i, row in enumerate(rows)]
-    print_table([*HEADS, *[*names.values()][:shown]], table, RIGHT)
+    print_table([*heads, *[*names.values()][:shown]], table, RIGHT)
     if shown < len(names):
         left = ", ".join([*names.values()][shown:])
         say(style(f"these differ too, and have no room here ({as_typed(PROG)} --json has all): {left}", "muted"))
     say(f"Their curves in one picture: {style(as_typed('puffer plot RUN RUN ...'), 'accent')}")
 
 
-def _fitting(heads: Sequence[str], columns: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]) -> int:
+def _fitting(
+    own: Sequence[str], heads: Sequence[str], columns: Sequence[Sequence[str]], rows: Sequence[Sequence[str]]
+) -> int:
     """Number of settings that a terminal has room for; all of them where the output is none."""
     if not sys.stdout.isatty():
         return len(heads)
-    plain = [[*HEADS], *rows]
-    used = sum(max(len(row[i]) for row in plain) + 2 for i in range(len(HEADS)))
+    plain = [[*own], *rows]
+    used = sum(max(len(row[i]) for row in plain) + 2 for i in range(len(own)))
     for count, (head, column) in enumerate(zip(heads, columns, strict=True)):
         used += max(map(len, [head, *column])) + 2
         if used > shutil.get_terminal_size().columns:
@@ -106,7 +121,8 @@ def _cells(one: RunSummary) -> list[str]:
 def _object(one: RunSummary) -> dict[str, Any]:
     values = dataclasses.asdict(one) | {"folder": str(one.folder), "tags": list(one.tags)}
     settings = {name: _finite(value, str(value)) for name, value in one.settings.items()}
-    return {key: _finite(value, None) for key, value in values.items()} | {"settings": settings}
+    figures = {name: _finite(value, None) for name, value in one.figures.items()}
+    return {key: _finite(value, None) for key, value in values.items()} | {"settings": settings, "figures": figures}
 
 
 def _finite(value: Any, other: Any) -> Any:
