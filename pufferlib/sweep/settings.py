@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Literal
 
-from pufferlib.errors import APIUsageError, UnknownNameError
+from pufferlib import registry
+from pufferlib.errors import APIUsageError, PufferError, UnknownNameError
 from pufferlib.sweep.space import BOUNDS, FIXED, Space, check_table, read_bound
 from pufferlib.train.config import Config, setting_names
 from pufferlib.train.kinds import Count, Natural, Range, Share, convert, limits_of
@@ -132,9 +133,18 @@ def load_search(
 
 
 def own_value(config: Config, setting: str) -> Any:
-    """The value of a dotted key in ``config``; None where it has none."""
+    """Return the value of a dotted key in ``config``, or the environment's default of a keyword; None without one."""
     section, _, key = setting.partition(".")
-    return config.env.get(key) if section == "env" else functools.reduce(getattr, setting.split("."), config)
+    if section != "env":
+        return functools.reduce(getattr, setting.split("."), config)
+    return config.env[key] if key in config.env else _keyword_defaults(config.env_name).get(key)
+
+
+def _keyword_defaults(env_name: str) -> dict[str, Any]:
+    try:
+        return {} if registry.is_inside(env_name) else registry.own_keywords(env_name)
+    except PufferError:  # no such environment, which is reported where it is made
+        return {}
 
 
 def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:

@@ -105,3 +105,17 @@ def test_settings_are_laid_over_a_config():
     assert [own_value(config, key) for key in ("env.size", "train.gamma", "policy.hidden_size")] == [5, 0.5, 8]
     with pytest.raises(APIUsageError, match=r"train.gamma must be from 0 to 1, got 2"):
         with_settings(config, {"train.gamma": 2})
+
+
+def test_bounds_may_be_multiples_of_a_default_in_an_own_file(tmp_path):
+    (tmp_path / "my_env.py").write_text(
+        "import gymnasium\nclass Forage(gymnasium.Env):\n    def __init__(self, length: int = 8): pass\n"
+    )
+    base = load_config(f"{tmp_path}/my_env.py:Forage")
+    space = {"env.length.distribution": "int", "env.length.min": "0.5x", "env.length.max": "2x"}
+    found = load_search(base, {}, [], space)
+    assert (found.own_value("env.length"), found.spaces["env.length"].low, found.spaces["env.length"].high) == (
+        8,
+        4,
+        16,
+    )
