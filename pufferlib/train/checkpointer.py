@@ -111,6 +111,7 @@ class Checkpointer:
         trainer = self._trainer
         generator = trainer.generator.get_state()
         own = {"generator": generator, "torch_random": trainer.torch_random.states}
+        own["has_reward"] = trainer.collector.has_reward
         own |= {**trainer.reduction.state_dict(), **save_wrappers(trainer.vecenv)}
         return own if trainer.opponents is None else {**own, "opponents": trainer.opponents.pool_state()}
 
@@ -124,6 +125,7 @@ class Checkpointer:
             "updates": trainer.updates,
             "uptime_s": trainer.uptime_s,
             "reward_scale": trainer.collector.reward_scale,
+            "fits_reward_scale": trainer.fits_reward_scale,
             "callbacks": trainer.callbacks.state_dict(),
             **first,
             **({"ranks": others} if others else {}),
@@ -167,6 +169,8 @@ class Checkpointer:
             self._saved_updates = trainer.updates
         if not trainer.config.train.reward_scale:
             trainer.collector.reward_scale = contents.get("reward_scale", 1.0)  # 1 before it was kept
+        trainer.collector.has_reward = is_own and contents.get("has_reward", False)
+        trainer.fits_reward_scale = contents.get("fits_reward_scale", False)  # final before it was kept
         load_wrappers(trainer.vecenv, contents, with_episodes=False)
         if trainer.opponents is not None and "opponents" in contents:  # not of a rank that is new
             trainer.opponents.load_pool_state(contents["opponents"], trainer.policy)

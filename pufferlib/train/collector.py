@@ -75,6 +75,7 @@ class Collector:
     Attributes:
         episodes: Means over the episodes that ended.
         reward_scale: Factor of the rewards; 1 at first where the settings say 0.
+        has_reward: Whether a reward other than 0 was received since this was set to False.
         curriculum: Begins a share of the episodes elsewhere; None: all begin at their start.
 
     Raises:
@@ -88,6 +89,7 @@ class Collector:
         self.episodes = EpisodeMeans()
         self.curriculum: StateCurriculum | None = None
         self.reward_scale = config.reward_scale or 1.0
+        self.has_reward = False
         self._vecenv, self._policy, self._config = vecenv, policy, config
         self._generator, self._device = generator, generator.device
         self._is_on_cpu = generator.device.type == "cpu"
@@ -221,6 +223,8 @@ class Collector:
     def _rewards(self) -> npt.NDArray[np.float32]:
         """Rewards of the batch: scaled, clipped, and with the value of what an episode cut off would have brought."""
         batch, limit = self._batch, self._config.reward_clip
+        if not self.has_reward:
+            self.has_reward = bool(np.count_nonzero(batch.rewards))
         rewards = batch.rewards * np.float32(self.reward_scale)
         if limit > 0:
             rewards.clip(-limit, limit, out=rewards)

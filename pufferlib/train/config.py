@@ -152,8 +152,8 @@ class TrainConfig(ProcessSettings):
         norm_adv: Give the advantages of each minibatch mean 0 and standard deviation 1.
         target_kl: Skip the remaining minibatches of an update once the KL divergence of one exceeds this. 0 is off.
         reward_scale: Rewards are multiplied by this before learning; scores are not. 0 is automatic: 1, or
-            less where the discounted returns of the first rollout deviate by more than 2 (their deviation is 1
-            then); with reward_clip always 1.
+            less where the discounted returns of a rollout deviate by more than 2 (their deviation is 1 then), until
+            an episode with a reward has ended; with reward_clip always 1.
         reward_clip: Then limited to plus or minus this; 0 is off.
         normalize_observations: Give each element mean 0 and variance 1, by the moments of all that was seen; they are
             kept with the policy.

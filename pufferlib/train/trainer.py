@@ -141,6 +141,7 @@ class Trainer:
             sizes = settings.horizon, size, self.device, settings.cpu_offload
             settings = config_of_rank(self.config, ranks).train
             self.seed = settings.seed
+            self.fits_reward_scale = not (settings.reward_scale or settings.reward_clip or settings.normalize_rewards)
             self.generator = torch.Generator(self.device).manual_seed(self.seed)
             self.torch_random = TorchRandom(self.seed, self.device)
             is_cached = not uses_cuda_graphs(settings, self.device)
@@ -281,8 +282,8 @@ class Trainer:
                 f"{rollout.num_agents} agents in all {rollout.horizon} steps; nothing can be learned from that, "
                 "so set masks in the environment"
             )
-        if self.updates == 0 and not (settings.reward_scale or settings.reward_clip or settings.normalize_rewards):
-            self._scale_rewards()
+        if self.fits_reward_scale:
+            self._fit_reward_scale()
         episodes = self._pop_episodes()
         if self.opponents is not None:
             episodes |= self.opponents.end_rollout(self.policy, self.updates, self.ranks)
@@ -377,13 +378,19 @@ class Trainer:
         """Begin new episodes everywhere, from seeds that follow from ``train.seed`` and the number of updates."""
         self.collector.reset(env_seed(self.seed, self.updates))
 
-    def _scale_rewards(self) -> None:
-        """Bring the rewards of the first rollout, and of all that follow, to a size that is learned from well."""
+    def _fit_reward_scale(self) -> None:
+        """Bring the rewards of a rollout, and of all that follow, to a size that is learned from well.
+
+        The scale is final after a rollout in which an episode ended and there was a reward: before, the large rewards
+        of the environment may be still to come.
+        """
         rollout = self.rollout
         reports = rollout.rewards, rollout.episode_ends, rollout.masks
         scale = fit_reward_scale(*reports, self.config.train.gamma, self.reduction.deviation)
-        self.collector.reward_scale = scale
+        self.collector.reward_scale *= scale
         rollout.rewards *= scale
+        (is_final,) = self.ranks.largest(self.collector.has_reward and bool(rollout.episode_ends.any()))
+        self.fits_reward_scale, self.collector.has_reward = not is_final, False
 
     def _take_weights(self, init: Path) -> None:
         """Begin with the weights of another run, and the moments that belong to them."""

@@ -1,6 +1,8 @@
 import dataclasses
 import functools
+import itertools
 import json
+import math
 import os
 import resource
 import signal
@@ -27,7 +29,7 @@ from pufferlib.train.resume import settings_of
 from pufferlib.train.runs import Run
 from pufferlib.train.trainer import Trainer
 from pufferlib.wrappers import EpisodeStats
-from tests.envs import ScriptedParallelEnv, TargetEnv, alive
+from tests.envs import FunctionEnv, ScriptedParallelEnv, TargetEnv, alive
 
 SMALL = {
     "train.device": "cpu",
@@ -283,7 +285,7 @@ def test_games_of_another_version_begin_new_episodes_with_a_warning(tmp_path, mo
 
 
 class TestRewardsOfAnySize:
-    """Are learned from alike where their scale is automatic; it follows from the first rollout."""
+    """Are learned from alike where their scale is automatic; it follows from the first episodes."""
 
     AUTOMATIC = {"train.reward_scale": 0.0}  # noqa: RUF012
 
@@ -316,6 +318,32 @@ class TestRewardsOfAnySize:
         resumed.restore(whole.checkpoint_path)
         resumed.step()
         assert resumed.collector.reward_scale == whole.collector.reward_scale
+
+    @pytest.mark.filterwarnings("ignore:.*EpisodeStats")
+    @pytest.mark.parametrize("truncates", [False, True])
+    @pytest.mark.parametrize("penalty", [0.0, -0.01])
+    def test_is_fitted_until_an_episode_with_a_reward_has_ended(self, make_trainer, penalty, truncates):
+        def reward(env):
+            return (-1) ** env.made * 1000.0 if env.count == 150 else penalty
+
+        made = itertools.count()
+
+        def creator(buf=None, seed=0):
+            env = FunctionEnv(length=150, truncates=truncates, reward=reward)
+            env.made = next(made)
+            return GymnasiumPufferEnv(env, buf=buf, seed=seed)
+
+        trainer = make_trainer(
+            {**self.AUTOMATIC, "train.horizon": 64, "train.gamma": 1.0},
+            env=vector.make(creator, num_envs=4, backend="Serial", autoreset="same_step"),
+        )
+        found = []
+        for _ in range(6):
+            trainer.step()
+            found.append((trainer.collector.reward_scale, trainer.fits_reward_scale))
+        assert found[:2] == [(1.0, True)] * 2
+        assert found[2] == (pytest.approx(1 / math.sqrt(22 / 64 * 1e6), rel=0.1), False)
+        assert found[2:] == [found[2]] * 4
 
     @pytest.mark.parametrize("given", [{"train.reward_scale": 1.0}, {**AUTOMATIC, "train.reward_clip": 1.0}])
     def test_what_is_given_stays(self, make_trainer, paid, given):

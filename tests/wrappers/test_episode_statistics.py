@@ -62,7 +62,7 @@ def test_what_the_environment_reports_itself_stays():
     creator = functools.partial(GymnasiumPufferEnv, env_creator=lambda: pufferlib.EpisodeStats(VariedEnv(info=_info)))
     with EpisodeStatistics(make(creator, num_envs=2)) as vecenv:
         for *_, infos, _, _ in play(vecenv, 10):
-            assert all(info["score"] == 0.5 * info["episode_length"] for info in infos)
+            assert all((info["score"], info["step"]) == (0.5, info["episode_length"]) for info in infos)
         assert vecenv.episode_count
 
 
