@@ -160,7 +160,7 @@ def seconds_to(env: str, score: float, limit_s: float) -> float | None:
 
 def peer_speeds(python: str, seconds: float) -> dict[str, float]:
     """The same of PufferLib with its own settings of breakout, with its memory and without."""
-    side = sides.Side(python, str(Path(__file__).parent / "trainers.py"))
+    side = sides.Side(python, str(Path(__file__).parent / "train.py"))
     try:
         return {name: side.ask("puffer_on_gpu", name == "LSTM", seconds) for name in ("LSTM", "none")}
     finally:
