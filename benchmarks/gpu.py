@@ -3,7 +3,8 @@
     python benchmarks/gpu.py --out gpu.json [--peer-python peers/bin/python] [--quick]
 
 Takes about 10 minutes, 3 with --quick, on a machine with an NVIDIA GPU. The peer is described in requirements.txt. It
-ends with code 1 if a check fails. Every line names the card that it was measured on.
+ends with code 1 if a check fails. Every line names the card that it was measured on. `python benchmarks/speed.py
+gpu.json` publishes the speeds.
 """
 
 import argparse
@@ -11,7 +12,6 @@ import collections
 import copy
 import dataclasses
 import functools
-import json
 import statistics
 import sys
 import tempfile
@@ -27,6 +27,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))  # left out by PYTHONSAFEPATH, which the images set
 
 import sides
+from report import OURS, Row, machine, write
 
 SMALL = {
     "env.num_envs": 64,
@@ -37,6 +38,14 @@ SMALL = {
     "policy.hidden_size": 32,
 }
 LARGE = {"env.num_envs": 8192, "env.num_threads": "auto", "train.horizon": 64, "train.minibatch_size": 65_536}
+MANY = {**LARGE, "env.num_envs": 4096, "train.minibatch_size": 32_768}
+SPEEDS: dict[str, dict[str, Any]] = {  # those that docs/speed.md publishes
+    "4,096 games, horizon 64, minibatch 32,768": MANY,
+    'the same with `policy.memory = "MinGRU"`': {**MANY, "policy.memory": "MinGRU"},
+    "16,384 games, horizon 64, minibatch 65,536": {**LARGE, "env.num_envs": 16_384},
+    "512 games, the settings of breakout": {},
+    "the same without `train.cuda_graphs`": {"train.cuda_graphs": False},
+}
 MEMORIES = ("none", "MinGRU", "LSTM", "GRU")
 CLOSE = 1e-4  # relative error of a gradient in float32
 WAITS = 20  # of an update, beside one for each step
@@ -191,7 +200,10 @@ def main() -> int:
     }
     waits = note("waits of an update", waits_of_an_update)
     checks["waits"] = waits["all"] - waits["steps"] <= WAITS
-    note("steps/s, breakout's own settings", lambda: steps_per_second({}, seconds))
+    rows = []
+    for what, overrides in SPEEDS.items():
+        speed = note(f"steps/s, {what}", functools.partial(steps_per_second, overrides, seconds))
+        rows.append(Row(what, "us", figures={OURS: [1e6 / speed]}).as_dict())
     for memory in MEMORIES:
         large = {**LARGE, "policy.memory": memory}
         note(f"steps/s, large, memory {memory}", functools.partial(steps_per_second, large, seconds))
@@ -201,7 +213,8 @@ def main() -> int:
         note("steps/s, PufferLib", lambda: peer_speeds(options.peer_python, seconds))
     found["checks"] = checks
     if options.out:
-        options.out.write_text(json.dumps(found, indent=2) + "\n")
+        here = {**machine(), "cpu": f"{found['card']}, torch {torch.__version__}"}
+        write(options.out, {"machine": here, "is_whole": True, "rows": rows, "found": found})
     failed = [name for name, passed in checks.items() if not passed]
     print(f"failed: {', '.join(failed)}" if failed else "all checks passed")
     return 1 if failed else 0

@@ -172,6 +172,11 @@ def ocean(rows: Rows) -> Lines:
     return table(header, cells)
 
 
+def speeds(rows: Rows) -> Lines:
+    """Return a table of steps per second."""
+    return table("| Settings | Steps/s |", [[row["what"], rate(row["medians"][OURS], row["unit"])] for row in rows])
+
+
 def alone(rows: Rows) -> Lines:
     """Return Table 1 of the paper."""
     header = "| Environment | Steps per second | In resets | Deviation of a step | Emulation adds | In the paper |"
@@ -235,6 +240,7 @@ PARTS = {
     "bindings": Part("bindings.py", (*VECTOR, *EMULATION, *(f"bindings/{name}" for name in BINDINGS))),
     "ocean": Part(f"ocean.py {PEERS}", NATIVE, ocean),
     "train": Part(f"train.py {PEERS}", TRAIN),
+    "gpu": Part("gpu.py --out gpu.json && python benchmarks/speed.py gpu.json", TRAIN, speeds),
     "bars": Part(f"bars.py {PEERS}", TRAIN),
     "pools": Part(f"pools.py {PEERS}", ("pufferlib/envpool", "pufferlib/native", "bindings/atari")),
     "frameworks": Part("frameworks.py", ("pufferlib/frameworks", "examples/cleanrl", *VECTOR, *EMULATION)),
@@ -312,8 +318,9 @@ def stale() -> Lines:
     found = []
     for name, part in PARTS.items():
         worst = max((changes(row, part.code) for row in kept(name)), default=(0, ""))
+        keeps = "" if "speed.py" in part.command else " --keep"
         if worst[0]:
-            found.append(f"docs/speed/{name}.json: {worst[1]}; measure again: python benchmarks/{part.command} --keep")
+            found.append(f"docs/speed/{name}.json: {worst[1]}; measure again: python benchmarks/{part.command}{keeps}")
     changed = [record["env_name"] for record in records() if changes(record, rules_of(record["env_name"]))[0]]
     if changed:
         names = ", ".join(changed)
