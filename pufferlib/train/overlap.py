@@ -96,6 +96,14 @@ class OneUpdateStale(RolloutSource):
         self._rollouts = [spare, self.rollout]  # the one that is in use is the last
         self._thread = ThreadPoolExecutor(1, "collector")
         self._filling: Future[None] | None = None
+        # On a GPU collecting has a stream of its own, or it would wait for what is being learned. All that both use is
+        # allocated once, so that no memory changes hands between streams.
+        device = self._generator.device
+        self._stream = (
+            torch.cuda.Stream(device, priority=-1)  # type: ignore[no-untyped-call]
+            if device.type == "cuda"
+            else None
+        )
 
     def take(self) -> Rollout:
         """See ``RolloutSource``."""
@@ -113,12 +121,20 @@ class OneUpdateStale(RolloutSource):
         """Begin to collect the next rollout, by the weights as they are now."""
         self._refresh()
         self.collector.use(self._rollouts[0])
+        if self._stream is not None:
+            self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))
         self._filling = self._thread.submit(self._fill)
+
+    def _fill(self) -> None:
+        with torch.cuda.stream(self._stream):  # nothing without a GPU
+            super()._fill()
 
     def wait(self) -> None:
         """See ``RolloutSource``."""
         if self._filling is not None:
             self._filling.result()
+        if self._stream is not None:
+            torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
 
     def close(self) -> None:
         """Stop after the step in progress, and end the thread."""

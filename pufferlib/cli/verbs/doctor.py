@@ -31,8 +31,8 @@ def run(argv: list[str]) -> int:
         for finding in findings:
             _print(finding)
         say()
-        marks = "!" if options.gpu else "✗"
-        say(style("ready", "good") if usable else style(f"not usable yet: see the lines marked {marks}", "bad"))
+        missing = "no GPU for training" if options.gpu else "not usable yet: see the lines marked ✗"
+        say(style("ready", "good") if usable else style(missing, "bad"))
     return 0 if usable else 1
 
 
