@@ -251,7 +251,7 @@ def _picture(policy: NatureCNN | MixedCNN, array: NativeLeaf, encoder: nn.Sequen
     # torch flattens with the channels first; here they are last.
     places = image_layer.places.reshape(shape[0], -1).T.ravel()
     return {
-        "image": InputSpec("scaled", TYPES[dtype], first * dtype.itemsize, count, scale=1 / 255),
+        "image": InputSpec("scaled", TYPES[dtype], first * dtype.itemsize, count, scale=policy.image_scale),
         "convolutions": convolved,
         "image_layer": image_layer._replace(places=places),
     }

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -182,11 +182,12 @@ class NatureCNN(Policy):
     def __init__(self, env: PufferEnv, hidden_size: int = 512) -> None:
         super().__init__(env, hidden_size)
         self.convolutions, flat = _nature_convolutions("NatureCNN", _image_shape("NatureCNN", env))
+        self.image_scale = _image_scale(env.single_observation_space.high)
         self.encoder = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
 
     def encode_observations(self, observations: Tensor) -> Tensor:
         """See ``Policy``."""
-        hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations)))
+        hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations, self.image_scale)))
         return hidden
 
 
@@ -205,6 +206,7 @@ class ResNet(Policy):
     def __init__(self, env: PufferEnv, hidden_size: int = 256, width: int = 16) -> None:
         super().__init__(env, hidden_size)
         shape = _image_shape("ResNet", env)
+        self.image_scale = _image_scale(env.single_observation_space.high)
         sizes = [shape[0], width, 2 * width, 2 * width]
         stages = [_residual_stage(inputs, outputs) for inputs, outputs in itertools.pairwise(sizes)]
         self.convolutions = nn.Sequential(*stages, nn.ReLU(inplace=True), nn.Flatten())
@@ -214,7 +216,7 @@ class ResNet(Policy):
 
     def encode_observations(self, observations: Tensor) -> Tensor:
         """See ``Policy``."""
-        hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations)))
+        hidden: Tensor = self.encoder(self.convolutions(_scaled_images(observations, self.image_scale)))
         return hidden
 
 
@@ -273,6 +275,8 @@ class MixedCNN(Policy):
         self._structure = structure
         ((self._image, shape),) = images.items()
         self.image_place: NativeLeaf = fields[self._image]
+        bounds = env.emulated["observation_bounds"]  # None where the environment declares none
+        self.image_scale = _image_scale(255 if bounds is None else bounds[self._image][1])
         self.convolutions, flat = _nature_convolutions("MixedCNN", channels_first(shape))
         self.picture = nn.Sequential(layer_init(Linear(flat, hidden_size)), nn.ReLU(inplace=True))
         self.others = Features(env, leave_out=self._image) if len(fields) > 1 else None
@@ -282,7 +286,7 @@ class MixedCNN(Policy):
     def encode_observations(self, observations: Tensor) -> Tensor:
         """See ``Policy``."""
         images = nativize_tensor(observations, self._structure)[self._image]
-        parts = [self.picture(self.convolutions(_scaled_images(images)))]
+        parts = [self.picture(self.convolutions(_scaled_images(images, self.image_scale)))]
         if self.others is not None:
             parts.append(self.others(observations))
         hidden: Tensor = self.encoder(torch.cat(parts, -1))
@@ -347,10 +351,15 @@ def _nature_convolutions(where: str, shape: tuple[int, ...]) -> tuple[nn.Sequent
     return convolutions, convolutions(torch.zeros(1, *shape)).shape[1]
 
 
-def _scaled_images(images: Tensor) -> Tensor:
+def _image_scale(high: Any) -> float:
+    """Return the factor that brings images with values up to ``high`` into the range from 0 to 1."""
+    return 1 / max(1, int(np.max(high)))
+
+
+def _scaled_images(images: Tensor, scale: float) -> Tensor:
     if has_channels_last(images.shape[1:]):
         images = images.permute(0, 3, 1, 2)
-    return images.to(torch.float32, memory_format=torch.channels_last) * (1 / 255)
+    return images.to(torch.float32, memory_format=torch.channels_last) * scale
 
 
 def layer_init(layer: Layer, std: float = math.sqrt(2), bias_const: float = 0.0) -> Layer:

@@ -2,11 +2,14 @@
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
+from gymnasium.spaces import Box
 
 from pufferlib import registry, vector
 from pufferlib.errors import APIUsageError
@@ -31,8 +34,10 @@ __all__ = [
     "pick_device",
     "pick_num_threads",
     "ready_device",
+    "warn_of_action_bounds",
 ]
 
+MIN_HALF_WIDTH, MAX_HALF_WIDTH = 0.1, 4.0  # of the bounds of actions that a Gaussian policy learns
 PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
 
 
@@ -196,6 +201,27 @@ def build_policy(config: Config, vecenv: Any) -> Policy:
         )
     attach_moments(policy, vecenv)
     return policy.to(pick_device(config.train.device)).eval()
+
+
+def warn_of_action_bounds(vecenv: Any) -> None:
+    """Warn of real actions whose bounds are far from -1 and 1, which a Gaussian policy hardly learns.
+
+    The policy starts with mean 0 and standard deviation 1 in the unit of the actions, and moves in steps of that size.
+    """
+    space = vecenv.single_action_space
+    if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
+        return
+    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+    center, half = (low + high) / 2, (high - low) / 2
+    is_far = np.isfinite(half) & ((half < MIN_HALF_WIDTH) | (half > MAX_HALF_WIDTH) | (np.abs(center) > half + 1))
+    if is_far.any():
+        first = int(np.flatnonzero(is_far)[0])
+        warnings.warn(
+            f"the bounds of actions should be near -1 and 1, got {low.flat[first]:g} and {high.flat[first]:g} for "
+            f"action {first}: a policy starts with mean 0 and standard deviation 1, and learns other scales slowly or "
+            "not at all; wrap the environment in gymnasium.wrappers.RescaleAction(env, -1, 1)",
+            stacklevel=3,
+        )
 
 
 @contextmanager

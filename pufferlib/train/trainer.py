@@ -27,6 +27,7 @@ from pufferlib.train.build import (
     pick_device,
     pick_num_threads,
     ready_device,
+    warn_of_action_bounds,
 )
 from pufferlib.train.callbacks import Callback, CallbackFunction, CallbackList
 from pufferlib.train.checkpointer import Checkpointer
@@ -125,6 +126,8 @@ class Trainer:
             self.policy.to(self.device).eval()
             if policy is not None:
                 attach_moments(policy, self.vecenv)
+            if ranks.is_first:
+                warn_of_action_bounds(self.vecenv)
             self.opponents = with_opponents(own, self.vecenv, self.policy)
             self.vecenv = self.vecenv if self.opponents is None else self.opponents
             recurrent = bool(self.policy.initial_state(1))

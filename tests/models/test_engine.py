@@ -103,6 +103,13 @@ def test_any_array_gives_the_numbers_of_torch(space, actions):
     check_equal(policy_for(env), [observations_of(env, 9)])
 
 
+@pytest.mark.parametrize(("name", "key"), [("NatureCNN", None), ("MixedCNN", "picture")])
+def test_images_of_other_bounds_give_the_numbers_of_torch(name, key):
+    picture = Box(0, 1, (3, 40, 40), np.uint8)
+    env = emulated(Dict({key: picture}), Discrete(5)) if key else EnvDescription(picture, Discrete(5))
+    check_equal(policy_for(env, name), [observations_of(env, 3)])
+
+
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("name", ["Default", "MixedCNN"])
 @pytest.mark.parametrize("memory", EVERY_MEMORY)

@@ -47,6 +47,17 @@ def test_nature_cnn_reads_images_only():
         NatureCNN(EnvDescription(VECTOR, Discrete(6)))
 
 
+@pytest.mark.parametrize("high", [1, 5])
+@pytest.mark.parametrize("network", [NatureCNN, ResNet])
+def test_images_are_scaled_by_the_bounds_of_their_space(network, high):
+    bytes_, small = (EnvDescription(Box(0, most, (3, 40, 40), np.uint8), Discrete(6)) for most in (255, high))
+    policy, other = network(bytes_, hidden_size=32), network(small, hidden_size=32)
+    other.load_state_dict(policy.state_dict())
+    images = torch.randint(0, 2, (2, 3, 40, 40), dtype=torch.uint8)
+    expected = policy.encode_observations(images * 255)
+    assert torch.allclose(other.encode_observations(images * high), expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("network", [NatureCNN, ResNet])
 def test_images_may_have_their_channels_last(network):
     first, last = (EnvDescription(Box(0, 255, shape, np.uint8), Discrete(6)) for shape in ((3, 40, 48), (40, 48, 3)))

@@ -767,3 +767,28 @@ def test_missing_score_of_a_named_native_environment_is_told(tmp_path, monkeypat
     pufferlib.register("silent", Silent)
     with pytest.warns(UserWarning, match=r"let its step return the info \{'score': ...\} of each episode that ends"):
         Trainer(load_config("silent", SMALL), tmp_path).train()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "warned"),
+    [
+        (-1, 1, ""),
+        (0, 1, ""),
+        (-2, 2, ""),
+        (-np.inf, np.inf, ""),
+        (0, np.inf, ""),
+        (0, 1000, "0 and 1000 for action 0"),
+        (-0.01, 0.01, "-0.01 and 0.01 for action 0"),
+        (9, 10, "9 and 10 for action 0"),
+        (np.array([-1, -50]), np.array([1, 50]), "-50 and 50 for action 1"),
+    ],
+)
+def test_bounds_of_actions_far_from_1_are_warned_of(make_trainer, low, high, warned):
+    space = Box(low, high, (2,), np.float32) if np.ndim(low) == 0 else Box(low.astype("f4"), high.astype("f4"))
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=FunctionEnv, env_kwargs={"action_space": space})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_trainer(env=vector.make(creator, num_envs=8, backend="Serial", autoreset="same_step")).close()
+    found = [str(warning.message) for warning in caught if "bounds of actions" in str(warning.message)]
+    assert len(found) == bool(warned)
+    assert all(f"near -1 and 1, got {warned}: a policy" in message for message in found)
