@@ -1,6 +1,41 @@
 """EnvPool's interface: ``import pufferlib.envpool as envpool``."""
 
-from pufferlib.envpool.make import make, make_dm, make_gym, make_gymnasium, make_spec
-from pufferlib.envpool.registry import list_all_envs, register
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["list_all_envs", "make", "make_dm", "make_gym", "make_gymnasium", "make_spec", "register"]
+from pufferlib.envpool.make import make, make_dm, make_gym, make_gymnasium, make_spec
+from pufferlib.envpool.pool_env import PoolEnv as EnvPool
+from pufferlib.envpool.registry import list_all_envs, register
+from pufferlib.envpool.spec import TaskSpec as EnvSpec
+
+if TYPE_CHECKING:
+    from pufferlib.envpool.dm_env import DMPoolEnv as DMEnvPool
+    from pufferlib.envpool.gymnasium_env import PoolVectorEnv as GymnasiumEnvPool
+
+__all__ = [
+    "DMEnvPool",
+    "EnvPool",
+    "EnvSpec",
+    "GymnasiumEnvPool",
+    "list_all_envs",
+    "make",
+    "make_dm",
+    "make_gym",
+    "make_gymnasium",
+    "make_spec",
+    "register",
+]
+
+__version__ = "1.2.5"  # of EnvPool, whose interface this is
+
+
+def __getattr__(name: str) -> Any:
+    """Import a class of environments when it is asked for, since dm_env need not be installed."""
+    if name == "DMEnvPool":
+        from pufferlib.envpool.dm_env import DMPoolEnv
+
+        return DMPoolEnv
+    if name == "GymnasiumEnvPool":
+        from pufferlib.envpool.gymnasium_env import PoolVectorEnv
+
+        return PoolVectorEnv
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -54,6 +54,7 @@ def checked_config(where: str, task: PoolTask, keywords: Mapping[str, Any]) -> d
         UnknownNameError: There is no such keyword, or no such mode.
         APIUsageError: A value is of a wrong type, or out of its range.
     """
+    keywords = _with_one_seed(where, keywords)
     for name in keywords if not task.any_keyword else ():
         if name not in COMMON and name not in task.keywords:
             raise UnknownNameError.of(where, "keyword", name, {*COMMON, *task.keywords})
@@ -70,6 +71,19 @@ def checked_config(where: str, task: PoolTask, keywords: Mapping[str, Any]) -> d
     config["autoreset"] = _choice(where, "autoreset", given["autoreset"], AUTORESET_MODES)
     config["copy"] = _flag(where, "copy", given["copy"])
     return config | {name: value for name, value in given.items() if name not in COMMON}
+
+
+def _with_one_seed(where: str, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords with ``env_seed``, as ``env.config`` has it, given as ``seed``."""
+    given = dict(keywords)
+    seeds = given.pop("env_seed", ())
+    if not isinstance(seeds, Sequence | np.ndarray) or isinstance(seeds, str):
+        raise APIUsageError(f"{where}: env_seed must be a list with a seed for each environment, got {seeds!r:.80}")
+    if len(seeds):
+        if isinstance(given.get("seed", 0), Sequence | np.ndarray):
+            raise APIUsageError(f"{where}: seeds must be given as seed or as env_seed, got both; leave out env_seed")
+        given["seed"] = seeds
+    return given
 
 
 def backend_config(config: Mapping[str, Any], seeds: Sequence[int]) -> dict[str, Any]:

@@ -235,3 +235,27 @@ def test_pictures_of_what_draws_only():
 
 def test_settings_of_the_task(task):
     assert envpool.make_spec(task, bonus=2.5, other="x").config[-2:] == (2.5, "x")
+
+
+@pytest.mark.parametrize("seed", [7, [3, 1, 2]])
+def test_a_config_makes_the_same_environments(task, seed):
+    env = envpool.make_gymnasium(task, num_envs=3, seed=seed)
+    again = envpool.make(task, "gymnasium", **env.config)
+    assert again.config == env.config
+    assert again.reset()[0].tolist() == env.reset()[0].tolist()
+
+
+def test_seeds_are_given_once(task):
+    with pytest.raises(APIUsageError, match="seeds must be given as seed or as env_seed, got both; leave out env_seed"):
+        envpool.make_gymnasium(task, num_envs=2, seed=[1, 2], env_seed=[1, 2])
+    with pytest.raises(APIUsageError, match="env_seed must be a list with a seed for each environment, got 3"):
+        envpool.make_gymnasium(task, env_seed=3)
+
+
+def test_the_package_has_the_names_of_envpool(task):
+    assert isinstance(envpool.make_gymnasium(task), envpool.GymnasiumEnvPool)
+    assert issubclass(envpool.GymnasiumEnvPool, envpool.EnvPool)
+    assert isinstance(envpool.make_spec(task), envpool.EnvSpec)
+    assert envpool.__version__ == "1.2.5"
+    pytest.importorskip("dm_env")
+    assert isinstance(envpool.make_dm(task), envpool.DMEnvPool)

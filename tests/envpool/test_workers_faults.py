@@ -1,6 +1,7 @@
 """Pools of environments in worker processes: bad calls, failures, pictures, and their end."""
 
 import functools
+import gc
 import os
 import signal
 import subprocess
@@ -357,3 +358,14 @@ def test_a_failure_leaves_a_bundle(phase, tmp_path, monkeypatch):
     assert (bundle.phase, bundle.seed, bundle.is_complete) == (phase, 42 + bundle.index, phase != "step")
     assert bundle.actions.ravel().tolist() == ([1] if phase == "step" else [])
     assert replay(bundle).text.startswith("the same end ")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_pool_whose_workers_did_not_start_is_deleted_without_a_warning():
+    with pytest.raises(WorkerError, match="no environment"), pool_of(_no_env, 1):
+        pass
+    gc.collect()
+
+
+def _no_env():
+    raise ValueError("no environment")

@@ -61,8 +61,8 @@ class WorkerPool:
     ) -> None:
         self.spec, self.num_envs, self.batch_size = spec, len(vector_spec.envs), vector_spec.batch_size
         self._sending, self._receiving = threading.Lock(), threading.Lock()
-        self._state = "open"
         self._workers = workers = _started(vector_spec, options)
+        self._state = "open"  # from here on ``__del__`` has workers to close
         abandon_in_forks(self)
         assert isinstance(workers.description, PoolDescription)
         self.description = workers.description
