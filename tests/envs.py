@@ -107,6 +107,27 @@ class FunctionEnv(gymnasium.Env):
         return self.observations[-1]
 
 
+class MaskedEnv(gymnasium.Env):
+    """Three actions, each legal twice in an episode, and a mask in the field ``action_mask`` of the observation."""
+
+    action_space = Discrete(3)
+    observation_space = Dict({"action_mask": Box(0, 1, (3,), np.int8), "left": Box(0, 2, (3,), np.float32)})
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left = np.full(3, 2)
+        return self._observation(), {}
+
+    def step(self, action):
+        assert self.left[action], f"illegal action {action}"
+        self.left[action] -= 1
+        return self._observation(), 1.0, not self.left.any(), False, {}
+
+    def _observation(self):
+        mask = self.left > 0 if self.left.any() else np.ones(3)
+        return {"action_mask": np.asarray(mask, np.int8), "left": self.left.astype(np.float32)}
+
+
 def counting_env(length=3, high=1000, dtype=np.float32, **options):
     """Environment that observes the number of its steps."""
     return FunctionEnv(Box(0, high, (1,), dtype), length=length, observe=functools.partial(_count, dtype), **options)

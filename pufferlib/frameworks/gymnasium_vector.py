@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from pufferlib.buffers import Array
-from pufferlib.env import Infos, Seeds
+from pufferlib.env import Infos, Seeds, env_seeds
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 from pufferlib.vector.vector_env import VectorEnv
@@ -20,6 +20,7 @@ from pufferlib.vector.vector_env import VectorEnv
 __all__ = [
     "GymnasiumVectorEnv",
     "check_rows",
+    "frames_of",
     "observations_of",
     "resets_some",
     "row_of",
@@ -75,6 +76,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._same_step = vecenv.autoreset == "same_step"
         self.metadata = {**(getattr(driver, "metadata", None) or {}), "autoreset_mode": _MODES[vecenv.autoreset]}
         self._standing = np.zeros(self.num_envs, bool) if vecenv.autoreset == "disabled" else None
+        self._seeds = [-1] * (self.num_envs // self._rows_per_env)  # of the games of a native environment
 
     def reset(self, *, seed: Seeds = None, options: dict[str, Any] | None = None) -> tuple[Any, VectorInfos]:
         """Start new episodes everywhere, or with ``options["reset_mask"]``, bool ``(num_envs,)``, in some rows.
@@ -86,12 +88,14 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         options = dict(options) if options else {}
         mask = options.pop("reset_mask", None)
         given: dict[str, Any] = {"options": options} if options else {}
-        if mask is not None:
-            given["env_ids"] = self._environments(mask)
+        chosen = None if mask is None else self._environments(mask)
+        if chosen is not None and not chosen.all():
+            given["env_ids"] = chosen
             if isinstance(seed, list | tuple):
-                seed = [seed[env_id] for env_id in np.flatnonzero(given["env_ids"])]
+                seed = [seed[env_id] for env_id in np.flatnonzero(chosen)]
         if not self._has_backend:
             self._check_native(given, seed)
+            self._keep_seeds(seed, chosen)
         observations, infos = self.vecenv.reset(seed, **given)
         if self._standing is not None:
             self._standing[slice(None) if mask is None else mask] = False
@@ -130,18 +134,27 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """Set an attribute of every environment; a list or tuple has one value for each."""
         self.vecenv.set_attr(name, values)
 
-    def render(self) -> tuple[Any, ...]:
-        """Return a picture of every environment, None without a ``render_mode``."""
-        return self.call("render")
+    def render(self) -> tuple[Any, ...] | None:
+        """Return a frame of each row, or None without a ``render_mode``."""
+        return None if self.render_mode is None else tuple(frames_of(self.vecenv))
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Seeds of the environments' generators."""
-        return self.get_attr("np_random_seed")
+        """Seeds of the environments' generators. A native environment has one for each game, -1 if it is unknown."""
+        return self.get_attr("np_random_seed") if self._has_backend else tuple(self._seeds)
 
     @property  # type: ignore[misc]  # Gymnasium's own one returns a single generator, and can be set
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
-        """Copies of the environments' generators, or with backend Serial these themselves."""
+        """Copies of the environments' generators, or with backend Serial the generators themselves.
+
+        Raises:
+            APIUsageError: The vector environment is native, whose generators are not those of numpy.
+        """
+        if not self._has_backend:
+            raise APIUsageError(
+                "to_gymnasium: np_random must be a generator of numpy, which native environments do not have; call "
+                "reset(seed=...) to seed them"
+            )
         return self.get_attr("np_random")
 
     def close_extras(self, **_: Any) -> None:
@@ -165,6 +178,13 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                 f"seed={seed!r:.40}, reset_mask={given.get('env_ids')!r:.40}; let its reset take env_ids, or choose "
                 "backend=Serial"
             )
+
+    def _keep_seeds(self, seed: Seeds, chosen: npt.NDArray[np.bool_] | None) -> None:
+        if seed is None:
+            return
+        env_ids = range(len(self._seeds)) if chosen is None else np.flatnonzero(chosen).tolist()
+        for env_id, each in zip(env_ids, env_seeds("to_gymnasium", seed, env_ids), strict=True):
+            self._seeds[env_id] = -1 if each is None else each
 
     def _environments(self, mask: Any) -> npt.NDArray[np.bool_]:
         if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
@@ -198,6 +218,8 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         for place, row in enumerate(rows):
             array[row] = row_of(shown, place)
         found["final_obs"], found["_final_obs"] = array, mask
+        found.setdefault("final_info", {})
+        found["_final_info"] = mask.copy()
 
 
 _MODES = {
@@ -287,7 +309,23 @@ def _restored(space: Space, rows: Any) -> Any:
     if isinstance(space, Tuple):
         names = rows.dtype.names
         return tuple(_restored(child, rows[name]) for name, child in zip(names, space.spaces, strict=True))
-    return rows.reshape(len(rows), *(space.shape or ()))
+    return rows.reshape(len(rows), *(space.shape or ())).astype(space.dtype, copy=False)
+
+
+def frames_of(vecenv: Any) -> list[Any]:
+    """Return what ``render`` returns for each row of a vector environment.
+
+    A native environment draws the game of the row, with its agent marked if the game has several. One whose ``render``
+    does not take ``env_index`` draws one frame for all rows.
+    """
+    if isinstance(vecenv, VectorEnv):
+        per_env = int(vecenv.num_agents) // int(vecenv.num_envs)
+        return [frame for frame in vecenv.call("render") for _ in range(per_env)]
+    num_rows = int(vecenv.num_agents)
+    if "env_index" not in inspect.signature(vecenv.render).parameters:
+        return list(vecenv.call("render")) * num_rows
+    agents = num_rows // int(vecenv.num_envs)
+    return [vecenv.render(row // agents, row % agents if agents > 1 else None) for row in range(num_rows)]
 
 
 def row_of(observations: Any, row: int) -> Any:

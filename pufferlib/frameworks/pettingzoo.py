@@ -62,8 +62,20 @@ class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pett
         return self._by_agent(observations), {agent: {} for agent in self.agents}
 
     def step(self, actions: ByAgent) -> tuple[ByAgent, ByAgent, ByAgent, ByAgent, ByAgent]:
-        """Act with every agent; what the environment has to say stands in the info of the first."""
+        """Act with every agent.
+
+        Infos of the environment stand in the info of the first agent. After all agents have left, ``step({})`` returns
+        five empty dicts.
+
+        Args:
+            actions: Action of each agent in ``agents``.
+
+        Raises:
+            APIUsageError: An agent has no action, or all agents have left and there are actions.
+        """
         env, alive = self._env, self.agents
+        if not alive and not actions:
+            return {}, {}, {}, {}, {}
         missing = [agent for agent in alive if agent not in actions]
         if missing or not alive:
             raise APIUsageError(

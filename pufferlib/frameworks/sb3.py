@@ -5,7 +5,9 @@ For its algorithms and those of sb3-contrib.
 Source: Raffin et al., "Stable-Baselines3: Reliable Reinforcement Learning Implementations" (2021).
 """
 
+import functools
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +24,9 @@ from stable_baselines3.common.vec_env import VecEnv
 from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
-from pufferlib.frameworks.gymnasium_vector import check_rows, observations_of, resets_some, row_of
+from pufferlib.frameworks.gymnasium_vector import check_rows, frames_of, observations_of, resets_some, row_of
+from pufferlib.frameworks.legal_actions import legal_actions
+from pufferlib.frameworks.zero_based import zero_based_actions, zero_based_observations
 from pufferlib.machine.cpus import warn_without_bfloat16
 from pufferlib.models import make_policy
 from pufferlib.vector import VectorEnv
@@ -30,6 +34,8 @@ from pufferlib.vector import VectorEnv
 __all__ = ["ImageFeatures", "SB3VecEnv", "image_policy_kwargs", "to_sb3"]
 
 Indices = int | Iterable[int] | None
+
+METHOD = "action_masks"  # which sb3-contrib calls
 
 
 def to_sb3(vecenv: Any, *, monitor: bool = True) -> "SB3VecEnv":
@@ -49,6 +55,10 @@ def to_sb3(vecenv: Any, *, monitor: bool = True) -> "SB3VecEnv":
 
 class SB3VecEnv(VecEnv):
     """``to_sb3`` explains the arguments.
+
+    Stable-Baselines3 counts integers from 0 along one axis. A Discrete or MultiDiscrete that starts elsewhere or has
+    several axes is shown as one that does not, and actions are converted back. A Box of integers is shown as a Box of
+    float32, whose actions are rounded.
 
     Infos of rows with nothing to say are the same dicts in every step: change copies of them only. A native
     environment's infos, which are about all of its games, stand in its first row.
@@ -71,12 +81,31 @@ class SB3VecEnv(VecEnv):
         self._rows_per_seed = num_rows // int(vecenv.num_envs) if resets_some(vecenv) else num_rows
         space, self._restore = observations_of("to_sb3", vecenv)
         _check_space(space)
+        self._legal_actions = legal_actions(vecenv, space)
+        space, self._counted = zero_based_observations(space)
+        action_space, self._own_actions = zero_based_actions("to_sb3", vecenv.single_action_space)
         self._returns = np.zeros(num_rows) if monitor else None
         self._lengths = np.zeros(num_rows, np.int64)
         self._start_s = time.monotonic()
         self._no_infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(num_rows)]
         self._actions: Array
-        super().__init__(num_rows, space, vecenv.single_action_space)
+        super().__init__(num_rows, space, action_space)
+        # A method that the environments define has priority, as it has in SB3's own vector environments.
+        if self._legal_actions and vecenv.emulated and all(self._ask(None, "call", "has_wrapper_attr", METHOD)):
+            self._legal_actions = None
+
+    def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
+        """Set the options of the next ``reset``: a dict for all rows, or a list with one for each row.
+
+        Raises:
+            APIUsageError: The vector environment is native, and its ``reset`` takes no options.
+        """
+        if options and self._is_native:
+            raise APIUsageError(
+                f"to_sb3: a native environment has keywords instead of options, got options={options!r:.80}; make it "
+                "with these keywords, or choose backend=Serial if its reset takes options"
+            )
+        super().set_options(options)
 
     def reset(self) -> Any:
         """Start new episodes everywhere, with the seeds and options that were set; returns the observations."""
@@ -102,7 +131,8 @@ class SB3VecEnv(VecEnv):
 
     def step_wait(self) -> tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.bool_], list[dict[str, Any]]]:
         """Act in every row: observations, rewards, ends, and an info for each row."""
-        observations, rewards, terminals, truncations, infos = self.vecenv.step(self._actions)
+        actions = self._actions if self._own_actions is None else self._own_actions(self._actions)
+        observations, rewards, terminals, truncations, infos = self.vecenv.step(actions)
         ends = terminals | truncations
         if self._returns is not None:
             self._returns += rewards
@@ -120,13 +150,14 @@ class SB3VecEnv(VecEnv):
         """Return an attribute of the environments of some rows; ``render_mode`` is None where there is none."""
         if attr_name == "render_mode":
             return [getattr(self.vecenv.driver_env, "render_mode", None)] * len(self._rows(indices))
-        if attr_name == "action_masks" and self._mask_slice is not None:
-            return [self._action_mask] * len(self._rows(indices))
+        if attr_name == METHOD and self._legal_actions:
+            return [functools.partial(self._action_mask, row) for row in self._rows(indices)]
         return self._ask(indices, "get_attr", attr_name)
 
     def has_attr(self, attr_name: str) -> bool:
         """True if all environments have an attribute, which need not be something that can be sent."""
-        if attr_name == "render_mode" or not self.vecenv.emulated:
+        is_legal_actions = attr_name == METHOD and self._legal_actions
+        if is_legal_actions or attr_name == "render_mode" or not self.vecenv.emulated:
             return super().has_attr(attr_name)
         return all(self._ask(None, "call", "has_wrapper_attr", attr_name))
 
@@ -138,33 +169,44 @@ class SB3VecEnv(VecEnv):
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
         """Call a method of the environments of some rows; ``action_masks`` is read from their observations."""
-        if method_name == "action_masks" and self._mask_slice is not None:
-            return [self._action_mask(row) for row in self._rows(indices)]
+        if method_name == METHOD and self._legal_actions:
+            return list(self._legal_actions(self.vecenv.observations)[self._rows(indices)])
         return self._ask(indices, "call", method_name, *method_args, **method_kwargs)
 
     def env_is_wrapped(
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: Indices = None
     ) -> list[bool]:
-        """True of ``Monitor`` if returns and lengths are counted; other wrappers are behind the batch."""
-        is_wrapped = wrapper_class is Monitor and self._returns is not None
-        return [is_wrapped for _ in self._rows(indices)]
+        """True for rows whose environment has a wrapper of this class, and for ``Monitor`` if returns are counted."""
+        if wrapper_class is Monitor and self._returns is not None:
+            return [True for _ in self._rows(indices)]
+        if self._is_native:
+            return [False for _ in self._rows(indices)]
+        name = f"{wrapper_class.__module__}.{wrapper_class.__qualname__}"
+        return [name in names for names in self._ask(indices, "wrapper_names")]
 
     def get_images(self) -> Sequence[npt.NDArray[np.uint8] | None]:
-        """Pictures of every environment."""
-        return self.vecenv.call("render")  # type: ignore[no-any-return]
+        """Return an image of each row, or None for each row without the ``render_mode`` "rgb_array"."""
+        if self.render_mode != "rgb_array":
+            warnings.warn(f"get_images: render_mode must be 'rgb_array', got {self.render_mode!r}", stacklevel=2)
+            return [None] * self.num_envs
+        return frames_of(self.vecenv)
 
-    @property
-    def _mask_slice(self) -> slice | None:
-        return None if self.vecenv.emulated else self.vecenv.driver_env.action_mask
-
-    def _action_mask(self, row: int = 0) -> npt.NDArray[np.bool_]:
-        mask: npt.NDArray[np.bool_] = self.vecenv.observations[row].ravel()[self._mask_slice] != 0
+    def _action_mask(self, row: int) -> npt.NDArray[np.bool_]:
+        assert self._legal_actions is not None
+        mask: npt.NDArray[np.bool_] = self._legal_actions(self.vecenv.observations[row : row + 1])[0]
         return mask
 
     def _rows(self, indices: Indices) -> list[int]:
+        rows = range(self.num_envs)
         if indices is None:
-            return list(range(self.num_envs))
-        return [indices] if isinstance(indices, int | np.integer) else list(indices)
+            return list(rows)
+        chosen = [indices] if isinstance(indices, int | np.integer) else list(indices)
+        try:
+            return [rows[row] for row in chosen]  # negative ones count from the end
+        except IndexError:
+            raise APIUsageError(
+                f"to_sb3: indices must be from {-len(rows)} to {len(rows) - 1}, got {chosen[:8]}"
+            ) from None
 
     def _ask(self, indices: Indices, how: str, *args: Any, **kwargs: Any) -> list[Any]:
         rows = self._rows(indices)
@@ -176,8 +218,11 @@ class SB3VecEnv(VecEnv):
         return [results[row // self._rows_per_env] for row in rows]
 
     def _observed(self, observations: Array) -> Any:
-        observations = observations.copy()
-        return observations if self._restore is None else self._restore(observations)
+        return self._shown(observations.copy())
+
+    def _shown(self, observations: Array) -> Any:
+        shown = observations if self._restore is None else self._restore(observations)
+        return shown if self._counted is None else self._counted(shown)
 
     def _with_rows(self, infos: Infos) -> Iterable[tuple[dict[str, Any], int, str]]:
         if not infos:
@@ -196,8 +241,7 @@ class SB3VecEnv(VecEnv):
             else:
                 found[row] = {**found[row], **info}
         rows = np.flatnonzero(ends)
-        last = self.vecenv.final_observations[rows]
-        last = last if self._restore is None else self._restore(last)
+        last = self._shown(self.vecenv.final_observations[rows])
         for place, row in enumerate(rows.tolist()):
             found[row] = {
                 **found[row],

@@ -17,6 +17,7 @@ from pufferlib.buffers import Array
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.gymnasium_vector import check_rows, observations_of, resets_some, whole_envs
+from pufferlib.frameworks.legal_actions import MASK, legal_actions
 from pufferlib.spaces import Space
 
 __all__ = ["TorchRLEnv", "to_torchrl"]
@@ -41,7 +42,7 @@ with _absent("procgen"):
     from torchrl.data import Binary, Bounded, Categorical, Composite, MultiCategorical, TensorSpec, Unbounded
     from torchrl.envs import EnvBase
 
-_TAKEN = {"action", "action_mask", "done", "next", "reward", "terminated", "truncated"}
+_TAKEN = {"action", MASK, "done", "next", "reward", "terminated", "truncated"}
 
 Rows = npt.NDArray[np.bool_]
 
@@ -85,9 +86,11 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
         space, restore = observations_of("to_torchrl", vecenv)
         num_rows = int(vecenv.num_agents)
         super().__init__(device=device, batch_size=[num_rows])
+        self._legal_actions = legal_actions(vecenv, space)
+        if self._legal_actions is not None and isinstance(space, Dict):  # the mask is no part of what policies read
+            space = Dict({key: part for key, part in space.spaces.items() if key != MASK})
         self.vecenv, self._space, self._restore = vecenv, space, restore
         self.infos: Infos = []
-        self._mask = None if vecenv.emulated else vecenv.driver_env.action_mask
         self._next_seed: int | None = None
         self._observations: Array = np.empty(0)  # of the batch, as it is now
         self._ended = np.zeros(num_rows, bool)
@@ -96,9 +99,10 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
     def _set_specs(self) -> None:
         num_rows = len(self._ended)
         parts = _specs_of(self._space if isinstance(self._space, Dict) else Dict(observation=self._space), num_rows)
-        if self._mask is not None:
-            size = self._mask.stop - self._mask.start
-            parts["action_mask"] = Categorical(2, shape=(num_rows, size), dtype=torch.bool)
+        if self._legal_actions is not None:
+            space: Any = self.vecenv.single_action_space
+            size = int(np.sum(space.nvec if isinstance(space, MultiDiscrete) else space.n))
+            parts[MASK] = Categorical(2, shape=(num_rows, size), dtype=torch.bool)
         flags = {
             name: Categorical(2, shape=(num_rows, 1), dtype=torch.bool) for name in ("done", "terminated", "truncated")
         }
@@ -169,8 +173,8 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
     ) -> TensorDict:
         columns = {"done": ended, "terminated": terminals, "truncated": truncations, **numbers}
         found = {name: torch.from_numpy(column[:, None].copy()) for name, column in columns.items()}
-        if self._mask is not None:
-            found["action_mask"] = torch.from_numpy(observations.reshape(len(observations), -1)[:, self._mask] != 0)
+        if self._legal_actions is not None:
+            found[MASK] = torch.from_numpy(self._legal_actions(observations))
         parts = _tensors(self._space, observations if self._restore is None else self._restore(observations))
         found.update(parts if isinstance(parts, dict) else {"observation": parts})
         return TensorDict(found, batch_size=self.batch_size, device=self.device)

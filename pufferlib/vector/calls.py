@@ -5,6 +5,8 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+import gymnasium
+
 from pufferlib.errors import APIUsageError, WorkerError
 from pufferlib.machine.pickling import pickled
 from pufferlib.vector.env_runner import EnvRunner
@@ -16,8 +18,8 @@ class EnvCall(NamedTuple):
     """Request to some of the environments of one runner.
 
     Attributes:
-        kind: "call" a method; "get" or "set" an attribute; "reset"; keep "options" for the next reset of all; or "save"
-            or "load" the state.
+        kind: "call" a method; "get" or "set" an attribute; name its "wrappers"; "reset"; keep "options" for the next
+            reset of all; or "save" or "load" the state.
         positions: Of the environments among the runner's.
         name: Of the method or attribute.
         args: Of the method.
@@ -26,7 +28,7 @@ class EnvCall(NamedTuple):
         seeds: One for each position, of a reset.
     """
 
-    kind: Literal["call", "get", "set", "reset", "options", "save", "load"]
+    kind: Literal["call", "get", "set", "wrappers", "reset", "options", "save", "load"]
     positions: tuple[int, ...]
     name: str = ""
     args: tuple[Any, ...] = ()
@@ -93,6 +95,8 @@ def perform(runner: EnvRunner, call: EnvCall) -> list[Any]:
     if call.kind == "options":
         runner.next_options = list(call.values)
         return [None for _ in call.positions]
+    if call.kind == "wrappers":
+        return [_wrapper_names(runner.envs[position]) for position in call.positions]
     attempt = _attempt_state if call.kind in ("save", "load") else _attempt
     return [attempt(runner.envs[position], call, place) for place, position in enumerate(call.positions)]
 
@@ -111,6 +115,15 @@ def _attempt_state(env: Any, call: EnvCall, place: int) -> Any:
         return result if call.kind == "save" else None
     except Exception as error:
         return Raised(error)
+
+
+def _wrapper_names(env: Any) -> list[str]:
+    """Return the names of the classes of all wrappers, base classes included."""
+    names, part = [], _users_env(env)
+    while isinstance(part, gymnasium.Wrapper):
+        names += [f"{kind.__module__}.{kind.__qualname__}" for kind in type(part).__mro__]
+        part = part.env
+    return names
 
 
 def _attempt(env: Any, call: EnvCall, place: int) -> Any:

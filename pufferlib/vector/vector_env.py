@@ -292,6 +292,17 @@ class VectorEnv(ABC):
         """
         self._ask("set_attr", name, env_ids, values=values)
 
+    def wrapper_names(self, env_ids: EnvIds = None) -> list[list[str]]:
+        """Return the classes of the ``gymnasium.Wrapper`` objects around environments.
+
+        Args:
+            env_ids: Environments, as ints or as a mask. None for all.
+
+        Returns:
+            For each environment the names ``"module.Class"`` of its wrappers' classes and of their base classes.
+        """
+        return self._ask("wrapper_names", "", env_ids, kind="wrappers")
+
     def save_state(self, env_ids: EnvIds = None, *, allow_pickle: bool = True) -> list[bytes]:
         """Return the states of environments as bytes, from which ``load_state`` lets them go on.
 

@@ -8,6 +8,7 @@ import cloudpickle
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.spaces import Dict, Discrete, MultiDiscrete
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import vector as wrappers
 
@@ -217,4 +218,78 @@ def test_what_gymnasium_would_get_wrong_is_refused():
     env.step([0] * 4)
     with pytest.raises(APIUsageError, match=r"got rows \[0, 1, 2, 3\]; call reset\(options="):
         env.step([0] * 4)
+    env.close()
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        Discrete(5),
+        MultiDiscrete([2, 3]),
+        MultiDiscrete([2, 3], dtype=np.int8),
+        MultiDiscrete([2, 3], dtype=np.uint16),
+        Dict({"a": Discrete(3, start=2)}),
+    ],
+)
+def test_observations_have_the_dtype_of_their_space(space):
+    mine = ours(functools.partial(FunctionEnv, space, length=1))
+    theirs = SyncVectorEnv([functools.partial(FunctionEnv, space, length=1)] * 4, autoreset_mode=MODES["same_step"])
+    for env in (mine, theirs):
+        observations, _ = env.reset(seed=SEEDS)
+        *_, infos = env.step(env.action_space.sample())
+        leaf, expected = observations, env.observation_space
+        if isinstance(space, Dict):
+            leaf, expected = leaf["a"], expected["a"]
+        assert leaf.dtype == expected.dtype
+        assert observations in env.observation_space
+        assert infos["final_obs"][0] in env.single_observation_space
+    mine.close()
+
+
+@pytest.mark.parametrize("info", [None, lambda env: {"n": env.count} if env.actions[-1] else {}])
+def test_ended_rows_have_a_final_info_also_if_it_is_empty(info):
+    creator = functools.partial(FunctionEnv, length=2, info=info)
+    mine, theirs = ours(creator), SyncVectorEnv([creator] * 4, autoreset_mode=MODES["same_step"])
+    outcomes = []
+    for env in (mine, theirs):
+        env.reset(seed=SEEDS)
+        outcomes.append([env.step([1, 0, 0, 1])[4] for _ in range(3)])
+    for one, other in zip(*outcomes, strict=True):
+        one.pop("final_obs", None), other.pop("final_obs", None)
+        assert_same(one, other)
+    assert outcomes[0][1]["_final_info"].all()
+    mine.close()
+
+
+@pytest.mark.parametrize("kind", ["Serial", "native"])
+def test_a_first_reset_by_a_mask_of_all_rows_is_a_reset_of_all(kind):
+    options = {"reset_mask": np.ones(4, bool)}
+    make = functools.partial(gymnasium.make, "CartPole-v1")
+    native = functools.partial(pufferlib.make, "cartpole", num_envs=4, autoreset="disabled")
+    env, same = (
+        ours(make, autoreset="disabled") if kind == "Serial" else pufferlib.vector.to_gymnasium(native())
+        for _ in range(2)
+    )
+    shown, _ = env.reset(seed=SEEDS, options=options)
+    assert shown.tolist() == same.reset(seed=SEEDS)[0].tolist()
+    env.close()
+    same.close()
+
+
+def test_a_native_environment_reports_its_seeds_and_draws_every_row():
+    env = pufferlib.vector.to_gymnasium(
+        pufferlib.make("cartpole", num_envs=3, autoreset="disabled", render_mode="rgb_array")
+    )
+    assert env.np_random_seed == (-1, -1, -1)
+    env.reset(seed=[5, 6, 7])
+    env.reset(seed=[1, 8, 1], options={"reset_mask": np.array([False, True, False])})
+    assert env.np_random_seed == (5, 8, 7)
+    with pytest.raises(APIUsageError, match="np_random must be a generator of numpy, which native environments do"):
+        _ = env.np_random
+    frames = env.render()
+    assert len(frames) == 3
+    assert (frames[0] != frames[1]).any()
+    env.close()
+    env = pufferlib.vector.to_gymnasium(pufferlib.make("cartpole", num_envs=2))
+    assert env.render() is None
     env.close()

@@ -31,9 +31,6 @@ def test_an_agent_that_ended_has_left_until_the_next_reset():
     observations, rewards, terminations, _, _ = env.step(dict.fromkeys(env.agents, 0))
     assert set(observations) == set(rewards) == {"agent_0", "agent_1"}
     assert env.agents == [agent for agent, ended in terminations.items() if not ended]
-    if not env.agents:
-        with pytest.raises(APIUsageError, match="all agents have left; call reset first"):
-            env.step({})
     env.reset()
     with pytest.raises(APIUsageError, match="an action of every agent, got none of \\['agent_1'\\]"):
         env.step({"agent_0": 0})
@@ -57,4 +54,17 @@ def test_a_copy_by_cloudpickle_goes_on_alone():
         env.reset(seed=2)
         assert copy.agents
         copy.step(actions)
+    env.close()
+
+
+def test_a_step_without_actions_after_all_agents_left_returns_empty_dicts():
+    """SuperSuit's ``black_death`` goes on so."""
+    env = to_pettingzoo(pufferlib.make("multiagent", num_envs=1))
+    assert env.step({}) == ({}, {}, {}, {}, {})
+    env.reset(seed=0)
+    while env.agents:
+        env.step(dict.fromkeys(env.agents, 0))
+    assert env.step({}) == ({}, {}, {}, {}, {})
+    with pytest.raises(APIUsageError, match="all agents have left; call reset first"):
+        env.step({"agent_0": 0})
     env.close()

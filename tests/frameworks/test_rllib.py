@@ -5,13 +5,15 @@ import sys
 
 import cloudpickle
 import gymnasium
+import numpy as np
 import pytest
+from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
 import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import PettingZooPufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
-from tests.envs import ScriptedParallelEnv, alive, counting_env
+from tests.envs import FunctionEnv, MaskedEnv, ScriptedParallelEnv, alive, counting_env
 from tests.needs import skip_without
 
 skip_without("rllib", "ray.rllib.algorithms.ppo")
@@ -125,6 +127,46 @@ def test_agents_of_a_game_are_rows_too():
     runner.stop()
     with pytest.raises(APIUsageError, match=f"counts agents, and must be a multiple of the {agents} of an env"):
         to_rllib("rware")({"num_envs": 2 * agents + 1})
+
+
+@pytest.mark.parametrize(
+    ("space", "shown", "action", "sent"),
+    [
+        (Discrete(3, start=-1), Discrete(3), 2, 1),
+        (
+            MultiDiscrete([[2, 3], [4, 5]], start=[[0, 1], [0, 0]]),
+            MultiDiscrete([2, 3, 4, 5]),
+            [1, 2, 3, 4],
+            [[1, 3], [3, 4]],
+        ),
+        (Box(-1, 9, (1,), np.int8), Box(-1, 9, (1,), np.float32), [1.6], [2]),
+    ],
+)
+def test_spaces_count_from_zero_along_one_axis(space, shown, action, sent):
+    observations = space if space.dtype == np.int64 else None
+    creator = functools.partial(FunctionEnv, observations, space)
+    env = to_rllib(functools.partial(pufferlib.emulation.GymnasiumPufferEnv, env_creator=creator))({"num_envs": 2})
+    assert env.single_action_space == shown
+    observed, _ = env.reset(seed=1)
+    assert observed in env.observation_space
+    env.step(np.array([action] * 2))
+    assert [np.asarray(actions[-1]).tolist() for actions in env.get_attr("actions")] == [sent] * 2
+    env.close()
+    parallel = ScriptedParallelEnv("a", {"a": "alive"}, action_space=space)
+    agents = to_multi_agent(parallel)
+    assert agents.action_spaces["a"] == shown
+    agents.reset()
+    agents.step({"a": np.array(action)})
+    assert np.asarray(parallel.got[-1]["a"]).tolist() == sent
+    agents.close()
+
+
+def test_masks_in_observations_reach_its_modules():
+    creator = functools.partial(pufferlib.emulation.GymnasiumPufferEnv, env_creator=MaskedEnv)
+    env = to_rllib(creator)({"num_envs": 2})
+    observations, _ = env.reset()
+    assert observations["action_mask"].tolist() == [[1, 1, 1]] * 2
+    env.close()
 
 
 def test_several_policies_play_a_game_in_c_and_one_of_pettingzoo():

@@ -10,8 +10,11 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 import pufferlib
@@ -21,7 +24,7 @@ from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.sb3 import image_policy_kwargs, to_sb3
 from pufferlib.machine import cpus
 from pufferlib.machine.cpus import has_bfloat16
-from tests.envs import NESTED, FunctionEnv
+from tests.envs import NESTED, FunctionEnv, MaskedEnv
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
 
@@ -248,3 +251,118 @@ def test_networks_and_precisions_that_are_not_there_are_refused():
         image_policy_kwargs(precision="float16")
     with pytest.raises(APIUsageError, match="NatureCNN: observations must be uint8 images"):
         PPO("MlpPolicy", ours(lambda: gymnasium.make("CartPole-v1")), policy_kwargs=image_policy_kwargs())
+
+
+@pytest.mark.parametrize(
+    ("space", "shown", "actions", "sent"),
+    [
+        (Discrete(3, start=-1), Discrete(3), [0, 2], [-1, 1]),
+        (MultiDiscrete([2, 11], start=[0, 25]), MultiDiscrete([2, 11]), [[1, 3], [0, 10]], [[1, 28], [0, 35]]),
+        (MultiDiscrete([[2, 3], [4, 5]]), MultiDiscrete([2, 3, 4, 5]), [[1, 2, 3, 4]] * 2, [[[1, 2], [3, 4]]] * 2),
+        (Box(-1, 9, (1,), np.int8), Box(-1, 9, (1,), np.float32), [[1.6], [99.0]], [[2], [9]]),
+        (Dict({"side": Discrete(2, start=1)}), MultiDiscrete([2]), [[0], [1]], [{"side": 1}, {"side": 2}]),
+    ],
+)
+def test_actions_of_sb3_are_converted_to_the_space_of_the_environment(space, shown, actions, sent):
+    env = ours(functools.partial(FunctionEnv, None, space), num_envs=2)
+    assert env.action_space == shown
+    env.reset()
+    env.step(np.array(actions))
+    for taken, expected in zip(env.get_attr("actions"), sent, strict=True):
+        np.testing.assert_equal(taken[-1], expected)
+    PPO("MlpPolicy", env, n_steps=8, batch_size=16, n_epochs=1, device="cpu", seed=0).learn(16)
+    env.close()
+
+
+def test_an_action_that_is_not_a_number_is_refused():
+    env = ours(functools.partial(FunctionEnv, None, Box(0, 9, (1,), np.int8)), num_envs=2)
+    env.reset()
+    with pytest.raises(APIUsageError, match="to_sb3: actions must be numbers, got NaN in row 1; look at the policy"):
+        env.step(np.array([[1.0], [np.nan]]))
+    env.close()
+
+
+def test_integers_of_observations_count_from_zero():
+    space = Dict({"side": Discrete(3, start=4), "grid": MultiDiscrete([[2, 3], [4, 5]])})
+    env = ours(functools.partial(FunctionEnv, space, length=2), num_envs=2)
+    assert env.observation_space == Dict({"side": Discrete(3), "grid": MultiDiscrete([2, 3, 4, 5])})
+    shown = env.reset()
+    seen = [observations[-1] for observations in env.get_attr("observations")]
+    assert shown["side"].tolist() == [one["side"] - 4 for one in seen]
+    assert shown["grid"].tolist() == [one["grid"].ravel().tolist() for one in seen]
+    env.step(np.zeros(2, int))
+    infos = env.step(np.zeros(2, int))[3]
+    assert all(info["terminal_observation"] in env.observation_space for info in infos)
+    PPO("MultiInputPolicy", env, n_steps=8, batch_size=16, n_epochs=1, device="cpu", seed=0).learn(16)
+    env.close()
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_maskable_ppo_finds_the_mask_in_the_observation(backend):
+    env = ours(MaskedEnv, backend, num_envs=2, num_workers=1 if backend != "Serial" else None)
+    model = MaskablePPO("MultiInputPolicy", env, n_steps=32, batch_size=32, n_epochs=1, device="cpu", seed=0)
+    model.learn(64)
+    env.reset()
+    for row, callback in enumerate(env.get_attr("action_masks")):
+        assert callback().tolist() == [True] * 3
+        env.step(np.array([row, row]))
+    env.step(np.array([0, 1]))
+    assert np.array(env.env_method("action_masks", indices=[0, -1])).tolist() == [
+        [False, True, True],
+        [True, False, True],
+    ]
+    env.close()
+
+
+def test_a_method_for_masks_has_priority_over_the_observation():
+    class Strict(MaskedEnv):
+        def action_masks(self):
+            return np.array([False, True, False])
+
+    env = ours(Strict, num_envs=2)
+    env.reset()
+    assert np.array(env.env_method("action_masks")).tolist() == [[False, True, False]] * 2
+    env.close()
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_wrappers_of_environments_are_found(backend):
+    mine = ours(_monitored, backend, num_envs=2, num_workers=1 if backend != "Serial" else None)
+    theirs = DummyVecEnv([_monitored] * 2)
+    for wrapper in (Monitor, gymnasium.wrappers.TimeLimit, gymnasium.ObservationWrapper, gymnasium.wrappers.ClipAction):
+        assert mine.env_is_wrapped(wrapper, [0, -1]) == theirs.env_is_wrapped(wrapper, [0, -1])
+    mine.close()
+
+
+def _monitored():
+    return Monitor(gymnasium.wrappers.FlattenObservation(gymnasium.make("CartPole-v1")))
+
+
+def test_negative_indices_count_from_the_end():
+    env = ours(num_envs=3)
+    env.set_attr("speed", 5, indices=-1)
+    assert env.get_attr("speed") == [1, 1, 5]
+    assert env.get_attr("speed", [-3, -1]) == [1, 5]
+    with pytest.raises(APIUsageError, match=r"to_sb3: indices must be from -3 to 2, got \[3\]"):
+        env.get_attr("speed", 3)
+    env.close()
+
+
+def test_native_environments_draw_every_row_and_refuse_options():
+    for name, num_envs in (("cartpole", 3), ("rware", 1)):
+        env = to_sb3(pufferlib.make(name, num_envs=num_envs, render_mode="rgb_array"))
+        env.reset()
+        frames = env.get_images()
+        assert len(frames) == env.num_envs > 1
+        assert any((frame != frames[0]).any() for frame in frames[1:])
+        with pytest.raises(APIUsageError, match="to_sb3: a native environment has keywords instead of options"):
+            env.set_options({"a": 1})
+        env.close()
+
+
+def test_images_need_a_render_mode():
+    env = to_sb3(pufferlib.make("cartpole", num_envs=2))
+    env.reset()
+    with pytest.warns(UserWarning, match="render_mode must be 'rgb_array', got None"):
+        assert env.get_images() == [None, None]
+    env.close()

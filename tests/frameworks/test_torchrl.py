@@ -13,7 +13,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
-from tests.envs import FunctionEnv, ScriptedParallelEnv, ScriptedPufferEnv, alive, counting_env
+from tests.envs import FunctionEnv, MaskedEnv, ScriptedParallelEnv, ScriptedPufferEnv, alive, counting_env
 from tests.needs import skip_without
 
 skip_without("torchrl", "torchrl.collectors", "torchrl.objectives")
@@ -22,7 +22,7 @@ import torch  # noqa: E402
 from tensordict.nn import TensorDictModule  # noqa: E402
 from torch.distributions import Categorical  # noqa: E402
 from torchrl.collectors import Collector  # noqa: E402
-from torchrl.envs import Compose, RewardSum, StepCounter, TransformedEnv  # noqa: E402
+from torchrl.envs import ActionMask, Compose, RewardSum, StepCounter, TransformedEnv  # noqa: E402
 from torchrl.envs.utils import check_env_specs  # noqa: E402
 from torchrl.modules import ProbabilisticActor, ValueOperator  # noqa: E402
 from torchrl.objectives import ClipPPOLoss  # noqa: E402
@@ -171,6 +171,22 @@ def test_infos_and_masks_of_games_in_c_are_there():
         infos += env.infos
     assert any("score" in info for info in infos)
     env.close()
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+def test_the_mask_in_the_observation_is_the_action_mask(backend):
+    env = to_torchrl(emulated(MaskedEnv, 2, backend, num_workers=1 if backend != "Serial" else None))
+    data = TransformedEnv(env, ActionMask()).rollout(40, break_when_any_done=False)
+    assert data["action_mask"].dtype == torch.bool
+    assert data["action_mask"].shape == (2, 40, 3)
+    assert (data["action_mask"] == (data["left"] > 0)).all()
+    env.close()
+
+
+def test_a_field_called_action_mask_that_is_none_is_refused():
+    space = Dict({"action_mask": Box(0, 1, (5,))})
+    with pytest.raises(APIUsageError, match="none of which TorchRL has for something else, got 'action_mask'"):
+        to_torchrl(emulated(functools.partial(FunctionEnv, space)))
 
 
 def test_collectors_take_it():
