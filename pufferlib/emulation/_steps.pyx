@@ -9,12 +9,16 @@ from libc.math cimport fabs
 from libc.stdint cimport int32_t
 from libc.string cimport memcpy, memset
 
+from pufferlib.emulation._array_ring cimport ArrayRing
 from pufferlib.emulation._rows cimport MASKS, OBSERVATIONS, REWARDS, ROW_ACTIONS, TERMINALS, TRUNCATIONS, EmulatedRows
 
 from collections.abc import Mapping
 
 from pufferlib.actions import action_array
 from pufferlib.errors import APIUsageError, InvalidAgentError
+
+cdef enum:
+    UNSEEN = 2
 
 
 cdef class EmulatedStep(EmulatedRows):
@@ -71,11 +75,13 @@ cdef class GymnasiumStep(EmulatedStep):
     """``step`` and ``done`` of a Gymnasium environment on one row."""
 
     cdef object row  # a view of it
+    cdef ArrayRing copies  # of it
 
     cdef bound(self, str name, array):
         EmulatedRows.bound(self, name, array)
         if name == "observations":
             self.row = array[0, ...]
+            self.copies = None if self.is_shared else ArrayRing(self.row)
 
     @property
     def done(self):
@@ -94,7 +100,7 @@ cdef class GymnasiumStep(EmulatedStep):
 
     cdef inline object shown(self):
         """The observation for the caller, who may keep it if the rows are in no batch."""
-        return self.row if self.is_shared else self.row.copy()
+        return self.row if self.is_shared else self.copies.copy()
 
     def step(self, action):
         """Act once.
@@ -138,11 +144,12 @@ cdef class PettingZooStep(EmulatedStep):
     cdef tuple names  # of the agents, by row
     cdef dict row_of
     cdef dict views  # of the rows
+    cdef list copies  # of the rows: an ArrayRing for each
     cdef dict no_ends  # what step returns if nobody ends; copies are given away
     cdef list alive  # names of those that act next
     cdef object listed  # the environment's own list after the last step
     cdef Py_ssize_t current  # row of the agent that is being worked on, for messages
-    # By row: whether an agent acts next, is in that list, or was reported in this step.
+    # By row: whether an agent acts next, is in that list, or was reported in this step (UNSEEN: without observation).
     cdef bytearray acting_array, listed_array, here_array
     cdef char *acting
     cdef char *is_listed
@@ -172,6 +179,7 @@ cdef class PettingZooStep(EmulatedStep):
         EmulatedRows.bound(self, name, array)
         if name == "observations":
             self.views = {agent: array[row, ...] for row, agent in enumerate(self.names)}
+            self.copies = [] if self.is_shared else [ArrayRing(view) for view in self.views.values()]
 
     @property
     def agents(self):
@@ -194,6 +202,7 @@ cdef class PettingZooStep(EmulatedStep):
 
     def _begin(self, observations):
         """Show the first observations of an episode. Returns one of every agent."""
+        cdef Py_ssize_t row
         self.is_over = True  # until all is well
         self.check_complete()
         self.clear_outcome()
@@ -210,15 +219,25 @@ cdef class PettingZooStep(EmulatedStep):
             raise
         self.listed = None
         self.note_listed()
+        for row in range(self.num_rows):
+            if self.is_listed[row] and not self.at(MASKS)[row]:
+                raise self.missing("observation", row, "reset")
         memcpy(self.acting, self.is_listed, self.num_rows)
         self.note_alive()
         return self.shown()
 
+    cdef object missing(self, str what, Py_ssize_t row, str method):
+        return APIUsageError(
+            f"emulation: {method} must return one {what} for each living agent, got none for {self.names[row]!r} from "
+            f"{self.wrapped}; return one, or take the agent off the list of agents"
+        )
+
     cdef dict shown(self):
         """The observations for the caller, who may keep them if the rows are in no batch."""
+        cdef Py_ssize_t row
         if self.is_shared:
             return self.views.copy()
-        return {agent: view.copy() for agent, view in self.views.items()}
+        return {self.names[row]: (<ArrayRing>self.copies[row]).copy() for row in range(self.num_rows)}
 
     cdef int note_listed(self) except -1:
         """Read who is in the environment's own list of agents."""
@@ -346,36 +365,59 @@ cdef class PettingZooStep(EmulatedStep):
                 self.show(row, <object>found, False)
             else:
                 memset(self.at(OBSERVATIONS) + row * self.row_bytes, 0, self.row_bytes)
+                if self.is_here[row]:
+                    self.is_here[row] = UNSEEN
         if known != len(observations):
-            for agent in observations:
-                self._row(agent)  # refuses strangers
+            self.refuse_strangers(observations)
+        return 0
+
+    cdef int refuse_strangers(self, dict values) except -1:
+        """Raise if a dict by agent has a key that is no possible agent. RLlib's "__all__" is ignored."""
+        for agent in values:
+            if agent != "__all__":
+                self._row(agent)
         return 0
 
     cdef int show_outcome(self, dict rewards, dict terminations, dict truncations) except -1:
         """Write what happened to those who are here, and note who acts next."""
         cdef Py_ssize_t row, reward_place = 0, terminated_place = 0, truncated_place = 0
+        cdef Py_ssize_t rewarded = 0, given_terminated = 0, given_truncated = 0
         cdef PyObject *found
+        cdef PyObject *reward
         cdef bint truncated, terminated, ended, changed = False
         for row in range(self.num_rows):
             if self.is_here[row]:
                 self.current, name = row, self.names[row]
-                found = next_or_get(rewards, &reward_place, name)
+                found = reward = next_or_get(rewards, &reward_place, name)
                 if found is not NULL:
+                    rewarded += 1
                     self.write_reward(row, <object>found)
                 found = next_or_get(truncations, &truncated_place, name)
+                given_truncated += found is not NULL
                 truncated = found is not NULL and self.flag_of("the truncation", <object>found)
                 found = next_or_get(terminations, &terminated_place, name)
+                given_terminated += found is not NULL
                 terminated = found is not NULL and self.flag_of("the termination", <object>found)
                 terminated = terminated or not (self.is_listed[row] or truncated)  # it vanished
                 self.at(TRUNCATIONS)[row] = truncated
                 self.at(TERMINALS)[row] = terminated
                 ended = terminated or truncated
+                if not ended and self.is_here[row] == UNSEEN:
+                    raise self.missing("observation", row, "step")
+                if not ended and reward is NULL and self.acting[row]:
+                    raise self.missing("reward", row, "step")
             else:
                 ended = True
             changed = changed or self.acting[row] == ended
             self.acting[row] = not ended
         if changed:
             self.note_alive()
+        if rewarded != len(rewards):
+            self.refuse_strangers(rewards)
+        if given_terminated != len(terminations):
+            self.refuse_strangers(terminations)
+        if given_truncated != len(truncations):
+            self.refuse_strangers(truncations)
         return 0
 
 

@@ -7,6 +7,7 @@ from libc.string cimport memcpy
 from pufferlib.emulation._pack cimport ALWAYS_LOOKED_AT
 from pufferlib.emulation._rows cimport REWARDS, TERMINALS, TRUNCATIONS, EmulatedRows, Rows, five_values
 from pufferlib.native._arrays cimport holds_nan
+from pufferlib.vector._copies cimport MAX_DEPTH, copied_below
 
 from collections.abc import Mapping
 
@@ -46,7 +47,7 @@ cdef class EnvSlot:
         self.env, self.spec, self.buffers, self.autoreset = env, spec, buffers, autoreset
 
     cdef int begin(self, seed, options, list infos) except -1:
-        """Start new episodes, and add what there is to say to ``infos``."""
+        """Start new episodes, and add copies of what there is to say to ``infos``."""
         raise NotImplementedError
 
     cdef object reset_env(self, seed, options):
@@ -64,7 +65,7 @@ cdef class EnvSlot:
             ) from error
 
     cdef int act(self, list infos) except -1:
-        """Act with the actions that stand in the rows."""
+        """Act with the actions that stand in the rows, and add copies of what there is to say to ``infos``."""
         raise NotImplementedError
 
 
@@ -138,7 +139,7 @@ cdef class NativeSlot(EnvSlot):
             )
         for info in <list>env_infos:
             if info:
-                infos.append(info)
+                infos.append(copied_below(info, MAX_DEPTH))
         return 0
 
     cdef int check_in_place(self, int place, value) except -1:
@@ -247,7 +248,7 @@ cdef class EmulatedSlot(EnvSlot):
         if self.per_agent and env_infos:  # MeanOverAgents gives numbers
             env_infos = {key: info for key, info in env_infos.items() if info or not isinstance(info, dict)}
         if env_infos:
-            infos.append(env_infos)
+            infos.append(copied_below(env_infos, MAX_DEPTH))
         return 0
 
 
