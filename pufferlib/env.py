@@ -159,7 +159,7 @@ class PufferEnv(RowArrays):
         """Rows that one ``recv`` returns."""
         return int(self.num_agents)
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> list[Any]:
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
         """Call a method, as ``VectorEnv.call`` does; returns a list of its one result."""
         return [getattr(self, name)(*args, **kwargs)]
 

@@ -16,6 +16,7 @@ from pufferlib.native._arrays cimport Int64, heads_match_numpy
 import numpy as np
 from gymnasium.spaces import Discrete
 
+from pufferlib.emulation.dtypes import SEVERAL_AGENTS
 from pufferlib.errors import APIUsageError
 
 cdef bint heads_are_readable = heads_match_numpy()
@@ -183,7 +184,7 @@ cdef class EmulatedRows(Rows):
     cdef object no_reward(self, reward):
         return APIUsageError(
             f"emulation: the reward must be a finite number that float32 can hold, got {reward!r} from {self.wrapped}; "
-            "return a float, and look for a division by zero if it is nan or infinite"
+            f"return a float, and look for a division by zero if it is nan or infinite{hint_at_several(reward)}"
         )
 
     cdef bint other_flag(self, str name, value) except -1:
@@ -199,6 +200,7 @@ cdef class EmulatedRows(Rows):
         if not isinstance(number, (bool, int, float)) or number not in (0, 1):
             raise APIUsageError(
                 f"emulation: {name} must be True or False, got {value!r} from {self.wrapped}; return a bool"
+                f"{hint_at_several(value)}"
             )
         return bool(number)
 
@@ -207,6 +209,12 @@ cdef class EmulatedRows(Rows):
             outcome, "emulation", "observation, reward, terminated, truncated and info",
             f" from {self.wrapped}; convert one of an older API with pufferlib.GymToGymnasium or PettingZooTruncatedWrapper",
         )
+
+
+cdef str hint_at_several(value):
+    """Advice for a value that may be those of several agents; empty for any other."""
+    is_several = isinstance(value, (list, tuple, dict)) or isinstance(value, ndarray) and value.size > 1
+    return f"; {SEVERAL_AGENTS}" if is_several else ""
 
 
 cdef tuple five_values(outcome, str where, str values, str advice):

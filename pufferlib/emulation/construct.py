@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pufferlib.emulation.dtypes import SEVERAL_AGENTS
 from pufferlib.emulation.legacy_api import converted
 from pufferlib.errors import APIUsageError
 
@@ -52,8 +53,10 @@ def wrapped_env(
     env = converted(made_env(where, env, env_creator, env_args, env_kwargs))
     if not isinstance(env, kinds):
         expected = " or ".join(f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in kinds)
+        space = getattr(env, "observation_space", None)
+        several = f"; {SEVERAL_AGENTS}" if isinstance(space, list | tuple | dict) else ""
         raise APIUsageError(
-            f"{where}: env must be a {expected}, got {env!r}; pass an instance, or a class as env_creator"
+            f"{where}: env must be a {expected}, got {env!r}; pass an instance, or a class as env_creator{several}"
         )
     return env
 

@@ -11,12 +11,25 @@ from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscr
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 
-__all__ = ["Limits", "bounds_of", "check_keys", "children_of", "dtype_of", "is_variable", "value_bounds"]
+__all__ = [
+    "SEVERAL_AGENTS",
+    "Limits",
+    "bounds_of",
+    "check_keys",
+    "children_of",
+    "dtype_of",
+    "is_variable",
+    "value_bounds",
+]
 
 Array = npt.NDArray[Any]
 Dtype = np.dtype[Any]
 Shape = tuple[int, ...]
 COUNT = np.dtype(np.int32)
+# Ends a message about a space or value that looks like those of several agents.
+SEVERAL_AGENTS = (
+    "if these are of several agents, make the environment a PettingZoo ParallelEnv and wrap it with PettingZooPufferEnv"
+)
 
 
 @dataclass(frozen=True)
@@ -110,9 +123,10 @@ def _element_dtype(name: str, space: Space) -> Dtype:
     if isinstance(space, Box | MultiBinary):
         return np.dtype(space.dtype)
     if not isinstance(space, Discrete | MultiDiscrete):
+        several = f"; {SEVERAL_AGENTS}" if isinstance(space, list | tuple | dict) else ""
         raise APIUsageError(
             f"emulation: {name} space {space} is not supported; use Box, Discrete, MultiDiscrete, MultiBinary, Text, "
-            "or Dict, Tuple, Sequence, Graph and OneOf of them"
+            f"or Dict, Tuple, Sequence, Graph and OneOf of them{several}"
         )
     low, high = bounds_of(space)
     int32 = np.iinfo(np.int32)

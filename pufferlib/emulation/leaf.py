@@ -7,14 +7,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pufferlib.emulation.dtypes import bounds_of
+from pufferlib.emulation.dtypes import SEVERAL_AGENTS, bounds_of
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
 
-__all__ = ["Leaf"]
+__all__ = ["Leaf", "rounded_bounds"]
 
 Array = npt.NDArray[Any]
 Dtype = np.dtype[Any]
+
+
+ROUNDINGS = 16  # steps of the dtype's precision
+
+
+def rounded_bounds(low: Array, high: Array, dtype: Dtype) -> tuple[Array, Array]:
+    """Return bounds of reals with room for numbers that are outside by rounding alone; other bounds as they are."""
+    if dtype.kind != "f":
+        return low, high
+    sizes = [np.where(np.isfinite(bound), np.abs(bound), 0.0) for bound in (low, high)]
+    scale = np.maximum(*sizes)
+    room = ROUNDINGS * np.finfo(dtype).eps * np.where(scale == 0, 1, scale)
+    with np.errstate(over="ignore"):
+        return low - room, high + room
 
 
 @dataclass(frozen=True)
@@ -69,7 +83,8 @@ class Leaf:
         if array.shape != self.shape and array.dtype == object and not array.shape:  # a dict, None, ...
             raise self.error(f"an array of shape {self.shape}", repr(value))
         if array.shape != self.shape:
-            raise self.error(f"shape {self.shape}", f"shape {array.shape}")
+            several = f"; {SEVERAL_AGENTS}" if self.shape and array.shape[1:] == self.shape else ""
+            raise self.error(f"shape {self.shape}", f"shape {array.shape}{several}")
         allowed = "iub" if self.dtype.kind in "iub" else "iubf"
         if array.dtype.kind not in allowed:
             raise self.error(f"dtype {self.dtype}", f"dtype {array.dtype}")
@@ -84,9 +99,12 @@ class Leaf:
         return converted
 
     def check(self, value: Any) -> None:
-        """Raise APIUsageError unless ``value`` has the right shape and dtype and is within bounds."""
+        """Raise APIUsageError unless ``value`` has the right shape and dtype and is within bounds.
+
+        Reals may leave the bounds by rounding.
+        """
         array = self.convert(value)
-        low, high = self.bounds
+        low, high = rounded_bounds(*self.bounds, self.dtype)
         if not np.all((array >= low) & (array <= high)):
             raise self.error(f"values in {self.space}", f"{array.min()} to {array.max()}")
 

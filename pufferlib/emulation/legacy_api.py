@@ -46,14 +46,19 @@ def converted(env: Any) -> Any:
     if isinstance(env, gymnasium.Env):
         return env if _Reset(env).takes_both else SeedableEnv(env)
     if isinstance(env, ParallelEnv):
-        return env if _Reset(env).takes_both else SeedableParallelEnv(env)
+        return env if _Reset(env).takes_both and _has_space_methods(env) else SeedableParallelEnv(env)
     if isinstance(env, type) or not all(hasattr(env, name) for name in ("reset", "step")):
         return env
     if hasattr(env, "possible_agents"):
         return env if hasattr(env, "agent_iter") else PettingZooTruncatedWrapper(env)
-    is_one = not hasattr(env, "single_observation_space") and not hasattr(env, "num_envs")  # and no vector of them
     has_spaces = all(hasattr(getattr(env, name, None), "sample") for name in ("observation_space", "action_space"))
-    return GymToGymnasium(env) if is_one and has_spaces else env
+    return env if _is_vector(env) or not has_spaces else GymToGymnasium(env)
+
+
+def _is_vector(env: Any) -> bool:
+    """Check for several environments in one. Wrappers of gym around a single one have ``num_envs`` 1 too."""
+    is_marked = any(hasattr(env, name) for name in ("single_observation_space", "step_async"))
+    return is_marked or bool(getattr(env, "is_vector_env", False)) or getattr(env, "num_envs", 1) != 1
 
 
 class GymToGymnasium(gymnasium.Env[Any, Any]):
@@ -188,7 +193,10 @@ class SeedableEnv(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
 
 class SeedableParallelEnv(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo has no types
-    """``SeedableEnv`` for a parallel environment of PettingZoo, which has no ``np_random``."""
+    """``SeedableEnv`` for a parallel environment of PettingZoo, which has no ``np_random``.
+
+    Spaces may also be attributes of the environment, see ``agent_space``.
+    """
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -197,6 +205,14 @@ class SeedableParallelEnv(BaseParallelWrapper):  # type: ignore[misc]  # petting
     def reset(self, seed: int | None = None, options: Info | None = None) -> Any:
         """Start an episode, of which an environment that cannot be seeded may ignore the seed."""
         return self._reset(seed, options)
+
+    def observation_space(self, agent: Any) -> Space:
+        """Observation space of ``agent``."""
+        return agent_space(self.env, "observation", agent)
+
+    def action_space(self, agent: Any) -> Space:
+        """Action space of ``agent``."""
+        return agent_space(self.env, "action", agent)
 
 
 class SeedableAECEnv(BaseWrapper):  # type: ignore[misc]
@@ -276,8 +292,44 @@ def _render(env: Any, render_mode: str | None) -> Any:
 
 
 def _spaces_of(env: Any, kind: str) -> dict[Any, Space]:
-    space_of = getattr(env, f"{kind}_space", None) or getattr(env, f"{kind}_spaces").__getitem__
-    return {agent: new_space(kind, space_of(agent)) for agent in env.possible_agents}
+    return {agent: agent_space(env, kind, agent) for agent in env.possible_agents}
+
+
+def _has_space_methods(env: Any) -> bool:
+    """Check whether a parallel environment defines its spaces as today's PettingZoo asks."""
+    return all(_is_own_method(getattr(env, f"{kind}_space", None), kind) for kind in ("observation", "action"))
+
+
+def _is_own_method(space: Any, kind: str) -> bool:
+    return callable(space) and getattr(space, "__func__", None) is not getattr(ParallelEnv, f"{kind}_space")
+
+
+def agent_space(env: Any, kind: str, agent: Any) -> Space:
+    """Return the space of ``agent`` as one of Gymnasium.
+
+    ``observation_space`` of ``env`` may be a method, a dict by agent, a list in the order of ``possible_agents``, or
+    one space for all. Without it ``observation_spaces`` is read. Likewise for actions.
+
+    Raises:
+        APIUsageError: There is none.
+    """
+    agents = list(env.possible_agents)
+    given: Any = getattr(env, f"{kind}_space", None)
+    if _is_own_method(given, kind):
+        return new_space(kind, given(agent))
+    if given is None or callable(given):
+        given = getattr(env, f"{kind}_spaces", None)
+    spaces = getattr(given, "spaces", given)
+    if isinstance(spaces, list | tuple) and len(spaces) == len(agents):
+        spaces = dict(zip(agents, spaces, strict=True))
+    if isinstance(spaces, Mapping) and agent in spaces:
+        return new_space(kind, spaces[agent])
+    if hasattr(given, "sample"):
+        return new_space(kind, given)
+    raise APIUsageError(
+        f"emulation: {env} must have {kind}_space(agent) for each of possible_agents, got none for {agent!r} from "
+        f"{given!r:.80}; define the method, or a dict {kind}_spaces by agent"
+    )
 
 
 def new_space(name: str, space: Any) -> Space:

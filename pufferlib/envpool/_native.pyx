@@ -52,6 +52,7 @@ cdef extern from "puffer_envpool.h" nogil:
         PUFFER_PLAYER_ENV_ID
         PUFFER_ELAPSED_STEP
         PUFFER_FINAL_OBSERVATION
+        PUFFER_FINAL_ELAPSED_STEP
         PUFFER_PLAYER_TERMINATED
         PUFFER_PLAYER_TRUNCATED
         PUFFER_PLAYER_MASK
@@ -70,6 +71,7 @@ cdef extern from "puffer_envpool.h" nogil:
         PufferAutoreset autoreset
         int32_t max_steps
         int32_t *elapsed
+        int32_t *final_elapsed
         c_bool *terminated
         c_bool *truncated
         uint8_t *stage
@@ -205,6 +207,8 @@ cdef class NativePool:
             self._add(PUFFER_FINAL_OBSERVATION, np.zeros_like(observations))
         for column in (PUFFER_PLAYER_TERMINATED, PUFFER_PLAYER_TRUNCATED, PUFFER_PLAYER_MASK):
             self._add(column, np.ones(envs * agents, np.bool_))
+        if self.pool.autoreset == PUFFER_SAME_STEP:
+            self._add(PUFFER_FINAL_ELAPSED_STEP, np.zeros(envs, np.int32))
         self._connect()
         if self.pool.autoreset != PUFFER_SAME_STEP:
             self.fresh[PUFFER_FINAL_OBSERVATION] = None
@@ -235,6 +239,7 @@ cdef class NativePool:
         self.pool.terminated = <c_bool *>columns[PUFFER_GAME_TERMINATED].home
         self.pool.truncated = <c_bool *>columns[PUFFER_GAME_TRUNCATED].home
         self.pool.elapsed = <int32_t *>columns[PUFFER_ELAPSED_STEP].home
+        self.pool.final_elapsed = <int32_t *>columns[PUFFER_FINAL_ELAPSED_STEP].home
         batch.terminals = <void *>columns[PUFFER_GAME_TERMINATED if self.is_single else PUFFER_PLAYER_TERMINATED].home
         batch.truncations = <void *>columns[PUFFER_GAME_TRUNCATED if self.is_single else PUFFER_PLAYER_TRUNCATED].home
         memset(batch.terminals, 0, batch.spec.agents * self.num_envs)
@@ -481,7 +486,7 @@ cdef class NativePool:
 
     cdef inline int32_t _rows(self, int column) noexcept:
         """Rows of one environment."""
-        return 1 if PUFFER_GAME_TERMINATED <= column <= PUFFER_ENV_ID or column == PUFFER_ELAPSED_STEP else self.agents
+        return 1 if PUFFER_GAME_TERMINATED <= column <= PUFFER_ENV_ID or column in (PUFFER_ELAPSED_STEP, PUFFER_FINAL_ELAPSED_STEP) else self.agents
 
     cdef PyObject *_bound_array(self, int column, Py_ssize_t rows) except NULL:
         """The array that this pool has for batches of so many rows; the last such one, or a new one."""
@@ -561,8 +566,8 @@ cdef class NativePool:
 
         Returns:
             observations, rewards, terminated, truncated and ``{"env_id", "players": {"env_id"}, "elapsed_step"}``, where
-            "players" has what else there is of them; with autoreset "same_step" also "final_obs", and in "_final_obs"
-            which environments have one.
+            "players" has what else there is of them; with autoreset "same_step" also "final_obs" and "final_info", and
+            in "_final_obs" and "_final_info" which environments have one.
         """
         self._enter("step", ALONE)
         try:
@@ -583,12 +588,20 @@ cdef class NativePool:
             "players.truncated": self._at(PUFFER_PLAYER_TRUNCATED),
             "players.mask": self._at(PUFFER_PLAYER_MASK),
         }
+        ended = self._at(PUFFER_GAME_TERMINATED) | self._at(PUFFER_GAME_TRUNCATED) if self._has_final() else None
         return tuple_new(PoolBatch, (
             self._at(PUFFER_ENV_ID), self._at(PUFFER_PLAYER_ENV_ID), self._at(PUFFER_OBSERVATION),
             self._at(PUFFER_REWARD), self._at(PUFFER_GAME_TERMINATED), self._at(PUFFER_GAME_TRUNCATED),
             self._at(PUFFER_ELAPSED_STEP), infos,
-            self._at(PUFFER_FINAL_OBSERVATION) if self.fresh[PUFFER_FINAL_OBSERVATION] is not None else None,
+            self._at(PUFFER_FINAL_OBSERVATION) if self._has_final() else None,
+            self._final_info(ended) if self._has_final() else None,
         ))
+
+    cdef inline bint _has_final(self):
+        return self.fresh[PUFFER_FINAL_OBSERVATION] is not None
+
+    cdef inline dict _final_info(self, ended):
+        return {"elapsed_step": self._at(PUFFER_FINAL_ELAPSED_STEP), "_elapsed_step": ended}
 
     cdef tuple _step_tuple(self):
         if self.copies:
@@ -597,7 +610,7 @@ cdef class NativePool:
         key = <size_t>self.given[PUFFER_OBSERVATION]
         if self.same_key != key or self.same_tuple is None:
             self.same_tuple, self.same_key = self._new_step_tuple(), key
-        elif self.fresh[PUFFER_FINAL_OBSERVATION] is not None:
+        elif self._has_final():
             np.logical_or(self.same_tuple[2], self.same_tuple[3], out=self.same_tuple[4]["_final_obs"])
         return self.same_tuple
 
@@ -609,9 +622,10 @@ cdef class NativePool:
             players["truncated"] = self._at(PUFFER_PLAYER_TRUNCATED)
             players["mask"] = self._at(PUFFER_PLAYER_MASK)
         terminated, truncated = self._at(PUFFER_GAME_TERMINATED), self._at(PUFFER_GAME_TRUNCATED)
-        if self.fresh[PUFFER_FINAL_OBSERVATION] is not None:
-            info["final_obs"] = self._at(PUFFER_FINAL_OBSERVATION)
-            info["_final_obs"] = terminated | truncated
+        if self._has_final():
+            ended = terminated | truncated
+            info["final_obs"], info["_final_obs"] = self._at(PUFFER_FINAL_OBSERVATION), ended
+            info["final_info"], info["_final_info"] = self._final_info(ended), ended
         return self._at(PUFFER_OBSERVATION), self._at(PUFFER_REWARD), terminated, truncated, info
 
     # ---- The rest

@@ -1,6 +1,7 @@
 """A pool behind the interface of Gymnasium, for ``env_type`` "gym" and "gymnasium"."""
 
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -8,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
+from pufferlib.buffers import Array
 from pufferlib.envpool.pool import PLAYERS, Pool, PoolBatch
 from pufferlib.envpool.pool_env import PoolEnv
 from pufferlib.envpool.spec import TaskSpec
@@ -33,7 +35,8 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
     As EnvPool's, it is a ``gymnasium.Env`` too, for wrappers that are written for that, it has the spaces of one
     environment as ``observation_space`` and ``action_space``, and its infos are arrays: ``env_id``, ``players`` (a dict
     with the ``env_id`` of each row), ``elapsed_step`` and the task's own. With autoreset "same_step" ``final_obs`` has
-    what ended episodes closed with, in the rows of the mask ``_final_obs``.
+    the last observations of episodes that ended, in the rows of the mask ``_final_obs``, and ``final_info`` the infos
+    of their last steps, as a dict of arrays with masks. All other infos of these rows are those of the reset.
 
     Attributes:
         num_envs: Environments.
@@ -130,11 +133,10 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
     def _info(self, batch: PoolBatch) -> Info:
         players: Info = {"env_id": batch.player_env_id}
         info: Info = {"env_id": batch.env_id, "players": players, "elapsed_step": batch.elapsed_step}
-        for name, values in batch.infos.items():
-            if name.startswith(PLAYERS):
-                players[name.removeprefix(PLAYERS)] = values
-            else:
-                info[name] = values
+        _add_arrays(info, batch.infos)
+        if batch.final_infos is not None:
+            info["final_info"], info["_final_info"] = {}, batch.terminated | batch.truncated
+            _add_arrays(info["final_info"], batch.final_infos)
         if batch.final_observations is not None:
             info["final_obs"], info["_final_obs"] = batch.final_observations, batch.terminated | batch.truncated
         return info
@@ -168,3 +170,12 @@ class PoolVectorEnv(  # type: ignore[misc]  # EnvPool's calls take more
                 f"{mask!r:.80}"
             )
         return np.flatnonzero(mask)
+
+
+def _add_arrays(info: Info, arrays: Mapping[str, Array]) -> None:
+    """Add arrays to an info, those of players to the dict ``players`` in it."""
+    for name, values in arrays.items():
+        if name.startswith(PLAYERS):
+            info.setdefault("players", {})[name.removeprefix(PLAYERS)] = values
+        else:
+            info[name] = values

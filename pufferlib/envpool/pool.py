@@ -54,6 +54,8 @@ class PoolBatch(NamedTuple):
         infos: Arrays by the names of ``PoolSpec.info_spaces``, B or ``rows`` long.
         final_observations: With autoreset "same_step" as ``observations``: those that ended episodes closed with, in
             other rows anything; else None.
+        final_infos: With autoreset "same_step" as ``infos``: those of the last steps of episodes that ended, with masks
+            and ``elapsed_step``; else None.
     """
 
     env_id: Ids
@@ -65,6 +67,7 @@ class PoolBatch(NamedTuple):
     elapsed_step: npt.NDArray[np.int32]
     infos: dict[str, Array]
     final_observations: Any = None
+    final_infos: dict[str, Array] | None = None
 
 
 class Pool(Protocol):

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from pufferlib import registry, vector
 from pufferlib.models import Policy
+from pufferlib.registry import creators
 from pufferlib.train.config import Config
 from pufferlib.train.normalization import with_moments
 from pufferlib.train.runs import Run, load_policy
@@ -99,14 +100,11 @@ def open_trained(config: Config, run: Run, greedy: bool | None = None) -> Iterat
         run: Its checkpoint is read.
         greedy: See ``TrainedPolicy``; None: as the run's evaluation does.
     """
-    kwargs = dict(config.env)
-    kwargs.pop("autoreset", None)
-    if "num_envs" in kwargs:  # games of a batch
-        kwargs["num_envs"] = 1
+    creator = registry.env_creator(config.env_name)
+    kwargs = creators.single_game(creator, config.env)
     config = dataclasses.replace(config, env=kwargs, train=dataclasses.replace(config.train, device="cpu"))
     policy = load_policy(config, run).eval()
     seed = config.eval.seed
-    creator = registry.env_creator(config.env_name)
     with vector.make(
         creator, env_kwargs=kwargs, num_envs=1, backend="Serial", seed=seed, autoreset="same_step"
     ) as vecenv:

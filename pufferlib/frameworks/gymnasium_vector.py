@@ -1,7 +1,7 @@
 """A vector environment of ours behind Gymnasium's own interface, for its wrappers and everybody's training loops."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import gymnasium
@@ -15,6 +15,7 @@ from pufferlib.buffers import Array
 from pufferlib.env import Infos, Seeds, env_seeds
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import Space
+from pufferlib.vector._copies import copied
 from pufferlib.vector.vector_env import VectorEnv
 
 __all__ = [
@@ -122,7 +123,7 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             return self._observed(observations), rewards.copy(), terminals.copy(), truncations.copy(), found
         return self._observed(observations), rewards, terminals, truncations, found
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method of every environment, or return its attribute of that name."""
         return tuple(self.vecenv.call(name, *args, **kwargs))
 
@@ -197,14 +198,15 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def _infos(self, infos: Infos) -> VectorInfos:
         """Group infos by key, in the rows of their environments."""
         sources = self.vecenv.info_sources if self._has_backend else [(0, "step")] * len(infos)
-        found: VectorInfos = {}
+        infos = infos if self._has_backend else copied(infos)
+        found: list[tuple[int, VectorInfos]] = []
         ends = self._ended_rows() if self._same_step else set()
         is_of_row = (self._rows_per_env if self._has_backend else self.num_envs) == 1
         for info, (env_id, kind) in zip(infos, sources, strict=True):
             row = env_id * self._rows_per_env
             is_final = kind == "step" and is_of_row and row in ends
-            found = self._add_info(found, {"final_info": info} if is_final else info, row)
-        return found
+            found.append((row, {"final_info": info} if is_final else info))
+        return columns_of(self.num_envs, found)
 
     def _ended_rows(self) -> set[int]:
         return set(np.flatnonzero(self.vecenv.terminals | self.vecenv.truncations).tolist())
@@ -326,6 +328,62 @@ def frames_of(vecenv: Any) -> list[Any]:
         return list(vecenv.call("render")) * num_rows
     agents = num_rows // int(vecenv.num_envs)
     return [vecenv.render(row // agents, row % agents if agents > 1 else None) for row in range(num_rows)]
+
+
+def columns_of(num_rows: int, infos: Iterable[tuple[int, Mapping[Any, Any]]]) -> VectorInfos:
+    """Group infos of some rows by key, with masks, as ``gymnasium.vector.VectorEnv`` does.
+
+    Values of several kinds, which Gymnasium would convert to the kind of the first one, are kept as they are.
+    """
+    by_key: dict[Any, dict[int, Any]] = {}
+    for row, info in infos:
+        for key, value in info.items():
+            by_key.setdefault(key, {})[row] = value
+    found: VectorInfos = {}
+    for key, values in by_key.items():
+        mask = np.zeros(num_rows, bool)
+        mask[list(values)] = True
+        are_dicts = all(isinstance(value, dict) for value in values.values())
+        found[key] = columns_of(num_rows, values.items()) if are_dicts else _column(num_rows, values)
+        found[f"_{key}"] = mask
+    return found
+
+
+def _column(num_rows: int, values: Mapping[int, Any]) -> Array:
+    """Values by row as one array: of numbers, of arrays of one shape, or of objects."""
+    kinds = {type(value) for value in values.values()}
+    if kinds == {np.ndarray}:
+        shapes = {value.shape for value in values.values()}
+        dtype, shape = _common_dtype({value.dtype for value in values.values()}), shapes.pop()
+        is_object = bool(shapes) or dtype.hasobject
+    else:
+        are_numbers = all(kind in (bool, int, float) or issubclass(kind, np.number) for kind in kinds)
+        dtype, shape = _common_dtype(kinds) if are_numbers else np.dtype(object), ()
+        is_object = dtype.hasobject
+    if not is_object:
+        column = np.zeros((num_rows, *shape), dtype)
+        try:
+            for row, value in values.items():
+                column[row] = value
+        except OverflowError:  # an int of Python's that no dtype holds
+            pass
+        else:
+            return column
+    column = np.full(num_rows, None, object)
+    for row, value in values.items():
+        column[row] = value
+    return column
+
+
+def _common_dtype(kinds: Iterable[Any]) -> np.dtype[Any]:
+    """Dtype that holds all numbers of these types or dtypes; object if there is none."""
+    dtypes = {np.dtype(kind) for kind in kinds}
+    try:
+        dtype: np.dtype[Any] = np.result_type(*dtypes)
+    except TypeError:
+        return np.dtype(object)
+    is_exact = dtype.kind != "f" or any(each.kind == "f" for each in dtypes)  # uint64 and int64 become float64
+    return dtype if is_exact else np.dtype(object)
 
 
 def row_of(observations: Any, row: int) -> Any:

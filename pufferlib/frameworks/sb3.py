@@ -30,6 +30,7 @@ from pufferlib.frameworks.zero_based import zero_based_actions, zero_based_obser
 from pufferlib.machine.cpus import warn_without_bfloat16
 from pufferlib.models import make_policy
 from pufferlib.vector import VectorEnv
+from pufferlib.vector._copies import copied
 
 __all__ = ["ImageFeatures", "SB3VecEnv", "image_policy_kwargs", "to_sb3"]
 
@@ -60,7 +61,7 @@ class SB3VecEnv(VecEnv):
     several axes is shown as one that does not, and actions are converted back. A Box of integers is shown as a Box of
     float32, whose actions are rounded.
 
-    Infos of rows with nothing to say are the same dicts in every step: change copies of them only. A native
+    As those of ``DummyVecEnv``, infos are new dicts in each step, which callers may keep and change. A native
     environment's infos, which are about all of its games, stand in its first row.
 
     Attributes:
@@ -87,7 +88,6 @@ class SB3VecEnv(VecEnv):
         self._returns = np.zeros(num_rows) if monitor else None
         self._lengths = np.zeros(num_rows, np.int64)
         self._start_s = time.monotonic()
-        self._no_infos: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(num_rows)]
         self._actions: Array
         super().__init__(num_rows, space, action_space)
         # A method that the environments define has priority, as it has in SB3's own vector environments.
@@ -137,9 +137,9 @@ class SB3VecEnv(VecEnv):
         if self._returns is not None:
             self._returns += rewards
             self._lengths += 1
-        found = self._no_infos
+        found: list[dict[str, Any]] = [{"TimeLimit.truncated": False} for _ in range(self.num_envs)]
         if infos or np.count_nonzero(ends):  # any() takes thrice as long
-            found = self._infos(infos, ends, terminals)
+            self._add_infos(found, infos, ends, terminals)
         return self._observed(observations), rewards.copy(), ends, found
 
     def close(self) -> None:
@@ -227,34 +227,34 @@ class SB3VecEnv(VecEnv):
     def _with_rows(self, infos: Infos) -> Iterable[tuple[dict[str, Any], int, str]]:
         if not infos:
             return
+        infos = copied(infos) if self._is_native else infos
         sources = [(0, "step")] * len(infos) if self._is_native else self.vecenv.info_sources
         for info, (env_id, kind) in zip(infos, sources, strict=True):
             yield info, env_id * self._rows_per_env, kind
 
-    def _infos(
-        self, infos: Infos, ends: npt.NDArray[np.bool_], terminals: npt.NDArray[np.bool_]
-    ) -> list[dict[str, Any]]:
-        found = list(self._no_infos)
+    def _add_infos(
+        self,
+        found: list[dict[str, Any]],
+        infos: Infos,
+        ends: npt.NDArray[np.bool_],
+        terminals: npt.NDArray[np.bool_],
+    ) -> None:
         for info, row, kind in self._with_rows(infos):
             if kind == "reset":
                 self.reset_infos[row] = info
             else:
-                found[row] = {**found[row], **info}
+                found[row].update(info)
         rows = np.flatnonzero(ends)
         last = self._shown(self.vecenv.final_observations[rows])
         for place, row in enumerate(rows.tolist()):
-            found[row] = {
-                **found[row],
-                "TimeLimit.truncated": not terminals[row],
-                "terminal_observation": row_of(last, place),
-            }
+            found[row]["TimeLimit.truncated"] = not terminals[row]
+            found[row]["terminal_observation"] = row_of(last, place)
             if self._returns is not None and "episode" not in found[row]:
                 elapsed_s = round(time.monotonic() - self._start_s, 6)
                 found[row]["episode"] = {"r": float(self._returns[row]), "l": int(self._lengths[row]), "t": elapsed_s}
         if self._returns is not None:
             self._returns[rows] = 0
         self._lengths[rows] = 0
-        return found
 
 
 def image_policy_kwargs(

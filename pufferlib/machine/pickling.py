@@ -63,17 +63,22 @@ def pickle_by_value(value: object) -> bytes:
     """``value`` as bytes that ``pickle.loads`` restores in a worker.
 
     Functions, classes and modules that a worker could not import, as those of scripts and notebooks, are
-    sent by value, and so is what these have registered with Gymnasium.
+    sent by value. There they have their names in their modules, so that environments can pickle them too. All that was
+    registered with Gymnasium beside its own environments is registered in the worker.
 
     Raises:
         APIUsageError: Something in it cannot be sent.
     """
-    # What packages register by the name of an entry point, they register in a worker too, when they are imported.
-    specs = [spec for spec in gymnasium.registry.values() if callable(spec.entry_point)]
+    specs = [spec for spec in gymnasium.registry.values() if not _is_gymnasiums(spec)]
     if specs:
         with contextlib.suppress(APIUsageError):  # what cannot be sent may be what no worker needs
             return _pickle(_Registered(value, specs))
     return _pickle(value)
+
+
+def _is_gymnasiums(spec: EnvSpec) -> bool:
+    """Check for an environment that importing Gymnasium registers."""
+    return isinstance(spec.entry_point, str) and spec.entry_point.startswith("gymnasium.")
 
 
 class _Registered:
@@ -140,7 +145,8 @@ class _Sender(cloudpickle.Pickler):  # type: ignore[misc]
         reduced = super().reducer_override(value)
         if reduced is not NotImplemented:  # a function or class that goes by value
             self._owners.append(value)
-            return _reduce_enum(value, reduced) if isinstance(value, enum.EnumType) else reduced
+            reduced = _reduce_enum(value, reduced) if isinstance(value, enum.EnumType) else reduced
+            return _reduce_named(value, reduced)
         return reduced
 
     def _reduce_lock(self, lock: Any) -> Any:
@@ -198,6 +204,23 @@ def _reduce_enum(kind: Any, reduced: tuple[Any, ...]) -> Any:
     given = {name: {k: v for k, v in vars(m).items() if k[0] + k[-1] != "__"} for name, m in members.items()}
     values = {name: member.value for name, member in members.items()}
     return make, (bases, name, qualname, values, *rest), (set_state, state, given), None, None, _set_members
+
+
+def _reduce_named(value: Any, reduced: tuple[Any, ...]) -> Any:
+    """``reduced``, a recipe for a function or class, which then also gives it its name in its module."""
+    if not value.__qualname__.isidentifier() or len(reduced) != 6:  # no name of a module's
+        return reduced
+    *recipe, state, items, pairs, set_state = reduced
+    return (*recipe, (set_state, state), items, pairs, _set_named)
+
+
+def _set_named(value: Any, states: tuple[Callable[..., Any], Any]) -> None:
+    set_state, state = states
+    set_state(value, state)
+    module = sys.modules.setdefault(value.__module__, types.ModuleType(value.__module__))
+    there = getattr(module, value.__name__, None)
+    if getattr(there, "__module__", None) != value.__module__:  # else the module itself, or an earlier message, has it
+        setattr(module, value.__name__, value)
 
 
 def _set_members(kind: Any, states: tuple[Callable[..., Any], Any, Mapping[str, Mapping[str, Any]]]) -> None:

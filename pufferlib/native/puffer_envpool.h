@@ -27,7 +27,8 @@ enum {
     PUFFER_ENV_ID,
     PUFFER_PLAYER_ENV_ID,
     PUFFER_ELAPSED_STEP,
-    PUFFER_FINAL_OBSERVATION, /* with PUFFER_SAME_STEP */
+    PUFFER_FINAL_OBSERVATION,  /* with PUFFER_SAME_STEP */
+    PUFFER_FINAL_ELAPSED_STEP, /* likewise */
     PUFFER_PLAYER_TERMINATED,
     PUFFER_PLAYER_TRUNCATED,
     PUFFER_PLAYER_MASK,
@@ -51,6 +52,7 @@ typedef struct PufferEnvPool {
     PufferAutoreset autoreset;
     int32_t max_steps;            /* of an episode; 0: no limit */
     int32_t *elapsed;             /* [games] */
+    int32_t *final_elapsed;       /* [games], with PUFFER_SAME_STEP: steps of the last episode that ended */
     bool *terminated, *truncated; /* [games]; the batch's own flags where there is one player */
     uint8_t *stage;               /* [games] PufferStage */
     int32_t *ready;               /* [games] a ring */
@@ -103,6 +105,7 @@ static inline void puffer_begin_next(PufferEnvPool *pool, int32_t index) {
     memcpy(batch->rewards + first, pool->kept_rewards + first, agents * sizeof(float));
     memcpy(batch->terminals + first, pool->kept_flags + first, agents);
     memcpy(batch->truncations + first, kept_truncations + first, agents);
+    pool->final_elapsed[index] = pool->elapsed[index];
     pool->elapsed[index] = 0;
 }
 

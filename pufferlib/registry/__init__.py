@@ -218,7 +218,7 @@ def _title(name: str) -> str:
     return re.sub(r"(-ram)?(noframeskip|deterministic)?-v\d+$|[^a-z0-9]", "", re.sub(r"[_ ]", "", game))
 
 
-def make(name: str | PathLike[str], **kwargs: Any) -> Any:
+def make(name: str | PathLike[str], /, **kwargs: Any) -> Any:
     """Make environment ``name``: ``make("breakout", num_envs=1024)``, ``make("atari/pong")``.
 
     Returns what ``env_creator(name)`` makes.

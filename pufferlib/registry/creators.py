@@ -26,6 +26,7 @@ __all__ = [
     "keyword_kinds",
     "keywords_of",
     "own_keywords",
+    "single_game",
 ]
 
 Creator = Callable[..., Any]
@@ -60,6 +61,18 @@ def batches_itself(creator: Creator) -> bool:
     while isinstance(maker, functools.partial):
         maker = maker.func
     return _is_class_of(maker, PufferEnv)
+
+
+def single_game(creator: Creator, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``keywords`` for one game of what ``creator`` makes, without ``autoreset``.
+
+    Only those of an environment that batches itself change. Another environment may have keywords of these names that
+    mean something else.
+    """
+    if not batches_itself(creator):
+        return dict(keywords)
+    found = {key: value for key, value in keywords.items() if key != "autoreset"}
+    return {**found, "num_envs": 1} if "num_envs" in found else found
 
 
 def own_keywords(creator: Creator) -> dict[str, Any]:
@@ -156,7 +169,9 @@ def keywords_of(maker: Creator) -> tuple[set[str], bool]:
     return keywords - {"self"}, makers != [object.__init__]
 
 
-def _create(name: str, maker: Creator, buf: Mapping[str, Array] | None = None, seed: int = 0, **keywords: Any) -> Any:
+def _create(
+    name: str, maker: Creator, /, buf: Mapping[str, Array] | None = None, seed: int = 0, **keywords: Any
+) -> Any:
     known, takes_any = keywords_of(maker)
     for keyword in keywords.keys() - known - {"render_mode"} if not takes_any else ():
         raise UnknownNameError.of(name, "keyword", keyword, known - {"buf", "seed"})
@@ -210,7 +225,7 @@ def _make(name: str, maker: Creator, keywords: dict[str, Any]) -> Any:
 
 
 def _make_registered(
-    spec: EnvSpec, *, render_mode: str | None = None, max_episode_steps: int | None = None, **keywords: Any
+    spec: EnvSpec, /, *, render_mode: str | None = None, max_episode_steps: int | None = None, **keywords: Any
 ) -> Any:
     """Make an environment of Gymnasium's, without the checks that are the emulation's task.
 
@@ -223,8 +238,10 @@ def _make_registered(
         for keyword in keywords.keys() - known - spec.kwargs.keys() if not takes_any else ():
             raise UnknownNameError.of(spec.id, "keyword", keyword, known - {"render_mode"} | {"max_episode_steps"})
         modes = (getattr(entry, "metadata", None) or {}).get("render_modes", [render_mode])
-        options = {**keywords, "render_mode": render_mode} if render_mode in modes else keywords
-        lean = dataclasses.replace(spec, order_enforce=False, kwargs=dict(spec.kwargs))
+        options = {**keywords, "render_mode": render_mode} if render_mode in modes else dict(keywords)
+        own = ("id", "disable_env_checker")  # names that gymnasium.make has for itself
+        taken: dict[str, Any] = {key: options.pop(key) for key in own if key in options}
+        lean = dataclasses.replace(spec, order_enforce=False, kwargs={**spec.kwargs, **taken})
         return gymnasium.make(lean, max_episode_steps, disable_env_checker=True, **options)
     except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
         from pufferlib import registry

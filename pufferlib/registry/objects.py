@@ -1,5 +1,6 @@
 """Python objects by name: ``mypkg.envs:make_forage``, ``./my_env.py:Forage``."""
 
+import ast
 import importlib
 import importlib.util
 import inspect
@@ -176,25 +177,47 @@ def _import_file(where: str, path: Path) -> ModuleType:
             f"into env_name or policy.name of its config.toml{beside}"
         )
     source = path.read_bytes()
-    name = f"{path.stem}_{zlib.crc32(source):08x}"  # of its own, so that it hides no other module
+    package, folder = _package_of(path, source)
+    # The name is the file's own, so that it hides no other module. Relative imports need the package in it.
+    name = ".".join([*package, f"{path.stem}_{zlib.crc32(source):08x}"])
     twin = getattr(sys.modules.get(name), "__file__", None)
     if twin is not None and twin != str(path) and os.path.isfile(twin):  # the same text, beside other files
         name = f"{name}_{zlib.crc32(os.fsencode(path)):08x}"
     if getattr(sys.modules.get(name), "__file__", None) == str(path):
         return sys.modules[name]
-    if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))  # for the modules beside it, which workers find there too
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))  # for the modules beside it, which workers find there too
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None, path
     assert spec.loader is not None, path
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         with _explained(where, str(path)):
+            if package:
+                importlib.import_module(".".join(package))
             exec(compile(source, path, "exec", dont_inherit=True), vars(module))  # no older bytecode of this file
     except BaseException:
         del sys.modules[name]
         raise
     return module
+
+
+def _package_of(path: Path, source: bytes) -> tuple[list[str], Path]:
+    """Return the names of the packages that a file with relative imports is in, and the folder that has the first.
+
+    Without relative imports a file needs none: ``[]``, and the folder of the file.
+    """
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError):  # which importing it will explain
+        return [], path.parent
+    levels = max((node.level for node in nodes if isinstance(node, ast.ImportFrom)), default=0)
+    names: list[str] = []
+    folder = path.parent
+    while levels and folder.name.isidentifier() and (len(names) < levels or (folder / "__init__.py").is_file()):
+        names.insert(0, folder.name)
+        folder = folder.parent
+    return names, folder
 
 
 @contextmanager

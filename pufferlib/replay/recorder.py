@@ -48,7 +48,7 @@ class Recorder(VectorProxy):
             self._is_changed = True
         return super().__getattr__(name)
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> list[Any]:
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
         """Call a method of environments, as ``VectorEnv.call`` does; whatever it changes in them is in no bundle."""
         self._is_changed = self._is_changed or name not in HARMLESS
         results: list[Any] = self.vecenv.call(name, *args, **kwargs)

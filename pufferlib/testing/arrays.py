@@ -76,7 +76,7 @@ def check_rows_are_filled(env: Any, seed: int) -> None:
         )
 
 
-def adopting(made: Any, creator: Callable[..., Any], **keywords: Any) -> Any:
+def adopting(made: Any, creator: Callable[..., Any], /, **keywords: Any) -> Any:
     """Make an environment like ``made`` on given arrays.
 
     Raises:

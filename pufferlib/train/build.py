@@ -60,7 +60,7 @@ def build_vecenv(config: Config) -> Any:
 def make_vecenv(config: Config) -> Any:
     """Make the environments of a run in batches, with observations and rewards as the environments return them.
 
-    Their autoreset is "same_step" unless ``env.autoreset`` says otherwise.
+    Their autoreset is "same_step" unless ``env.autoreset`` of a native environment says otherwise.
 
     Raises:
         UnknownNameError: There is no such environment or backend.
@@ -80,7 +80,8 @@ def make_vecenv(config: Config) -> Any:
         "on_crash": vec.on_crash,
         "record": user_path(vec.record) if vec.record else None,
     }
-    if vec.backend not in ("native", "PufferEnv") and "autoreset" not in config.env:
+    is_chosen = "autoreset" in config.env and registry.batches_itself(config.env_name)
+    if vec.backend not in ("native", "PufferEnv") and not is_chosen:
         options["autoreset"] = "same_step"
     return vector.make(
         registry.env_creator(config.env_name),

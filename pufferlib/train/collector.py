@@ -17,7 +17,7 @@ from pufferlib.models import Policy, State
 from pufferlib.train.config import TrainConfig
 from pufferlib.train.curriculum import StateCurriculum
 from pufferlib.train.diagnosis import NonFiniteError
-from pufferlib.train.episodes import EpisodeMeans
+from pufferlib.train.episodes import EpisodeMeans, reports_means
 from pufferlib.train.rollout import Rollout
 
 __all__ = ["Collector", "CollectorStopped", "Step", "steps_of"]
@@ -86,7 +86,7 @@ class Collector:
         self, vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
     ) -> None:
         _check_autoreset(vecenv)
-        self.episodes = EpisodeMeans()
+        self.episodes = EpisodeMeans(reports_means(vecenv))
         self.curriculum: StateCurriculum | None = None
         self.reward_scale = config.reward_scale or 1.0
         self.has_reward = False

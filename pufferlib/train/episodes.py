@@ -8,16 +8,31 @@ from typing import Any
 from pufferlib.errors import APIUsageError
 from pufferlib.wrappers.single import as_number
 
-__all__ = ["EpisodeMeans", "ScoreHint", "ScoreMean", "numeric_infos", "score_advice"]
+__all__ = ["EpisodeMeans", "ScoreHint", "ScoreMean", "numeric_infos", "reports_means", "score_advice"]
 
 SCORE = "environment/score"
 
 
-def numeric_infos(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str, float], float]]:
+def reports_means(env: Any) -> bool:
+    """Check whether infos of ``env`` can be means over several episodes, whose number they call ``n``.
+
+    Infos of a native environment and of ``MeanOverAgents`` are. In infos of a Gymnasium environment ``n`` is a number
+    of the user's own.
+    """
+    return not env.emulated or hasattr(env.driver_env, "possible_agents")
+
+
+def numeric_infos(
+    infos: Iterable[Mapping[Any, Any]], are_means: bool = True
+) -> Iterator[tuple[dict[str, float], float]]:
     """The numbers in the infos of a step (arrays of one element too), each with how many episodes they are means of.
 
-    An info that holds nothing but dicts is one info per agent: those of its agents count each. The
-    episodes are what an info calls ``n``; 1 without it.
+    An info that holds nothing but dicts is one info per agent: those of its agents count each.
+
+    Args:
+        infos: Dicts.
+        are_means: Whether ``n`` in an info, 1 without it, is its number of episodes. Otherwise, and in infos of single
+            agents, it is a number like any other.
 
     Raises:
         APIUsageError: An info is no dict, or its score is NaN or infinite.
@@ -26,10 +41,10 @@ def numeric_infos(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str
         if not isinstance(info, Mapping):
             raise APIUsageError(f"infos must be dicts, got {info!r:.80}; let the environment return a list of dicts")
         if info and all(isinstance(value, Mapping) for value in info.values()):
-            yield from numeric_infos(info.values())
+            yield from numeric_infos(info.values(), are_means=False)
         else:
             numbers = {key: number for key, value in info.items() if (number := as_number(value)) is not None}
-            n = numbers.pop("n", 1.0)
+            n = numbers.pop("n", 1.0) if are_means else 1.0
             if not math.isfinite(score := numbers.get("score", 0.0)):
                 raise APIUsageError(
                     f"infos: the score of an episode must be a finite number, got {score}; report such, or none"
@@ -39,15 +54,20 @@ def numeric_infos(infos: Iterable[Mapping[Any, Any]]) -> Iterator[tuple[dict[str
 
 
 class EpisodeMeans:
-    """Means of the figures of finished episodes, each episode counted once."""
+    """Means of the figures of finished episodes, each episode counted once.
 
-    def __init__(self) -> None:
+    Args:
+        are_means: Whether infos can be means over several episodes; see ``reports_means``.
+    """
+
+    def __init__(self, are_means: bool = True) -> None:
+        self._are_means = are_means
         self._sums: dict[str, float] = {}
         self._counts: dict[str, float] = {}
 
     def add(self, infos: Iterable[Mapping[Any, Any]], share: float = 1.0) -> None:
         """Take the infos of a step, counting this ``share`` of the episodes of each."""
-        for numbers, n in numeric_infos(infos):
+        for numbers, n in numeric_infos(infos, self._are_means):
             for key, value in numbers.items():
                 self._sums[key] = self._sums.get(key, 0.0) + value * n * share
                 self._counts[key] = self._counts.get(key, 0.0) + n * share

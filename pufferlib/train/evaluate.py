@@ -14,12 +14,13 @@ import torch
 from pufferlib import ocean, registry, vector
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
+from pufferlib.registry import creators
 from pufferlib.render.camera import Camera, Record
 from pufferlib.render.window import drawn_unseen
 from pufferlib.seeding import env_seed
 from pufferlib.train.config import Config
 from pufferlib.train.env_values import check_present
-from pufferlib.train.episodes import EpisodeMeans, score_advice
+from pufferlib.train.episodes import EpisodeMeans, reports_means, score_advice
 from pufferlib.train.normalization import with_moments
 from pufferlib.train.players import Player, PolicyPlayer, RandomPlayer
 
@@ -212,7 +213,7 @@ class _PlayedEpisode:
         self.steps = 0
         self.score: float | None = None
         self.report: dict[str, float] = {}
-        self._means = EpisodeMeans()
+        self._means = EpisodeMeans(reports_means(env))
         self._ended = np.zeros(1 if env.emulated else env.num_agents, bool)
         self._env, self._env_step = env, env.step
         self._source = env.env if env.emulated else env
@@ -271,16 +272,14 @@ def _make_vecenv(
 ) -> Any:
     """One environment for each episode; the first draws pictures with ``render``."""
     check_present(config.env)
-    kwargs = dict(config.env)
-    kwargs.pop("autoreset", None)  # a setting of training; nothing is played twice here
-    if config.selfplay.opponents:  # judged by the environment's own opponent, whose skill does not change
-        kwargs = {key: value for key, value in kwargs.items() if key not in registry.both_sides(config.env_name)}
-    if "num_envs" in kwargs:  # a batch of games, of which short ones would count more often than long ones
-        kwargs["num_envs"] = 1
+    is_given = env_creator is not None
     if env_creator is None:
         env_creator = registry.env_creator(config.env_name)
-        if ocean.type_made_by(env_creator):
-            kwargs["log_interval"] = 1  # else they report now and then
+    kwargs = creators.single_game(env_creator, config.env)
+    if config.selfplay.opponents:  # judged by the environment's own opponent, whose skill does not change
+        kwargs = {key: value for key, value in kwargs.items() if key not in registry.both_sides(config.env_name)}
+    if not is_given and ocean.type_made_by(env_creator):
+        kwargs["log_interval"] = 1  # else they report now and then
     first = {**kwargs, "render_mode": "rgb_array"} if render else kwargs
     return vector.make(
         [env_creator] * num_envs,

@@ -20,7 +20,7 @@ from pufferlib.seeding import env_seed
 from pufferlib.train.agent import Agent
 from pufferlib.train.build import build_vecenv
 from pufferlib.train.config import load_config
-from pufferlib.train.episodes import EpisodeMeans
+from pufferlib.train.episodes import EpisodeMeans, reports_means
 from pufferlib.train.trainer import Trainer
 
 __all__ = ["TASKS", "BugClass", "LearnerResult", "Task", "check_learner"]
@@ -312,7 +312,7 @@ def _train(task: Task, vecenv: Any, seed: int, total_timesteps: int) -> Policy:
 def _mean_score(vecenv: Any, act: Act, steps: int) -> float:
     """Mean score of episodes that begin after others, some of which were cut off: a memory must not outlive its own."""
     begin = getattr(act, "reset", lambda ended: None)
-    means = EpisodeMeans()
+    means = EpisodeMeans(reports_means(vecenv))
     for _ in range(PLAYS):
         observations, _ = vecenv.reset()
         begin(np.ones(vecenv.num_agents, bool))

@@ -15,6 +15,8 @@ __all__ = ["tunable_keywords", "tuned_settings", "with_tuned_vec"]
 
 def tunable_keywords(config: Config) -> dict[str, Any]:
     """Keywords of the environment that stay as they are while it is tuned."""
+    if not registry.batches_itself(config.env_name):
+        return dict(config.env)  # keywords of these names are its own
     return {key: value for key, value in config.env.items() if key not in (*SIZES, "autoreset")}
 
 

@@ -15,7 +15,7 @@ from pufferlib.env import Infos, PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import compact_box
 from pufferlib.vector._env_loop import EmulatedSlot, EnvLoop, EnvSlot, NativeSlot
-from pufferlib.vector.specs import Autoreset, EnvDescription, EnvSpec, RowSpec
+from pufferlib.vector.specs import AUTORESET_MODES, Autoreset, EnvDescription, EnvSpec, RowSpec
 
 __all__ = ["EnvRunner", "Memory", "build_env", "env_rows", "names_keyword", "own_autoreset"]
 
@@ -157,7 +157,7 @@ def build_env(spec: EnvSpec, buf: Any, autoreset: Autoreset | None) -> Any:
     kwargs = dict(spec.kwargs)
     if "seed" in named:
         kwargs.setdefault("seed", spec.seed)
-    if "autoreset" in named and autoreset is not None:
+    if "autoreset" in named and autoreset is not None and _takes_mode(spec.creator):
         kwargs.setdefault("autoreset", autoreset)
     if "buf" not in named and not any_keyword:
         with offer_buffers(buf):
@@ -220,6 +220,12 @@ def _keywords(creator: Callable[..., Any], num_args: int) -> tuple[set[str], boo
     filled = {p.name for p in by_place[:num_args]}
     named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)} - filled
     return named, any(p.kind is p.VAR_KEYWORD for p in parameters), filled
+
+
+def _takes_mode(creator: Callable[..., Any]) -> bool:
+    """Check whether the keyword ``autoreset`` of ``creator`` is ours: its default is a mode, None or missing."""
+    parameter = inspect.signature(creator).parameters.get("autoreset")
+    return parameter is None or parameter.default in (*AUTORESET_MODES, None, parameter.empty)
 
 
 def _no_buf(spec: EnvSpec) -> APIUsageError:

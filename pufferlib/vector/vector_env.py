@@ -260,7 +260,7 @@ class VectorEnv(ABC):
         self._next_call = "send"
         return self._batch.outcome[0], infos
 
-    def call(self, name: str, *args: Any, env_ids: EnvIds = None, **kwargs: Any) -> list[Any]:
+    def call(self, name: str, /, *args: Any, env_ids: EnvIds = None, **kwargs: Any) -> list[Any]:
         """Call a method of environments, those that you wrote; not while a step is under way.
 
         Args:

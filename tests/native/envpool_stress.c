@@ -83,7 +83,7 @@ typedef struct Owner {
     PufferEnvPool *pool;
     float observations[MAX_GAMES * PLAYERS][2], final[MAX_GAMES * PLAYERS][2], rewards[MAX_GAMES * PLAYERS];
     bool terminated[MAX_GAMES], truncated[MAX_GAMES], flags[3][MAX_GAMES * PLAYERS];
-    int32_t env_id[MAX_GAMES], elapsed[MAX_GAMES];
+    int32_t env_id[MAX_GAMES], elapsed[MAX_GAMES], final_elapsed[MAX_GAMES];
     float rows[MAX_GAMES * PLAYERS][2], batch_rewards[MAX_GAMES * PLAYERS]; /* of a batch */
     int32_t batch_ids[MAX_GAMES], batch_elapsed[MAX_GAMES];
     bool batch_terminated[MAX_GAMES], batch_truncated[MAX_GAMES];
@@ -121,6 +121,7 @@ static void lay_out(Owner *owner) {
     pool->terminated = owner->terminated;
     pool->truncated = owner->truncated;
     pool->elapsed = owner->elapsed;
+    pool->final_elapsed = owner->final_elapsed;
     memset(owner->flags[2], true, sizeof owner->flags[2]);
     for (int32_t i = 0; i < owner->num_games; i++) owner->env_id[i] = i;
 }

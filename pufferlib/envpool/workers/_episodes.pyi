@@ -6,6 +6,7 @@ import numpy.typing as npt
 from pufferlib.vector.env_runner import EnvRunner
 
 class Episodes:
+    ended: tuple[list[dict[str, Any]], int] | None
     def __init__(
         self,
         runner: EnvRunner,

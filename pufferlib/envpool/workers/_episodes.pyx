@@ -25,7 +25,13 @@ cdef class Episodes:
         rows: The rows of the environments in the batch, by name; C-contiguous.
         envs: Of each environment, by name: ``terminated`` and ``truncated`` bool, ``elapsed_step`` int32, ``seeds``
             int64, that of the next reset or -1 for none.
+
+    Attributes:
+        ended: Infos of the last step and number of steps of an episode that ended with "same_step". The caller sets it
+            to None again.
     """
+
+    cdef public object ended
 
     cdef object _runner
     cdef list _own
@@ -95,7 +101,8 @@ cdef class Episodes:
         self._elapsed[position] = self._steps[position]
         self._look_for_end(position)
         if self._is_over[position] and self._autoreset == SAME_STEP:
-            infos = [*infos, *self._begin_in_same_step(position)]
+            self.ended = infos, self._steps[position]
+            infos = self._begin_in_same_step(position)
         elif self._is_over[position] and self._ended_itself[position] and self._own[position] == "same_step":
             if self._has_final(position):
                 self._swap(position)

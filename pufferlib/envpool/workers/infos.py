@@ -1,7 +1,7 @@
 """Infos of environments: those that have an array, and any others as arrays with masks."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -9,11 +9,25 @@ from pufferlib.buffers import Array
 from pufferlib.envpool.workers.options import INFO, PLAYERS
 from pufferlib.errors import APIUsageError
 
-__all__ = ["InfoWriter", "merged", "other_arrays"]
+__all__ = ["FinalInfo", "InfoWriter", "final_arrays", "merged", "other_arrays"]
 
 Info = Mapping[str, Any]
 
-_OF_POOLS = {"env_id", "players", "elapsed_step", "final_obs", "_final_obs"}
+_OF_POOLS = {"env_id", "players", "elapsed_step", "final_obs", "_final_obs", "final_info", "_final_info"}
+
+
+class FinalInfo(NamedTuple):
+    """Infos of the step that ended an episode.
+
+    Attributes:
+        elapsed_step: Steps of the episode.
+        declared: Infos that have an array, as arrays with a row for the environment, or one for each agent.
+        other: All others.
+    """
+
+    elapsed_step: int
+    declared: Mapping[str, Array]
+    other: Info
 
 
 def merged(infos: Sequence[Info]) -> Info:
@@ -54,18 +68,43 @@ class InfoWriter:
             APIUsageError: A value does not fit its array.
         """
         for name, source, array in self._of_envs:
-            value = info.get(name)
-            if value is None and source is not None:
-                value = info.get(source)
-            _write(name, array, position, value)
+            _write_of_env(name, source, array, position, info)
         for name, key, array in self._of_agents:
             agents = self._agents[position]
-            first = position * len(agents)
-            for place, agent in enumerate(agents):
-                _write(name, array, first + place, (info.get(agent) or {}).get(key))
+            _write_of_agents(name, key, array, position * len(agents), agents, info)
+        return self._other(info)
+
+    def read(self, position: int, info: Info) -> tuple[dict[str, Array], Info]:
+        """Return the part of ``info`` that has arrays, as new arrays, and what has none.
+
+        Raises:
+            APIUsageError: A value does not fit its array.
+        """
+        agents = self._agents[position]
+        found = {name: np.zeros((1, *array.shape[1:]), array.dtype) for name, _, array in self._of_envs}
+        for name, source, _ in self._of_envs:
+            _write_of_env(name, source, found[name], 0, info)
+        for name, key, array in self._of_agents:
+            found[name] = np.zeros((len(agents), *array.shape[1:]), array.dtype)
+            _write_of_agents(name, key, found[name], 0, agents, info)
+        return found, self._other(info)
+
+    def _other(self, info: Info) -> Info:
         if info.keys() <= self._names:
             return {}
         return {name: value for name, value in info.items() if name not in self._names}
+
+
+def _write_of_env(name: str, source: str | None, array: Array, row: int, info: Info) -> None:
+    value = info.get(name)
+    if value is None and source is not None:
+        value = info.get(source)
+    _write(name, array, row, value)
+
+
+def _write_of_agents(name: str, key: str, array: Array, first: int, agents: Sequence[Any], info: Info) -> None:
+    for place, agent in enumerate(agents):
+        _write(name, array, first + place, (info.get(agent) or {}).get(key))
 
 
 def _write(name: str, array: Array, row: int, value: Any) -> None:
@@ -118,3 +157,21 @@ def _stacked(count: int, places: list[int], values: list[Any]) -> Array:
     for place, value in zip(places, values, strict=True):
         found[place] = value
     return found
+
+
+def final_arrays(count: int, infos: Mapping[int, FinalInfo]) -> dict[str, Array]:
+    """Last infos of the episodes that ended in a batch, as ``other_arrays`` has infos.
+
+    ``elapsed_step`` is the length of the episodes. Rows of other environments are 0.
+    """
+    arrays = {"elapsed_step": np.zeros(count, np.int32)}
+    for place, info in infos.items():
+        arrays["elapsed_step"][place] = info.elapsed_step
+        for name, rows in info.declared.items():
+            if name not in arrays:
+                arrays[name] = np.zeros((count * len(rows), *rows.shape[1:]), rows.dtype)
+            arrays[name][place * len(rows) :][: len(rows)] = rows
+    mask = np.zeros(count, bool)
+    mask[list(infos)] = True
+    masks = {f"_{name}": mask.copy() for name in arrays if not name.startswith(PLAYERS)}
+    return arrays | masks | other_arrays(count, {place: info.other for place, info in infos.items()})

@@ -12,7 +12,7 @@ from pufferlib.buffers import Array
 from pufferlib.envpool.pool import Ids, PoolBatch, PoolSpec
 from pufferlib.envpool.workers._gather import BatchGather, scatter
 from pufferlib.envpool.workers.actions import ActionReader
-from pufferlib.envpool.workers.infos import other_arrays
+from pufferlib.envpool.workers.infos import FinalInfo, final_arrays, other_arrays
 from pufferlib.envpool.workers.leaves import unflatten
 from pufferlib.envpool.workers.options import INFO, PLAYER_FLAGS, PoolDescription, WorkerOptions
 from pufferlib.envpool.workers.processes import PoolWorkers
@@ -73,7 +73,8 @@ class WorkerPool:
         self._reader = ActionReader(WHERE, self.description.single_action_space, self.batch_size * self._agents)
         workers.seeds[:] = [env.seed for env in vector_spec.envs]
         self._must_reset = np.ones(self.num_envs, bool) if options.autoreset == "disabled" else None
-        self._messages: dict[int, dict[str, Any]] = {}  # infos without an array, by environment
+        # By environment: infos without an array, and the last ones of an episode that ended.
+        self._messages: dict[int, tuple[dict[str, Any], FinalInfo | None]] = {}
         self._sources = self._shared_rows(options)
         self._gather = BatchGather(list(self._sources.values()), self.num_envs, copies)
 
@@ -232,9 +233,11 @@ class WorkerPool:
     def _batch(self, ids: Ids) -> PoolBatch:
         rows = dict(zip(self._sources, self._gather.gather(ids), strict=True))
         infos = {name: rows[INFO + name] for name in self.spec.info_spaces}
+        ended: dict[int, FinalInfo] = {}
         if self._messages:
             given = {place: self._messages.pop(env) for place, env in enumerate(ids.tolist()) if env in self._messages}
-            infos |= other_arrays(len(ids), given)
+            infos |= other_arrays(len(ids), {place: other for place, (other, _) in given.items()})
+            ended = {place: last for place, (_, last) in given.items() if last is not None}
         final = rows.get("final_observations")
         return PoolBatch(
             env_id=ids,
@@ -246,6 +249,7 @@ class WorkerPool:
             elapsed_step=rows["elapsed_step"],
             infos=infos,
             final_observations=None if final is None else self._observations(final),
+            final_infos=None if final is None else final_arrays(len(ids), ended),
         )
 
     def _observations(self, rows: Array) -> Any:

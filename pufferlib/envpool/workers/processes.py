@@ -9,6 +9,7 @@ from pufferlib.buffers import ArraySpecs, Buffers
 from pufferlib.env import Autoreset
 from pufferlib.envpool.pool import Ids
 from pufferlib.envpool.workers._queues import EnvQueues
+from pufferlib.envpool.workers.infos import FinalInfo
 from pufferlib.envpool.workers.options import WorkerOptions, env_places
 from pufferlib.envpool.workers.worker import PoolWorker
 from pufferlib.errors import PufferError
@@ -95,15 +96,15 @@ class PoolWorkers(WorkerProcesses):
             return None
         return self._worker_options.autoreset if self.description.emulated else self.description.autoreset
 
-    def read_infos(self, worker: int) -> dict[str, Any]:
-        """Read the infos of an environment that have no array: the next message of ``worker``.
+    def read_infos(self, worker: int) -> tuple[dict[str, Any], FinalInfo | None]:
+        """Read the next message of ``worker``: infos that have no array, and the last ones of an episode that ended.
 
         Raises:
             WorkerFailed: It reports a failure.
         """
         content, _ = self._read_with_deadline(worker)
-        infos: dict[str, Any] = content[0]
-        return infos
+        infos, final = content
+        return infos, final
 
     def start_drawing(self, worker: int, positions: list[int], camera_id: int) -> None:
         """Ask an idle worker for pictures of its environments; ``read_reply`` and ``take_infos`` bring them."""

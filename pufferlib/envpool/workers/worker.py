@@ -9,7 +9,7 @@ from pufferlib.envpool.workers._episodes import Episodes
 from pufferlib.envpool.workers._queues import QueueEnd
 from pufferlib.envpool.workers.creators import time_limit
 from pufferlib.envpool.workers.draw import drawn, users_env
-from pufferlib.envpool.workers.infos import InfoWriter, merged
+from pufferlib.envpool.workers.infos import FinalInfo, InfoWriter, merged
 from pufferlib.envpool.workers.leaves import array_space
 from pufferlib.envpool.workers.options import INFO, PLAYERS, Frame, PoolDescription, WorkerOptions
 from pufferlib.vector.calls import Raised
@@ -75,8 +75,10 @@ class PoolWorker(Worker):
                 continue
             try:
                 found = do.get(operation, episodes.step)(end.position)
-                other = writer.write(end.position, merged(found)) if found or writer.has_arrays else None
-                message = reply_message(operation, [other], []) if other and not drops else None
+                other = writer.write(end.position, merged(found)) if found or writer.has_arrays else {}
+                final = None if episodes.ended is None else _final(episodes, writer, end.position, drops)
+                is_empty = final is None and (drops or not other)
+                message = None if is_empty else reply_message(operation, [{} if drops else other, final], [])
             except BaseException as error:
                 report = Failed.of(PHASES[operation], self._progress()[0], error)
                 end.finish(FAILURE)
@@ -133,3 +135,11 @@ class PoolWorker(Worker):
             except Exception as error:
                 results.append(Raised(error))
         return reply_message(CALL, results, [])
+
+
+def _final(episodes: Episodes, writer: InfoWriter, position: int, drops: bool) -> FinalInfo:
+    """Take the infos of the step that ended an episode."""
+    assert episodes.ended is not None
+    (infos, steps), episodes.ended = episodes.ended, None
+    declared, other = writer.read(position, merged(infos))
+    return FinalInfo(steps, declared, {} if drops else other)
