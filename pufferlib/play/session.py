@@ -14,6 +14,7 @@ from pufferlib.play.cursor import DIRECTIONS, Area, Cursor
 from pufferlib.play.keys import KeyMap, keys_for
 from pufferlib.play.meanings import keys_of_env
 from pufferlib.play.viewer import Viewer
+from pufferlib.registry import creators
 from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
 from pufferlib.render.picture import picture_of
@@ -66,12 +67,9 @@ class Session:
         self._title = f"{title}, played by {run.folder}" if run and watched else title
         config = _config_of(run, name) if run else None
         keywords = {**(config.env if config else {}), **keywords}
-        # A game that is over stands still, so that its last picture can be seen.
-        keywords.pop("autoreset", None)
-        drawn = {**keywords, "render_mode": "rgb_array"}
-        if "num_envs" in drawn:
-            drawn["num_envs"] = 1
         creator = registry.env_creator(name)
+        # A game that is over stands still, so that its last picture can be seen.
+        drawn = {**creators.single_game(creator, keywords), "render_mode": "rgb_array"}
         env_type = ocean.type_made_by(creator)
         if env_type:
             drawn["log_interval"] = 1
