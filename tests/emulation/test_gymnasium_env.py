@@ -396,3 +396,86 @@ def test_order_of_calls():
         env.step(0)
     env.reset()
     assert not env.done
+
+
+class Several(gymnasium.Env):
+    """Two agents in Tuples, as EPyMARL has them."""
+
+    observation_space = gymnasium.spaces.Tuple([Box(-9, 9, (4,), np.float32)] * 2)
+    action_space = gymnasium.spaces.Tuple([Discrete(5)] * 2)
+
+    def reset(self, *, seed=None, options=None):
+        return (np.zeros(4, np.float32),) * 2, {}
+
+    def step(self, actions):
+        return (np.zeros(4, np.float32),) * 2, self.reward, self.terminated, False, {}
+
+
+@pytest.mark.parametrize(("reward", "terminated"), [([0.0, 1.0], False), (0.0, [False, False]), ({"a": 1.0}, False)])
+def test_values_of_several_agents_name_the_wrapper_for_them(reward, terminated):
+    env = GymnasiumPufferEnv(env=Several())
+    env.env.reward, env.env.terminated = reward, terminated
+    env.reset()
+    with pytest.raises(APIUsageError, match=r"several agents, .* PettingZoo ParallelEnv .* PettingZooPufferEnv"):
+        env.step([1, 2])
+
+
+def test_spaces_and_observations_of_several_agents_name_the_wrapper_for_them():
+    match = r"several agents, .* PettingZooPufferEnv"
+    with pytest.raises(APIUsageError, match=match):
+        GymnasiumPufferEnv(env=FunctionEnv([Box(0, 1, (2,))] * 2))
+    env = GymnasiumPufferEnv(env=FunctionEnv(Box(0, 1, (2,)), observe=lambda env: [np.zeros(2, np.float32)] * 2))
+    with pytest.raises(APIUsageError, match=match):
+        env.reset()
+
+
+def _shown(observation, env):
+    return observation
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-np.pi, np.pi), (1e6, 2e6), (0, np.inf)])
+def test_observations_may_leave_their_box_by_rounding(low, high, dtype):
+    space = Box(low, high, (1,), dtype)
+    bounds = [bound for bound in (space.low, space.high) if np.isfinite(bound)]
+    step = np.finfo(dtype).eps * max([*np.abs(bounds).ravel(), 1])
+    for bound, sign in ((space.low, -1), *([(space.high, 1)] if len(bounds) == 2 else [])):
+        env = GymnasiumPufferEnv(env=FunctionEnv(space, observe=partial(_shown, bound + dtype(2 * sign * step))))
+        env.reset()
+        far = GymnasiumPufferEnv(env=FunctionEnv(space, observe=partial(_shown, bound + dtype(200 * sign * step))))
+        with pytest.raises(APIUsageError, match="values in Box"):
+            far.reset()
+
+
+class TestReturnedObservations:
+    """An environment alone gives arrays away, and uses their memory again once nobody holds them."""
+
+    def setup_method(self):
+        self.env = GymnasiumPufferEnv(
+            env=FunctionEnv(Box(0, 99, (3,)), observe=lambda env: np.full(3, env.count, "f4"), length=99)
+        )
+
+    def test_kept_observations_and_views_of_them_stay(self):
+        kept = [self.env.reset()[0], *(self.env.step(0)[0] for _ in range(9))]
+        views = [self.env.step(0)[0][1:] for _ in range(9)]
+        buffers = [memoryview(self.env.step(0)[0]) for _ in range(9)]
+        assert [array[0] for array in kept] == list(range(10))
+        assert [view[0] for view in views] == list(range(10, 19))
+        assert [buffer[0] for buffer in buffers] == list(range(19, 28))
+
+    def test_memory_of_dropped_observations_is_used_again(self):
+        self.env.reset()
+        observation, places = None, set()
+        for _ in range(9):
+            observation = self.env.step(0)[0]
+            places.add(observation.ctypes.data)
+        assert len(places) <= 3
+
+    def test_changed_arrays_are_not_used_again(self):
+        self.env.reset()
+        for _ in range(9):
+            observation = self.env.step(0)[0]
+            observation.shape = (3, 1)
+            observation.flags.writeable = False
+        observation = self.env.step(0)[0]
+        assert (observation.shape, observation.flags.writeable) == ((3,), True)

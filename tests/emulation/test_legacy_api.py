@@ -21,7 +21,7 @@ from pufferlib import (
     ResizeObservation,
 )
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
-from pufferlib.emulation.legacy_api import new_space
+from pufferlib.emulation.legacy_api import converted, new_space
 from pufferlib.wrappers import MultiagentEpisodeStats, PadAgents
 
 
@@ -410,3 +410,26 @@ def test_gymnasium_environments_with_the_old_step_are_told_how():
     env = GymnasiumPufferEnv(GymToGymnasium(Half()))
     env.reset()
     assert env.step(0)[1:4] == (1, True, False)
+
+
+class Counted(Walk):
+    """Notes, as wrappers of gym do, that it is one environment."""
+
+    num_envs, is_vector_env = 1, False
+
+
+class Batch(Walk):
+    num_envs = 2
+
+
+class Stepper(Counted):
+    def step_async(self, actions): ...
+
+
+class Marked(Counted):
+    is_vector_env = True
+
+
+@pytest.mark.parametrize(("kind", "is_one"), [(Counted, True), (Batch, False), (Stepper, False), (Marked, False)])
+def test_one_environment_may_count_itself(kind, is_one):
+    assert isinstance(converted(kind()), GymToGymnasium) is is_one

@@ -466,3 +466,86 @@ def test_turn_based_environments_that_are_not_parallel():
     for total in range(1, 4):  # one move at a time
         emulated.step([1, 1])
         assert emulated.observations.ravel().tolist() == [total, total]
+
+
+class Partial(ScriptedParallelEnv):
+    """Lets tests change what a step or a reset returns."""
+
+    def __init__(self, place, change):
+        super().__init__(*[alive("a", "b")] * 3)
+        self.place, self.change = place, change
+
+    def reset(self, seed=None, options=None):
+        outcome = super().reset(seed, options)
+        if self.place == "reset":
+            self.change(outcome[0])
+        return outcome
+
+    def step(self, actions):
+        outcome = super().step(actions)
+        self.change(outcome[self.place])
+        return outcome
+
+
+@pytest.mark.parametrize(("place", "what"), [(0, "observation"), (1, "reward")])
+def test_a_living_agent_without_a_value_is_an_error_that_names_it(place, what):
+    env = PettingZooPufferEnv(env=Partial(place, lambda values: values.pop("b")))
+    env.reset()
+    with pytest.raises(APIUsageError, match=f"step must return one {what} for each living agent, got none for 'b'"):
+        env.step([0, 0, 0])
+
+
+def test_a_living_agent_without_a_first_observation_is_an_error_that_names_it():
+    env = PettingZooPufferEnv(env=Partial("reset", lambda values: values.pop("b")))
+    with pytest.raises(
+        APIUsageError, match="reset must return one observation for each living agent, got none for 'b'"
+    ):
+        env.reset()
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_misspelled_agent_is_an_error_in_every_dict(place):
+    env = PettingZooPufferEnv(env=Partial(place, lambda values: values.update(bb=0)))
+    env.reset()
+    with pytest.raises(InvalidAgentError, match="unknown agent 'bb'"):
+        env.step([0, 0, 0])
+
+
+@pytest.mark.parametrize("place", [2, 3])
+def test_ends_may_name_all_agents_at_once_or_none(place):
+    env = PettingZooPufferEnv(env=Partial(place, lambda values: (values.clear(), values.update(__all__=False))))
+    env.reset()
+    env.step([0, 0, 0])
+    assert env.agents == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        lambda obs, act: {"observation_spaces": {"a": obs, "b": obs}, "action_spaces": {"a": act, "b": act}},
+        lambda obs, act: {"observation_space": {"a": obs, "b": obs}, "action_space": {"a": act, "b": act}},
+        lambda obs, act: {"observation_space": Dict(a=obs, b=obs), "action_space": act},
+        lambda obs, act: {"observation_space": obs, "action_space": act},
+        lambda obs, act: {"observation_space": [obs, obs], "action_space": [act, act]},
+    ],
+    ids=["plural", "dicts", "Dict", "one", "lists"],
+)
+def test_spaces_may_be_attributes(attributes):
+    class Fixed(ParallelEnv):
+        metadata = {"name": "fixed"}  # noqa: RUF012 - as PettingZoo declares it
+        possible_agents = ["a", "b"]  # noqa: RUF012
+
+        def reset(self, seed=None, options=None):
+            self.agents = ["a", "b"]
+            return {agent: np.zeros(2, np.float32) for agent in self.agents}, {agent: {} for agent in self.agents}
+
+        def step(self, actions):
+            observations, infos = self.reset()
+            ends = dict.fromkeys(self.agents, False)
+            return observations, dict.fromkeys(self.agents, 1.0), ends, ends, infos
+
+    fixed = type("Fixed", (Fixed,), attributes(Box(0, 1, (2,)), Discrete(3)))
+    env = PettingZooPufferEnv(env=MultiagentEpisodeStats(fixed()))
+    env.reset()
+    assert env.step([2, 2])[1] == {"a": 1.0, "b": 1.0}
+    assert env.single_action_space == Discrete(3)

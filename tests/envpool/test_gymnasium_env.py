@@ -372,3 +372,51 @@ def test_wrappers_of_a_single_environment_take_it_as_they_take_envpool():
     env.reset()
     assert env.step(np.zeros(3, int))[1].tolist() == [2, 2, 2]
     env.close()
+
+
+class Door(gymnasium.Env):
+    observation_space, action_space = gymnasium.spaces.Box(0, 9, (1,), np.float32), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.time = 0
+        return np.zeros(1, np.float32), {"success": False, "door": 0, "elapsed_step": "mine"}
+
+    def step(self, action):
+        self.time += 1
+        over = self.time == 3
+        info = {"success": over, "door": self.time, "elapsed_step": "mine"}
+        return np.full(1, self.time, np.float32), 1.0, over, False, info
+
+
+def test_ends_in_the_same_step_show_the_infos_of_the_last_step_and_of_the_reset():
+    envpool.register("FinalDoor-v0", Door, replace=True)
+    env = envpool.make("FinalDoor-v0", env_type="gymnasium", num_envs=2, autoreset="same_step")
+    env.reset()
+    infos = [env.step(np.zeros(2, int))[4] for _ in range(3)]
+    env.close()
+    assert not infos[1]["_final_info"].any()
+    last, final = infos[2], infos[2]["final_info"]
+    assert last["_final_info"].tolist() == final["_door"].tolist() == [True, True]
+    assert (final["success"].tolist(), final["door"].tolist()) == ([True, True], [3, 3])
+    assert (last["success"].tolist(), last["door"].tolist()) == ([False, False], [0, 0])
+    assert (final["elapsed_step"].tolist(), last["elapsed_step"].tolist()) == ([3, 3], [0, 0])
+    assert final["env.elapsed_step"].tolist() == ["mine", "mine"]
+
+
+@pytest.mark.parametrize("batch_size", [0, 1])
+def test_pools_in_c_show_the_length_of_episodes_that_end_in_the_same_step(batch_size):
+    env = envpool.make(
+        "CartPole-v1",
+        env_type="gymnasium",
+        num_envs=2,
+        batch_size=batch_size,
+        autoreset="same_step",
+        max_episode_steps=3,
+    )
+    env.async_reset()
+    lengths = []
+    for _ in range(12):
+        *_, info = env.recv()
+        lengths += info["final_info"]["elapsed_step"][info["_final_info"]].tolist()
+        env.send(np.zeros(len(info["env_id"]), int), info["env_id"])
+    assert set(lengths) == {3}

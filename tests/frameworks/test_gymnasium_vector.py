@@ -16,6 +16,7 @@ import pufferlib
 import pufferlib.vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError
+from pufferlib.frameworks.gymnasium_vector import columns_of
 from tests.envs import NESTED, FunctionEnv, ScriptedParallelEnv, ScriptedPufferEnv, alive
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # so that no worker imports pytest
@@ -293,3 +294,48 @@ def test_a_native_environment_reports_its_seeds_and_draws_every_row():
     env = pufferlib.vector.to_gymnasium(pufferlib.make("cartpole", num_envs=2))
     assert env.render() is None
     env.close()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (0, 0.5),
+        (False, 0.5),
+        (1, None),
+        (1, "left"),
+        (np.int8(3), 300),
+        (2, {"x": 1}),
+        (None, 1.0),
+        (1, 2**80),
+        (np.uint64(2**63), -1),
+        (np.zeros(2), np.zeros(3)),
+        (np.zeros(2, int), np.full(2, 0.5)),
+        (np.array("a"), np.array("bcd")),
+    ],
+    ids=repr,
+)
+def test_infos_of_several_kinds_arrive_whole(values):
+    column = columns_of(2, [(row, {"x": value}) for row, value in enumerate(values)])["x"]
+    assert all(np.array_equal(got, value) for got, value in zip(column, values, strict=True))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (1, 2),
+        (0.5, 1.5),
+        (True, False),
+        (np.int8(1), np.int8(2)),
+        (np.zeros(2), np.ones(2)),
+        ("a", "b"),
+        ({"y": 1}, {"y": 2}),
+    ],
+    ids=repr,
+)
+def test_infos_of_one_kind_are_grouped_as_gymnasium_does(values):
+    theirs, expected = gymnasium.vector.VectorEnv(), {}
+    theirs.num_envs = 3
+    for row, value in enumerate(values):
+        expected = theirs._add_info(expected, {"x": value}, row)
+    got = columns_of(3, [(row, {"x": value}) for row, value in enumerate(values)])
+    assert repr(got) == repr(expected)

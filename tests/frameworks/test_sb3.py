@@ -1,5 +1,6 @@
 """Our vector environments as Stable-Baselines3's VecEnv: what its own DummyVecEnv does, from the same seeds."""
 
+import contextlib
 import functools
 import sys
 import threading
@@ -366,3 +367,14 @@ def test_images_need_a_render_mode():
     with pytest.warns(UserWarning, match="render_mode must be 'rgb_array', got None"):
         assert env.get_images() == [None, None]
     env.close()
+
+
+def test_infos_may_be_kept_and_changed():
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=FunctionEnv)
+    with contextlib.closing(
+        to_sb3(pufferlib.vector.make(creator, num_envs=2, backend="Serial", autoreset="same_step"))
+    ) as envs:
+        envs.reset()
+        first = envs.step(np.zeros(2, int))[3]
+        first[0]["mine"] = 1
+        assert envs.step(np.zeros(2, int))[3] == [{"TimeLimit.truncated": False}] * 2

@@ -15,7 +15,7 @@ import pytest
 import pufferlib
 from pufferlib import registry, vector
 from pufferlib.emulation import DMEnvToGymnasium, GymnasiumPufferEnv, PettingZooPufferEnv
-from pufferlib.registry import outside
+from pufferlib.registry import creators, outside
 from tests.emulation.test_dm_env import SeededScript
 
 FORAGE = """
@@ -379,3 +379,41 @@ def test_file_of_the_same_text_in_another_folder_is_another_module(tmp_path: Pat
         (tmp_path / name / "twin_env.py").write_text("import gymnasium\nclass Twin(gymnasium.Env): pass\n")
         modules.append(registry.load_object("test", f"{tmp_path}/{name}/twin_env.py:Twin").__module__)
         assert number == len(set(modules))
+
+
+def test_a_file_in_a_package_may_import_relatively(tmp_path, monkeypatch):
+    folder = tmp_path / "relative_pkg" / "envs"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name, text in {
+        "__init__.py": "",
+        "physics.py": "G = 9.81\n",
+        "envs/__init__.py": "from .drone import Drone\n",
+        "envs/drone.py": "import gymnasium\nfrom ..physics import G\n\nclass Drone(gymnasium.Env):\n    g = G\n"
+        "    observation_space = action_space = gymnasium.spaces.Discrete(2)\n"
+        "    def reset(self, seed=None, options=None): return 0, {}\n"
+        "    def step(self, action): return 0, self.g, False, False, {}\n",
+    }.items():
+        (tmp_path / "relative_pkg" / name).write_text(text)
+    creator = pufferlib.env_creator(f"{folder / 'drone.py'}:Drone")
+    with pufferlib.vector.make(creator, backend="Multiprocessing", num_workers=1) as vecenv:
+        vecenv.reset()
+        assert vecenv.step([0])[1][0] == np.float32(9.81)
+
+
+@pytest.mark.parametrize("keyword", ["name", "maker", "spec", "num_envs", "num_threads", "autoreset", "id"])
+def test_keywords_of_an_environment_may_have_names_that_pufferlib_uses(keyword):
+    kind = type("Named", (gymnasium.Env,), {})
+    namespace: dict = {}
+    exec(f"def __init__(self, {keyword}='unset'): self.given = {keyword}", namespace)
+    kind.__init__ = namespace["__init__"]
+    kind.observation_space = kind.action_space = gymnasium.spaces.Discrete(2)
+    gymnasium.register("Named-v0", kind)
+    pufferlib.register("named", kind)
+    try:
+        for name in ("named", "Named-v0"):
+            assert pufferlib.make(name, **{keyword: "mine"}).unwrapped.given == "mine"
+            creator = pufferlib.env_creator(name)
+            assert creators.single_game(creator, {keyword: "mine"}) == {keyword: "mine"}
+    finally:
+        del gymnasium.registry["Named-v0"]

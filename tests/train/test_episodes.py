@@ -66,3 +66,18 @@ def test_a_score_that_does_not_come_is_missed_once(interval, rollouts, warns):
             warnings.simplefilter("always")
             hint.update({"environment/score": 1.0} if reported else {}, ended, 8)
         assert bool(caught) is warned
+
+
+@pytest.mark.parametrize(("are_means", "expected"), [(True, {"score": 4.0}), (False, {"score": 3.0, "n": 3.0})])
+def test_n_of_a_user_is_a_figure_like_any_other(are_means, expected):
+    means = EpisodeMeans(are_means)
+    means.add(
+        [{"score": 5.0, "n": 6}, {"score": 1.0, "n": 0}] if not are_means else [{"score": 5.0, "n": 3}, {"score": 1.0}]
+    )
+    assert means.means() == expected
+
+
+def test_n_of_single_agents_is_a_figure():
+    means = EpisodeMeans()
+    means.add([{"a": {"score": 1.0, "n": 0}, "b": {"score": 3.0, "n": 4}}])
+    assert means.means() == {"score": 2.0, "n": 2.0}

@@ -730,3 +730,37 @@ def test_a_package_that_is_installed_to_be_edited_is_sent_by_name(monkeypatch, t
     monkeypatch.delitem(sys.modules, "edited")
     assert b"edited" in data
     assert (b"_make_function" not in data) == is_installed
+
+
+def test_what_a_package_registers_with_gymnasium_is_found_in_workers():
+    gymnasium.register("package/Cart-v0", "gymnasium.envs.classic_control:CartPoleEnv")
+    gymnasium.register("package/Other-v0", "tests.envs:FunctionEnv")
+    creator = functools.partial(gymnasium.make, "package/Other-v0", disable_env_checker=True)
+    try:
+        with contextlib.closing(make(functools.partial(GymnasiumPufferEnv, env_creator=creator))) as envs:
+            assert envs.reset()[0].shape == (2, 1)
+    finally:
+        del gymnasium.registry["package/Cart-v0"], gymnasium.registry["package/Other-v0"]
+
+
+class Suit(enum.Enum):
+    RED, BLACK = 0, 1
+
+
+def suit_of(number):
+    return Suit(number)
+
+
+class Dealer(Numbered):
+    """Pickles what its own module defines, as searches and caches do."""
+
+    def step(self, action):
+        again = pickle.loads(pickle.dumps((Suit.BLACK, suit_of, Dealer)))
+        assert again == (Suit.BLACK, suit_of, Dealer)
+        return np.ones(1, np.float32), 0.0, False, False, {}
+
+
+def test_environments_pickle_what_their_script_defines_inside_workers():
+    with contextlib.closing(make(functools.partial(GymnasiumPufferEnv, env_creator=Dealer))) as envs:
+        envs.reset()
+        assert envs.step([0, 0])[0].tolist() == [[1], [1]]
