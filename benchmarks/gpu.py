@@ -166,7 +166,7 @@ def seconds_to(env: str, score: float, limit_s: float) -> float | None:
     return None
 
 
-def peer_speeds(python: str, seconds: float) -> dict[str, float]:
+def peer_speeds(python: str, seconds: float) -> dict[str, float | None]:
     """The same of PufferLib with its own settings of breakout, with its memory and without."""
     side = sides.Side(python, str(Path(__file__).parent / "train.py"))
     try:
@@ -208,7 +208,8 @@ def main() -> int:
     if options.peer_python:
         for memory, speed in note("steps/s, PufferLib", lambda: peer_speeds(options.peer_python, seconds)).items():
             what = f"PufferLib 3.0.0, its own settings: 8,192 games, horizon 64, minibatch 32,768, memory {memory}"
-            rows.append(Row(what, "us", figures={PUFFER: [1e6 / speed]}).as_dict())
+            if speed is not None:  # else its error is above
+                rows.append(Row(what, "us", figures={PUFFER: [1e6 / speed]}).as_dict())
     found["checks"] = checks
     if options.out:
         here = {**machine(), "cpu": f"{found['card']}, torch {torch.__version__}"}
