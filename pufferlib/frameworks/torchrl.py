@@ -165,7 +165,8 @@ class TorchRLEnv(EnvBase):  # type: ignore[misc]  # torchrl has no types
         if late.any():
             raise APIUsageError(
                 f"to_torchrl: episodes that ended must be reset before the next step, got rows {_first(late)}; use "
-                "step_and_maybe_reset, or reset with their rows in the entry _reset"
+                "step_and_maybe_reset, or reset with their rows in the entry _reset (FrameSkipTransform steps past "
+                "ends: repeat actions in the environment instead)"
             )
 
     def _outcome(

@@ -22,7 +22,7 @@ import torch  # noqa: E402
 from tensordict.nn import TensorDictModule  # noqa: E402
 from torch.distributions import Categorical  # noqa: E402
 from torchrl.collectors import Collector  # noqa: E402
-from torchrl.envs import ActionMask, Compose, RewardSum, StepCounter, TransformedEnv  # noqa: E402
+from torchrl.envs import ActionMask, Compose, FrameSkipTransform, RewardSum, StepCounter, TransformedEnv  # noqa: E402
 from torchrl.envs.utils import check_env_specs  # noqa: E402
 from torchrl.modules import ProbabilisticActor, ValueOperator  # noqa: E402
 from torchrl.objectives import ClipPPOLoss  # noqa: E402
@@ -216,6 +216,10 @@ def test_steps_after_the_end_and_resets_of_parts_of_an_environment_are_refused()
     data["action"] = torch.zeros(4, dtype=torch.int64)
     with pytest.raises(APIUsageError, match=r"must be reset before the next step, got rows \[0, 1, 2, 3\]; use"):
         env.step(data)
+    env.reset()
+    skipping = TransformedEnv(env, FrameSkipTransform(2))
+    with pytest.raises(APIUsageError, match="FrameSkipTransform steps past ends: repeat actions in the environment"):
+        skipping.rollout(1)
     env.close()
     env = to_torchrl(ScriptedPufferEnv(num_agents=2))
     data = env.reset()
