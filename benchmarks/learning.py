@@ -164,11 +164,12 @@ def section(record: dict[str, Any]) -> str:
     name = record["env_name"]
     shared = " that were busy with other programs" if record.get("busy") else ""
     picture = name.replace("/", "-")
+    note = f"{record['note']}\n\n" if "note" in record else ""
     return (
         f"\n## {name}\n\n```\n{record['command']}\n```\n\n{millions(record['agent_steps'])} agent steps in "
         f"{duration(record['train_s'])} on {record['cores']} cores ({record['cpu']}){shared}, device "
         f"{record['device']}, seed {record['seed']}. Kept on {record['date']} at commit {record['commit']}.\n\n"
-        f"![Learning curve of {name}](curves/{picture}.png)" + (seeds(record) if "seeds" in record else "")
+        f"{note}![Learning curve of {name}](curves/{picture}.png)" + (seeds(record) if "seeds" in record else "")
     )
 
 

@@ -39,6 +39,7 @@ KEYWORDS = {  # those that the peer trains with
     "snake": {"width": 640, "height": 360, "num_snakes": 256, "num_food": 4096},
 }
 OUR_KEYWORDS = {  # the peer's defaults
+    "squared": {"size": 11},
     "nmmo3": {
         **{"width": 512, "height": 512, "num_players": 1024, "num_enemies": 2048},
         **{"num_resources": 2048, "num_weapons": 1024, "num_gems": 512},

@@ -163,7 +163,7 @@ TASKS: tuple[Task, ...] = (
     ),
     Task(
         env_name="squared",
-        asks="give credit to each step of a way",
+        asks="give credit to each step of a walk",
         total_timesteps=350_000,
         bar=0.9,
         enough=0.97,
@@ -175,7 +175,7 @@ TASKS: tuple[Task, ...] = (
                 "the loop of the advantage (off by one step), the discount, and values across ends of episodes",
             ),
         ),
-        settings={"env.size": 5},
+        settings={"env.size": 5, "env.num_targets": 1},
     ),
     Task(
         env_name="memory",

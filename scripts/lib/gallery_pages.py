@@ -18,6 +18,32 @@ AGAIN = "scripts/gallery"
 MADE = f"<!-- Made by {AGAIN}; change that, not this. -->"
 
 
+DIFFERENCES = [  # of each environment that PufferLib's blog and paper describe
+    "## Differences from PufferLib's descriptions",
+    "",
+    "PufferLib's blog and its paper describe some of these environments. Where ours differs:",
+    "",
+    "| Environment | Described there | Here |",
+    "| --- | --- | --- |",
+    "| `squared` | The reward is 1 minus the L-infinity distance to the nearest target. | It is paid on the edge only. "
+    "Paid in each step, waiting beside a target would pay most. The distance is a share of that from the center to the "
+    "edge. |",
+    "| `squared` | The agent returns to the center when it hits a target. | It returns from every cell of the edge. |",
+    "| `squared` | There are settings for memory, exploration and stochasticity. | `memory`, `exploration` and "
+    "`stochasticity` are 0 or 1. Their rules are ours, because none are described. |",
+    "| `stochastic` | Action 0 is played with probability p. | The limit of steps is a truncation. The share of "
+    "actions of the episode so far is rewarded, so a policy that counts its actions needs no chance. |",
+    "| `memory` | The digits are recited after a pause. | Playing 0 while digits are shown is rewarded, too. |",
+    "| `bandit` | A multiarmed bandit. | The noise is scaled once, and `reward_noise` is its deviation. |",
+    "| `moba` | Lane creeps, neutrals and towers, 5 heroes a side. | The other side is scripted. |",
+    "| `nmmo3` | Hundreds to thousands of agents. | A game has 8 by default, up to 2,048. |",
+    "| `snake` | 256 snakes and 4,096 pieces of food by default. | A game has 16 snakes by default. |",
+    "",
+    "`password`, `multiagent`, `spaces`, `pong`, `breakout`, `enduro`, `connect4`, `tripletriad`, `go`, `rware`, "
+    "`trash_pickup` and `tactical` follow the descriptions, which leave out most rules.",
+]
+
+
 def ocean_names() -> list[str]:
     """Ocean's environments, in C or in Python."""
     return sorted([*ocean.names(), *ocean.python_names()])
@@ -78,6 +104,8 @@ def _ocean_page() -> str:
         "rules. [See, film and play](render.md) says more about pictures and keys.",
         "",
         " · ".join(f"[{name}](#{name})" for name in names),
+        "",
+        *DIFFERENCES,
         "",
     ]
     for name in names:

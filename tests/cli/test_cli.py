@@ -139,10 +139,10 @@ def test_whole_numbers_may_be_typed_as_in_code(typed: str, steps: int) -> None:
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["train", "squared", "--env.size", "1000"], "Squared: size must be an int from 2 to 256, got 1000"),
+        (["train", "squared", "--env.size", "1000"], "Squared: size must be an int from 3 to 255, got 1000"),
         (["train", "squared", "--train.device", "warp"], "train.device must be auto, cpu, cuda"),
         (["train", "squared", "--train.horizon", "-1"], "train.horizon must be at least 0, got -1"),
-        (["train", "squared", "--env.size", "2026-11-21"], "size must be an int from 2 to 256, got '2026-11-21'"),
+        (["train", "squared", "--env.size", "2026-11-21"], "size must be an int from 3 to 255, got '2026-11-21'"),
         (
             ["train", "squared", "--runs", "/proc/runs"],
             "--runs must be a folder that can be made and written to, got /proc/runs (No",

@@ -96,7 +96,7 @@ def test_wrong_actions_raise_a_sentence_and_change_nothing(name):
         (
             "squared",
             [0, 4, 9, -1],
-            r"Squared.step: actions must be in the action space Discrete\(5\), got 9 in row 2",
+            r"Squared.step: actions must be in the action space Discrete\(9\), got 9 in row 2",
         ),
         ("breakout", np.array([0, 1, 2, 3]), r"in the action space Discrete\(3\), got 3 in row 3; look at the policy"),
     ],

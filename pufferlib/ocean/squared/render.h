@@ -1,4 +1,4 @@
-/* Squared, drawn: the grid, the agent as a disc, the target as a square. */
+/* Squared, drawn as the agent sees it: the grid, the agent as a disc, targets as squares. */
 #ifndef SQUARED_RENDER_H
 #define SQUARED_RENDER_H
 
@@ -6,13 +6,19 @@
 #include "squared.h"
 
 static const PufferKey squared_keys[] = {
-    {"up", 0, SQUARED_UP, "move up"},       {"down", 0, SQUARED_DOWN, "move down"},
-    {"left", 0, SQUARED_LEFT, "move left"}, {"right", 0, SQUARED_RIGHT, "move right"},
+    {"up", 0, SQUARED_UP, "move up"},
+    {"down", 0, SQUARED_DOWN, "move down"},
+    {"left", 0, SQUARED_LEFT, "move left"},
+    {"right", 0, SQUARED_RIGHT, "move right"},
+    {"t", 0, SQUARED_UP_LEFT, "move up left"},
+    {"y", 0, SQUARED_UP_RIGHT, "move up right"},
+    {"g", 0, SQUARED_DOWN_LEFT, "move down left"},
+    {"h", 0, SQUARED_DOWN_RIGHT, "move down right"},
     {"space", 0, SQUARED_STAY, "stay"},
 };
 
 static inline void squared_draw(const Squared *env, PufferCanvas *canvas) {
-    const int32_t cell = canvas->width / env->size;
+    const int32_t cell = canvas->width / env->size, inset = cell / 5;
     const int32_t gap = cell > 8; /* px between cells, where there is room */
     draw_clear(canvas, DRAW_NIGHT);
     for (int32_t row = 0; row < env->size; row++) {
@@ -21,9 +27,12 @@ static inline void squared_draw(const Squared *env, PufferCanvas *canvas) {
                            DRAW_SLATE);
         }
     }
-    int32_t row = env->target / env->size, column = env->target % env->size, inset = cell / 5;
-    draw_rectangle(canvas, column * cell + inset, row * cell + inset, cell - 2 * inset, cell - 2 * inset,
-                   DRAW_ORANGE);
+    for (int32_t i = 0; i < env->num_targets; i++) {
+        const uint8_t code = squared_code(env, i);
+        if (code == SQUARED_EMPTY) continue;
+        draw_rectangle(canvas, env->columns[i] * cell + inset, env->rows[i] * cell + inset, cell - 2 * inset,
+                       cell - 2 * inset, code == SQUARED_HIT ? DRAW_NIGHT : DRAW_ORANGE);
+    }
     draw_disc(canvas, env->column * cell + cell / 2, env->row * cell + cell / 2, cell * 2 / 5, DRAW_CYAN);
 }
 
