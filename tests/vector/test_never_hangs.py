@@ -334,6 +334,35 @@ def test_ctrl_c_while_the_first_worker_starts(tmp_path, delay):
     assert wait_until_gone(lambda: session_of(process.pid))
 
 
+def test_ctrl_c_between_the_connection_to_the_server_and_the_data_prints_no_traceback(tmp_path):
+    process = start_script(
+        tmp_path,
+        """
+        from multiprocessing import forkserver
+        connect = forkserver.connect_to_new_process
+
+        def connect_and_interrupt(fds):
+            ends = connect(fds)
+            forkserver.connect_to_new_process = connect
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+            return ends
+
+        forkserver.connect_to_new_process = connect_and_interrupt
+        try:
+            start()
+        except KeyboardInterrupt:
+            tell("interrupted")
+        vecenv = start()
+        vecenv.reset()
+        vecenv.close()
+        """,
+    )
+    out, err = process.communicate(timeout=100)
+    assert (out, process.returncode, err) == ("interrupted\n", 0, "")
+    assert wait_until_gone(lambda: session_of(process.pid))
+
+
 @pytest.mark.parametrize("layout", ["{}", "{'batch_size': 1, 'zero_copy': False}"])
 def test_ctrl_c_at_random_moments_spoils_nothing(tmp_path, layout):
     lines = run_script(

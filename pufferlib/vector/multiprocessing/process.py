@@ -213,12 +213,37 @@ class _Popen(popen_forkserver.Popen):
                 reduction.dump(message, data)
         finally:
             set_spawning_popen(None)
-        self.sentinel, pipe = forkserver.connect_to_new_process(self._fds)  # type: ignore[attr-defined]
-        lifeline = os.dup(pipe)  # the worker takes us for gone when this is closed
-        self.finalizer = util.Finalize(self, util.close_fds, (lifeline, self.sentinel))  # type: ignore[attr-defined]
-        with open(pipe, "wb") as file:
-            file.write(data.getbuffer())
+        self._hand_over(data.getbuffer())
         self.pid = forkserver.read_signed(self.sentinel)
+
+    def _hand_over(self, data: memoryview) -> None:
+        """Ask the server for a process and send it ``data``, completely even if Ctrl-C arrives meanwhile.
+
+        A process that gets only a part prints a traceback. Python raises KeyboardInterrupt in the main thread alone,
+        so another thread does this. It never waits for the server to load modules.
+        """
+        errors: list[BaseException] = []
+        done = threading.Event()
+
+        def send() -> None:
+            try:
+                self.sentinel, pipe = forkserver.connect_to_new_process(self._fds)  # type: ignore[attr-defined]
+                lifeline = os.dup(pipe)  # the worker takes us for gone when this is closed
+                self.finalizer = util.Finalize(self, util.close_fds, (lifeline, self.sentinel))  # type: ignore[attr-defined]
+                with open(pipe, "wb") as file:
+                    file.write(data)
+            except BaseException as error:
+                errors.append(error)
+            finally:
+                done.set()
+
+        try:
+            threading.Thread(target=send, daemon=True).start()
+            done.wait()
+        finally:
+            done.wait(timeout=5)  # again after Ctrl-C, since the caller closes what is being sent
+        if errors:
+            raise errors[0]
 
 
 @contextmanager
