@@ -4,12 +4,20 @@
 # shellcheck source=lib/labels.sh
 . "$root/scripts/lib/labels.sh"
 
-# parse_way ARGUMENT...: sets `asked` to docker, local or nothing, and `arguments` to what follows these flags.
+# parse_way ARGUMENT...: sets `asked` to docker, local or nothing, `passed_on` to the variables of -e, and `arguments` to
+# what follows these flags.
 parse_way() {
-    asked=''
+    asked='' passed_on=()
     while [ $# -gt 0 ]; do
         case $1 in
         --docker | --local) asked=${1#--} ;;
+        -e | --env)
+            [[ ${2:-} =~ ^[A-Za-z_][A-Za-z0-9_]*(=|$) ]] ||
+                die 2 "$1 takes NAME or NAME=VALUE, got '${2:-}'; for instance: -e WANDB_API_KEY"
+            passed_on+=("${2%%=*}")
+            [[ $2 != *=* ]] || export "${2?}"
+            shift
+            ;;
         -h | --help)
             show_help
             exit 0
@@ -81,11 +89,21 @@ run_docker() {
         export TANK_CA=$SSL_CERT_FILE
     fi
     [ -z "${PUFFER_COMMAND:-}" ] || flags+=(--env PUFFER_COMMAND)
+    pass_variables
     prepare_image "$1"
     if [ -t 0 ] && [ -t 1 ]; then
         exec "${compose[@]}" --progress quiet run "${flags[@]}" "$@"
     fi
     run_unattended "$@"
+}
+
+# Adds the variables of -e, and those of trackers and model hubs, which Compose cannot name by a pattern. Folders of this
+# machine (HF_HOME, WANDB_DIR, ...) are not in the container.
+pass_variables() {
+    local name
+    for name in $(compgen -e | grep -E '^(HF|WANDB)_' | grep -Ev '_(HOME|DIR|CACHE|PATH)$') ${passed_on[@]+"${passed_on[@]}"}; do
+        flags+=(--env "$name")
+    done
 }
 
 # prepare_image SERVICE: builds its image, or brings it up to date.

@@ -25,7 +25,8 @@ def test_an_unknown_flag_before_the_verb_is_named(sandbox: Sandbox) -> None:
     status, output = sandbox.docker().run("tank", "--gpu")
     assert status == 2
     assert (
-        output == "tank: unknown flag --gpu; only --docker and --local come before the verb, puffer's flags after it\n"
+        output
+        == "tank: unknown flag --gpu; only --docker, --local and -e come before the verb, puffer's flags after it\n"
     )
 
 

@@ -6,6 +6,7 @@ and their like are stand-ins.
 
 import os
 import pty
+import re
 import signal
 import subprocess
 
@@ -157,6 +158,31 @@ def test_puffer_learns_by_which_command_it_was_run(sandbox: Sandbox, arguments: 
     sandbox.docker().run("tank", *arguments, FAKE_RUN='echo "as: ${PUFFER_COMMAND:-}" >>"$FAKE_LOG"')
     assert sandbox.calls()[-1] == f"as: {(command or '').format(sandbox.root / 'scripts/tank')}"
     assert ("--env PUFFER_COMMAND" in sandbox.calls()[-2]) == (command is not None)
+
+
+def test_variables_of_trackers_hubs_and_of_e_reach_the_container(sandbox: Sandbox) -> None:
+    settings = {"WANDB_TAGS": "a", "HF_TOKEN": "b", "HF_HOME": "/of/the/host", "OTHER": "c"}
+    shows = 'echo "$HF_TOKEN $MINE" >>"$FAKE_LOG"'
+    status, output = sandbox.docker().run("tank", "-e", "MINE=1 2", "-e", "OTHER", "list", FAKE_RUN=shows, **settings)
+    assert status == 0, output
+    call = re.sub(r"--env PUFFER_COMMAND | --name \S+", "", sandbox.calls()[-2])
+    flags, _, command = call.partition("run --rm ")[2].partition(" -T ")
+    assert flags == "--env HF_TOKEN --env WANDB_TAGS --env MINE --env OTHER"
+    assert command == "tank list"
+    assert sandbox.calls()[-1] == "b 1 2"
+
+
+def test_e_sets_a_variable_of_the_local_way(sandbox: Sandbox) -> None:
+    sandbox.python().fake("python3.11", FAKE_PYTHON.replace("} $*", "} $*, ${MINE:-}"))
+    assert sandbox.run("tank", "--local", "-e", "MINE=3", "list")[0] == 0
+    assert sandbox.calls()[-1] == "puffer list, 3"
+
+
+@pytest.mark.parametrize("given", [[], ["=1"], ["a-b=1"]], ids=str)
+def test_e_takes_the_name_of_a_variable(sandbox: Sandbox, given: list[str]) -> None:
+    status, output = sandbox.run("tank", "-e", *given)
+    assert status == 2
+    assert output.startswith(f"tank: -e takes NAME or NAME=VALUE, got '{''.join(given)}'")
 
 
 def test_the_local_way_tells_puffer_by_which_command_it_was_run(sandbox: Sandbox) -> None:

@@ -195,6 +195,11 @@ def test_a_tracker_without_account_is_told_before_training(tmp_path: Path, monke
     with pytest.raises(APIUsageError, match=r"needs an account.* run: wandb login, or add --track.wandb.mode offline"):
         train("squared", QUICK, runs=tmp_path / "runs", track="wandb")
     assert not (tmp_path / "runs").exists()
+    monkeypatch.setattr("pufferlib.train.loggers.wandb.in_image", lambda: True)
+    with pytest.raises(
+        APIUsageError, match=r"WANDB_API_KEY is not set in this container; set it on the host or in .env"
+    ):
+        train("squared", QUICK, runs=tmp_path / "runs", track="wandb")
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "wandb"])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pufferlib.errors import APIUsageError, BindingMissing, PufferError
-from pufferlib.machine.commands import way_to_install
+from pufferlib.machine.commands import in_image, way_to_install
 from pufferlib.train.loggers.logger import Result
 from pufferlib.train.track_config import WandbConfig
 
@@ -111,6 +111,11 @@ def check_account(settings: WandbConfig) -> None:
     except ImportError as error:
         raise BindingMissing(f'wandb: the logger "wandb" needs it; {way_to_install("track")}') from error
     if _mode(settings) == "online" and not wandb.login(prompt=False, verify=False):
+        if in_image():
+            raise APIUsageError(
+                "wandb: track.wandb.mode online needs an account, and WANDB_API_KEY is not set in this container; set "
+                f"it on the host or in .env (docker run: -e WANDB_API_KEY), or {OFFLINE}"
+            )
         raise APIUsageError(
             "wandb: track.wandb.mode online needs an account, and no key was found in WANDB_API_KEY or ~/.netrc; run: "
             f"wandb login, or {OFFLINE}"
