@@ -32,17 +32,23 @@ RUN groupadd --gid 1000 tank \
     && install --directory --owner=tank --group=0 --mode=0775 /workspace /home/tank/.cache \
     && chgrp 0 /home/tank && chmod g=u /home/tank \
     && python3 -m venv --without-pip /opt/venv
-# PYTHONSAFEPATH: the working folder is the checkout, and must not shadow the installed package.
 ENV PATH=/opt/venv/bin:$PATH \
     VIRTUAL_ENV=/opt/venv \
     HOME=/home/tank \
     LANG=C.UTF-8 \
-    PYTHONSAFEPATH=1 \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 WORKDIR /workspace
 ENTRYPOINT ["tini", "-s", "--", "tank-entrypoint"]
+
+# Locks and binding.toml files without their comments. What is copied from here is compared by content, so that an edit of a
+# comment installs nothing again.
+FROM base AS recipes
+COPY docker/locks /recipes/locks
+COPY bindings /recipes/bindings
+RUN find /recipes -type f ! -name '*.txt' ! -name '*.toml' -delete \
+    && find /recipes -type f -exec sed -i '/^[[:space:]]*#/d' {} +
 
 # The installer, and the certificates with which it reached the package index: the host's (secret `ca`) or the image's
 # own. Only this stage takes the secret: BuildKit 0.13 reads all files of a stage before each RUN that has one.
@@ -51,7 +57,7 @@ COPY docker/apt/uv.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install uv
-COPY docker/locks/uv.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/uv.txt /opt/tank/locks/
 RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
     python3 -m venv /opt/uv \
     && /opt/uv/bin/pip install --no-cache-dir --require-hashes --no-deps -r /opt/tank/locks/uv.txt \
@@ -79,14 +85,14 @@ ARG DEVICE
 ENV TANK_DEVICE=${DEVICE}
 # It stays in the images, for those that are built on them.
 COPY --from=uv /opt/uv/bin/uv /usr/local/bin/
-COPY docker/locks/torch-${DEVICE}.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/torch-${DEVICE}.txt /opt/tank/locks/
 RUN --mount=type=bind,source=docker/wheels,target=/mnt/wheels \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install "torch-${DEVICE}"
 
 FROM torch AS deps
-COPY docker/locks/core.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/core.txt /opt/tank/locks/
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install core
@@ -96,7 +102,7 @@ COPY docker/apt/envs.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install envs
-COPY docker/locks/envs.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/envs.txt /opt/tank/locks/
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=bind,from=strip,target=/mnt/strip \
@@ -112,21 +118,21 @@ COPY docker/bin/binding /usr/local/sbin/
 
 # The bindings, made by scripts/lock from bindings/*/binding.toml:
 FROM compilers AS bsuite-wheels
-COPY bindings/bsuite/binding.toml bindings/bsuite/lock.txt bindings/bsuite/build.txt /opt/tank/bindings/bsuite/
+COPY --from=recipes /recipes/bindings/bsuite/binding.toml /recipes/bindings/bsuite/lock.txt /recipes/bindings/bsuite/build.txt /opt/tank/bindings/bsuite/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding compile bsuite
 
 FROM compilers AS crafter-wheels
-COPY bindings/crafter/binding.toml bindings/crafter/lock.txt bindings/crafter/build.txt /opt/tank/bindings/crafter/
+COPY --from=recipes /recipes/bindings/crafter/binding.toml /recipes/bindings/crafter/lock.txt /recipes/bindings/crafter/build.txt /opt/tank/bindings/crafter/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding compile crafter
 
 FROM compilers AS textworld-wheels
-COPY bindings/textworld/binding.toml bindings/textworld/lock.txt bindings/textworld/build.txt /opt/tank/bindings/textworld/
+COPY --from=recipes /recipes/bindings/textworld/binding.toml /recipes/bindings/textworld/lock.txt /recipes/bindings/textworld/build.txt /opt/tank/bindings/textworld/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -135,14 +141,14 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding compile textworld
 
 FROM compilers AS kinetix-wheels
-COPY bindings/kinetix/binding.toml bindings/kinetix/lock.txt bindings/kinetix/build.txt /opt/tank/bindings/kinetix/
+COPY --from=recipes /recipes/bindings/kinetix/binding.toml /recipes/bindings/kinetix/lock.txt /recipes/bindings/kinetix/build.txt /opt/tank/bindings/kinetix/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding compile kinetix
 
 FROM compilers AS nmmo-wheels
-COPY bindings/nmmo/binding.toml bindings/nmmo/lock.txt bindings/nmmo/build.txt /opt/tank/bindings/nmmo/
+COPY --from=recipes /recipes/bindings/nmmo/binding.toml /recipes/bindings/nmmo/lock.txt /recipes/bindings/nmmo/build.txt /opt/tank/bindings/nmmo/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -151,7 +157,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding compile nmmo
 
 FROM compilers AS minihack-wheels
-COPY bindings/minihack/binding.toml bindings/minihack/lock.txt bindings/minihack/build.txt /opt/tank/bindings/minihack/
+COPY --from=recipes /recipes/bindings/minihack/binding.toml /recipes/bindings/minihack/lock.txt /recipes/bindings/minihack/build.txt /opt/tank/bindings/minihack/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -160,7 +166,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding compile minihack
 
 FROM compilers AS microrts-wheels
-COPY bindings/microrts/binding.toml bindings/microrts/lock.txt bindings/microrts/build.txt /opt/tank/bindings/microrts/
+COPY --from=recipes /recipes/bindings/microrts/binding.toml /recipes/bindings/microrts/lock.txt /recipes/bindings/microrts/build.txt /opt/tank/bindings/microrts/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -169,14 +175,14 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
 FROM envs AS common
 
 # Atari 2600
-COPY bindings/atari/binding.toml bindings/atari/lock.txt /opt/tank/bindings/atari/
+COPY --from=recipes /recipes/bindings/atari/binding.toml /recipes/bindings/atari/lock.txt /opt/tank/bindings/atari/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install atari
 
 # bsuite
-COPY bindings/bsuite/binding.toml bindings/bsuite/lock.txt bindings/bsuite/build.txt /opt/tank/bindings/bsuite/
+COPY --from=recipes /recipes/bindings/bsuite/binding.toml /recipes/bindings/bsuite/lock.txt /recipes/bindings/bsuite/build.txt /opt/tank/bindings/bsuite/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -184,7 +190,7 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     binding install bsuite
 
 # DeepMind Control Suite
-COPY bindings/dmcontrol/binding.toml bindings/dmcontrol/lock.txt /opt/tank/bindings/dmcontrol/
+COPY --from=recipes /recipes/bindings/dmcontrol/binding.toml /recipes/bindings/dmcontrol/lock.txt /opt/tank/bindings/dmcontrol/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -193,7 +199,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding install dmcontrol
 
 # Pokemon Red
-COPY bindings/pokemon_red/binding.toml bindings/pokemon_red/lock.txt /opt/tank/bindings/pokemon_red/
+COPY --from=recipes /recipes/bindings/pokemon_red/binding.toml /recipes/bindings/pokemon_red/lock.txt /opt/tank/bindings/pokemon_red/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -201,35 +207,35 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     binding install pokemon_red
 
 # ViZDoom
-COPY bindings/vizdoom/binding.toml bindings/vizdoom/lock.txt /opt/tank/bindings/vizdoom/
+COPY --from=recipes /recipes/bindings/vizdoom/binding.toml /recipes/bindings/vizdoom/lock.txt /opt/tank/bindings/vizdoom/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install vizdoom
 
 # Box2D
-COPY bindings/box2d/binding.toml bindings/box2d/lock.txt /opt/tank/bindings/box2d/
+COPY --from=recipes /recipes/bindings/box2d/binding.toml /recipes/bindings/box2d/lock.txt /opt/tank/bindings/box2d/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install box2d
 
 # Butterfly (PettingZoo)
-COPY bindings/butterfly/binding.toml bindings/butterfly/lock.txt /opt/tank/bindings/butterfly/
+COPY --from=recipes /recipes/bindings/butterfly/binding.toml /recipes/bindings/butterfly/lock.txt /opt/tank/bindings/butterfly/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install butterfly
 
 # Classic control
-COPY bindings/classic/binding.toml bindings/classic/lock.txt /opt/tank/bindings/classic/
+COPY --from=recipes /recipes/bindings/classic/binding.toml /recipes/bindings/classic/lock.txt /opt/tank/bindings/classic/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install classic
 
 # Crafter
-COPY bindings/crafter/binding.toml bindings/crafter/lock.txt bindings/crafter/build.txt /opt/tank/bindings/crafter/
+COPY --from=recipes /recipes/bindings/crafter/binding.toml /recipes/bindings/crafter/lock.txt /recipes/bindings/crafter/build.txt /opt/tank/bindings/crafter/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -238,21 +244,21 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     binding install crafter
 
 # MAgent2
-COPY bindings/magent2/binding.toml bindings/magent2/lock.txt /opt/tank/bindings/magent2/
+COPY --from=recipes /recipes/bindings/magent2/binding.toml /recipes/bindings/magent2/lock.txt /opt/tank/bindings/magent2/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install magent2
 
 # MiniGrid
-COPY bindings/minigrid/binding.toml bindings/minigrid/lock.txt /opt/tank/bindings/minigrid/
+COPY --from=recipes /recipes/bindings/minigrid/binding.toml /recipes/bindings/minigrid/lock.txt /opt/tank/bindings/minigrid/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install minigrid
 
 # MuJoCo
-COPY bindings/mujoco/binding.toml bindings/mujoco/lock.txt /opt/tank/bindings/mujoco/
+COPY --from=recipes /recipes/bindings/mujoco/binding.toml /recipes/bindings/mujoco/lock.txt /opt/tank/bindings/mujoco/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -261,14 +267,14 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding install mujoco
 
 # OpenSpiel
-COPY bindings/openspiel/binding.toml bindings/openspiel/lock.txt /opt/tank/bindings/openspiel/
+COPY --from=recipes /recipes/bindings/openspiel/binding.toml /recipes/bindings/openspiel/lock.txt /opt/tank/bindings/openspiel/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install openspiel
 
 # stable-retro
-COPY bindings/retro/binding.toml bindings/retro/lock.txt /opt/tank/bindings/retro/
+COPY --from=recipes /recipes/bindings/retro/binding.toml /recipes/bindings/retro/lock.txt /opt/tank/bindings/retro/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -278,7 +284,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding install retro
 
 # TextWorld
-COPY bindings/textworld/binding.toml bindings/textworld/lock.txt bindings/textworld/build.txt /opt/tank/bindings/textworld/
+COPY --from=recipes /recipes/bindings/textworld/binding.toml /recipes/bindings/textworld/lock.txt /recipes/bindings/textworld/build.txt /opt/tank/bindings/textworld/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -288,14 +294,14 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
 FROM common AS full
 
 # Craftax
-COPY bindings/craftax/binding.toml bindings/craftax/lock.txt /opt/tank/bindings/craftax/
+COPY --from=recipes /recipes/bindings/craftax/binding.toml /recipes/bindings/craftax/lock.txt /opt/tank/bindings/craftax/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install craftax
 
 # Kinetix
-COPY bindings/kinetix/binding.toml bindings/kinetix/lock.txt bindings/kinetix/build.txt /opt/tank/bindings/kinetix/
+COPY --from=recipes /recipes/bindings/kinetix/binding.toml /recipes/bindings/kinetix/lock.txt /recipes/bindings/kinetix/build.txt /opt/tank/bindings/kinetix/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -303,14 +309,14 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     binding install kinetix
 
 # NetHack
-COPY bindings/nethack/binding.toml bindings/nethack/lock.txt /opt/tank/bindings/nethack/
+COPY --from=recipes /recipes/bindings/nethack/binding.toml /recipes/bindings/nethack/lock.txt /opt/tank/bindings/nethack/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install nethack
 
 # Neural MMO 2
-COPY bindings/nmmo/binding.toml bindings/nmmo/lock.txt bindings/nmmo/build.txt /opt/tank/bindings/nmmo/
+COPY --from=recipes /recipes/bindings/nmmo/binding.toml /recipes/bindings/nmmo/lock.txt /recipes/bindings/nmmo/build.txt /opt/tank/bindings/nmmo/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -318,7 +324,7 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     binding install nmmo
 
 # Procgen
-COPY bindings/procgen/binding.toml bindings/procgen/lock.txt /opt/tank/bindings/procgen/
+COPY --from=recipes /recipes/bindings/procgen/binding.toml /recipes/bindings/procgen/lock.txt /opt/tank/bindings/procgen/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -327,7 +333,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding install procgen
 
 # Griddly
-COPY bindings/griddly/binding.toml bindings/griddly/lock.txt /opt/tank/bindings/griddly/
+COPY --from=recipes /recipes/bindings/griddly/binding.toml /recipes/bindings/griddly/lock.txt /opt/tank/bindings/griddly/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -336,7 +342,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     binding install griddly
 
 # MiniHack
-COPY bindings/minihack/binding.toml bindings/minihack/lock.txt bindings/minihack/build.txt /opt/tank/bindings/minihack/
+COPY --from=recipes /recipes/bindings/minihack/binding.toml /recipes/bindings/minihack/lock.txt /recipes/bindings/minihack/build.txt /opt/tank/bindings/minihack/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
@@ -344,14 +350,14 @@ RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     binding install minihack
 
 # Slime Volleyball
-COPY bindings/slimevolley/binding.toml bindings/slimevolley/lock.txt /opt/tank/bindings/slimevolley/
+COPY --from=recipes /recipes/bindings/slimevolley/binding.toml /recipes/bindings/slimevolley/lock.txt /opt/tank/bindings/slimevolley/
 RUN --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
     --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     binding install slimevolley
 
 # MicroRTS
-COPY bindings/microrts/binding.toml bindings/microrts/lock.txt bindings/microrts/build.txt /opt/tank/bindings/microrts/
+COPY --from=recipes /recipes/bindings/microrts/binding.toml /recipes/bindings/microrts/lock.txt /recipes/bindings/microrts/build.txt /opt/tank/bindings/microrts/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     --mount=type=bind,from=uv,source=/opt/uv,target=/opt/uv \
@@ -367,7 +373,7 @@ COPY docker/apt/build.txt docker/apt/tools.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install build tools
-COPY docker/locks/tools.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/tools.txt /opt/tank/locks/
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install tools
@@ -381,7 +387,7 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install build
 COPY --from=uv /opt/uv/bin/uv /usr/local/bin/
-COPY docker/locks/build.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/build.txt /opt/tank/locks/
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install build
@@ -389,6 +395,7 @@ WORKDIR /src
 COPY pyproject.toml CMakeLists.txt README.md LICENSE ./
 COPY pufferlib pufferlib
 COPY bindings bindings
+COPY docker/python /opt/tank/python
 # The same sources give the same bytes: no file carries the time of the build, which uv notes in one of its own.
 ENV CMAKE_C_COMPILER_LAUNCHER=ccache \
     CCACHE_DIR=/var/cache/ccache \
@@ -402,6 +409,7 @@ RUN --mount=type=cache,target=/var/cache/ccache \
         --link-mode copy --prefix /package pufferlib \
     && rm /package/lib/python3.11/site-packages/pufferlib-*/uv_cache.json \
     && sed -i /uv_cache.json/d /package/lib/python3.11/site-packages/pufferlib-*/RECORD \
+    && cp /opt/tank/python/* /package/lib/python3.11/site-packages/ \
     && find /package -exec touch --date="@$SOURCE_DATE_EPOCH" {} +
 
 FROM deps AS runtime
@@ -457,7 +465,7 @@ CMD ["bash"]
 
 # The documentation as scripts/docs builds it, with warnings as errors.
 FROM deps AS site
-COPY docker/locks/docs.txt /opt/tank/locks/
+COPY --from=recipes /recipes/locks/docs.txt /opt/tank/locks/
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install docs

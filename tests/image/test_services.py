@@ -35,6 +35,22 @@ def test_compose_gives_shared_memory() -> None:
     assert int(done.stdout.split()[-1]) == 2048
 
 
+def test_variables_of_the_host_reach_the_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WANDB_API_KEY", "HF_TOKEN", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "7")
+    shows = "echo $WANDB_API_KEY $HF_TOKEN $OMP_NUM_THREADS ${HF_ENDPOINT-unset}"
+    assert compose("tank", "bash", "-c", shows).stdout == "7 7 7 unset\n"
+
+
+def test_a_script_imports_its_neighbour_and_the_installed_package(tmp_path: Path) -> None:
+    (tmp_path / "pufferlib").mkdir()
+    (tmp_path / "pufferlib/__init__.py").touch()
+    (tmp_path / "neighbour.py").write_text("VALUE = 3\n")
+    (tmp_path / "main.py").write_text("import neighbour, pufferlib\nprint(neighbour.VALUE, pufferlib.__file__)\n")
+    done = run("docker", "run", "--rm", "-v", f"{tmp_path}:/workspace", image_of("tank"), "python", "main.py")
+    assert done.stdout.startswith("3 /opt/venv/"), done.stderr
+
+
 def test_a_hardened_container_of_any_user_has_room_to_work(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     options = ["--read-only", "--cap-drop", "ALL", "--user", "1000700000:0", "--tmpfs", "/tmp"]

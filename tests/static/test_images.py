@@ -16,6 +16,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text()
 # A line that ends in a backslash goes on in the next one; comments may stand between.
 INSTRUCTIONS = re.sub(r"\\\n", " ", re.sub(r"(?m)^\s*#.*\n", "", DOCKERFILE)).splitlines()
 FINAL = ("runtime", "tank", "tank-full", "test", "dev")
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 APT_LISTS = sorted((ROOT / "docker" / "apt").glob("*.txt"))
 
 
@@ -45,6 +46,18 @@ def test_sources_come_after_everything_that_is_downloaded() -> None:
         own = stages()[name][1]
         assert "COPY --from=build /package /opt/venv" in own
         assert not [line for line in own if line.startswith("RUN")]
+
+
+def test_an_edited_comment_of_a_lock_installs_nothing_again() -> None:
+    for name, (_, lines) in stages().items():
+        for line in lines:
+            assert name == "recipes" or not re.match(
+                r"COPY (?!--from=recipes ).*(locks/|lock\.txt|binding\.toml)", line
+            )
+
+
+def test_scripts_find_the_modules_beside_them() -> None:
+    assert "PYTHONSAFEPATH" not in DOCKERFILE
 
 
 def test_every_install_checks_hashes() -> None:
@@ -119,6 +132,8 @@ def test_services(name: str) -> None:
     assert service["user"] == "root", "the entrypoint gives it up for the checkout's owner"
     assert service["init"] is True
     assert "shm_size" in service
+    assert {"WANDB_API_KEY", "HF_TOKEN", "OMP_NUM_THREADS", *PROXIES} <= set(service["environment"])
+    assert all(service["build"]["args"][name] is None for name in PROXIES), "taken from the environment"
     assert ("profiles" in service) == (name != "tank")
 
 
@@ -200,4 +215,4 @@ def test_example_settings_are_known_and_commented_out() -> None:
     settings = {match[1] for line in lines if (match := re.match(r"#([A-Z_]+)=", line))}
     used = set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "compose.yaml").read_text()))
     used -= {"TANK_VERSION", "TANK_REVISION", "TANK_CREATED", "TANK_SOURCE", "TANK_BASE_DIGEST"}  # labels.sh sets them
-    assert settings == used | {"COMPOSE_FILE"}
+    assert settings == used | {"COMPOSE_FILE", "HF_TOKEN", "WANDB_API_KEY"}
