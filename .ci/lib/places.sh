@@ -13,9 +13,6 @@ build_test_image() { docker compose --progress plain build test; }
 
 build_images() { docker compose --progress plain --profile '*' build; }
 
-# What is submitted is many commits of one working day; a lock that did not change since is known to work.
-cuda_lock_changed() { [ -n "$(git log --since='8 hours ago' --format=%h -- docker/locks/torch-cuda.txt)" ]; }
-
 build_cuda_image() { TANK_DEVICE=cuda docker compose --progress plain build tank; }
 
 # fresh_clone FOLDER: what a stranger gets, and the wheel for the images.
@@ -71,7 +68,7 @@ bindings_outside() {
 check_images() {
     local images
     mapfile -t images < <(docker compose --profile '*' config --images)
-    ! cuda_lock_changed || images+=(puffertank/tank:cuda)
+    [[ " $steps_without " == *" cuda-image "* ]] || images+=(puffertank/tank:cuda)
     PYTEST_ADDOPTS="--junitxml $PWD/$report.xml" in_clone docker/check "${images[@]}"
 }
 

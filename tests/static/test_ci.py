@@ -3,6 +3,7 @@
 import importlib.machinery
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -190,13 +191,14 @@ def test_nothing_is_left_out_where_no_commit_is_known_to_have_passed(checkout: C
 def test_what_changed_since_the_commit_that_passed_is_tested_committed_or_not(checkout: Checkout) -> None:
     base = checkout.commit()
     checkout.write("bindings/retro/env.py", "pass")
+    assert checkout.choose("--since", base)[1].endswith(f": no whole run of {base[:9]} is recorded")
+    checkout.git("update-ref", "refs/tank/ci-passed", base)
+    checkout.commit(day=2)
     names, sentence = checkout.choose(TANK_CI_BASE=base)
     assert names == "nethack"
     assert sentence.startswith("left out: the long tests of 1 of 2 bindings; nothing that they depend on changed since")
     assert sentence.splitlines()[0].endswith(": nethack")
-    checkout.commit(day=2)
     assert checkout.choose("--since", base)[0] == "nethack"
-    checkout.git("update-ref", "refs/tank/ci-passed", base)
     assert checkout.choose()[0] == "nethack"
     checkout.write("pufferlib/env.py", "pass")
     names, sentence = checkout.choose()
@@ -207,6 +209,7 @@ def test_what_changed_since_the_commit_that_passed_is_tested_committed_or_not(ch
 @pytest.mark.place
 def test_a_commit_of_another_line_or_of_long_ago_is_no_base(checkout: Checkout) -> None:
     base = checkout.commit()
+    checkout.git("update-ref", "refs/tank/ci-passed", base)
     checkout.commit(day=10)
     assert checkout.choose("--since", base) == (
         "",
@@ -217,13 +220,35 @@ def test_a_commit_of_another_line_or_of_long_ago_is_no_base(checkout: Checkout) 
     assert "is not an ancestor of this commit" in checkout.choose("--since", base)[1]
 
 
+@pytest.mark.place
+def test_nothing_is_left_out_at_the_recorded_commit_and_31_commits_later(checkout: Checkout) -> None:
+    base = checkout.commit()
+    checkout.git("update-ref", "refs/tank/ci-passed", base)
+    checkout.write(".ci/passed", f"{base}\n")
+    assert checkout.choose() == ("", f"the long tests of all 2 bindings: {base[:9]} is this commit itself")
+    for _ in range(30):
+        checkout.commit(day=2)
+    assert checkout.choose()[0] == "nethack,retro"
+    checkout.commit(day=2)
+    assert checkout.choose()[1].endswith(f"{base[:9]}, which passed, is 31 commits older than this commit")
+
+
+def test_no_part_that_the_tests_of_bindings_import_counts_as_apart() -> None:
+    tests = [*ROOT.glob("tests/bindings/*.py"), *ROOT.glob("tests/*/test_bindings.py"), *ROOT.glob("bindings/**/*.py")]
+    text = "".join(path.read_text() for path in tests)
+    parts = set(re.findall(r"(?m)^ *(?:from|import) pufferlib\.(\w+)", text))
+    parts |= {name for line in re.findall(r"(?m)^ *from pufferlib import (.+)$", text) for name in line.split(", ")}
+    assert "play" in parts
+    assert not {part for part in parts if program("choose").is_apart(f"pufferlib/{part}/x.py")}
+
+
 @pytest.mark.parametrize(
     ("changed", "left_out"),
     [
-        (["pufferlib/vector/serial.py", "docs/vectorize.md"], ["dev-container", "bindings-outside"]),
+        (["pufferlib/vector/serial.py", "docs/vectorize.md"], ["dev-container", "cuda-image", "bindings-outside"]),
         (["docker/apt/dev.txt"], ["bindings-outside"]),
-        (["bindings/nethack/env.py"], ["dev-container"]),
-        (["README.md", "pyproject.toml"], []),
+        (["bindings/nethack/env.py"], ["dev-container", "cuda-image"]),
+        (["README.md", "pyproject.toml"], ["cuda-image"]),
     ],
 )
 def test_steps_are_left_out_for_which_no_change_makes_a_difference(changed: list[str], left_out: list[str]) -> None:
@@ -241,10 +266,11 @@ def test_a_fresh_clone_knows_the_commit_that_the_record_names(checkout: Checkout
     base = checkout.commit()
     checkout.write(".ci/passed", f"{base}\n")
     checkout.write("bindings/retro/env.py", "pass")
+    assert checkout.choose()[0] == "", "the record is not committed"
     checkout.commit(day=2)
     names, sentence = checkout.choose()
     assert names == "nethack"
-    assert sentence.endswith(f"left out: dev-container; nothing that they rest on changed since {base[:9]}")
+    assert sentence.endswith(f"left out: dev-container, cuda-image; nothing that they rest on changed since {base[:9]}")
 
 
 # Steps of CI
