@@ -60,7 +60,7 @@ class Sandbox:
         for path in (self.root / "pufferlib", self.root / "bindings", self.root / "docker", self.bin, self.home):
             path.mkdir(parents=True)
         shutil.copytree(ROOT / "scripts", self.root / "scripts")
-        for name in ("pyproject.toml", "CMakeLists.txt"):
+        for name in ("pyproject.toml", "CMakeLists.txt", "pufferlib/__init__.py"):
             shutil.copy(ROOT / name, self.root / name)
         for tool in TOOLS.split():
             (self.bin / tool).symlink_to(shutil.which(tool) or tool)
