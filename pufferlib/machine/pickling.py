@@ -3,6 +3,7 @@
 import contextlib
 import enum
 import functools
+import importlib
 import importlib.machinery
 import inspect
 import io
@@ -12,6 +13,7 @@ import sys
 import threading
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -94,6 +96,8 @@ class _Registered:
 def _register_specs(specs: Sequence[EnvSpec], value: object) -> object:
     for spec in specs:
         gymnasium.registry.setdefault(spec.id, spec)
+    # A package that is imported later registers its environments itself, which is no mistake of the user.
+    warnings.filterwarnings("ignore", ".*Overriding environment .* already in registry")
     return value
 
 
@@ -217,10 +221,37 @@ def _reduce_named(value: Any, reduced: tuple[Any, ...]) -> Any:
 def _set_named(value: Any, states: tuple[Callable[..., Any], Any]) -> None:
     set_state, state = states
     set_state(value, state)
-    module = sys.modules.setdefault(value.__module__, types.ModuleType(value.__module__))
-    there = getattr(module, value.__name__, None)
+    module = sys.modules.get(value.__module__) or _partial_module(value.__module__)
+    there = vars(module).get(value.__name__)
     if getattr(there, "__module__", None) != value.__module__:  # else the module itself, or an earlier message, has it
         setattr(module, value.__name__, value)
+
+
+def _partial_module(name: str) -> types.ModuleType:
+    """Add a module for what was sent by value. It is completed when something else of it is imported."""
+
+    def load_rest(missing: str) -> Any:
+        spec = None if missing.startswith("__") else _find_spec(name)
+        if spec is None or spec.loader is None:
+            raise AttributeError(f"module {name!r} has no attribute {missing!r}")
+        sent = {key: value for key, value in vars(module).items() if not key.startswith("__")}
+        del module.__getattr__
+        module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin
+        spec.loader.exec_module(module)
+        vars(module).update(sent)
+        return getattr(module, missing)
+
+    module = sys.modules[name] = types.ModuleType(name)
+    module.__getattr__ = load_rest  # type: ignore[method-assign]
+    return module
+
+
+def _find_spec(name: str) -> importlib.machinery.ModuleSpec | None:
+    """Return the spec of a module that can be imported, whatever ``sys.modules`` has under its name."""
+    parent = name.rpartition(".")[0]
+    path = importlib.import_module(parent).__path__ if parent else None
+    specs = (finder.find_spec(name, path) for finder in sys.meta_path)
+    return next((spec for spec in specs if spec is not None), None)
 
 
 def _set_members(kind: Any, states: tuple[Callable[..., Any], Any, Mapping[str, Mapping[str, Any]]]) -> None:

@@ -19,6 +19,7 @@ import textwrap
 import threading
 import time
 import types
+import warnings
 from importlib.util import spec_from_file_location
 from multiprocessing import forkserver, reduction
 from pathlib import Path
@@ -732,10 +733,21 @@ def test_a_package_that_is_installed_to_be_edited_is_sent_by_name(monkeypatch, t
     assert (b"_make_function" not in data) == is_installed
 
 
-def test_what_a_package_registers_with_gymnasium_is_found_in_workers():
+def import_package_and_make():
+    with warnings.catch_warnings(record=True) as caught:
+        gymnasium.register("package/Other-v0", "tests.envs:FunctionEnv")
+    assert not caught
+    return gymnasium.make("package/Other-v0", disable_env_checker=True)
+
+
+@pytest.mark.parametrize(
+    "creator",
+    [functools.partial(gymnasium.make, "package/Other-v0", disable_env_checker=True), import_package_and_make],
+    ids=["by id", "its package is imported in the worker"],
+)
+def test_what_a_package_registers_with_gymnasium_is_found_in_workers(creator):
     gymnasium.register("package/Cart-v0", "gymnasium.envs.classic_control:CartPoleEnv")
     gymnasium.register("package/Other-v0", "tests.envs:FunctionEnv")
-    creator = functools.partial(gymnasium.make, "package/Other-v0", disable_env_checker=True)
     try:
         with contextlib.closing(make(functools.partial(GymnasiumPufferEnv, env_creator=creator))) as envs:
             assert envs.reset()[0].shape == (2, 1)
