@@ -6,13 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from pufferlib.buffers import allocate, array_specs
+from pufferlib.buffers import Buffers, allocate, array_specs, slice_rows
+from pufferlib.env import AUTORESET_MODES
 from pufferlib.errors import APIUsageError
 from pufferlib.spaces import check_native_spaces
 from pufferlib.testing.contract import ContractError, broken
 from pufferlib.testing.play import MARKS
 
-__all__ = ["adopting", "check_arrays", "check_rows_are_filled", "check_spaces", "check_takes_seed", "takes"]
+__all__ = [
+    "adopting",
+    "check_arrays",
+    "check_autoreset",
+    "check_neighbouring_rows",
+    "check_rows_are_filled",
+    "check_spaces",
+    "check_takes_seed",
+    "takes",
+]
+
+NEIGHBOURS = 0, -1  # rows of other environments in the batch of ``adopting``
 
 
 def check_spaces(env: Any) -> None:
@@ -42,6 +54,18 @@ def check_arrays(env: Any) -> None:
                 f"{name} must be an array {dtype} {shape}, got {got}",
                 "leave it to super().__init__(buf)",
             )
+
+
+def check_autoreset(env: Any) -> None:
+    """Raise unless ``autoreset`` is one of the modes."""
+    mode = getattr(env, "autoreset", None)
+    if not env.emulated and mode not in AUTORESET_MODES:  # emulated ones are reset by the loop around them
+        raise broken(
+            env,
+            "autoreset",
+            f"autoreset must be one of {', '.join(map(repr, AUTORESET_MODES))}, got {mode!r}",
+            "set the mode that step implements",
+        )
 
 
 def check_takes_seed(env: Any) -> None:
@@ -76,13 +100,20 @@ def check_rows_are_filled(env: Any, seed: int) -> None:
         )
 
 
-def adopting(made: Any, creator: Callable[..., Any], /, **keywords: Any) -> Any:
-    """Make an environment like ``made`` on given arrays.
+def adopting(made: Any, creator: Callable[..., Any], /, **keywords: Any) -> tuple[Any, Buffers]:
+    """Make an environment like ``made`` on rows of a larger batch.
+
+    Returns:
+        The environment, and the arrays of the batch, with one marked row before the environment's rows and one after.
 
     Raises:
-        ContractError: It does not adopt them.
+        ContractError: It does not adopt its rows.
     """
-    buf = allocate(made.single_observation_space, made.single_action_space, made.num_agents)
+    batch = allocate(made.single_observation_space, made.single_action_space, made.num_agents + 2)
+    for row in NEIGHBOURS:
+        for array in batch.values():
+            array[row : row + 1 or None].reshape(-1).view(np.uint8)[:] = MARKS[0]
+    buf = slice_rows(batch, 1, made.num_agents + 1)
     env = creator(buf=buf, **keywords)
     for name, array in buf.items():
         if getattr(env, name) is not array:
@@ -92,7 +123,21 @@ def adopting(made: Any, creator: Callable[..., Any], /, **keywords: Any) -> Any:
                 f"{name} must be the array given in buf, got another",
                 "pass buf on: super().__init__(buf)",
             )
-    return env
+    return env, batch
+
+
+def check_neighbouring_rows(env: Any, batch: Buffers) -> None:
+    """Raise if ``env`` wrote to the rows before or after its own in the ``batch`` of ``adopting``."""
+    for name, array in batch.items():
+        for row in NEIGHBOURS:
+            if (array[row : row + 1 or None].reshape(-1).view(np.uint8) != MARKS[0]).any():
+                raise broken(
+                    env,
+                    "arrays",
+                    f"{name} must be written in the {env.num_agents} rows of the environment only, "
+                    f"got another value {'after' if row else 'before'} them",
+                    "look for an index that is out of range",
+                )
 
 
 def takes(creator: Callable[..., Any], keyword: str) -> bool:

@@ -1,11 +1,18 @@
 """``check_env``: every check in order, the cheapest first; ``examine`` goes on after one that fails."""
 
-from collections.abc import Callable, Collection
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pufferlib.testing import copies
-from pufferlib.testing.arrays import check_arrays, check_rows_are_filled, check_spaces, check_takes_seed
+from pufferlib.testing.arrays import (
+    check_arrays,
+    check_autoreset,
+    check_rows_are_filled,
+    check_spaces,
+    check_takes_seed,
+)
 from pufferlib.testing.contract import CONTRACT, ContractError, broken
 from pufferlib.testing.ends import check_own_resets
 from pufferlib.testing.leaks import check_close, check_leaks, open_handles
@@ -17,9 +24,11 @@ from pufferlib.testing.values import StepChecks
 __all__ = ["CheckResult", "check_env", "examine"]
 
 LONGEST_LINE = 60  # of what an environment printed, in a message
+LONGEST_EPISODE = 10_000  # steps in which an episode ends, or the first play
+LONGEST_SEARCH_S = 5.0  # for the first end
 
 
-def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
+def check_env(env: Any, *, seed: int = 0, steps: int = 200, continuing: bool = False) -> None:
     """Play random actions and check all that the vector layer and the trainer rely on: the contract.
 
     Its lines are in docs/contract.md, and in ``CONTRACT``. With a class or function that makes environments several
@@ -31,12 +40,14 @@ def check_env(env: Any, *, seed: int = 0, steps: int = 200) -> None:
         env: A ``PufferEnv`` or emulated environment, or a class or function that makes one; only
             with the latter are ``buf``, the modes and copies tested, and ``close`` called.
         seed: Of the environment and of the actions.
-        steps: Of each play. Make it long enough for episodes to end: ends that never come are not checked.
+        steps: Number of steps of each play. Make it long enough for episodes to end. If none ends, one more play looks
+            for the first end, for up to 10,000 steps or 5 seconds.
+        continuing: Whether the task goes on forever. False raises if no episode ends in 10,000 steps.
 
     Raises:
         ContractError: The first thing that is wrong.
     """
-    with Subject(env, seed, steps) as subject:
+    with Subject(env, seed, steps, continuing) as subject:
         for check in CHECKS:
             if check.suits(subject):
                 check.look(subject)
@@ -57,13 +68,14 @@ class CheckResult:
     message: str = ""
 
 
-def examine(env: Any, *, seed: int = 0, steps: int = 200) -> list[CheckResult]:
+def examine(env: Any, *, seed: int = 0, steps: int = 200, continuing: bool = False) -> list[CheckResult]:
     """Check an environment as ``check_env`` does, but go on after a line that is broken.
 
     Args:
         env: As for ``check_env``.
         seed: Of the environment and of the actions.
-        steps: Of each play.
+        steps: Number of steps of each play.
+        continuing: Whether the task goes on forever, as for ``check_env``.
 
     Returns:
         One for each line of the contract, in order.
@@ -73,7 +85,10 @@ def examine(env: Any, *, seed: int = 0, steps: int = 200) -> list[CheckResult]:
     """
     broken_lines: dict[str, str] = {}
     looked_at: set[str] = set()
-    with captured_output(), Subject(env, seed, steps) as subject:  # or what it prints would bury the findings
+    with (
+        captured_output(),
+        Subject(env, seed, steps, continuing) as subject,
+    ):  # or what it prints would bury the findings
         for check in CHECKS:
             if not check.suits(subject):
                 continue
@@ -84,17 +99,19 @@ def examine(env: Any, *, seed: int = 0, steps: int = 200) -> list[CheckResult]:
                 broken_lines.setdefault(error.line, str(error))
                 if check.is_first:
                     break
-    no_end = () if subject.ended else ("ends", "autoreset")
+    no_end = "" if subject.ended else "no episode ended: take more steps"
+    if no_end and subject.first_end is not None:
+        no_end += f", at least {subject.first_end}"
     return [_result(line, broken_lines, looked_at, no_end) for line in CONTRACT]
 
 
-def _result(line: str, broken_lines: dict[str, str], looked_at: set[str], no_end: Collection[str]) -> CheckResult:
+def _result(line: str, broken_lines: dict[str, str], looked_at: set[str], no_end: str) -> CheckResult:
     if line in broken_lines:
         return CheckResult(line, "broken", broken_lines[line])
     if line not in looked_at:
         return CheckResult(line, "unknown", "could not be looked at")
-    if line in no_end:
-        return CheckResult(line, "unknown", "no episode ended: take more steps")
+    if no_end and line in ("ends", "autoreset"):
+        return CheckResult(line, "unknown", no_end)
     return CheckResult(line, "kept")
 
 
@@ -129,19 +146,32 @@ class Check:
 
 
 def _check_spaces_and_arrays(subject: Subject) -> None:
+    subject.create()
     check_spaces(subject.env)
     check_arrays(subject.env)
+    check_autoreset(subject.env)
     check_takes_seed(subject.env)
 
 
 def _check_first_play(subject: Subject) -> None:
     env = subject.env
     checks = StepChecks(env)
+    found: ContractError | None = None
     with captured_output() as captured:
-        for shown in play(env, subject.seed, subject.steps, MARKS[0]):
-            checks.look(shown)
-            subject.trace.add(shown)
-    subject.printed, subject.ended = captured.text, checks.ended
+        try:
+            for shown in play(env, subject.seed, subject.steps, MARKS[0]):
+                try:
+                    if found is None:
+                        checks.look(shown)
+                except ContractError as error:  # the play continues, so that other lines can be checked
+                    found = error
+                subject.trace.add(shown)
+        except Exception:
+            if found is None:
+                raise
+    subject.printed, subject.first_end = captured.text, checks.first_end
+    if found is not None:
+        raise found
     checks.finish()
 
 
@@ -165,8 +195,29 @@ def _check_own_resets(subject: Subject) -> None:
     check_own_resets(subject.env, subject.seed, subject.steps)
 
 
+def _check_first_end(subject: Subject) -> None:
+    """Play on until an episode ends, and raise if none does."""
+    if subject.ended or subject.continuing:
+        return
+    most, start = max(subject.steps, LONGEST_EPISODE), time.monotonic()
+    with captured_output():
+        for shown in play(subject.env, subject.seed, most, MARKS[0]):
+            if shown.ended.any():
+                subject.first_end = shown.index
+                return
+            if time.monotonic() - start > LONGEST_SEARCH_S:
+                return
+    raise broken(
+        subject.env,
+        "ends",
+        f"an episode must end, got no terminal and no truncation in {most} steps",
+        "set terminals or truncations in the step in which an episode ends, take more steps if episodes are longer, "
+        "or pass continuing=True (puffer check --continuing) if the task has no end",
+    )
+
+
 def _check_leaks(subject: Subject) -> None:
-    check_leaks(subject.env, subject.seed, subject.steps)
+    check_leaks(subject.env, subject.seed, subject.steps, subject.first_end if subject.ended else None)
 
 
 def _check_adoption(subject: Subject) -> None:
@@ -186,9 +237,10 @@ CHECKS = (
     Check(("seed", "reset", "autoreset"), copies.check_again, needs_play=True),
     Check(("seed", "arrays", "leaks"), _check_adoption, needs_creator=True, needs_play=True),
     Check(("copies",), copies.check_neighbours, needs_creator=True, needs_repeat=True),
-    Check(("rewards", "ends"), _check_own_resets),
-    Check(("autoreset",), copies.check_modes, needs_creator=True),
+    Check(("rewards", "ends"), _check_own_resets, needs_play=True),
+    Check(("autoreset",), copies.check_modes, needs_creator=True, needs_play=True),
     Check(("batch",), copies.check_batch, needs_creator=True, needs_repeat=True),
-    Check(("observations",), _check_filled_rows),
-    Check(("leaks",), _check_leaks),
+    Check(("observations",), _check_filled_rows, needs_play=True),
+    Check(("leaks",), _check_leaks, needs_play=True),
+    Check(("ends",), _check_first_end, needs_play=True),
 )

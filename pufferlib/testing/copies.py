@@ -9,8 +9,9 @@ import numpy as np
 from pufferlib.buffers import Array
 from pufferlib.env import AUTORESET_MODES
 from pufferlib.legal_actions import LegalActions
-from pufferlib.testing.arrays import adopting, takes
+from pufferlib.testing.arrays import adopting, check_neighbouring_rows, takes
 from pufferlib.testing.contract import ContractError, broken
+from pufferlib.testing.modes import FirstEnd, check_first_ends
 from pufferlib.testing.play import FINAL, MARKS, Differs, Trace, play
 from pufferlib.testing.subject import Subject
 from pufferlib.testing.values import StepChecks, check_inside
@@ -29,9 +30,10 @@ def check_again(subject: Subject) -> None:
 
 def check_adoption(subject: Subject) -> None:
     """Play the same in a second environment, on arrays that it is given."""
-    env = adopting(subject.env, subject.make)
+    env, batch = adopting(subject.env, subject.make)
     try:
         _follow(env, subject.trace, subject)
+        check_neighbouring_rows(env, batch)
     except Differs as differs:
         raise broken(
             env,
@@ -44,13 +46,15 @@ def check_adoption(subject: Subject) -> None:
 
 
 def check_neighbours(subject: Subject) -> None:
-    """Play the same in two environments that take turns."""
+    """Play the same again while a copy with another seed takes turns."""
     env = subject.make()
     seed, steps = subject.seed, subject.steps
     try:
-        for pair in zip(play(subject.env, seed, steps, MARKS[1]), play(env, seed, steps, MARKS[1]), strict=True):
-            for shown in pair:
-                subject.trace.compare(shown)
+        others = play(env, seed + 1, steps + 1, MARKS[1])
+        for shown in play(subject.env, seed, steps, MARKS[1]):
+            subject.trace.compare(shown)
+            for _ in range(1 if shown.index else 2):  # the copy is one step ahead
+                next(others)
     except Differs as differs:
         raise broken(
             env,
@@ -66,6 +70,7 @@ def check_neighbours(subject: Subject) -> None:
 def check_modes(subject: Subject) -> None:
     """Play each autoreset mode of an environment that takes it as a keyword."""
     assert subject.creator is not None
+    ends: dict[str, FirstEnd] = {}
     for mode in AUTORESET_MODES if takes(subject.creator, "autoreset") else ():
         env = subject.make(autoreset=mode)
         try:
@@ -76,12 +81,15 @@ def check_modes(subject: Subject) -> None:
                     f"autoreset must be {mode!r} when asked for, got {env.autoreset!r}",
                     "set self.autoreset",
                 )
-            trace = _recorded(env, subject)
+            trace, end = _recorded(env, subject)
             _follow(env, trace, subject)
+            if end is not None:
+                ends[mode] = end
         except Differs as differs:
             raise _differs(env, differs) from None
         finally:
             env.close()
+    check_first_ends(subject.env, ends)
 
 
 def check_batch(subject: Subject) -> None:
@@ -124,14 +132,16 @@ def _actions_for(small: Any, large: Any, seed: int) -> Callable[[Array], Array]:
     return actions
 
 
-def _recorded(env: Any, subject: Subject) -> Trace:
-    """Play with all checks of steps, and keep the digests."""
-    checks, trace = StepChecks(env), Trace()
+def _recorded(env: Any, subject: Subject) -> tuple[Trace, FirstEnd | None]:
+    """Play with all checks of steps. Returns the digests, and the first end."""
+    checks, trace, end = StepChecks(env), Trace(), None
     for shown in play(env, subject.seed, subject.steps, MARKS[0]):
         checks.look(shown)
         trace.add(shown)
+        if end is None and shown.ended.any():
+            end = FirstEnd(shown)
     checks.finish()
-    return trace
+    return trace, end
 
 
 def _follow(env: Any, trace: Trace, subject: Subject) -> None:

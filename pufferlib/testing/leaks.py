@@ -14,7 +14,7 @@ from pufferlib.testing.contract import broken
 
 __all__ = ["check_close", "check_leaks", "open_handles"]
 
-STEPS = 5  # of an episode, before the next reset
+STEPS = 5  # of an episode, before the next reset, if none is known to end
 ROUNDS = 4  # after a first, which may fill caches
 CONFIRMATIONS = 8  # rounds more, before something is called a leak
 MIN_BYTES = 4096  # of Python's memory, in each episode: less may be a log
@@ -31,21 +31,23 @@ _ADVICE = {
 Counts = dict[str, int]
 
 
-def check_leaks(env: Any, seed: int, steps: int) -> None:
-    """Raise if every round of short episodes leaves more behind.
+def check_leaks(env: Any, seed: int, steps: int, first_end: int | None) -> None:
+    """Raise if every round of episodes leaves more behind.
 
     Args:
-        env: The environment, with episodes of ``STEPS`` steps and a reset.
-        seed: Of the actions, and of the first reset.
-        steps: To play in all, about.
+        env: The environment.
+        seed: Seed of the actions, and of the first reset.
+        steps: Number of steps to play in all, if two episodes in each round are not more.
+        first_end: Step in which an episode ended, up to which each episode is played; None plays short ones.
     """
-    episodes = max(2, steps // (STEPS * (ROUNDS + 1) * 2))
+    length = first_end or STEPS
+    episodes = max(2, steps // (length * (ROUNDS + 1) * 2))
     actions = LegalActions(env, env.num_agents, seed)
 
     def play_round() -> None:
         for _ in range(episodes):
             env.reset(seed=None)
-            for _ in range(STEPS):
+            for _ in range(length):
                 if env.done:
                     break
                 env.step(actions.sample(env.observations))

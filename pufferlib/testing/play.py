@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from pufferlib.buffers import Array
 from pufferlib.env import reset_values, step_values
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, InvalidAgentError
 from pufferlib.legal_actions import LegalActions
 from pufferlib.testing.contract import ContractError
 
@@ -19,6 +20,17 @@ __all__ = ["FINAL", "MARKS", "OUTCOMES", "Differs", "Shown", "Trace", "play"]
 OUTCOMES = ("observations", "rewards", "terminals", "truncations", "masks")
 FINAL = "final_observations"
 MARKS = 0x55, 0xAA  # two bytes of which no bit is the same
+
+# The line that an error of a reset or step is about, by a part of its message; the first that fits.
+LINES = (
+    (" must return observation", "arrays"),
+    ("must return a tuple", "arrays"),
+    ("reward", "rewards"),
+    ("terminat", "ends"),
+    ("truncat", "ends"),
+    ("observation", "observations"),
+    ("", "arrays"),
+)
 
 Digests = dict[str, int | dict[int, int]]
 
@@ -124,16 +136,24 @@ def play(
     final = not env.emulated and env.autoreset == "same_step"
     for index in range(steps + 1):
         if index == 0 or env.done:
-            observations, infos = _values(reset_values, env, env.reset(seed=None if index else seed))
+            with _contract_errors():
+                observations, infos = reset_values(env, env.reset(seed=None if index else seed))
             yield Shown(index, True, arrays, {"observations": observations}, infos, final)
         else:
             arrays[FINAL].reshape(-1).view(np.uint8)[:] = mark
-            *values, infos = _values(step_values, env, env.step(actions(arrays["observations"])))
+            drawn = actions(arrays["observations"])
+            with _contract_errors():
+                *values, infos = step_values(env, env.step(drawn))
             yield Shown(index, False, arrays, dict(zip(OUTCOMES, values, strict=False)), infos, final)
 
 
-def _values(values_of: Callable[..., tuple[Any, ...]], env: Any, outcome: Any) -> tuple[Any, ...]:
+@contextmanager
+def _contract_errors() -> Iterator[None]:
+    """Raise ContractError for what emulation, or the number of values, finds wrong in a reset or step."""
     try:
-        return values_of(env, outcome)
+        yield
+    except InvalidAgentError as error:
+        raise ContractError.of("spaces", str(error)) from error
     except APIUsageError as error:
-        raise ContractError.of("arrays", str(error)) from None
+        message = str(error)
+        raise ContractError.of(next(line for part, line in LINES if part in message), message) from error

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from gymnasium.spaces import Box
 
 from pufferlib.buffers import Array
+from pufferlib.testing.changes import Changes
 from pufferlib.testing.contract import broken
 from pufferlib.testing.play import Shown
 
@@ -23,7 +24,7 @@ class StepChecks:
     """Checks of a play as it goes on; keeps a copy of the last step only.
 
     Attributes:
-        ended: True if an agent's episode has ended.
+        first_end: Index of the step in which the first episode ended, or None.
 
     Args:
         env: The environment that is played.
@@ -36,7 +37,14 @@ class StepChecks:
         self._before: dict[str, Array] = {}
         self._pauses = _Pauses(env)
         self._range = _Range(env)
-        self._reports, self.ended = "", False
+        self._changes = Changes(env)
+        self._reports, self._was_present = "", False
+        self.first_end: int | None = None
+
+    @property
+    def ended(self) -> bool:
+        """True if an agent's episode has ended."""
+        return self.first_end is not None
 
     def look(self, shown: Shown) -> None:
         """Check one reset or step.
@@ -51,6 +59,8 @@ class StepChecks:
         self._check_absent(shown)
         self._pauses.look(self._before, shown)
         self._range.look(shown)
+        self._changes.look(self._before, shown)
+        self._was_present = self._was_present or bool(arrays["masks"].any())
         self._note_end(shown)
         self._acted = arrays["masks"] & self._same_step
         self._before = shown.copy()
@@ -58,6 +68,14 @@ class StepChecks:
     def finish(self) -> None:
         """Check what only the whole play shows."""
         self._range.finish()
+        if not self._was_present:
+            raise broken(
+                self._env,
+                "absent",
+                "some agent must be present, got masks that are False for all agents in every step",
+                "set self.masks[:] = True in reset for the agents that act",
+            )
+        self._changes.finish()
         if self._reports and not self.ended:
             raise broken(
                 self._env,
@@ -79,7 +97,7 @@ class StepChecks:
         if self._env.emulated:  # returns one row, or dicts of rows
             return
         for name, value in shown.returned.items():
-            if not isinstance(value, np.ndarray) or not np.shares_memory(value, shown.arrays[name]):
+            if not _is_same_array(value, shown.arrays[name]):
                 raise broken(
                     self._env,
                     "arrays",
@@ -105,7 +123,8 @@ class StepChecks:
             )
 
     def _note_end(self, shown: Shown) -> None:
-        self.ended = self.ended or bool(shown.ended.any())
+        if self.first_end is None and shown.ended.any():
+            self.first_end = shown.index
         for info in [] if shown.is_reset else shown.infos if isinstance(shown.infos, list) else [shown.infos]:
             self._reports = self._reports or next((key for key in info if key in EPISODE_KEYS), "")
 
@@ -181,6 +200,15 @@ class _Range:
             )
 
 
+def _is_same_array(value: Any, array: Array) -> bool:
+    """Return whether ``value`` is ``array``, or a view of all of it."""
+    return (
+        isinstance(value, np.ndarray)
+        and (value.shape, value.dtype, value.strides) == (array.shape, array.dtype, array.strides)
+        and value.ctypes.data == array.ctypes.data
+    )
+
+
 def _check_infos(env: Any, infos: Any) -> None:
     if not env.emulated:
         if not isinstance(infos, list) or not all(isinstance(info, dict) for info in infos):
@@ -242,6 +270,14 @@ def check_inside(env: Any, name: str, observations: Array, rows: Rows) -> None:
             f"{name} must be in {space}, got {seen[outside][0]} in row {row}",
             "widen the space or clip the observation",
         )
+    if seen.dtype.kind == "f" and not np.isfinite(seen).all():
+        row = np.flatnonzero(rows)[_first_row(~np.isfinite(seen))]
+        raise broken(
+            env,
+            "observations",
+            f"{name} must be finite, got {seen[~np.isfinite(seen)][0]} in row {row}",
+            "look for a division by zero, or clip the observation",
+        )
     bounds = env.emulated.get("observation_bounds") if env.emulated else None
     if isinstance(bounds, Mapping) and seen.size:
         for field, problem in _outside_fields(seen.view(env.obs_dtype), bounds, ""):
@@ -264,7 +300,7 @@ def _outside_fields(array: Array, bounds: Any, name: str) -> "list[tuple[str, st
     if bounds is None or not array.size or array.dtype.fields:
         return []
     low, high = bounds
-    outside = ~((array >= low) & (array <= high))
+    outside = ~((array >= low) & (array <= high) & np.isfinite(array))
     return [(name, str(array[outside].ravel()[0]))] if outside.any() else []
 
 

@@ -38,11 +38,11 @@ class Good(pufferlib.PufferEnv):
 
 
 def test_a_good_environment_passes():
-    check_env(Good)
+    check_env(Good, continuing=True)
     env = Good()
-    check_env(env)
+    check_env(env, continuing=True)
     assert not env.closed
-    check_env(lambda buf=None: Good(buf))
+    check_env(lambda buf=None: Good(buf), continuing=True)
     check_env(CutsOff)
 
 

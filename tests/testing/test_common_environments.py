@@ -159,12 +159,15 @@ class Prisoners(ParallelEnv):
         lambda: pufferlib.EpisodeStats(TimeLimit(GridWorld(), 20)),
         lambda: FrameStackObservation(TimeLimit(Pixels(), 20), 4),
         Bandit,
-        Continuing,
     ],
-    ids=["GridWorld", "CartPole", "Corridor", "statistics", "our statistics", "stacked pixels", "Bandit", "Continuing"],
+    ids=["GridWorld", "CartPole", "Corridor", "statistics", "our statistics", "stacked pixels", "Bandit"],
 )
 def test_a_gymnasium_environment_passes(creator):
     check_env(functools.partial(GymnasiumPufferEnv, env_creator=creator), steps=100)
+
+
+def test_a_continuing_task_passes_if_it_is_declared():
+    check_env(functools.partial(GymnasiumPufferEnv, env_creator=Continuing), steps=100, continuing=True)
 
 
 def test_a_pettingzoo_environment_passes():

@@ -378,8 +378,7 @@ def test_examine_goes_on_after_a_broken_line():
     class Several(FillsTwoOfThree):
         def step(self, actions):
             print("stepping")
-            self.rewards[:] = 1
-            return self.observations, self.rewards, self.terminals, self.truncations, []
+            return super().step(actions)
 
     found = {result.line: result for result in examine(Several, steps=20)}
     assert list(found) == list(CONTRACT)

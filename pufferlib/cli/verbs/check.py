@@ -36,6 +36,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument(
         "--fuzz", type=int, default=50_000, metavar="STEPS", help="of a C file under sanitizers (default: 50000)"
     )
+    parser.add_argument("--continuing", action="store_true", help="the task has no end: do not require one")
     options = parser.parse(argv)
     if not options.env:
         example = as_typed("puffer check breakout")
@@ -49,7 +50,8 @@ def run(argv: list[str]) -> int:
         note("the contract was not looked at: what could bring down this process is to be mended first")
         return 1
     try:
-        results = examine(_creator(options.env, typed(options.env, texts)), seed=options.seed, steps=options.steps)
+        creator = _creator(options.env, typed(options.env, texts))
+        results = examine(creator, seed=options.seed, steps=options.steps, continuing=options.continuing)
     except PufferError:
         raise
     except Exception as error:

@@ -20,7 +20,7 @@ def test_a_good_environment(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_broken_environment(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     talks = functools.partial(ScriptedPufferEnv, on_step=lambda: print("stepping"))
     monkeypatch.setattr(registry, "env_creator", lambda *names: talks)
-    assert main(["check", "mine", "--steps", "5"]) == 1
+    assert main(["check", "mine", "--steps", "5", "--continuing"]) == 1
     text = capsys.readouterr().out
     assert "✗ 14  reset and step write nothing to the terminal.\n" in text
     assert "got 'stepping'; take the" in text
@@ -32,6 +32,15 @@ def test_ends_that_never_come_are_told(capsys: pytest.CaptureFixture[str]) -> No
     text = capsys.readouterr().out
     assert "-  5  An episode has one end" in text
     assert "(no episode ended: take more" in text
+    assert "at least " in text
+
+
+def test_an_environment_without_ends(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(registry, "env_creator", lambda *names: ScriptedPufferEnv)
+    assert main(["check", "mine", "--steps", "5"]) == 1
+    assert "✗  5  An episode has one end" in capsys.readouterr().out
+    assert main(["check", "mine", "--steps", "5", "--continuing"]) == 0
+    assert "-  5  An episode has one end" in capsys.readouterr().out
 
 
 def test_an_environment_that_raises(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
