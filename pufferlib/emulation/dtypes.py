@@ -187,7 +187,8 @@ def check_keys(name: str, space: Space, sample: Any) -> None:
     if isinstance(space, Dict):
         keys = list(sample) if isinstance(sample, Mapping) else [type(sample).__name__]
     else:
-        keys = list(range(len(sample))) if isinstance(sample, tuple | list) else [type(sample).__name__]
+        is_sequence = isinstance(sample, tuple | list) or (isinstance(sample, np.ndarray) and sample.ndim > 0)
+        keys = list(range(len(sample))) if is_sequence else [type(sample).__name__]
     expected = [key for key, _, _ in children_of(space) or []]
     if len(keys) != len(expected) or set(keys) != set(expected):
         raise APIUsageError(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium.spaces import MultiBinary
 
 from pufferlib.emulation.dtypes import SEVERAL_AGENTS, bounds_of
 from pufferlib.errors import APIUsageError
@@ -85,10 +86,11 @@ class Leaf:
         if array.shape != self.shape:
             several = f"; {SEVERAL_AGENTS}" if self.shape and array.shape[1:] == self.shape else ""
             raise self.error(f"shape {self.shape}", f"shape {array.shape}{several}")
-        allowed = "iub" if self.dtype.kind in "iub" else "iubf"
+        is_integer = self.dtype.kind in "iub" and not isinstance(self.space, MultiBinary)  # np.zeros(n) is in its space
+        allowed = "iub" if is_integer else "iubf"
         if array.dtype.kind not in allowed:
             raise self.error(f"dtype {self.dtype}", f"dtype {array.dtype}")
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):  # what changes is refused below
             converted = array.astype(self.dtype, order="C")
         if self.dtype.kind in "iub":
             is_same = np.array_equal(converted, array)

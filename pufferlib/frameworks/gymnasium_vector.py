@@ -352,6 +352,9 @@ def columns_of(num_rows: int, infos: Iterable[tuple[int, Mapping[Any, Any]]]) ->
 def _column(num_rows: int, values: Mapping[int, Any]) -> Array:
     """Values by row as one array: of numbers, of arrays of one shape, or of objects."""
     kinds = {type(value) for value in values.values()}
+    if len(kinds) > 1 and np.ndarray in kinds:  # arrays without axes count as numbers among numbers
+        values = {row: value[()] if isinstance(value, np.ndarray) else value for row, value in values.items()}
+        kinds = {type(value) for value in values.values()}
     if kinds == {np.ndarray}:
         shapes = {value.shape for value in values.values()}
         dtype, shape = _common_dtype({value.dtype for value in values.values()}), shapes.pop()

@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 from gymnasium.wrappers import DelayObservation, FrameStackObservation
 
 from pufferlib import APIUsageError
@@ -204,6 +204,21 @@ class TestObservations:
         view = self.show(self.space, sloppy).view(observation_layout(self.space).dtype)[0]
         np.testing.assert_array_equal(view["a"], [0.5, 1])
         assert view["b"] == 1
+
+    @pytest.mark.parametrize(
+        ("space", "observation"),
+        [(MultiBinary(2), np.array([0.0, 1.0])), (Tuple((Discrete(2), Discrete(3))), np.array([0, 1]))],
+        ids=["MultiBinary as float64", "Tuple as an array"],
+    )
+    def test_arrays_that_the_space_contains_are_accepted(self, space, observation):
+        assert space.contains(observation)
+        np.testing.assert_array_equal(self.show(space, observation, observation), [0, 1])
+
+    @pytest.mark.parametrize("bad", [[0, 0.5], [0, np.nan], [0, 256]])
+    def test_floats_other_than_0_and_1_are_refused_for_multi_binary(self, bad):
+        for observations in ([bad], [[0, 1], bad]):
+            with pytest.raises(APIUsageError, match="observation must have values that int8 can hold"):
+                self.show(MultiBinary(2), *map(np.array, observations))
 
     def test_fractions_and_overflows_are_not_cut_off(self):
         pixels = Box(0, 255, (2,), np.uint8)

@@ -329,6 +329,9 @@ def test_infos_of_several_kinds_arrive_whole(values):
         (np.zeros(2), np.ones(2)),
         ("a", "b"),
         ({"y": 1}, {"y": 2}),
+        (np.array(0.5), 1.5),
+        (0.5, np.array(1.5)),
+        (np.array(0.5), np.array(1.5)),
     ],
     ids=repr,
 )
