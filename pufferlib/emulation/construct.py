@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import gymnasium
+from pettingzoo import AECEnv, ParallelEnv
+
 from pufferlib.emulation.dtypes import SEVERAL_AGENTS
 from pufferlib.emulation.legacy_api import converted
 from pufferlib.errors import APIUsageError
@@ -53,12 +56,20 @@ def wrapped_env(
     env = converted(made_env(where, env, env_creator, env_args, env_kwargs))
     if not isinstance(env, kinds):
         expected = " or ".join(f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in kinds)
-        space = getattr(env, "observation_space", None)
-        several = f"; {SEVERAL_AGENTS}" if isinstance(space, list | tuple | dict) else ""
-        raise APIUsageError(
-            f"{where}: env must be a {expected}, got {env!r}; pass an instance, or a class as env_creator{several}"
-        )
+        raise APIUsageError(f"{where}: env must be a {expected}, got {env!r}; {_advice(env)}")
     return env
+
+
+def _advice(env: Any) -> str:
+    """What to do with an environment that this emulation does not take."""
+    if isinstance(env, ParallelEnv | AECEnv):
+        return "wrap it with PettingZooPufferEnv"
+    if isinstance(env, gymnasium.Env):
+        return "wrap it with GymnasiumPufferEnv"
+    if hasattr(env, "num_envs"):
+        return "it is a vector environment already; emulate one environment, and give num_envs to vector.make"
+    several = isinstance(getattr(env, "observation_space", None), list | tuple | dict)
+    return "pass an instance, or a class as env_creator" + (f"; {SEVERAL_AGENTS}" if several else "")
 
 
 def two_values(env: object, outcome: Any) -> tuple[Any, Any]:

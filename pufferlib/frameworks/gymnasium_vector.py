@@ -85,7 +85,15 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         Args:
             seed: One for all, of which each environment gets its own, or a list with one for each environment.
             options: Options that the environments get, beside the mask.
+
+        Raises:
+            APIUsageError: The options are no dict, or the mask or seed does not fit.
         """
+        if not isinstance(options, dict | None):
+            raise APIUsageError(
+                f"to_gymnasium: options must be one dict for all environments, got {options!r:.80}; to give each its "
+                "own, reset with a reset_mask for each"
+            )
         options = dict(options) if options else {}
         mask = options.pop("reset_mask", None)
         given: dict[str, Any] = {"options": options} if options else {}

@@ -12,9 +12,9 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tu
 from gymnasium.wrappers import DelayObservation, FrameStackObservation
 
 from pufferlib import APIUsageError
-from pufferlib.emulation import GymnasiumPufferEnv, observation_layout
+from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv, observation_layout
 from pufferlib.wrappers import ClipAction, EpisodeStats, ResizeObservation
-from tests.envs import NESTED, FunctionEnv, counting_env
+from tests.envs import NESTED, FunctionEnv, ScriptedParallelEnv, alive, counting_env
 
 FLOATS = [np.float16, np.float32, np.float64]
 
@@ -494,3 +494,17 @@ class TestReturnedObservations:
             observation.flags.writeable = False
         observation = self.env.step(0)[0]
         assert (observation.shape, observation.flags.writeable) == ((3,), True)
+
+
+@pytest.mark.parametrize(
+    ("emulation", "make", "advice"),
+    [
+        (GymnasiumPufferEnv, lambda: ScriptedParallelEnv(alive("a")), "wrap it with PettingZooPufferEnv"),
+        (PettingZooPufferEnv, FunctionEnv, "wrap it with GymnasiumPufferEnv"),
+        (GymnasiumPufferEnv, lambda: gymnasium.vector.SyncVectorEnv([FunctionEnv]), "it is a vector environment"),
+    ],
+    ids=["PettingZoo", "Gymnasium", "vector"],
+)
+def test_environments_of_another_kind_name_the_right_wrapper(emulation, make, advice):
+    with pytest.raises(APIUsageError, match=f"{emulation.__name__}: env must be a .*; {advice}"):
+        emulation(env_creator=make)

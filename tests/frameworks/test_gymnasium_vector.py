@@ -219,6 +219,8 @@ def test_what_gymnasium_would_get_wrong_is_refused():
     env.step([0] * 4)
     with pytest.raises(APIUsageError, match=r"got rows \[0, 1, 2, 3\]; call reset\(options="):
         env.step([0] * 4)
+    with pytest.raises(APIUsageError, match=r"options must be one dict for all environments, got \[\{'a': 1\}"):
+        env.reset(options=[{"a": 1}] * 4)
     env.close()
 
 
