@@ -172,7 +172,11 @@ def _check_first_play(subject: Subject) -> None:
     subject.printed, subject.first_end = captured.text, checks.first_end
     if found is not None:
         raise found
-    checks.finish()
+    subject.finish = checks.finish
+
+
+def _check_whole_play(subject: Subject) -> None:
+    subject.finish()
 
 
 def _check_silence(subject: Subject) -> None:
@@ -233,6 +237,7 @@ def _check_adoption(subject: Subject) -> None:
 CHECKS = (
     Check(("spaces", "arrays"), _check_spaces_and_arrays, is_first=True),
     Check(("observations", "rewards", "ends", "autoreset", "absent", "infos"), _check_first_play),
+    Check((), _check_whole_play, needs_play=True),
     Check(("silence",), _check_silence, needs_play=True),
     Check(("seed", "reset", "autoreset"), copies.check_again, needs_play=True),
     Check(("seed", "arrays", "leaks"), _check_adoption, needs_creator=True, needs_play=True),

@@ -30,6 +30,7 @@ class Subject:
         trace: Of its first play.
         printed: In its first play, to the terminal.
         first_end: Index of the step in which the first episode ended, or None.
+        finish: Checks what only the whole first play shows, if no step of it broke a line.
         repeats: True once another copy has played the same.
 
     Raises:
@@ -48,6 +49,7 @@ class Subject:
         self.seed, self.steps, self.continuing, self.trace = seed, steps, continuing, Trace()
         self.printed, self.repeats = "", False
         self.first_end: int | None = None
+        self.finish: Callable[[], None] = lambda: None
         self.creator: Callable[..., Any] | None = None if is_made else env
         self._keywords = {} if is_made or not takes(env, "seed") else {"seed": seed}
         self.env: Any = env if is_made else None

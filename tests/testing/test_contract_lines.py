@@ -360,6 +360,12 @@ def test_examine_checks_other_lines_after_a_step_that_breaks_one():
         assert states[line] == "kept"
 
 
+def test_constant_observations_leave_the_other_lines_kept():
+    states = {result.line: result.state for result in examine(of_gymnasium(ConstantObservation), steps=STEPS)}
+    assert states.pop("observations") == "broken"
+    assert set(states.values()) == {"kept"}
+
+
 def test_later_first_end_is_reported_with_its_step():
     results = {result.line: result for result in examine(of_gymnasium(Walk), steps=5)}
     assert results["ends"].state == "unknown"
