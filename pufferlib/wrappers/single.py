@@ -3,6 +3,7 @@
 They take environments of the old gym API, of old PettingZoo, and turn-based ones (AEC) too, and convert them.
 """
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, SupportsFloat
 
@@ -37,9 +38,14 @@ _NUMBERS = (bool, int, float, np.integer, np.floating, np.bool_)
 
 
 def as_number(value: Any) -> float | None:
-    """Return a number of an info, or an array of one element, as a float. Returns None for anything else."""
-    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "biuf":
-        value = value.item()
+    """Return a number of an info, or an array or tensor of one element, as a float. Returns None for anything else."""
+    if isinstance(value, _NUMBERS):
+        return float(value)
+    if isinstance(value, np.ndarray) and value.size != 1:  # without the exception, in each step
+        return None
+    if callable(item := getattr(value, "item", None)):
+        with contextlib.suppress(Exception):  # of tensors of many elements, and of objects that only look like arrays
+            value = item()
     return float(value) if isinstance(value, _NUMBERS) else None
 
 
@@ -89,16 +95,23 @@ class EpisodeStats(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs)
 
     That info holds ``episode_return``, ``episode_length`` (steps), ``score`` (the return, unless
     the environment's infos have a ``score``), and the last value of each key that an info of the episode had.
-    So a figure may be given once, at the end, or in each step, as a running total. Numbers and arrays of one number
-    become floats. Keys of nested dicts are joined by a slash.
+    So a figure may be given once, at the end, or in each step, as a running total. Numbers, and arrays and
+    tensors of one number, become floats. Keys of nested dicts are joined by a slash.
 
     Args:
         env: Of Gymnasium, or of the old gym API, which is converted. Observations, actions and rewards stay.
+
+    Raises:
+        APIUsageError: The environment is none of Gymnasium.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         RecordConstructorArgs.__init__(self)
-        super().__init__(converted(env))
+        inner: Any = converted(env)
+        if not isinstance(inner, gymnasium.Env):
+            advice = "use MultiagentEpisodeStats" if hasattr(inner, "possible_agents") else "pass an instance"
+            raise APIUsageError(f"EpisodeStats: env must be a gymnasium.Env, got {inner!r:.80}; {advice}")
+        super().__init__(inner)
         self._episode = _Episode()
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
@@ -122,6 +135,10 @@ class _ParallelWrapper(BaseParallelWrapper):  # type: ignore[misc]  # pettingzoo
 
     def __init__(self, env: Any) -> None:
         env = converted(env)
+        if isinstance(env, gymnasium.Env):
+            raise APIUsageError(
+                f"{type(self).__name__}: env must be of PettingZoo, got {env!r:.80}; EpisodeStats is for Gymnasium"
+            )
         super().__init__(aec_to_parallel(env) if isinstance(env, AECEnv) else env)
 
 

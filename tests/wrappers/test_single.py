@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from gymnasium.spaces import Box, Discrete
 from pettingzoo import ParallelEnv
 
@@ -59,6 +60,9 @@ def test_episode_stats_come_once_at_the_end(truncate):
         ((False, True, True), 1.0),
         ((np.bool_(True), np.bool_(False)), 0.0),
         ((np.array(0.5), np.array([7])), 7.0),
+        ((torch.tensor(0.5), torch.tensor([7])), 7.0),
+        ((torch.tensor(2.5, requires_grad=True),), 2.5),
+        ((np.array([2 + 1j]),), np.array([2 + 1j])),
     ],
 )
 def test_stats_are_the_last_values_of_the_episode(values, stat):
@@ -164,6 +168,19 @@ def test_an_agent_that_vanishes_has_ended_and_its_next_life_is_another_episode()
     stats = [env.step({})[4] for _ in range(4)]
     assert [step["b"].get("episode_length") for step in stats] == [None, 1, None, 2]
     assert [step["a"].get("episode_length") for step in stats] == [None, None, None, 4]
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "make", "message"),
+    [
+        (EpisodeStats, lambda: duo(), "EpisodeStats: env must be a gymnasium.Env, .*; use MultiagentEpisodeStats"),
+        (EpisodeStats, lambda: FunctionEnv, "EpisodeStats: env must be a gymnasium.Env, .*; pass an instance"),
+        (MultiagentEpisodeStats, FunctionEnv, "MultiagentEpisodeStats: .* be of PettingZoo, .*; EpisodeStats is"),
+    ],
+)
+def test_stats_of_another_kind_of_environment_name_the_right_wrapper(wrapper, make, message):
+    with pytest.raises(APIUsageError, match=message):
+        wrapper(make())
 
 
 def test_mean_over_agents():
