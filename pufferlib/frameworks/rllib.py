@@ -5,6 +5,7 @@ Source: Liang et al., "RLlib: Abstractions for Distributed Reinforcement Learnin
 
 import contextlib
 import functools
+import inspect
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -16,6 +17,7 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from pufferlib import registry, vector
 from pufferlib.buffers import Array
+from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.gymnasium_vector import GymnasiumVectorEnv, check_rows
@@ -38,7 +40,8 @@ def to_rllib(
     each of ``num_envs_per_env_runner`` agents. The keys of ``env_config`` are keywords of the environment.
 
     Args:
-        env_creator: Name of an environment, as ``pufferlib.make`` takes it, or a class or function that makes one.
+        env_creator: Name of an environment, as ``pufferlib.make`` takes it, a class of ``gymnasium.Env``, or a class or
+            function that makes a ``PufferEnv``.
         backend: Of ``pufferlib.vector.make``; None for the native one where the environment has it, else "Serial".
         **options: More of ``pufferlib.vector.make``: ``num_workers``, ``overwork``, ``on_crash``, or a ``seed`` for
             when RLlib has none.
@@ -47,11 +50,23 @@ def to_rllib(
         UnknownNameError: No environment has this name; the nearest ones are suggested.
     """
     creator = registry.env_creator(env_creator, "to_rllib") if isinstance(env_creator, str) else env_creator
+    if inspect.isclass(creator) and issubclass(creator, gymnasium.Env) and not issubclass(creator, GymnasiumPufferEnv):
+        creator = functools.partial(_emulated, creator)
     if backend is None:
         is_native = creators.batches_itself(creator) and "num_envs" in creators.own_keywords(creator)
         backend = "PufferEnv" if is_native else "Serial"
     options = {"autoreset": "next_step", "backend": backend, **options}
     return functools.partial(_make_vector_env, creator, options)
+
+
+def _emulated(
+    env_class: type[gymnasium.Env[Any, Any]],
+    /,
+    buf: Mapping[str, Array] | None = None,
+    seed: int = 0,
+    **keywords: Any,
+) -> GymnasiumPufferEnv:
+    return GymnasiumPufferEnv(env_class(**keywords), buf=buf, seed=seed)
 
 
 def _make_vector_env(creator: Creator, options: Mapping[str, Any], config: EnvConfig) -> "RLlibVectorEnv":

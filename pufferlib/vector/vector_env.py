@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -422,6 +422,12 @@ class VectorEnv(ABC):
         if self._next_call != "close":
             self._next_call = "close"
             self._close()
+
+    def __reduce__(self) -> NoReturn:
+        raise APIUsageError(
+            f"{type(self).__name__}: a vector environment must stay in the process that made it, got a call to copy or "
+            "pickle it; make another with pufferlib.vector.make, and copy the games with save_state and load_state"
+        )
 
     def __enter__(self) -> "VectorEnv":
         return self

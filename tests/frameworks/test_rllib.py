@@ -93,6 +93,17 @@ def emulated_counter(buf=None, seed=0, length=3):
     return pufferlib.emulation.GymnasiumPufferEnv(env, buf=buf, seed=seed)
 
 
+def test_a_class_of_gymnasium_is_emulated_and_gets_the_keys_of_the_config():
+    episodes = sampled(config_of(to_rllib(FunctionEnv), length=3, info=report_count), 16)
+    done = [episode for episode in episodes if episode.is_done]
+    assert [len(episode) for episode in done] == [3] * 4
+    assert [info.get("count") for info in done[0].get_infos()] == [None, 1, 2, 3]
+
+
+def report_count(env):
+    return {"count": env.count}
+
+
 def test_workers_import_no_rllib():
     creator = to_rllib(emulated_counter, backend="Multiprocessing", num_workers=2, overwork=True)
     runner = SingleAgentEnvRunner(config=config_of(creator, num_envs=2))

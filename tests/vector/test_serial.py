@@ -1,5 +1,8 @@
 """Serial and the native backend."""
 
+import copy
+import pickle
+
 import gymnasium
 import numpy as np
 import pytest
@@ -93,6 +96,17 @@ def test_one_environment_in_several_places_is_refused(backend):
         APIUsageError, match=r"must be one of its own, got <CartPoleEnv.*> in two of them; give a class"
     ):
         pufferlib.vector.make(GymnasiumPufferEnv, env_kwargs={"env": env}, num_envs=2, backend=backend, num_workers=1)
+
+
+@pytest.mark.parametrize("backend", ["Serial", "Multiprocessing"])
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, pickle.dumps], ids=["deepcopy", "pickle"])
+def test_copies_and_pickles_are_refused(backend, duplicate):
+    options = {"num_workers": 1, "overwork": True} if backend == "Multiprocessing" else {}
+    with (
+        pufferlib.vector.make(SamplePufferEnv, num_envs=2, backend=backend, **options) as envs,
+        pytest.raises(APIUsageError, match=f"{backend}: a vector environment must stay in the process that made it"),
+    ):
+        duplicate(envs)
 
 
 def test_an_error_in_serial_says_where():
