@@ -45,7 +45,16 @@ class GameEnv(gymnasium.Env[Array, Any]):
         self.metadata = self._env.metadata
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
-        """Start a new episode; there are no options."""
+        """Start a new episode.
+
+        Raises:
+            APIUsageError: Options were given, which native environments do not have.
+        """
+        if options:
+            raise APIUsageError(
+                f"gymnasium.make: a native environment has keywords instead of options, got options={options!r:.80}; "
+                f'give them to gymnasium.make("puffer/{self._env.name}")'
+            )
         super().reset(seed=seed)
         if seed is None and self._np_random is None:
             seed = int(self.np_random.integers(2**31))

@@ -393,6 +393,19 @@ class OceanEnv(PufferEnv):
         """
         return self._batch.areas(env_index, self._checked_agent("areas", agent))
 
+    def set_attr(self, name: str, values: Any) -> None:
+        """Set an attribute that this object has. Settings of the game are keywords, and stay what they are.
+
+        Raises:
+            APIUsageError: There is no such attribute.
+        """
+        if not hasattr(self, name):
+            raise APIUsageError(
+                f"{self._type.class_name}.set_attr: a game in C has no attribute {name!r}, and would not notice it; "
+                "give settings as keywords when you make the environment"
+            )
+        super().set_attr(name, values)
+
     def close(self) -> None:
         """Free the games, and close the window. The arrays stay valid; closing twice is fine."""
         self._batch.close()

@@ -32,6 +32,16 @@ def test_games_of_several_agents_are_refused_with_what_to_use(name):
         gymnasium.make(f"puffer/{name}")
 
 
+def test_options_of_a_reset_are_refused():
+    env = gymnasium.make("puffer/cartpole")
+    env.reset(options={})
+    with pytest.raises(
+        APIUsageError, match=r"got options={'low': 1}; give them to gymnasium.make\(\"puffer/cartpole\"\)"
+    ):
+        env.reset(options={"low": 1})
+    env.close()
+
+
 def test_an_episode_ends_with_its_last_observation():
     env = gymnasium.make("puffer/squared", size=3)
     observation, _ = env.reset(seed=4)
