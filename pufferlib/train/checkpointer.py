@@ -76,7 +76,7 @@ class Checkpointer:
         """
         trainer = self._trainer
         contents = self._contents("none" if begins_anew else trainer.config.train.save_games)
-        path = trainer.ranks.on_first(lambda: checkpoint.save(self._folder, *contents))
+        path = trainer.ranks.on_first(lambda: self._write(contents))
         self._saved_updates, self._scores = trainer.updates, ScoreMean()
         self.is_requested = self._failed = False
         self._last_update.forget()
@@ -84,6 +84,19 @@ class Checkpointer:
         if begins_anew:
             trainer.start_episodes()
         trainer.callbacks.on_checkpoint(trainer, path)
+
+    def _write(self, contents: Contents) -> Path:
+        """Write a checkpoint, after creating the run's folder again if it was deleted."""
+        run = Run.at(self._trainer.run_dir)
+        if not run.folder.exists():
+            run.folder.mkdir(parents=True)
+            self._trainer.config.save(run.config)
+            warnings.warn(
+                f"{run.folder}: the folder of the run was deleted during training; it is created again with the "
+                "settings and a new checkpoint, earlier checkpoints and metrics are lost",
+                stacklevel=4,
+            )
+        return checkpoint.save(self._folder, *contents)
 
     def keep(self) -> None:
         """Keep what the latest update has come to, where another rank may be lost during the next."""

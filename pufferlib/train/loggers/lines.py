@@ -1,5 +1,6 @@
 """A file of whole lines that waits for room where the disk is full."""
 
+import errno
 import os
 import warnings
 from pathlib import Path
@@ -27,9 +28,11 @@ class LineFile:
             self.flush()
         except OSError as error:
             if is_first:
+                is_gone = error.errno == errno.ENOENT
+                advice = "the next checkpoint creates the deleted folder again" if is_gone else "make room there"
                 warnings.warn(
                     f"{self.path}: metrics could not be written ({error.strerror}); they are kept and tried again "
-                    "after each update; make room there",
+                    f"after each update; {advice}",
                     stacklevel=3,
                 )
 
@@ -52,6 +55,9 @@ class LineFile:
         Raises:
             OSError: There are lines that cannot be written.
         """
+        if self._waiting and os.fstat(self._file.fileno()).st_nlink == 0:  # the file was deleted
+            deleted, self._file = self._file, self.path.open("ab", buffering=0)
+            deleted.close()
         while self._waiting:  # as much as there is room for; the rest of a line follows when there is more
             self._waiting = self._waiting[self._file.write(self._waiting) :]
 

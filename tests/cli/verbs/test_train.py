@@ -76,6 +76,20 @@ def test_a_folder_that_is_gone_is_told(
     assert "the folder that this runs in is gone" in capsys.readouterr().err
 
 
+def test_training_continues_if_the_folder_of_its_run_is_deleted(here: Path) -> None:
+    text = "import shutil\ndef delete(trainer, metrics):\n    if trainer.updates == 3: shutil.rmtree(trainer.run_dir)\n"
+    (here / "callbacks.py").write_text(text)
+    with (
+        pytest.warns(UserWarning, match="could not be written .* the next checkpoint creates the deleted folder again"),
+        pytest.warns(UserWarning, match="folder of the run was deleted during training; it is created again"),
+    ):
+        assert main(["train", "squared", *TINY, "--callback", "callbacks.py:delete"]) == 0
+    run = only_run(here)
+    assert {path.name for path in run.iterdir()} == FILES
+    assert rows(run)[-1]["agent_steps"] == 4096
+    assert main(["eval", str(run)]) == 0
+
+
 def test_a_run_goes_on(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "squared", *TINY]) == 0
     run = only_run(here)
