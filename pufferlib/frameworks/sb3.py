@@ -244,6 +244,7 @@ class SB3VecEnv(VecEnv):
                 self.reset_infos[row] = info
             else:
                 found[row].update(info)
+                found[row]["TimeLimit.truncated"] = False  # also if the environment has a key of this name
         rows = np.flatnonzero(ends)
         last = self._shown(self.vecenv.final_observations[rows])
         for place, row in enumerate(rows.tolist()):

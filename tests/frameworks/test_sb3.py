@@ -378,3 +378,13 @@ def test_infos_may_be_kept_and_changed():
         first = envs.step(np.zeros(2, int))[3]
         first[0]["mine"] = 1
         assert envs.step(np.zeros(2, int))[3] == [{"TimeLimit.truncated": False}] * 2
+
+
+@pytest.mark.parametrize("truncates", [False, True])
+def test_truncation_is_that_of_the_step_if_infos_have_a_key_of_this_name(truncates):
+    make = functools.partial(FunctionEnv, length=2, truncates=truncates, info=lambda _: {"TimeLimit.truncated": True})
+    mine, theirs = ours(make, num_envs=1), DummyVecEnv([make])
+    for env in (mine, theirs):
+        env.reset()
+        assert [env.step(np.zeros(1, int))[3][0]["TimeLimit.truncated"] for _ in range(2)] == [False, truncates]
+    mine.close()
