@@ -51,7 +51,7 @@ class ActionCheck(ActionRows):
         if array.shape != self._shape:
             raise APIUsageError(
                 f"{self._where}: actions must have shape {self._shape}, one row per agent of the batch, "
-                f"got shape {array.shape}; action_space.sample() has the right one"
+                f"got shape {array.shape}; give one action for each of the {self._shape[0]} rows"
             )
         if array.dtype.kind not in self._kinds:
             raise APIUsageError(

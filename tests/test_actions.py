@@ -22,6 +22,7 @@ class NoArray:
     [
         (NoArray(), r"actions must be something that numpy can take, got .*\(use detach\); of a tensor give"),
         ([0] * 3, r"actions must have shape \(4,\), one row per agent of the batch, got shape \(3,\)"),
+        ([[0]], r"got shape \(1, 1\); give one action for each of the 4 rows"),
         (0, r"got shape \(\)"),
         ([[0]] * 4, r"got shape \(4, 1\)"),
         ([0, [0], 0, 0], r"actions must be an array, or a list of rows of one length, got \[0, \[0\], 0, 0\]"),

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from gymnasium.utils import seeding
 from pettingzoo import ParallelEnv
 
 from pufferlib.buffers import Array
@@ -30,7 +31,12 @@ def to_pettingzoo(env: PufferEnv) -> "PettingZooEnv":
 
 
 class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pettingzoo has no types
-    """``to_pettingzoo`` explains the argument."""
+    """``to_pettingzoo`` explains the argument.
+
+    Attributes:
+        np_random: Generator for wrappers, such as SuperSuit's ``frame_skip_v0``. ``reset`` seeds it. The environment
+            does not use it.
+    """
 
     def __init__(self, env: PufferEnv) -> None:
         if not isinstance(env, PufferEnv) or env.emulated:
@@ -45,6 +51,7 @@ class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pett
         self.agents: list[str] = []
         self.render_mode = getattr(env, "render_mode", None)
         self.metadata = {"name": type(env).__name__, **getattr(env, "metadata", {})}
+        self.np_random, _ = seeding.np_random()
         self._rows = {agent: row for row, agent in enumerate(self.possible_agents)}
 
     def observation_space(self, agent: str) -> Space:
@@ -57,6 +64,8 @@ class PettingZooEnv(ParallelEnv[str, Array, Any]):  # type: ignore[misc]  # pett
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ByAgent, ByAgent]:
         """Start a new episode of every agent that is present; there are no options."""
+        if seed is not None:
+            self.np_random, _ = seeding.np_random(seed)
         observations, _ = self._env.reset(seed)
         self.agents = [agent for agent, row in self._rows.items() if self._env.masks[row]]
         return self._by_agent(observations), {agent: {} for agent in self.agents}

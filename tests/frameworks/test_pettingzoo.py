@@ -68,3 +68,15 @@ def test_a_step_without_actions_after_all_agents_left_returns_empty_dicts():
     with pytest.raises(APIUsageError, match="all agents have left; call reset first"):
         env.step({"agent_0": 0})
     env.close()
+
+
+def test_wrappers_find_a_generator_that_reset_seeds():
+    """SuperSuit's ``frame_skip_v0`` reads it."""
+    env = to_pettingzoo(pufferlib.make("multiagent", num_envs=1))
+    drawn = []
+    for seed in (3, None, 3, 4):
+        env.reset(seed=seed)
+        drawn.append(env.np_random.random())
+    assert drawn[0] == drawn[2]
+    assert len(set(drawn)) == 3
+    env.close()
