@@ -22,8 +22,10 @@ import ray  # noqa: E402
 import torch  # noqa: E402
 from ray.rllib.algorithms.ppo import PPOConfig  # noqa: E402
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig  # noqa: E402
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec  # noqa: E402
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner  # noqa: E402
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner  # noqa: E402
+from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule  # noqa: E402
 from ray.rllib.utils.pre_checks.env import check_multiagent_environments  # noqa: E402
 from ray.tune import register_env  # noqa: E402
 
@@ -172,12 +174,22 @@ def test_spaces_count_from_zero_along_one_axis(space, shown, action, sent):
     agents.close()
 
 
-def test_masks_in_observations_reach_its_modules():
-    creator = functools.partial(pufferlib.emulation.GymnasiumPufferEnv, env_creator=MaskedEnv)
-    env = to_rllib(creator)({"num_envs": 2})
-    observations, _ = env.reset()
-    assert observations["action_mask"].tolist() == [[1, 1, 1]] * 2
-    env.close()
+def masked_observations():
+    """Return an environment whose observations have the keys that RLlib's module for masks needs."""
+    keys = {"action_mask": "action_mask", "observations": "left"}
+    space = gymnasium.spaces.Dict({key: MaskedEnv.observation_space[field] for key, field in keys.items()})
+    return gymnasium.wrappers.TransformObservation(
+        MaskedEnv(), lambda observation: {key: observation[field] for key, field in keys.items()}, space
+    )
+
+
+def test_rllibs_module_for_masks_plays_only_legal_actions():
+    creator = functools.partial(pufferlib.emulation.GymnasiumPufferEnv, env_creator=masked_observations)
+    module = RLModuleSpec(module_class=ActionMaskingTorchRLModule)
+    runner = SingleAgentEnvRunner(config=config_of(to_rllib(creator), num_envs=2).rl_module(rl_module_spec=module))
+    episodes = runner.sample(num_timesteps=60)  # the environment raises if an action is illegal
+    assert sum(map(len, episodes)) >= 60
+    runner.stop()
 
 
 def test_several_policies_play_a_game_in_c_and_one_of_pettingzoo():
