@@ -43,6 +43,7 @@ with _absent("procgen"):
     from torchrl.envs import EnvBase
 
 _TAKEN = {"action", MASK, "done", "next", "reward", "terminated", "truncated"}
+_ATTRIBUTES = {"device", "dtype", "shape", "space"}  # of a Composite, at any depth
 
 Rows = npt.NDArray[np.bool_]
 
@@ -213,7 +214,7 @@ def _spec_of(space: Space, num_rows: int, name: str) -> TensorSpec:
 
 def _specs_of(space: Dict, num_rows: int, prefix: str = "") -> dict[str, TensorSpec]:
     for key in space.spaces:
-        if not isinstance(key, str) or (not prefix and key in _TAKEN):
+        if not isinstance(key, str) or key in _ATTRIBUTES or (not prefix and key in _TAKEN):
             raise APIUsageError(
                 "to_torchrl: a Dict of observations must have strings as keys, none of which TorchRL has for something "
                 f"else, got {key!r} in {prefix[:-1] or 'the observation'}; rename it with "

@@ -202,8 +202,11 @@ def test_what_torchrl_would_get_wrong_is_refused():
         to_torchrl(emulated(counting_env, autoreset="next_step"))
     with pytest.raises(APIUsageError, match=r"arrays or Dicts of them, got Tuple\(.* as near.pair; a tensordict has"):
         to_torchrl(emulated(functools.partial(FunctionEnv, Dict({"near": Dict({"pair": Tuple([Discrete(2)])})}))))
-    with pytest.raises(APIUsageError, match="none of which TorchRL has for something else, got 'done'"):
-        to_torchrl(emulated(functools.partial(FunctionEnv, Dict({"done": Discrete(2)}))))
+    for key in ("done", "shape"):
+        with pytest.raises(APIUsageError, match=f"none of which TorchRL has for something else, got '{key}'"):
+            to_torchrl(emulated(functools.partial(FunctionEnv, Dict({key: Discrete(2)}))))
+    with pytest.raises(APIUsageError, match="got 'dtype' in near"):
+        to_torchrl(emulated(functools.partial(FunctionEnv, Dict({"near": Dict({"dtype": Discrete(2)})}))))
     crowd = functools.partial(ScriptedParallelEnv, *[alive("a", "b")] * 9)
     creator = functools.partial(PettingZooPufferEnv, env_creator=crowd)
     with pytest.raises(APIUsageError, match="to_torchrl: an environment must have one agent, got 3"):
