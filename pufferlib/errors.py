@@ -76,7 +76,7 @@ class InvalidAgentError(PufferError, ValueError):
 
 
 class UsageError(APIUsageError):
-    """A command that was not understood; exit code 2."""
+    """A command that was not understood, or a value that a setting cannot have; exit code 2."""
 
 
 class WorkerError(PufferError, RuntimeError):

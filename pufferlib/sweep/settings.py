@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from pufferlib import registry
-from pufferlib.errors import APIUsageError, PufferError, UnknownNameError
+from pufferlib.errors import APIUsageError, PufferError, UnknownNameError, UsageError
 from pufferlib.sweep.space import BOUNDS, FIXED, Space, check_table, read_bound
 from pufferlib.train.config import Config, setting_names
 from pufferlib.train.kinds import Count, Natural, Range, Share, convert, limits_of
@@ -122,7 +122,7 @@ def load_search(
     if sweep.objective == "score,cost":
         defaults.append(_split("default.toml", OF_COST))
     if both := [key for key in called.spaces if key in fixed]:
-        raise APIUsageError(
+        raise UsageError(
             f"sweep.{both[0]}: is given a space, and {both[0]} a value of its own ({fixed[both[0]]!r}); leave one out"
         )
     spaces = _bound([*defaults, *given, called], sweep, base, fixed)

@@ -12,7 +12,7 @@ import torch
 from gymnasium.spaces import Box
 
 from pufferlib import registry, vector
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.machine.cpus import usable_cpus
 from pufferlib.machine.paths import user_path
 from pufferlib.models import Policy, make_policy
@@ -244,6 +244,7 @@ def pick_device(name: str, setting: str = "train.device") -> torch.device:
         setting: That it is the value of, for messages.
 
     Raises:
+        UsageError: ``name`` is no name of a device.
         APIUsageError: There is no such device here.
     """
     if name == "auto":
@@ -253,7 +254,7 @@ def pick_device(name: str, setting: str = "train.device") -> torch.device:
     except RuntimeError:
         device = None
     if device is None or device.type not in ("cpu", "cuda"):
-        raise APIUsageError(f"{setting} must be auto, cpu, cuda or cuda:<n>, got {name!r}")
+        raise UsageError(f"{setting} must be auto, cpu, cuda or cuda:<n>, got {name!r}")
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if device.type == "cuda" and (device.index or 0) >= count:
         seen = plural(count, "GPU") if count else "no GPU"

@@ -26,6 +26,7 @@ from pufferlib.train.kinds import (
     OptionalCount,
     Schedule,
     Share,
+    Steps,
     StepSize,
     limits_of,
 )
@@ -67,9 +68,9 @@ class VecConfig:
     """
 
     backend: str = "native"
-    num_envs: int = 1
-    num_workers: int | None = None
-    batch_size: int | None = None
+    num_envs: Count = 1
+    num_workers: OptionalCount = None
+    batch_size: OptionalCount = None
     zero_copy: bool = True
     overwork: bool = False
     timeout_s: float = 120.0
@@ -180,7 +181,7 @@ class TrainConfig(ProcessSettings):
     compile: bool = False
     cuda_graphs: bool | None = None
     cpu_offload: bool = False
-    total_timesteps: Natural = 10_000_000
+    total_timesteps: Steps = 10_000_000
     horizon: CountOrAuto = 0
     minibatch_size: CountOrAuto = 0
     update_epochs: CountOrAuto = 0
@@ -275,7 +276,7 @@ class Config:
     track: TrackConfig = field(default_factory=TrackConfig)
 
     def __post_init__(self) -> None:
-        for section in ("policy", "train", "eval", "stop", "selfplay"):
+        for section in ("vec", "policy", "train", "eval", "stop", "selfplay"):
             values = getattr(self, section)
             for key, limits in limits_of(type(values)).items():
                 value = getattr(values, key)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 import numpy as np
 
-from pufferlib.errors import APIUsageError
+from pufferlib.errors import UsageError
 
 __all__ = [
     "Count",
@@ -20,6 +20,7 @@ __all__ = [
     "Schedule",
     "Share",
     "StepSize",
+    "Steps",
     "convert",
     "limits_of",
 ]
@@ -34,9 +35,9 @@ class Range(NamedTuple):
     high: float
 
     def check(self, name: str, value: float) -> None:
-        """Raise APIUsageError if ``value`` is outside."""
+        """Raise UsageError if ``value`` is outside."""
         if not self.low <= value <= self.high:
-            raise APIUsageError(f"{name} must be {self._text(value)}, got {value}")
+            raise UsageError(f"{name} must be {self._text(value)}, got {value}")
 
     def _text(self, value: float) -> str:
         if self.low == -math.inf:
@@ -49,6 +50,7 @@ Count = Annotated[int, Range(1, _MOST)]
 OptionalCount = Annotated[int | None, Range(1, _MOST)]
 CountOrAuto = Annotated[int, Range(0, _MOST)]
 Natural = Annotated[int, Range(0, 2**63 - 1)]  # what torch and numpy both take
+Steps = Annotated[int, Range(1, 2**63 - 1)]
 NotNegative = Annotated[float, Range(0, math.inf)]
 StepSize = Annotated[float, Range(0, 1000)]  # infinity ends in NaN, and nobody means to come near a thousand
 Share = Annotated[float, Range(0, 1)]
@@ -72,11 +74,11 @@ def convert(where: str, hint: Any, value: Any) -> Any:
         value: Of a file or a caller; numpy's numbers, and whole ones like 1e6, are taken too.
 
     Raises:
-        APIUsageError: It is of another type.
+        UsageError: It is of another type.
     """
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
-            raise APIUsageError(f"{where} must be {' or '.join(map(repr, get_args(hint)))}, got {value!r}")
+            raise UsageError(f"{where} must be {' or '.join(map(repr, get_args(hint)))}, got {value!r}")
         return value
     if get_origin(hint) is tuple:
         return _words(where, get_args(hint)[0], value)
@@ -89,7 +91,7 @@ def convert(where: str, hint: Any, value: Any) -> Any:
         return int(value)  # 1e6
     if type(value) not in options and not (value is None and types.NoneType in options):
         expected = " or ".join("unset" if option is types.NoneType else option.__name__ for option in options)
-        raise APIUsageError(f"{where} must be {expected}, got {value!r} ({type(value).__name__})")
+        raise UsageError(f"{where} must be {expected}, got {value!r} ({type(value).__name__})")
     return value
 
 
@@ -97,5 +99,5 @@ def _words(where: str, kind: Any, value: Any) -> tuple[Any, ...]:
     """A list of words, or one text with commas between them."""
     words = [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
     if not isinstance(words, list | tuple):
-        raise APIUsageError(f"{where} must be a list of strings, got {value!r} ({type(value).__name__})")
+        raise UsageError(f"{where} must be a list of strings, got {value!r} ({type(value).__name__})")
     return tuple(convert(where, kind, word) for word in words)

@@ -10,7 +10,7 @@ import torch
 from gymnasium.spaces import Box
 from torch import Tensor
 
-from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.errors import PufferError, UsageError
 from pufferlib.models import Policy, State
 from pufferlib.train.draws import Draw, shuffled
 
@@ -225,7 +225,7 @@ def _rows_of_minibatch(horizon: int, num_agents: int, segment: int, minibatch_si
     sizes = [segment * count for count in range(1, segments + 1) if segments % count == 0]
     near = [fits for fits in sizes if fits < size][-1:] + [fits for fits in sizes if fits > size][:1]
     whole = "be a multiple of train.horizon, for the policy is recurrent, and " if size % segment else ""
-    raise APIUsageError(
+    raise UsageError(
         f"train.minibatch_size must {whole}divide train.horizon * agents = {horizon} * {num_agents} = {batch_size}, "
         f"got {minibatch_size}; try {' or '.join(map(str, near))}"
     )

@@ -83,6 +83,20 @@ def test_help_is_for_people(env: str, capsys: pytest.CaptureFixture[str]) -> Non
         (["train", "squared", "--num-envs", "8"], "did you mean '--vec.num-envs' or '--env.num-envs'?"),
         (["train", "squared", "--trian.seed", "8"], "did you mean '--train.seed' or '--eval.seed'?"),
         (["train", "squared", "--qqq"], "puffer train: unknown flag '--qqq'; see puffer train squared --help"),
+        (
+            ["train", "squared", "--train.seed", "7", "--track", "csv", "tensorboard", "--train.gamma", "0.9"],
+            "puffer train: --track takes one list with commas, got 'csv tensorboard'; write --track csv,tensorboard",
+        ),
+        (["train", "squared", "--track=csv", "wandb"], "got 'csv wandb'; write --track csv,wandb"),
+        (["train", "squared", "--train.total-timesteps", "0"], "train.total_timesteps must be at least 1, got 0"),
+        (["train", "squared", "--vec.num-envs", "0"], "vec.num_envs must be at least 1, got 0"),
+        (["train", "squared", "--train.gamma", "2"], "train.gamma must be from 0 to 1, got 2.0"),
+        (
+            ["train", "squared", "--train.device", "warp"],
+            "train.device must be auto, cpu, cuda or cuda:<n>, got 'warp'",
+        ),
+        (["train", "squared", "--train.horizon", "-1"], "train.horizon must be at least 0, got -1"),
+        (["train", "squared", "--train.minibatch-size", "7"], "train.minibatch_size must divide train.horizon"),
         (["train", "squared", "7"], "puffer train: '7' belongs to no flag; see puffer train squared --help"),
         (["train", "squared", "--train.seed"], "puffer train: --train.seed: expected a value"),
         (["train", "squared", "--train.seed", "x"], "puffer train: --train.seed: expected INT: invalid literal"),
@@ -140,8 +154,6 @@ def test_whole_numbers_may_be_typed_as_in_code(typed: str, steps: int) -> None:
     ("argv", "sentence"),
     [
         (["train", "squared", "--env.size", "1000"], "Squared: size must be an int from 3 to 255, got 1000"),
-        (["train", "squared", "--train.device", "warp"], "train.device must be auto, cpu, cuda"),
-        (["train", "squared", "--train.horizon", "-1"], "train.horizon must be at least 0, got -1"),
         (["train", "squared", "--env.size", "2026-11-21"], "size must be an int from 3 to 255, got '2026-11-21'"),
         (
             ["train", "squared", "--runs", "/proc/runs"],

@@ -75,7 +75,8 @@ def test_settings_that_json_writes_otherwise_than_toml_come_back_equal(tmp_path)
         ("policy.num_layers", 0, "at least 1"),
         ("eval.episodes", 0, "at least 1"),
         ("train.horizon", 10**20, "from 0 to 2147483647"),
-        ("train.total_timesteps", 10**20, "from 0 to 9223372036854775807"),
+        ("train.total_timesteps", 0, "at least 1"),
+        ("train.total_timesteps", 10**20, "from 1 to 9223372036854775807"),
     ],
 )
 def test_numbers_out_of_range_are_refused(name, value, allowed):
@@ -189,3 +190,7 @@ def test_a_file_has_settings_for_a_gpu(monkeypatch, tmp_path):
     file.write_text("[cuda.train]\nhorizont = 64\n")
     with pytest.raises(UnknownNameError, match=r"mine.toml, \[cuda\], \[train\]"):
         load_config("breakout", {}, file)
+
+
+def test_total_timesteps_may_exceed_32_bits():
+    assert load_config("breakout", {"train.total_timesteps": 10**10}).train.total_timesteps == 10**10

@@ -47,6 +47,7 @@ def run(argv: list[str]) -> int:
     """Search as ``argv`` says: an environment first, then flags."""
     name, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
     typed = [name, *argv]
+    _refuse_resume(typed)
     parser = Parser(PROG, add_help=False)
     parser.add_argument("--sweeps", type=Path, default=SWEEPS)
     parser.add_argument("--config", type=Path)
@@ -65,6 +66,22 @@ def run(argv: list[str]) -> int:
     searches = [PREFIX + field.name.replace("_", "-") for field in dataclasses.fields(SweepConfig)]
     config = parse_config(PROG, base, flags, _about(), [*parser.flags, *searches])
     return _search(base.env_name, _given(config, flags), _read(overrides, searches), options, typed)
+
+
+def _refuse_resume(typed: list[str]) -> None:
+    """Raise UsageError for ``--resume``: the same command continues a sweep."""
+    for place, token in enumerate(typed):
+        flag, equals, value = token.partition("=")
+        if flag != "--resume":
+            continue
+        rest = typed[place + 1 :]
+        value = value if equals else next((word for word in rest[:1] if not word.startswith("-")), "NAME")
+        env = typed[0] if typed[0] and not typed[0].startswith("-") else "ENV"
+        command = as_typed(f"{PROG} {env} --sweep.name {Path(value).name}")
+        raise UsageError(
+            f"{PROG}: --resume is a flag of puffer train; a sweep continues if you start it again under the same "
+            f"name with the same settings: {command}"
+        )
 
 
 def _base(name: str, wants_help: bool, file: Path | None) -> Config:

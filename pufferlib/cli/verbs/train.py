@@ -2,11 +2,12 @@
 
 import contextlib
 import dataclasses
+import itertools
 import math
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from pufferlib import registry
 from pufferlib.cli.console import highlight, note, say, style
@@ -25,6 +26,7 @@ from pufferlib.train.seeds import SeedGroup, find_group, new_group, parse_seeds,
 from pufferlib.train.signals import sigterm_exits
 from pufferlib.train.status import in_training
 from pufferlib.train.text import flag, plural, short
+from pufferlib.train.track_config import TrackerName
 from pufferlib.train.tuned import with_tuned_vec
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ def run(argv: list[str]) -> int:
     """Train as ``argv`` says: an environment first, then flags."""
     name, argv = (argv[0], argv[1:]) if argv and not argv[0].startswith("-") else ("", argv)
     parser = _parser()
+    _refuse_separate_trackers(argv)
     options, flags = parser.parse_known_args(argv)
     group = find_group(Path(options.resume)) if options.resume else None
     resumed = find_run(PROG, options.resume, options.runs, shipped=False) if options.resume and not group else None
@@ -99,6 +102,18 @@ def _parser() -> Parser:
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--train.seeds", dest="seeds")
     return parser
+
+
+def _refuse_separate_trackers(argv: list[str]) -> None:
+    """Raise UsageError for ``--track csv tensorboard``, whose second word belongs to no flag."""
+    for place, token in enumerate(argv):
+        flag, equals, value = token.partition("=")
+        words = [*([value] if equals else []), *argv[place + 1 :]]
+        names = list(itertools.takewhile(lambda word: set(word.split(",")) <= set(get_args(TrackerName)), words))
+        if flag == "--track" and len(names) > 1:
+            raise UsageError(
+                f"{PROG}: --track takes one list with commas, got {' '.join(names)!r}; write --track {','.join(names)}"
+            )
 
 
 def _tracking_flags(options: Namespace) -> list[str]:

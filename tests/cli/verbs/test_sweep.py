@@ -12,14 +12,20 @@ from pufferlib.cli import main
     [
         ([], 2, "name an environment first"),
         (["--report"], 2, "name a sweep first"),
+        (
+            ["--resume", "sw"],
+            2,
+            "it again under the same name with the same settings: puffer sweep ENV --sweep.name sw",
+        ),
+        (["squared", "--resume=sweeps/sw"], 2, "puffer sweep squared --sweep.name sw"),
         (["squared", "--report"], 1, "no sweep 'squared' in sweeps; there is none yet; begin it: puffer sweep squared"),
         (["squared", "--sweep.trails", "5"], 2, "unknown flag '--sweep.trails'; did you mean '--sweep.trials'"),
         (["squared", "--sweep.trials"], 2, "--sweep.trials: expected a value"),
-        (["squared", "--sweep.trials", "0"], 1, "sweep.trials must be at least 1, got 0"),
+        (["squared", "--sweep.trials", "0"], 2, "sweep.trials must be at least 1, got 0"),
         (["squared", "--sweep.train.gamma", "0.9"], 2, "a space is --sweep.SECTION.NAME.KEY"),
         (["squared", "--sweep.train.gama.min", "0.9"], 2, "unknown setting 'train.gama'; did you mean 'train.gamma'"),
         (["squared", "--train.gama", "0.9"], 2, "unknown flag '--train.gama'; did you mean '--train.gamma'"),
-        (["squared", "--train.gamma", "0.9", "--sweep.train.gamma.min", "0.8"], 1, "leave one out"),
+        (["squared", "--train.gamma", "0.9", "--sweep.train.gamma.min", "0.8"], 2, "leave one out"),
     ],
 )
 def test_what_is_wrong_is_said(
@@ -34,7 +40,7 @@ def test_what_is_wrong_is_said(
 def test_choices_are_typed_with_commas(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("tyro", reason="the train extra is not installed")
     space = ["--sweep.train.optimizer.distribution=choice", "--sweep.train.optimizer.choices=adam,sgd"]
-    assert main(["sweep", "squared", *space]) == 1
+    assert main(["sweep", "squared", *space]) == 2
     assert "sweep.train.optimizer: choices must be 'adam' or 'muon', got 'sgd'" in capsys.readouterr().err
 
 
