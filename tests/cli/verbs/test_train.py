@@ -143,7 +143,7 @@ def test_a_run_that_is_finished_can_be_judged_otherwise(here: Path) -> None:
     ("flags", "sentence"),
     [
         ("--train.total-timesteps 100", "may become longer, not shorter; it was begun with 4096 steps, got"),
-        ("--train.gamma 0.5", "got --train.gamma 0.5 (begun with 0.97); leave that out, or begin a new run:"),
+        ("--train.gamma 0.5", "got --train.gamma 0.5 (begun with 0.9); leave that out, or begin a new run:"),
         ("--env.size 3 --train.seed 1", "begin a new run: puffer train squared --env.size 3 --train.seed 1"),
         ("--env.size 3", "got --env.size 3 (begun without it);"),
     ],
