@@ -342,8 +342,10 @@ def _defined_by_caller(name: str) -> bool:
 
 def _importable_in_workers(finder: Any) -> bool:
     """Check whether other processes import with ``finder`` too: from the path, or what is installed to be edited."""
-    # Setuptools, scikit-build and meson install finders from modules called so; others are the caller's.
-    return finder is importlib.machinery.PathFinder or "editable" in getattr(finder, "__module__", "")
+    # Setuptools, scikit-build and meson install finders from modules called so, and our images one (docker/python).
+    # Others are the caller's.
+    module = getattr(finder, "__module__", "")
+    return finder is importlib.machinery.PathFinder or "editable" in module or module == "pufferlib_installed_first"
 
 
 @functools.lru_cache(1024)

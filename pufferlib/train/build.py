@@ -212,9 +212,10 @@ def warn_of_action_bounds(vecenv: Any) -> None:
     space = vecenv.single_action_space
     if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
         return
-    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+    is_bounded = np.isfinite(space.low) & np.isfinite(space.high)
+    low, high = (np.where(is_bounded, bound, 0).astype(np.float64) for bound in (space.low, space.high))
     center, half = (low + high) / 2, (high - low) / 2
-    is_far = np.isfinite(half) & ((half < MIN_HALF_WIDTH) | (half > MAX_HALF_WIDTH) | (np.abs(center) > half + 1))
+    is_far = is_bounded & ((half < MIN_HALF_WIDTH) | (half > MAX_HALF_WIDTH) | (np.abs(center) > half + 1))
     if is_far.any():
         first = int(np.flatnonzero(is_far)[0])
         warnings.warn(

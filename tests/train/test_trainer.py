@@ -791,4 +791,5 @@ def test_bounds_of_actions_far_from_1_are_warned_of(make_trainer, low, high, war
         make_trainer(env=vector.make(creator, num_envs=8, backend="Serial", autoreset="same_step")).close()
     found = [str(warning.message) for warning in caught if "bounds of actions" in str(warning.message)]
     assert len(found) == bool(warned)
+    assert RuntimeWarning not in [warning.category for warning in caught]
     assert all(f"near -1 and 1, got {warned}: a policy" in message for message in found)
