@@ -36,7 +36,7 @@ def test_a_report_is_written_anew(done) -> None:
         ("train.norm-adv", "True,False", {True, False}),
         ("train.norm-adv", "[true, false]", {True, False}),
         ("train.horizon", "8,32", {16, 8, 32}),  # the first trial has the environment's own value
-        ("train.learning-rate", "1e-3", {0.001, 0.008}),
+        ("train.learning-rate", "1e-3", {0.001, 0.004}),
         ("train.optimizer", "adam", {"adam", "muon"}),
     ],
 )
