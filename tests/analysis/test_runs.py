@@ -110,7 +110,7 @@ def test_what_names_no_run_is_told(kept: Path) -> None:
 def test_seeds_become_one_line_and_settings_tell_lines_apart(kept: Path) -> None:
     lines = group_runs(select(["squared"]))
     assert {label: titles(members) for label, members in lines.items()} == {
-        "learning_rate 0.008": ["1-squared", "2-squared", "4-squared/seed-7"],
+        "learning_rate 0.004": ["1-squared", "2-squared", "4-squared/seed-7"],
         "fast, learning_rate 0.5": ["3-squared-fast"],
     }
     assert [len(members) for members in group_runs(select(["squared"]), "train.gamma").values()] == [4]
@@ -125,7 +125,7 @@ def test_a_seed_of_two_groups_counts_once(kept: Path) -> None:
     make_run(kept / "20260101-000008-squared", score=1.0, train__seed=8, train__total_timesteps=5000)
     lines = group_runs(select(["*-00000[4678]-squared*"]))
     assert [titles(members) for members in lines.values()] == [["6-squared/seed-7", "7-squared/seed-8"], ["8-squared"]]
-    assert len(group_runs(select(["*-00000[4678]-squared*"]), "train.learning_rate")["learning_rate 0.008"]) == 3
+    assert len(group_runs(select(["*-00000[4678]-squared*"]), "train.learning_rate")["learning_rate 0.004"]) == 3
 
 
 def test_a_picture_has_a_panel_for_each_environment_and_a_band_over_seeds(
@@ -141,7 +141,7 @@ def test_a_picture_has_a_panel_for_each_environment_and_a_band_over_seeds(
     assert (squared.get_title(), pong.get_title()) == ("squared", "pong")
     assert squared.get_xlabel() == "agent steps (thousands)"
     assert [text.get_text() for text in squared.get_legend().get_texts()] == [
-        "learning_rate 0.008 (3 runs)", "fast, learning_rate 0.5"
+        "learning_rate 0.004 (3 runs)", "fast, learning_rate 0.5"
     ]  # fmt: skip
     assert len(squared.collections) == 1, "one band"
     (kept / "20260101-000005-pong" / "metrics.jsonl").write_text("")
@@ -149,7 +149,7 @@ def test_a_picture_has_a_panel_for_each_environment_and_a_band_over_seeds(
         path.write_text('{"agent_steps": 5}\n')
     plot(["squared", "pong"], kept / "c.png")
     labels = [text.get_text() for axes in drawn[1].axes for text in axes.get_legend().get_texts()]
-    assert labels[0] == "learning_rate 0.008 (3 runs)"
+    assert labels[0] == "learning_rate 0.004 (3 runs)"
     assert labels[2] == "20260101-000005-pong: no episode ended"
     plot(["squared"], kept / "b.svg", x="time", by="learning-rate")
     assert drawn[2].axes[0].get_xlabel() == "time of training (seconds)"
@@ -209,7 +209,7 @@ def test_the_picture_is_said(kept: Path, capsys: pytest.CaptureFixture[str]) -> 
     pytest.importorskip("matplotlib", reason="needs the extra 'train'")
     assert main(["plot", "squared", "--out", "all.png"]) == 0
     assert capsys.readouterr().out == (
-        "squared  learning_rate 0.008: 3 runs\nsquared  fast, learning_rate 0.5: 1 run\npicture: all.png\n"
+        "squared  learning_rate 0.004: 3 runs\nsquared  fast, learning_rate 0.5: 1 run\npicture: all.png\n"
     )
     assert main(["plot"]) == 2
     assert "puffer plot: name runs or environments, for example: puffer plot breakout" in capsys.readouterr().err
