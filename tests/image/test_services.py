@@ -47,7 +47,8 @@ def test_a_script_imports_its_neighbour_and_the_installed_package(tmp_path: Path
     (tmp_path / "pufferlib/__init__.py").touch()
     (tmp_path / "neighbour.py").write_text("VALUE = 3\n")
     (tmp_path / "main.py").write_text("import neighbour, pufferlib\nprint(neighbour.VALUE, pufferlib.__file__)\n")
-    done = run("docker", "run", "--rm", "-v", f"{tmp_path}:/workspace", image_of("tank"), "python", "main.py")
+    options = ["--user", "root", "-v", f"{tmp_path}:/workspace"]
+    done = run("docker", "run", "--rm", *options, image_of("tank"), "python", "main.py")
     assert done.stdout.startswith("3 /opt/venv/"), done.stderr
 
 

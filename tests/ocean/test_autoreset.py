@@ -112,7 +112,7 @@ def test_vector_make_hands_the_mode_on(backend, autoreset):
     try:
         assert vecenv.autoreset == vecenv.driver_env.autoreset == autoreset
         vecenv.reset()
-        for _ in range(33):  # its longest episode
+        for _ in range(24):  # its longest episode
             vecenv.step([0])
         assert vecenv.truncations.tolist() == [True]
         vecenv.step([0])

@@ -234,7 +234,7 @@ def test_a_network_for_pictures_takes_them():
     env = ocean.Squared(num_envs=2, pixels=(84, 84))
     policy = make_policy(env, "NatureCNN", hidden_size=16)
     params, values = policy.forward_eval(torch.from_numpy(env.reset()[0]))
-    assert (params.shape, values.shape) == ((2, 5), (2,))
+    assert (params.shape, values.shape) == ((2, 9), (2,))
 
 
 # ---- In Python --------------------------------------------------------------------------------------------

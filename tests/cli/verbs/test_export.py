@@ -79,7 +79,7 @@ def test_a_program_of_torch_runs_without_this_library(here: Path) -> None:
         (["breakout", "--to", "torch", "--out", "b.pt"], 1, "must be called ....pt2, got b.pt; rename it"),
         (["breakout", "--to", "onnx", "--sampled"], 1, "sampled actions are for to='c', got to='onnx'"),
         (["breakout", "--to", "c", "--device", "cuda"], 1, "device is for to='torch', got to='c': C runs on the CPU"),
-        (["breakout", "--to", "torch", "--device", "tpu"], 1, "export: device must be auto, cpu, cuda or cuda:<n>"),
+        (["breakout", "--to", "torch", "--device", "tpu"], 2, "export: device must be auto, cpu, cuda or cuda:<n>"),
         (["breakout", "--to", "c", "--out", "no/b.c"], 1, "the file must be in a folder that exists, got no/b.c"),
     ],
 )

@@ -68,7 +68,7 @@ class Terminal:
 def test_a_person_plays_in_a_terminal():
     with Terminal("squared", "--env.size", "5") as terminal:
         picture = terminal.expect(r"(?s)\x1b\[H(.*?)squared   step 0")[1]
-        assert picture.count("▀") == 42 * 21  # of 24 lines, three for text
+        assert picture.count("▀") == 40 * 20  # of 24 lines, four for text
         terminal.expect("(?s)left: move left.*q: quit")
         terminal.send("\x1b[C")
         terminal.expect("step 1")
