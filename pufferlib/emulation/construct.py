@@ -61,7 +61,7 @@ def wrapped_env(
 
 
 def _advice(env: Any) -> str:
-    """What to do with an environment that this emulation does not take."""
+    """Return advice on an environment that this emulation does not take."""
     if isinstance(env, ParallelEnv | AECEnv):
         return "wrap it with PettingZooPufferEnv"
     if isinstance(env, gymnasium.Env):
