@@ -71,11 +71,12 @@ def pickle_by_value(value: object) -> bytes:
     Raises:
         APIUsageError: Something in it cannot be sent.
     """
-    specs = [spec for spec in gymnasium.registry.values() if not _is_gymnasiums(spec)]
-    if specs:
-        with contextlib.suppress(APIUsageError):  # what cannot be sent may be what no worker needs
-            return _pickle(_Registered(value, specs))
-    return _pickle(value)
+    specs = []
+    for spec in gymnasium.registry.values():
+        if not _is_gymnasiums(spec):
+            with contextlib.suppress(APIUsageError):  # what cannot be sent may be what no worker needs
+                specs.append((spec.id, _pickle(spec)))
+    return _pickle(_Registered(value, specs) if specs else value)
 
 
 def _is_gymnasiums(spec: EnvSpec) -> bool:
@@ -84,18 +85,21 @@ def _is_gymnasiums(spec: EnvSpec) -> bool:
 
 
 class _Registered:
-    """A value whose recipient finds ``specs`` by ``gymnasium.make``."""
+    """A value whose recipient finds ``specs``, pairs of an id and a pickled EnvSpec, by ``gymnasium.make``."""
 
-    def __init__(self, value: object, specs: Sequence[EnvSpec]) -> None:
+    def __init__(self, value: object, specs: Sequence[tuple[str, bytes]]) -> None:
         self._value, self._specs = value, specs
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _register_specs, (self._specs, self._value)
 
 
-def _register_specs(specs: Sequence[EnvSpec], value: object) -> object:
-    for spec in specs:
-        gymnasium.registry.setdefault(spec.id, spec)
+def _register_specs(specs: Sequence[tuple[str, bytes]], value: object) -> object:
+    for name, spec in specs:
+        if name not in gymnasium.registry:
+            # Each alone: the arguments of another package's environment may be of a module that is not installed here.
+            with contextlib.suppress(Exception):
+                gymnasium.registry[name] = pickle.loads(spec)
     # A package that is imported later registers its environments itself, which is no mistake of the user.
     warnings.filterwarnings("ignore", ".*Overriding environment .* already in registry")
     return value

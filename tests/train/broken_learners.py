@@ -35,7 +35,7 @@ class NeighboursRewards(VectorWrapper):
 
 
 class ReversedBytes(VectorWrapper):
-    """Observations are read from their end; what is no number then counts as 0."""
+    """Observations are read from their end, and then moved into their bounds."""
 
     def transform(self, transitions):
         transitions.observations = reversed_bytes(transitions.observations)
@@ -43,7 +43,8 @@ class ReversedBytes(VectorWrapper):
 
 def reversed_bytes(rows):
     rows = rows[:, ::-1].copy()
-    image = rows[:, 8:].view(np.float32)  # behind five bytes and three of padding
+    flat, image = rows[:, :5].view(np.int8), rows[:, 8:].view(np.float32)  # three bytes of padding between them
+    flat[:] = np.clip(flat, -1, 1)
     image[:] = np.clip(np.nan_to_num(image), -1, 1)
     return rows
 

@@ -192,6 +192,7 @@ def test_a_tracker_without_account_is_told_before_training(tmp_path: Path, monke
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setattr("pufferlib.train.loggers.wandb.in_image", lambda: False)
     with pytest.raises(APIUsageError, match=r"needs an account.* run: wandb login, or add --track.wandb.mode offline"):
         train("squared", QUICK, runs=tmp_path / "runs", track="wandb")
     assert not (tmp_path / "runs").exists()

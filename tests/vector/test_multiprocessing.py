@@ -28,6 +28,7 @@ import cloudpickle
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec as GymnasiumSpec
 
 import pufferlib
 import pufferlib.vector
@@ -753,6 +754,21 @@ def test_what_a_package_registers_with_gymnasium_is_found_in_workers(creator):
             assert envs.reset()[0].shape == (2, 1)
     finally:
         del gymnasium.registry["package/Cart-v0"], gymnasium.registry["package/Other-v0"]
+
+
+def test_what_is_registered_with_a_package_that_the_recipient_lacks_is_left_out(tmp_path, monkeypatch):
+    (tmp_path / "absent.py").write_text("class Option: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    option = importlib.import_module("absent").Option()
+    monkeypatch.setattr(gymnasium, "registry", gymnasium.registry.copy())
+    gymnasium.registry["absent/Env-v0"] = GymnasiumSpec("absent/Env-v0", "absent:Env", kwargs={"option": option})
+    gymnasium.registry["present/Env-v0"] = GymnasiumSpec("present/Env-v0", "tests.envs:FunctionEnv")
+    data = pickle_by_value("sent")
+    del gymnasium.registry["absent/Env-v0"], gymnasium.registry["present/Env-v0"], sys.modules["absent"]
+    (tmp_path / "absent.py").unlink()
+    assert pickle.loads(data) == "sent"
+    assert "present/Env-v0" in gymnasium.registry
+    assert "absent/Env-v0" not in gymnasium.registry
 
 
 class Suit(enum.Enum):
