@@ -7,6 +7,7 @@ import dataclasses
 import enum
 import functools
 import logging
+import multiprocessing
 import pickle
 import sys
 import threading
@@ -170,6 +171,17 @@ def opened():
     yield 5
 
 
+def exit_with_five():
+    sys.exit(5)
+
+
+def exit_code_of_a_child():
+    child = multiprocessing.Process(target=exit_with_five)
+    child.start()
+    child.join()
+    return child.exitcode
+
+
 @decorated
 def use_everything() -> Reward:
     with LOCK, RLOCK, CONDITION, SEMAPHORE, Piece.lock, opened() as five:
@@ -193,6 +205,7 @@ def use_everything() -> Reward:
     assert (piece.area, piece.kind(1), piece.kind("a"), Piece.double(4)) == (9, "int", "any", 8)
     assert Piece.Inner().name() == "Inner"
     assert isinstance(piece, HasSize)
+    assert exit_code_of_a_child() == 5
     return Reward(1.0)
 
 

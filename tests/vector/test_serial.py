@@ -82,7 +82,7 @@ def test_calls_out_of_order(options):
             call()
 
 
-@pytest.mark.parametrize("seed", [1.5, "3", True, ["a"]])
+@pytest.mark.parametrize("seed", [1.5, "3", True, ["a"], np.array(3)])
 def test_wrong_seeds(seed):
     vecenv = pufferlib.vector.make(SamplePufferEnv, backend="Serial")
     with pytest.raises(APIUsageError, match=r"Serial.async_reset: seed must be an int or None, got "):

@@ -196,6 +196,10 @@ class _Process(ForkServerProcess):
     are sent by value instead.
     """
 
+    # Environments that start processes of their own do so by the caller's start method, as without workers. Those of
+    # a server could not import what the script defines.
+    _start_method = None
+
     @staticmethod
     def _Popen(process_obj: Any) -> "_Popen":  # noqa: N802
         return _Popen(process_obj)
