@@ -264,7 +264,7 @@ def env_seeds(where: str, seed: Seeds, env_ids: Sequence[int]) -> list[int | Non
     Raises:
         APIUsageError: A seed is no int, or the list has another length.
     """
-    is_one = not isinstance(seed, list | tuple | np.ndarray) or np.shape(seed) == ()
+    is_one = not isinstance(seed, list | tuple | np.ndarray) or getattr(seed, "ndim", 1) == 0
     seeds = per_env(where, "seed", seed, len(env_ids), is_one=is_one)
     for each in seeds:
         if each is not None and (isinstance(each, bool) or not isinstance(each, int | np.integer)):

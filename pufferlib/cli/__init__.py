@@ -1,7 +1,7 @@
 """The ``puffer`` command and its verbs; the only part of pufferlib that prints.
 
 Exit codes: 0 done; 1 it could not be done, with a sentence that says why; 2 the command was not
-understood; 130 stopped by Ctrl-C, 143 by SIGTERM.
+understood; 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
 import errno

@@ -1,5 +1,7 @@
 """Text to people: results on the standard output, complaints on the standard error."""
 
+import contextlib
+import errno
 import os
 import sys
 import warnings
@@ -7,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["complain", "highlight", "note", "plain_warnings", "progress", "say", "style"]
+__all__ = ["complain", "highlight", "note", "outliving_readers", "plain_warnings", "progress", "say", "style"]
 
 _STYLES = {"bold": "1", "muted": "90", "accent": "96", "good": "32", "warning": "33", "bad": "31"}
 
@@ -36,6 +38,45 @@ def plain_warnings() -> Iterator[None]:
         yield
     finally:
         warnings.formatwarning = before
+
+
+class _LastingStream:
+    """Text stream that drops what cannot be written, and everything once its reader is gone."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with self._dropping():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._dropping():
+            self._stream.flush()
+
+    @contextmanager
+    def _dropping(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno in (errno.EPIPE, errno.EIO):  # EIO: the terminal is closed
+                with open(os.devnull, "w") as nowhere, contextlib.suppress(OSError):
+                    os.dup2(nowhere.fileno(), self._stream.fileno())
+
+
+@contextmanager
+def outliving_readers() -> Iterator[None]:
+    """While this holds, the end of what reads the output (a pipe, a terminal) or a full disk raises no error."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = _LastingStream(sys.stdout), _LastingStream(sys.stderr)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
 
 
 def note(text: str) -> None:

@@ -34,7 +34,7 @@ from pufferlib.sweep.result import SweepResult, curve_interval, run_folder
 from pufferlib.sweep.settings import Search, load_search, own_value, with_settings
 from pufferlib.sweep.storage import SWEEPS, create_study, quiet_optuna, speaks_of_errors, tidy
 from pufferlib.train.config import load_config, settings_files
-from pufferlib.train.signals import sigterm_exits
+from pufferlib.train.signals import signals_exit
 from pufferlib.train.text import plural
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def sweep(
             study.set_user_attr("fixed", _learned(search.fixed))
             display = display or SweepDisplay()
             claims = Claims(study, search, folder, display.note)
-            with contextlib.closing(_Sweep(search, folder, claims, display)) as running, sigterm_exits():
+            with contextlib.closing(_Sweep(search, folder, claims, display)) as running, signals_exit():
                 running.run()
             tidy(folder)
     except BaseException:
@@ -213,7 +213,7 @@ class _Sweep:
         """Go on after the end of a process: with the same trial if somebody killed it, else with the next."""
         trial, process = self._trials[index], self._processes.pop(index)
         ending = process.ending()
-        was_killed = ending in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "exit code 143")
+        was_killed = ending in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "exit code 143", "exit code 129")
         if was_killed and self._claims.count_kill(trial) < _KILLS:
             self._display.note(f"trial {trial.number}: its process was killed ({ending}); it goes on in another one")
             self._give(index, trial)

@@ -6,41 +6,57 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-__all__ = ["deferred", "sigterm_exits"]
+__all__ = ["deferred", "ending_signals", "signals_exit"]
+
+
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """SIGTERM, and SIGHUP, which a closed terminal sends. Without SIGHUP where it is ignored, as by ``nohup``."""
+    is_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return (signal.SIGTERM,) if is_ignored else (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
-def deferred(number: signal.Signals) -> Iterator[threading.Event]:
-    """While this holds, the first signal of that number only sets the event; the second does what it always does."""
-    came = threading.Event()
+def deferred(*numbers: signal.Signals) -> Iterator[list[int]]:
+    """While this holds, the first signal of each number is only put on the list; the second does what it always does.
+
+    Args:
+        numbers: Signals to defer.
+    """
+    came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield came  # only the main thread gets signals
         return
-    before = signal.getsignal(number)
+    before = {number: signal.getsignal(number) for number in numbers}
 
-    def note(_signal: int, _frame: FrameType | None) -> None:
-        came.set()
-        signal.signal(number, before)
+    def note(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+        signal.signal(number, before[signal.Signals(number)])
 
-    signal.signal(number, note)
+    for number in numbers:
+        signal.signal(number, note)
     try:
         yield came
     finally:
-        signal.signal(number, before)
+        for number in numbers:
+            signal.signal(number, before[number])
 
 
 @contextlib.contextmanager
-def sigterm_exits() -> Iterator[None]:
-    """While this holds, SIGTERM raises SystemExit(143), so that what was begun is saved, or taken away again."""
+def signals_exit() -> Iterator[None]:
+    """While this holds, each of ``ending_signals`` raises SystemExit, so that what was begun is saved or removed.
 
-    def end(_signal: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + signal.SIGTERM)
+    The exit code is 128 and the number of the signal: 143 for SIGTERM, 129 for SIGHUP.
+    """
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
 
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread gets signals
         return
-    before = signal.signal(signal.SIGTERM, end)
+    before = {number: signal.signal(number, end) for number in ending_signals()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import signal
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,7 +49,7 @@ from pufferlib.train.precision import in_precision
 from pufferlib.train.rollout import Rollout
 from pufferlib.train.runs import Run, find_run
 from pufferlib.train.schedules import annealed
-from pufferlib.train.signals import deferred
+from pufferlib.train.signals import deferred, ending_signals
 from pufferlib.train.text import flag
 from pufferlib.train.torch_random import TorchRandom
 
@@ -190,9 +189,9 @@ class Trainer:
 
         ``stop`` ends it earlier, in the same way. An exception in a callback does so too, and is raised then.
 
-        Ctrl-C, and the SIGTERM with which batch systems and containers end a job, finish the update in
-        progress, save a checkpoint, and then raise KeyboardInterrupt, or SystemExit(143). The second one of a kind
-        stops at once.
+        Ctrl-C, the SIGTERM with which batch systems and containers end a job, and the SIGHUP of a closed terminal
+        finish the update in progress, save a checkpoint, and then raise KeyboardInterrupt, or SystemExit with code 143
+        or 129. The second one of a kind stops at once. An ignored SIGHUP, as by ``nohup``, stays ignored.
 
         Where several processes train, whatever stops one of them stops all. When one is lost, the others end, and what
         the last whole update came to is saved.
@@ -204,11 +203,11 @@ class Trainer:
         """
         try:
             self._start()
-            with deferred(signal.SIGINT) as interrupted, deferred(signal.SIGTERM) as ended, self.checkpointer.rescued():
-                stopped = self._agree(interrupted, ended)
+            with deferred(signal.SIGINT, *ending_signals()) as came, self.checkpointer.rescued():
+                stopped = self._agree(came)
                 while self.agent_steps < self.config.train.total_timesteps and self.stop_reason is None:
                     self._update()
-                    stopped = self._agree(interrupted, ended)
+                    stopped = self._agree(came)
                     if self.checkpointer.is_due:
                         self.checkpointer.try_to_save()
                     if stopped:
@@ -217,10 +216,11 @@ class Trainer:
                     self.save()
                 self.ranks.part()
             self.callbacks.raise_failure()
-            if ended.is_set() or stopped == signal.SIGTERM:
-                raise SystemExit(128 + signal.SIGTERM)
-            if interrupted.is_set() or stopped == signal.SIGINT:
+            number = max([stopped, *came])
+            if number == signal.SIGINT:
                 raise KeyboardInterrupt
+            if number:
+                raise SystemExit(128 + number)
         finally:
             self.close()
 
@@ -250,9 +250,9 @@ class Trainer:
         """
         self.checkpointer.request(score)
 
-    def _agree(self, interrupted: threading.Event, ended: threading.Event) -> int:
+    def _agree(self, came: list[int]) -> int:
         """Do as any of the ranks wants to: stop, or save; returns the number of the signal that one got, or 0."""
-        number = signal.SIGTERM if ended.is_set() else signal.SIGINT if interrupted.is_set() else 0
+        number = max(came, default=0)
         number, stops, saves = self.ranks.largest(number, self.stop_reason is not None, self.checkpointer.is_requested)
         if stops:
             self.stop("another rank has stopped")

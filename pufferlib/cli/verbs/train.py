@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from pufferlib import registry
-from pufferlib.cli.console import highlight, note, say, style
+from pufferlib.cli.console import highlight, note, outliving_readers, say, style
 from pufferlib.cli.options import Parser, parse_config
 from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
@@ -23,7 +23,7 @@ from pufferlib.train.repeats import about_earlier, refuse_repeat
 from pufferlib.train.resume import check_changes, go_on, is_evaluated, settings_of, stop_reason_of
 from pufferlib.train.runs import RUNS, Run, find_run, new_run
 from pufferlib.train.seeds import SeedGroup, find_group, new_group, parse_seeds, train_group
-from pufferlib.train.signals import sigterm_exits
+from pufferlib.train.signals import signals_exit
 from pufferlib.train.status import in_training
 from pufferlib.train.text import flag, plural, short
 from pufferlib.train.track_config import TrackerName
@@ -80,7 +80,7 @@ def run(argv: list[str]) -> int:
     callbacks = [find_callback(f"{PROG}: --callback", name) for name in options.callback]
     if resumed and seeds:
         raise UsageError(f"{PROG}: {resumed.folder} is the run of one seed; leave out --train.seeds")
-    with sigterm_exits():
+    with signals_exit(), outliving_readers():
         if group:
             return _resume_group(group.with_seeds(seeds), group.settings(), config, callbacks)
         if resumed:

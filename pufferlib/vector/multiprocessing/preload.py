@@ -14,4 +14,4 @@ __all__ = ["emulation", "worker"]
 _before = signal.signal(signal.SIGINT, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 signal.signal(signal.SIGINT, _before)
-worker.leave_sigterm_to_parent()
+worker.leave_signals_to_parent()

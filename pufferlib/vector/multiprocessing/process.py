@@ -198,7 +198,7 @@ class _Process(ForkServerProcess):
 
     # Environments that start processes of their own do so by the caller's start method, as without workers. Those of
     # a server could not import what the script defines.
-    _start_method = None
+    _start_method = None  # type: ignore[assignment]  # multiprocessing then sets no other
 
     @staticmethod
     def _Popen(process_obj: Any) -> "_Popen":  # noqa: N802

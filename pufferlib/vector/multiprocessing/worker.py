@@ -46,7 +46,7 @@ __all__ = [
     "Setup",
     "Surroundings",
     "Worker",
-    "leave_sigterm_to_parent",
+    "leave_signals_to_parent",
     "main",
     "reply_message",
     "serve_parent",
@@ -139,7 +139,7 @@ def serve_parent(conn: Connection, stacks: Connection, parent: "Parent") -> None
     """
     gc.freeze()  # else the first collection would copy every page that is shared with the process server
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    leave_sigterm_to_parent()
+    leave_signals_to_parent()
     os.set_blocking(stacks.fileno(), False)
     faulthandler.enable(stacks.fileno())
     faulthandler.register(STACK_SIGNAL, stacks.fileno())
@@ -156,8 +156,8 @@ def serve_parent(conn: Connection, stacks: Connection, parent: "Parent") -> None
         conn.close()
 
 
-def leave_sigterm_to_parent() -> None:
-    """Ignore SIGTERM: systemd, Slurm and timeout send it to all processes at once, and the parent may still save.
+def leave_signals_to_parent() -> None:
+    """Ignore SIGTERM and SIGHUP: batch systems and terminals send them to all processes, and the parent may still save.
 
     A handler, since programs that an environment starts would inherit SIG_IGN; processes that it forks end as ever.
     """
@@ -168,7 +168,9 @@ def leave_sigterm_to_parent() -> None:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
-    signal.signal(signal.SIGTERM, ignore)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) is not signal.SIG_IGN:  # as nohup leaves it to all of its processes
+            signal.signal(ending, ignore)
 
 
 class Parent:

@@ -308,12 +308,24 @@ def test_ctrl_c_and_batch_systems_keep_a_checkpoint(
 
 
 @pytest.mark.parametrize("long_run", [["--vec.backend=Multiprocessing", "--vec.num-workers=1"]], indirect=True)
-def test_a_checkpoint_is_kept_when_the_workers_get_sigterm_too(here: Path, long_run: "subprocess.Popen[str]") -> None:
-    os.killpg(long_run.pid, signal.SIGTERM)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_checkpoint_is_kept_when_the_workers_get_the_signal_too(
+    number: signal.Signals, code: int, here: Path, long_run: "subprocess.Popen[str]"
+) -> None:
+    os.killpg(long_run.pid, number)
     _, error = long_run.communicate(timeout=60)
-    assert long_run.returncode == 143, error
+    assert long_run.returncode == code, error
     assert f"the checkpoint is runs/{only_run(here).name}/checkpoints/0" in error
     assert "Traceback" not in error
+
+
+def test_a_training_outlives_the_reader_of_its_output(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as output:
+        monkeypatch.setattr("sys.stdout", output)
+        assert main(["train", "squared", *TINY]) == 0
+    assert (only_run(here) / "summary.json").exists()
 
 
 ENDED_BY_SYSTEM = """
