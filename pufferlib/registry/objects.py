@@ -168,7 +168,10 @@ _USED: dict[str, tuple[int, Any]] = {}  # time of change and spec of each module
 
 
 def _import_file(where: str, path: Path) -> ModuleType:
-    """Import a file by its place; again if it has changed since. What it defines goes to workers by value."""
+    """Import a file by its place; again if it has changed since. What it defines goes to workers by value.
+
+    The script that runs is not imported, or it would run a second time.
+    """
     if not path.is_file():
         others = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
         beside = "".join(f"; {path.parent / other} is there" for other in nearest(path.name, others, count=1))
@@ -176,6 +179,9 @@ def _import_file(where: str, path: Path) -> ModuleType:
             f"{where}: there is no file {path}; if it has moved, write where it is now: into the command, or for a run "
             f"into env_name or policy.name of its config.toml{beside}"
         )
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    if script is not None and os.path.isfile(script) and path.samefile(script):
+        return sys.modules["__main__"]
     source = path.read_bytes()
     package, folder = _package_of(path, source)
     # The name is the file's own, so that it hides no other module. Relative imports need the package in it.

@@ -372,6 +372,13 @@ def test_edit_of_a_module_that_is_imported_already_is_a_warning(
     registry.env_creator("edited_envs:Two")
 
 
+def test_a_script_that_names_itself_is_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("raise RuntimeError('run again')")
+    monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__file__=str(script), Own=Path))
+    assert registry.load_object("test", f"{script}:Own") is Path
+
+
 def test_file_of_the_same_text_in_another_folder_is_another_module(tmp_path: Path) -> None:
     modules = []
     for name, number in (("a", 1), ("b", 2)):
