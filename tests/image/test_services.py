@@ -94,7 +94,7 @@ def test_exit_codes_are_passed_on() -> None:
 
 
 def test_a_run_that_is_ended_without_a_terminal_leaves_no_container() -> None:
-    waits = "echo up; trap 'echo the last words; exit 143' TERM; sleep 60 & wait"
+    waits = "trap 'echo the last words; exit 143' TERM; echo up; sleep 60 & wait"
     command = ["scripts/tank", "--docker", "bash", "-c", waits]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -50,6 +50,7 @@ PRELOAD = "pufferlib.vector.multiprocessing.preload"
 STACK_S = 5.0  # time for a stuck worker to tell its stack
 PART_S = 0.1  # between the parts of one text
 FORCE_S = 1.0
+KILL_S = 10.0  # a large process on a busy machine takes seconds to be gone
 CLOSE_S = 5.0  # time for all environments to close, before their workers are ended by force
 LONGEST_TEMP_DIR = 107 - len("/listener-12345678")  # bytes; Linux allows 107 in a socket's address
 SERVER_S = 60.0  # time for the server to load what it must, on a busy machine
@@ -144,10 +145,10 @@ class WorkerProcess:
     def end(self, deadline: float) -> None:
         """Wait for the process until ``deadline``, then end it by force, and let go of it."""
         self.process.join(max(0.0, deadline - time.monotonic()))
-        for force in (self.process.terminate, self.process.kill):
+        for force, limit_s in ((self.process.terminate, FORCE_S), (self.process.kill, KILL_S)):
             if self.process.exitcode is None:
                 force()
-                self.process.join(FORCE_S)
+                self.process.join(limit_s)
         self.conn.close()
         self.stacks.close()
         if self.process.exitcode is not None:
