@@ -218,6 +218,8 @@ def _bound(given: Sequence[_Given], sweep: SweepConfig, base: Config, fixed: Map
     tables: dict[str, tuple[str, dict[str, Any]]] = {}
     for source in given:
         for setting, table in source.spaces.items():
+            if "choices" in table:
+                table = {"distribution": "choice", **table}
             merged = tables.get(setting, ("", {}))[1] | table
             if "distribution" in table:  # of what was before, only what it takes stays
                 left_out = BOUNDS if table["distribution"] == "choice" else ("choices",)

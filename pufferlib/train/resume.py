@@ -65,7 +65,8 @@ def check_changes(where: str, before: Config, now: Config) -> None:
         )
         raise UsageError(
             f"{where}: a run goes on with the settings that it was begun with, got {got}; leave that out, or begin a "
-            f"new run: {as_typed('puffer train', now.env_name)} {' '.join(flags)}"
+            f"new run: {as_typed('puffer train', now.env_name)} {' '.join(flags)} (--init RUN lets it begin with the "
+            "weights of a run)"
         )
 
 

@@ -37,6 +37,13 @@ def test_another_distribution_keeps_only_what_it_takes():
     assert (uniform.distribution, uniform.low, uniform.high) == ("uniform", 0.8, 0.9999)
 
 
+@pytest.mark.parametrize("setting", ["optimizer", "gamma"])  # without a space before, and with bounds
+def test_choices_need_no_distribution(setting):
+    values = {"optimizer": ["adam", "muon"], "gamma": [0.9, 0.95]}[setting]
+    space = search(**{f"train__{setting}__choices": values}).spaces[f"train.{setting}"]
+    assert (space.distribution, space.choices) == ("choice", tuple(values))
+
+
 def test_what_has_a_value_is_not_searched():
     assert "train.gamma" not in search({"train.gamma": 0.5}).spaces
     assert "train.gamma" not in search(train__gamma__distribution="fixed").spaces

@@ -321,7 +321,7 @@ def _evaluate(config: Config, run: Run, trainer: "Trainer", tracking: "Tracking"
     say(f"playing {plural(config.eval.episodes, 'episode')} with it, and as many at random ...")
     try:
         comparison = finish_run(run, trainer, tracking)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         note(f"stopped before the evaluation ended; the agent is kept: {as_typed(f'puffer eval {run.argument}')}")
         raise
     except Exception:
