@@ -57,12 +57,20 @@ class Policy(nn.Module):
         mask_structure: The layout of observations that say so in their field ``action_mask``.
         takes_memory: Whether a recurrent network may stand between its encoder and its decoder: one with a memory of
             its own, or whose encoder hands more than features to the decoder, says no.
+
+    Raises:
+        APIUsageError: torch's default dtype is not float32.
     """
 
     takes_memory = True
 
     def __init__(self, env: PufferEnv, hidden_size: int) -> None:
         super().__init__()
+        if torch.get_default_dtype() != torch.float32:
+            raise APIUsageError(
+                f"{type(self).__name__}: torch's default dtype must be float32, got {torch.get_default_dtype()}; call "
+                "torch.set_default_dtype(torch.float32), and if the environment needs another one, run it in workers"
+            )
         self.hidden_size = hidden_size
         self.distribution = action_distribution(env.single_action_space)
         self.is_continuous = isinstance(self.distribution, Gaussian)

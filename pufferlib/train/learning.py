@@ -90,11 +90,15 @@ def check_compiler(device: torch.device) -> None:
 
 @contextlib.contextmanager
 def training_mode(*policies: Policy) -> Iterator[None]:
-    """Context in which modules such as dropout and batch normalization learn. Outside, policies act and evaluate."""
+    """Context in which modules such as dropout and batch normalization learn, and gradients are computed.
+
+    Outside, policies act and evaluate, and gradients are computed if the caller's ``torch.no_grad`` lets them.
+    """
     for policy in policies:
         policy.train()
     try:
-        yield
+        with torch.enable_grad():
+            yield
     finally:
         for policy in policies:
             policy.eval()

@@ -29,6 +29,15 @@ def test_shapes_of_one_step_and_of_segments(action_space, memory):
     assert all(parameter.grad is not None for parameter in policy.parameters())
 
 
+def test_another_default_dtype_of_torch_is_refused():
+    torch.set_default_dtype(torch.float64)
+    try:
+        with pytest.raises(APIUsageError, match=r"Default: torch's default dtype must be float32, got torch.float64"):
+            make_policy(EnvDescription(VECTOR, Discrete(4)))
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_the_first_policy_is_close_to_uniform():
     policy = Default(EnvDescription(VECTOR, Discrete(4)))
     params, _ = policy.forward_eval(torch.rand(20, 6))

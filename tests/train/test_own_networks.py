@@ -88,6 +88,16 @@ def test_networks_act_in_evaluation_mode_and_learn_in_training_mode(tmp_path, mo
     trainer.close()
 
 
+def test_networks_learn_where_the_caller_has_turned_gradients_off(tmp_path):
+    trainer = make_trainer(tmp_path)
+    before = weights(trainer)
+    with torch.no_grad():
+        trainer.step()
+        assert not torch.is_grad_enabled()
+    assert not torch.equal(before, weights(trainer))
+    trainer.close()
+
+
 def test_values_are_estimated_anew_in_evaluation_mode(tmp_path):
     trainer = make_trainer(tmp_path, **{"train.vtrace_rho_clip": 1.0})
     trainer.step()
