@@ -1,0 +1,70 @@
+"""Cache of Cython's output by content. CMake runs this file in place of Cython.
+
+The times of files change with every checkout, isolated build of pip and build of an image. Their contents seldom do.
+"""
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+__all__ = ["cached_cython"]
+
+_OUTPUTS = 8  # of each module that stay in the cache
+
+
+def cached_cython(version: str, output: Path, command: list[str]) -> int:
+    """Write a module's C file from the cache, or run Cython where the cache lacks it.
+
+    A C file that is right already keeps its time, so that the compiler does not run either. The key of the cache
+    consists of the version, the options, the source, and every ``.pxd`` file below the working directory. The cache is
+    the directory ``CYTHON_CACHE_DIR``, by default ``cython`` beside the C file. If it cannot be written, Cython runs
+    each time.
+
+    Args:
+        version: Output of ``cython --version``.
+        output: Path of the C file.
+        command: Cython, its options, and last the source, relative to the working directory.
+
+    Returns:
+        Exit code of Cython, or 0 if it did not run.
+    """
+    cache = Path(os.environ.get("CYTHON_CACHE_DIR") or output.parent / "cython")
+    entry = cache / f"{output.stem}-{_key(version, command)}.z"
+    try:
+        code = zlib.decompress(entry.read_bytes())
+    except (OSError, zlib.error):  # absent or damaged
+        exit_code = subprocess.run([*command, "-o", str(output)], check=False).returncode
+        if exit_code == 0:
+            with contextlib.suppress(OSError):
+                _store(output, entry)
+        return exit_code
+    with contextlib.suppress(OSError):
+        entry.touch()  # the oldest are removed first
+    if not output.is_file() or output.read_bytes() != code:
+        output.write_bytes(code)
+    return 0
+
+
+def _key(version: str, command: list[str]) -> str:
+    digest = hashlib.sha256(repr((version, command[1:])).encode())
+    for path in (Path(command[-1]), *sorted(Path("pufferlib").rglob("*.pxd"))):
+        digest.update(f"{path} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _store(output: Path, entry: Path) -> None:
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    part = entry.with_suffix(f".{os.getpid()}")  # builds that run at once never see half an entry
+    part.write_bytes(zlib.compress(output.read_bytes(), 1))
+    part.replace(entry)
+    for old in sorted(entry.parent.glob(f"{output.stem}-*.z"), key=lambda path: path.stat().st_mtime)[:-_OUTPUTS]:
+        old.unlink()
+
+
+if __name__ == "__main__":
+    sys.exit(cached_cython(sys.argv[1], Path(sys.argv[2]), sys.argv[3:]))
