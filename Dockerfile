@@ -5,7 +5,7 @@
 #                                              +-> full -+-> tank-full   + those that plain pip cannot bring
 #                                                        +-> tools -+-> test   + compilers, test and lint tools
 #                                                                   +-> dev    + debugger, git; editable package
-#   base -> uv, build     installer and certificates; our wheel, copied last into all but dev
+#   base -> uv, native    installer and certificates; what is compiled, then build: our wheel, copied last into all but dev
 #   deps -> site          the documentation as static files; base -> docs serves them
 #   deps -> compilers     what makes wheels of bindings that have none
 #
@@ -378,10 +378,18 @@ RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install tools
 
-# The wheel is built beside the stages above, from the build requirements alone, without a network, in an empty folder.
-# ccache knows by content what was compiled before, never by times: no image holds code that is in no source. Builds that
-# run at once share it, and what is damaged in it is compiled again.
-FROM base AS build
+# The C and Cython sources. What is copied from here is compared by content, so that an edit of Python compiles nothing.
+FROM base AS sources
+COPY CMakeLists.txt /sources/
+COPY pufferlib /sources/pufferlib
+RUN find /sources/pufferlib -type f ! -name '*.[ch]' ! -name '*.in' ! -name '*.p[yx][xd]' \
+        ! -name source_hash.py ! -name cached_cython.py -delete \
+    && find /sources -type d -empty -delete
+
+# Compiles beside the stages above, without a network, in an empty folder. Cython's cache (pufferlib/native/cached_cython.py)
+# and ccache know by content what was compiled before, never by times, so that no image holds code that is in no source.
+# Builds that run at once share both, and a damaged entry is compiled again. The entries that this build used go into dev.
+FROM base AS native
 COPY docker/apt/build.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
@@ -391,20 +399,33 @@ COPY --from=recipes /recipes/locks/build.txt /opt/tank/locks/
 RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install build
-WORKDIR /src
-COPY pyproject.toml CMakeLists.txt README.md LICENSE ./
-COPY pufferlib pufferlib
-COPY bindings bindings
-COPY docker/python /opt/tank/python
-# The same sources give the same bytes: no file carries the time of the build, which uv notes in one of its own.
 ENV CMAKE_C_COMPILER_LAUNCHER=ccache \
     CCACHE_DIR=/var/cache/ccache \
     CCACHE_NOINODECACHE=1 \
     CCACHE_MAXSIZE=500M \
-    PYC_INVALIDATION_MODE=CHECKED_HASH \
+    CYTHON_CACHE_DIR=/var/cache/cython \
     SOURCE_DATE_EPOCH=1577836800
+COPY --from=sources /sources ./
 RUN --mount=type=cache,target=/var/cache/ccache \
-    uv build --quiet --no-cache --wheel --offline --no-build-isolation --out-dir /dist \
+    --mount=type=cache,target=/var/cache/cython \
+    touch /tmp/start \
+    && cmake -S . -B /tmp/pufferlib-build -G Ninja \
+    && cmake --build /tmp/pufferlib-build \
+    && cmake --install /tmp/pufferlib-build --strip --prefix "$PWD" \
+    && rm -r /tmp/pufferlib-build \
+    && cd /var/cache && mkdir /used \
+    && find ccache cython -type f ! -name stats -newer /tmp/start -exec cp --parents --target-directory /used {} +
+
+# Our wheel: the compiled modules and the Python files. The same sources give the same bytes: no file carries the time of
+# the build, which uv notes in one of its own.
+FROM native AS build
+COPY pyproject.toml README.md LICENSE ./
+COPY pufferlib pufferlib
+COPY bindings bindings
+COPY docker/python /opt/tank/python
+ENV PYC_INVALIDATION_MODE=CHECKED_HASH
+RUN uv build --quiet --no-cache --wheel --offline --no-build-isolation --out-dir /dist \
+        -C wheel.cmake=false -C wheel.platlib=true \
     && uv pip install --quiet --no-cache --offline --no-index --no-deps --find-links /dist --compile-bytecode \
         --link-mode copy --prefix /package pufferlib \
     && rm /package/lib/python3.11/site-packages/pufferlib-*/uv_cache.json \
@@ -452,14 +473,21 @@ COPY docker/bin/tank-entrypoint docker/bin/tank-develop /usr/local/bin/
 COPY pyproject.toml CMakeLists.txt README.md LICENSE /workspace/
 COPY pufferlib /workspace/pufferlib
 COPY bindings /workspace/bindings
-# Compiled again by tank-develop, as any user of group venv, after a change of C or Cython; the folder is not
-# the checkout's own build/, which belongs to the compilers and paths of the host.
-ENV SKBUILD_BUILD_DIR=/tmp/pufferlib-build
-RUN --mount=type=cache,target=/var/cache/ccache \
-    groupadd venv && usermod --append --groups venv tank \
-    && CMAKE_C_COMPILER_LAUNCHER=ccache CCACHE_DIR=/var/cache/ccache CCACHE_NOINODECACHE=1 tank-develop \
+# Compiled again by tank-develop, as any user of group venv, after a change of C or Cython. The folder is not
+# the checkout's own build/, which belongs to the compilers and paths of the host. With the same folders as in native,
+# the compiler's command is the same, and so its entry of ccache.
+ENV SKBUILD_BUILD_DIR=/tmp/pufferlib-build \
+    CMAKE_C_COMPILER_LAUNCHER=ccache \
+    CCACHE_DIR=/var/cache/ccache \
+    CCACHE_NOINODECACHE=1 \
+    CCACHE_MAXSIZE=500M \
+    CCACHE_UMASK=002 \
+    CYTHON_CACHE_DIR=/var/cache/cython
+COPY --from=native /used /var/cache
+RUN groupadd venv && usermod --append --groups venv tank \
+    && tank-develop \
     && rm -r "$SKBUILD_BUILD_DIR" \
-    && find /opt/venv -type d -exec chgrp venv {} + -exec chmod g+ws {} +
+    && find /opt/venv "$CCACHE_DIR" "$CYTHON_CACHE_DIR" -type d -exec chgrp venv {} + -exec chmod g+ws {} +
 USER 1000
 CMD ["bash"]
 

@@ -186,16 +186,29 @@ def test_pufferlib_is_the_installed_one_also_in_a_checkout(image: Image, tmp_pat
 
 
 @each_image("dev")
-def test_the_package_is_editable_and_compiles_again_as_any_user(
+def test_the_package_is_editable_and_compiles_only_changes_as_any_user(
     image: Image, tmp_path: Path, checkout: Checkout
 ) -> None:
     for name in ("pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", "pufferlib", "bindings"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
-    command = "tank-develop && python -c 'import pufferlib, pufferlib.ocean._ocean as n; print(pufferlib.__file__)'"
-    # Not optimised, which takes a fraction of the time.
-    options = (*checkout(image, "12345:23456"), "--env", "SKBUILD_CMAKE_BUILD_TYPE=Debug")
-    assert image.run("bash", "-c", command, options=options) == "/workspace/pufferlib/__init__.py"
+    script = """
+misses() { ccache --print-stats | awk '$1 == "cache_miss" { print $2 }'; }
+c_files() { find "$CYTHON_CACHE_DIR" -type f | wc -l; }
+before=$(c_files)
+ccache --zero-stats >/dev/null
+tank-develop
+misses
+echo 'typedef int changed;' >>pufferlib/ocean/breakout/breakout.h
+tank-develop
+misses
+echo $(($(c_files) - before))
+python -c 'import pufferlib, pufferlib.ocean._ocean as n; print(pufferlib.__file__)'"""
+    unchanged, changed, c_files, path = image.run("bash", "-ec", script, options=checkout(image, "12345:23456")).split()
+    assert unchanged == "0"
+    assert changed == "2", "breakout.c and source_hash.c"
+    assert c_files == "0"
+    assert path == "/workspace/pufferlib/__init__.py"
 
 
 @each_image()
