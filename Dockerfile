@@ -413,8 +413,9 @@ RUN --mount=type=cache,target=/var/cache/ccache \
     && cmake --build /tmp/pufferlib-build \
     && cmake --install /tmp/pufferlib-build --strip --prefix "$PWD" \
     && rm -r /tmp/pufferlib-build \
-    && cd /var/cache && mkdir /used \
-    && find ccache cython -type f ! -name stats -newer /tmp/start -exec cp --parents --target-directory /used {} +
+    && mkdir /used \
+    && find "$CCACHE_DIR" "$CYTHON_CACHE_DIR" -type f ! -name stats -newer /tmp/start \
+        -exec cp --parents --target-directory /used {} +
 
 # Our wheel: the compiled modules and the Python files. The same sources give the same bytes: no file carries the time of
 # the build, which uv notes in one of its own.
@@ -470,12 +471,12 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install dev
 COPY docker/bin/tank-entrypoint docker/bin/tank-develop /usr/local/bin/
-COPY pyproject.toml CMakeLists.txt README.md LICENSE /workspace/
-COPY pufferlib /workspace/pufferlib
-COPY bindings /workspace/bindings
-# Compiled again by tank-develop, as any user of group venv, after a change of C or Cython. The folder is not
-# the checkout's own build/, which belongs to the compilers and paths of the host. With the same folders as in native,
-# the compiler's command is the same, and so its entry of ccache.
+# Whoever is in group venv may install, and so compile again.
+RUN groupadd venv && usermod --append --groups venv tank \
+    && install --directory --group=venv --mode=2775 /var/cache/ccache /var/cache/cython \
+    && find /opt/venv -type d -exec chgrp venv {} + -exec chmod g+ws {} +
+# The folder is not the checkout's own build/, which belongs to the compilers and paths of the host. It is the one of
+# stage native, so that the compiler's commands are the same, and ccache finds what they made.
 ENV SKBUILD_BUILD_DIR=/tmp/pufferlib-build \
     CMAKE_C_COMPILER_LAUNCHER=ccache \
     CCACHE_DIR=/var/cache/ccache \
@@ -483,11 +484,14 @@ ENV SKBUILD_BUILD_DIR=/tmp/pufferlib-build \
     CCACHE_MAXSIZE=500M \
     CCACHE_UMASK=002 \
     CYTHON_CACHE_DIR=/var/cache/cython
-COPY --from=native /used /var/cache
-RUN groupadd venv && usermod --append --groups venv tank \
+COPY pyproject.toml CMakeLists.txt README.md LICENSE /workspace/
+COPY pufferlib /workspace/pufferlib
+COPY bindings /workspace/bindings
+# After a change of C or Cython, tank-develop compiles it again.
+RUN --mount=type=bind,from=native,source=/used,target=/mnt/used \
+    umask 002 && cp -r /mnt/used/. / \
     && tank-develop \
-    && rm -r "$SKBUILD_BUILD_DIR" \
-    && find /opt/venv "$CCACHE_DIR" "$CYTHON_CACHE_DIR" -type d -exec chgrp venv {} + -exec chmod g+ws {} +
+    && rm -r "$SKBUILD_BUILD_DIR"
 USER 1000
 CMD ["bash"]
 

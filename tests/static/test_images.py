@@ -187,7 +187,7 @@ def test_dev_compiles_nothing_that_its_image_has_compiled() -> None:
     shared = {"CMAKE_C_COMPILER_LAUNCHER", "CCACHE_DIR", "CCACHE_NOINODECACHE", "CYTHON_CACHE_DIR"}
     native, dev = variables("native"), variables("dev")
     assert {name: dev.get(name) for name in shared} == {name: native[name] for name in shared}
-    assert "COPY --from=native /used /var/cache" in stages()["dev"][1]
+    assert "--mount=type=bind,from=native,source=/used,target=/mnt/used" in "".join(stages()["dev"][1])
     # ccache knows a file by the compiler's command too.
     assert f"-B {dev['SKBUILD_BUILD_DIR']} " in "".join(stages()["native"][1])
 
