@@ -379,11 +379,13 @@ RUN --mount=type=cache,target=/var/cache/uv \
     pip-install tools
 
 # The C and Cython sources. What is copied from here is compared by content, so that an edit of Python compiles nothing.
+# Cython knows a package by its __init__.py, whatever is in it.
 FROM base AS sources
 COPY CMakeLists.txt /sources/
 COPY pufferlib /sources/pufferlib
 RUN find /sources/pufferlib -type f ! -name '*.[ch]' ! -name '*.in' ! -name '*.p[yx][xd]' \
-        ! -name source_hash.py ! -name cached_cython.py -delete \
+        ! -name source_hash.py ! -name cached_cython.py ! -name __init__.py -delete \
+    && find /sources -name __init__.py -exec truncate --size=0 {} + \
     && find /sources -type d -empty -delete
 
 # Compiles beside the stages above, without a network, in an empty folder. Cython's cache (pufferlib/native/cached_cython.py)

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -161,14 +162,30 @@ def test_only_an_edit_of_c_or_cython_compiles_again(tmp_path: Path) -> None:
     assert all(re.match(r"COPY (--from=(sources|recipes|uv) |docker/apt/)", line) for line in copied)
     assert "wheel.cmake=false" in "".join(stages()["build"][1])
 
-    shutil.copytree(ROOT / "pufferlib", tmp_path / "pufferlib", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    before = source_hash(tmp_path / "pufferlib")
+    sources = tmp_path / "pufferlib"
+    shutil.copytree(ROOT / "pufferlib", sources, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    before = source_hash(sources)
     (command,) = (line.removeprefix("RUN ") for line in stages()["sources"][1] if line.startswith("RUN"))
     subprocess.run(["sh", "-euc", command.replace("/sources", str(tmp_path))], check=True)
     left = {path for path in tmp_path.rglob("*") if path.is_file()}
-    assert {path.name for path in left if path.suffix == ".py"} == {"cached_cython.py", "source_hash.py"}
     assert {path.suffix for path in left} == {".c", ".h", ".in", ".pxd", ".pyx", ".py"}
-    assert source_hash(tmp_path / "pufferlib") == before
+    python = {path.name for path in left if path.suffix == ".py" and path.stat().st_size}
+    assert python == {"cached_cython.py", "source_hash.py"}
+    assert source_hash(sources) == before
+
+    pytest.importorskip("Cython", reason="it comes with the extra dev")
+    # A module whose types are in a .pxd: Cython finds that only in a package.
+    cython = [
+        sys.executable,
+        "-m",
+        "cython",
+        "-3",
+        "--module-name",
+        "pufferlib.emulation._rows",
+        "-o",
+        tmp_path / "a.c",
+    ]
+    subprocess.run([*cython, "pufferlib/emulation/_rows.pyx"], cwd=tmp_path, check=True)
 
 
 def test_compilation_goes_by_content_never_by_the_times_of_files() -> None:
