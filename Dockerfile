@@ -406,7 +406,8 @@ ENV CMAKE_C_COMPILER_LAUNCHER=ccache \
     CCACHE_NOINODECACHE=1 \
     CCACHE_MAXSIZE=500M \
     CYTHON_CACHE_DIR=/var/cache/cython \
-    SOURCE_DATE_EPOCH=1577836800
+    SOURCE_DATE_EPOCH=1577836800 \
+    CC=gcc
 COPY --from=sources /sources ./
 RUN --mount=type=cache,target=/var/cache/ccache \
     --mount=type=cache,target=/var/cache/cython \
@@ -485,7 +486,8 @@ ENV SKBUILD_BUILD_DIR=/tmp/pufferlib-build \
     CCACHE_NOINODECACHE=1 \
     CCACHE_MAXSIZE=500M \
     CCACHE_UMASK=002 \
-    CYTHON_CACHE_DIR=/var/cache/cython
+    CYTHON_CACHE_DIR=/var/cache/cython \
+    CC=gcc
 COPY pyproject.toml CMakeLists.txt README.md LICENSE /workspace/
 COPY pufferlib /workspace/pufferlib
 COPY bindings /workspace/bindings

@@ -113,6 +113,18 @@ def test_nothing_is_sent_to_the_engine_by_default() -> None:
     assert rules[0] == "*"
 
 
+def test_the_site_gets_every_page_that_the_docs_link_to() -> None:
+    copied = {name for line in stages()["site"][1] if line.startswith("COPY") for name in line.split()[1:-1]}
+    sent = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines()}
+    linked = {
+        name
+        for page in ROOT.glob("docs/*.md")
+        for name in re.findall(r"\]\(\.\./((?:docker/)?\w+\.md)", page.read_text())
+    }
+    assert linked <= copied
+    assert linked <= sent
+
+
 def test_a_gpu_is_asked_for_only_in_the_override() -> None:
     base, override = compose("compose.yaml"), compose("compose.gpu.yaml")
     assert not re.search(r"(?m)^\s*(gpus|runtime: nvidia|devices|deploy):?", (ROOT / "compose.yaml").read_text())
@@ -201,7 +213,7 @@ def test_dev_compiles_nothing_that_its_image_has_compiled() -> None:
         lines = (line for line in stages()[stage][1] if line.startswith("ENV "))
         return dict(re.findall(r"(\w+)=(\S+)", " ".join(lines)))
 
-    shared = {"CMAKE_C_COMPILER_LAUNCHER", "CCACHE_DIR", "CCACHE_NOINODECACHE", "CYTHON_CACHE_DIR"}
+    shared = {"CMAKE_C_COMPILER_LAUNCHER", "CCACHE_DIR", "CCACHE_NOINODECACHE", "CYTHON_CACHE_DIR", "CC"}
     native, dev = variables("native"), variables("dev")
     assert {name: dev.get(name) for name in shared} == {name: native[name] for name in shared}
     assert "--mount=type=bind,from=native,source=/used,target=/mnt/used" in "".join(stages()["dev"][1])
