@@ -493,7 +493,7 @@ COPY pufferlib /workspace/pufferlib
 COPY bindings /workspace/bindings
 # After a change of C or Cython, tank-develop compiles it again.
 RUN --mount=type=bind,from=native,source=/used,target=/mnt/used \
-    umask 002 && cp -r /mnt/used/. / \
+    umask 002 && cp -r /mnt/used/. / && chmod -R g+w "$CCACHE_DIR" "$CYTHON_CACHE_DIR" \
     && tank-develop \
     && rm -r "$SKBUILD_BUILD_DIR"
 USER 1000
