@@ -30,7 +30,7 @@ from pufferlib.train.kinds import (
     StepSize,
     limits_of,
 )
-from pufferlib.train.merge import merge_sources, names_in, nest
+from pufferlib.train.merge import merge_sources, names_in, nest, without_unknown
 from pufferlib.train.selfplay_config import SelfplayConfig
 from pufferlib.train.toml import parse_toml, read_toml, to_toml
 from pufferlib.train.track_config import TrackConfig
@@ -321,9 +321,11 @@ class Config:
     def load(cls, path: Path, overrides: Mapping[str, Any] | None = None) -> "Config":
         """Read what ``save`` wrote, and lay dotted keys over it, as ``load_config`` does.
 
+        Another version of the library may have written it. Settings that do not exist are left out, with a warning.
+
         Raises:
             APIUsageError: The file is missing, is no TOML, or a value has the wrong type.
-            UnknownNameError: A key that does not exist.
+            UnknownNameError: A key of ``overrides`` that does not exist.
         """
         return cls._of(str(path), read_toml(path), overrides)
 
@@ -337,6 +339,12 @@ class Config:
         name = data.pop("env_name", None)
         if not isinstance(name, str):
             raise APIUsageError(f"{where}: env_name must be a string, got {name!r}; is this a run's config.toml?")
+        data, unknown = without_unknown(cls, data)
+        if unknown:
+            warnings.warn(
+                f"{where}: {' and '.join(unknown)} left out, since this version of pufferlib has no such setting",
+                stacklevel=4,
+            )
         env = data.get("env")
         if isinstance(env, dict):
             data["env"] = {key: from_plain(value) for key, value in env.items()}

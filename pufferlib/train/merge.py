@@ -8,7 +8,7 @@ from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.train.kinds import convert
 from pufferlib.train.suggestions import RENAMED, suggest
 
-__all__ = ["merge_sources", "names_in", "nest"]
+__all__ = ["merge_sources", "names_in", "nest", "without_unknown"]
 
 
 def merge_sources(kind: type, sources: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
@@ -40,6 +40,31 @@ def merge_sources(kind: type, sources: Iterable[tuple[str, dict[str, Any]]]) -> 
                 values = _checked(where, section, hints[section], values, names)
             merged[section] = _over(merged[section], values) if section != "env" else {**merged[section], **values}
     return {name: values if name == "env" else _section(hints[name], values) for name, values in merged.items()}
+
+
+def without_unknown(kind: type, values: dict[str, Any], section: str = "") -> tuple[dict[str, Any], list[str]]:
+    """Separate the settings that exist from those that do not, as in a file of another version.
+
+    Args:
+        kind: The dataclass whose fields are the settings, some of them dataclasses themselves.
+        values: Tables of settings.
+        section: Beginning of their names, such as "train.".
+
+    Returns:
+        The settings that exist, and the names of the others.
+    """
+    hints = get_type_hints(kind)
+    known: dict[str, Any] = {}
+    unknown: list[str] = []
+    for key, value in values.items():
+        if key not in hints and section + key not in RENAMED:  # which has an advice of its own
+            unknown.append(section + key)
+        elif dataclasses.is_dataclass(hints.get(key)) and isinstance(value, dict):
+            known[key], others = without_unknown(hints[key], value, f"{section}{key}.")
+            unknown += others
+        else:
+            known[key] = value
+    return known, unknown
 
 
 def _over(values: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:

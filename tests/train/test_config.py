@@ -160,6 +160,16 @@ def test_a_run_of_before_is_told_the_new_name_of_a_setting(tmp_path):
         Config.load(tmp_path / "config.toml")
 
 
+def test_settings_of_a_run_of_another_version_are_left_out_with_a_warning(tmp_path):
+    text = (
+        'env_name = "breakout"\n[later]\nx = 1\n[train]\nseed = 7\ngone = 1\n[track.wandb]\nmode = "offline"\nnew = 2\n'
+    )
+    (tmp_path / "config.toml").write_text(text)
+    with pytest.warns(UserWarning, match=r"config\.toml: later and train\.gone and track\.wandb\.new left out, since"):
+        config = Config.load(tmp_path / "config.toml")
+    assert (config.train.seed, config.track.wandb.mode) == (7, "offline")
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(APIUsageError, match=r"nowhere\.toml: cannot be read"):
         Config.load(tmp_path / "nowhere.toml")
