@@ -12,6 +12,7 @@ from pufferlib.emulation.actions import ActionDecoder
 from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.seeding import env_seed
+from pufferlib.train.closing import close_vecenv
 from pufferlib.train.config import Config
 from pufferlib.train.normalization import with_moments
 from pufferlib.train.observation_check import ObservationCheck
@@ -52,7 +53,7 @@ def load(
     try:
         return Agent(policy, vecenv, config.eval.greedy if greedy is None else greedy, seed, config)
     finally:
-        vecenv.close()
+        close_vecenv(vecenv)
 
 
 class Agent:

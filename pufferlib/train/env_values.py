@@ -5,6 +5,7 @@ lacks::
 
     {"$none" = true}                    None
     {"$path" = "/data/prices.csv"}      a path
+    {"$tuple" = [84, 84]}               a tuple
     {"$set" = [1, 2]}                   a set
     {"$array" = [0, 1], dtype = "<i8"}  an array
     {"$pairs" = [[1, "a"]]}             a dict whose keys are not strings
@@ -25,7 +26,8 @@ from pufferlib.errors import APIUsageError
 
 __all__ = ["Missing", "check_present", "from_plain", "to_plain"]
 
-NONE, PATH, SET, ARRAY, PAIRS, NAME, OBJECT = "$none", "$path", "$set", "$array", "$pairs", "$name", "$object"
+NONE, PATH, TUPLE, SET, ARRAY, PAIRS = "$none", "$path", "$tuple", "$set", "$array", "$pairs"
+NAME, OBJECT = "$name", "$object"
 
 LARGEST_ARRAY = 10_000  # elements; a larger one is data, not a setting
 
@@ -55,8 +57,10 @@ def to_plain(value: Any) -> Any:
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "buif":
         return value.item()
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return [to_plain(each) for each in value]
+    if isinstance(value, tuple):
+        return {TUPLE: [to_plain(each) for each in value]}
     if isinstance(value, Mapping):
         return _plain_mapping(value)
     if isinstance(value, PurePath):
@@ -79,6 +83,8 @@ def from_plain(value: Any) -> Any:
             return None
         case {"$path": str(path)}:
             return Path(path)
+        case {"$tuple": list(items)}:
+            return tuple(from_plain(each) for each in items)
         case {"$set": list(items)}:
             return {from_plain(each) for each in items}
         case {"$array": items, "dtype": dtype}:

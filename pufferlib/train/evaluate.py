@@ -18,6 +18,7 @@ from pufferlib.registry import creators
 from pufferlib.render.camera import Camera, Record
 from pufferlib.render.window import drawn_unseen
 from pufferlib.seeding import env_seed
+from pufferlib.train.closing import close_vecenv
 from pufferlib.train.config import Config
 from pufferlib.train.env_values import check_present
 from pufferlib.train.episodes import EpisodeMeans, reports_means, score_advice
@@ -155,7 +156,7 @@ class Evaluator:
 
     def close(self) -> None:
         """Close the environments."""
-        self._vecenv.close()
+        close_vecenv(self._vecenv)
 
 
 def _at_once(config: Config, env_creator: Callable[..., Any] | None) -> int:

@@ -157,7 +157,8 @@ class Rollout:
 
     def as_parts(self, field: Tensor) -> Tensor:
         """``(horizon, num_agents, ...)`` as ``(steps of a part, parts, ...)``: segments, or single steps."""
-        return field.reshape(self._segment, -1, *field.shape[2:])
+        parts = field.shape[0] * field.shape[1] // self._segment  # -1 is unclear for observations without elements
+        return field.reshape(self._segment, parts, *field.shape[2:])
 
     def minibatches(
         self,

@@ -21,6 +21,7 @@ from pufferlib import ocean, registry
 from pufferlib.errors import APIUsageError, UnknownNameError, UsageError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
+from pufferlib.train.closing import close_vecenv
 from pufferlib.train.config import Config, VecConfig, env_name_in
 from pufferlib.train.toml import read_toml
 
@@ -280,7 +281,7 @@ def _latest_run(where: str, target: str, runs: Path, shipped: bool) -> Run:
 def load_policy(config: Config, run: Run) -> "models.Policy":
     """The trained network of a run; a warning names versions that are not those that it was trained with."""
     policy, vecenv = open_policy(config, run)
-    vecenv.close()
+    close_vecenv(vecenv)
     return policy
 
 

@@ -30,6 +30,7 @@ from pufferlib.train.build import (
 )
 from pufferlib.train.callbacks import Callback, CallbackFunction, CallbackList
 from pufferlib.train.checkpointer import Checkpointer
+from pufferlib.train.closing import close_vecenv
 from pufferlib.train.config import Config, TrainConfig
 from pufferlib.train.cuda_graphs import uses_cuda_graphs
 from pufferlib.train.curriculum import make_curriculum
@@ -119,7 +120,7 @@ class Trainer:
         self.vecenv = build_vecenv(own) if vecenv is None else normalized(vecenv, config.train)
         self._opened = contextlib.ExitStack()  # the last one is closed first
         self._opened.enter_context(freed_memory_kept())
-        self._opened.callback(self.vecenv.close)
+        self._opened.callback(close_vecenv, self.vecenv)
         try:
             self.policy = build_policy(config, self.vecenv) if policy is None else materialize(policy)
             self.policy.to(self.device).eval()

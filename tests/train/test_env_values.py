@@ -58,7 +58,7 @@ def test_keyword_comes_back_from_a_file(value, tmp_path):
         assert found.dtype == value.dtype
         np.testing.assert_array_equal(found, value)
     else:
-        assert found == (list(value) if isinstance(value, tuple) else value)
+        assert found == value
 
 
 def test_object_is_found_by_the_process_that_has_it(tmp_path):

@@ -84,6 +84,11 @@ class SlowRate(Short):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 0.5}  # noqa: RUF012
 
 
+class BreaksWhileClosing(Short):
+    def close(self):
+        raise OSError("the simulator is gone")
+
+
 class Strict(Short):
     """Refuses actions that its mask forbids."""
 
@@ -107,6 +112,14 @@ class Strict(Short):
 def train(env, folder, **settings):
     settings = {**SMALL, "vec.backend": "Serial", "vec.num_envs": 2, **settings}
     return pufferlib.train(env, settings, runs=folder)
+
+
+def test_environment_that_cannot_be_closed_costs_a_warning(tmp_path):
+    with pytest.warns(UserWarning, match="the environments raised in close: OSError: the simulator is gone"):
+        done = train(BreaksWhileClosing, tmp_path)
+    assert done.run.summary.exists()
+    with pytest.warns(UserWarning, match="the environments raised in close"):
+        pufferlib.load(done.run.folder)
 
 
 @pytest.fixture

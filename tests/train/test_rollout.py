@@ -34,6 +34,12 @@ def test_every_step_is_in_one_minibatch(make_rollout):
     assert seen != list(range(24))
 
 
+@pytest.mark.parametrize(("memory", "parts"), [("none", (1, 24)), ("LSTM", (6, 4))])
+def test_observations_without_elements_have_parts(memory, parts, make_rollout):
+    rollout = make_rollout(4, 6, 12, memory)
+    assert rollout.as_parts(torch.empty(6, 4, 0)).shape == (*parts, 0)
+
+
 def test_minibatches_of_a_policy_with_memory_are_whole_segments(make_rollout):
     rollout = make_rollout(4, 6, 12, memory="LSTM")
     rollout.rewards[:] = torch.arange(24.0).view(6, 4)
