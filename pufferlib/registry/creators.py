@@ -175,7 +175,7 @@ def _create(
     known, takes_any = keywords_of(maker)
     for keyword in keywords.keys() - known - {"render_mode"} if not takes_any else ():
         raise UnknownNameError.of(name, "keyword", keyword, known - {"buf", "seed"})
-    _check_numbers(name, maker, keywords)
+    _check_kinds(name, maker, keywords)
     own = {key: value for key, value in {"buf": buf, "seed": seed}.items() if key in known}
     env = _make(name, maker, {**own, **keywords})
     try:
@@ -192,17 +192,22 @@ def _create(
         raise
 
 
-def _check_numbers(name: str, maker: Creator, keywords: Mapping[str, Any]) -> None:
-    """Raise where a text or a list was given for what is a number, by its annotation or else by its default."""
+_NUMBERS, _CONTAINERS = {int, float, bool}, {list, tuple, dict, set, frozenset}
+
+
+def _check_kinds(name: str, maker: Creator, keywords: Mapping[str, Any]) -> None:
+    """Raise where a text or a list was given for a number, or a text for a list, by annotation or else by default."""
     try:
         parameters = inspect.signature(maker, eval_str=True).parameters
     except (TypeError, ValueError, NameError):  # written in C, or annotated with what cannot be imported
         return
     for key in keywords.keys() & parameters.keys():
         hint, default, value = parameters[key].annotation, parameters[key].default, keywords[key]
-        kinds = {type(default)} - {type(None)} if hint is inspect.Parameter.empty else {*(get_args(hint) or [hint])}
-        if kinds <= {int, float, bool, type(None)} and kinds and isinstance(value, str | list | dict):
-            kind = " or ".join(sorted(each.__name__ for each in kinds - {type(None)}))
+        kinds = {type(default)} if hint is inspect.Parameter.empty else {*_members(hint)}
+        kinds -= {None, type(None)}
+        is_wrong = kinds <= _NUMBERS and isinstance(value, str | list | dict)
+        if kinds and (is_wrong or (kinds <= _CONTAINERS and isinstance(value, str))):
+            kind = " or ".join(sorted(each.__name__ for each in kinds))
             now = "" if default is inspect.Parameter.empty else f"; its default is {default!r}"
             raise APIUsageError(f"{name}: {key} must be {kind}, got {value!r}{now}")
 

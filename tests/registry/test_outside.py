@@ -212,19 +212,28 @@ def test_what_is_no_number_is_refused_before_it_is_counted_with(fresh: None) -> 
     class Typed(gymnasium.Env[int, int]):
         observation_space = action_space = gymnasium.spaces.Discrete(2)
 
-        def __init__(self, size: "int | None" = None, speed=1, is_wet: bool = True, title="x", any_kind: object = 1):  # type: ignore[no-untyped-def]
-            self.given = (size, speed, is_wet, title, any_kind)
+        def __init__(  # type: ignore[no-untyped-def]
+            self,
+            size: "int | None" = None,
+            speed=1,
+            is_wet: bool = True,
+            title="x",
+            any_kind: object = 1,
+            sizes: list[int] | None = None,
+        ):
+            self.given = (size, speed, is_wet, title, any_kind, sizes)
 
     pufferlib.register("typed", Typed)
     for keywords, sentence in (
         ({"size": "abc"}, "typed: size must be int, got 'abc'; its default is None"),
         ({"speed": [1]}, r"typed: speed must be int, got \[1\]; its default is 1"),
         ({"is_wet": "abc"}, "typed: is_wet must be bool, got 'abc'; its default is True"),
+        ({"sizes": "3,4"}, "typed: sizes must be list, got '3,4'; its default is None"),
     ):
         with pytest.raises(pufferlib.APIUsageError, match=sentence):
             pufferlib.make("typed", **keywords)
-    fine = {"size": np.int64(3), "speed": 1.5, "is_wet": 1, "title": 4, "any_kind": "x"}
-    assert pufferlib.make("typed", **fine).env.unwrapped.given == (3, 1.5, 1, 4, "x")
+    fine = {"size": np.int64(3), "speed": 1.5, "is_wet": 1, "title": 4, "any_kind": "x", "sizes": [3, 4]}
+    assert pufferlib.make("typed", **fine).env.unwrapped.given == (3, 1.5, 1, 4, "x", [3, 4])
     with pytest.raises(pufferlib.APIUsageError, match="CartPole-v1: max_episode_steps must be int, got 'abc'"):
         pufferlib.make("CartPole-v1", max_episode_steps="abc")
 
