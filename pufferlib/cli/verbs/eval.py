@@ -48,7 +48,8 @@ def run(argv: list[str]) -> int:
 
     comparison = compare(config, load_policy(config, found), options.video)
     say(highlight(str(comparison), comparison.score))
-    if comparison.film and (about := comparison.film.about()):
-        say(f"video: {comparison.film.path} ({about})")
+    if comparison.film:
+        about = comparison.film.about()
+        say(f"video: {comparison.film.path} ({about})" if about else "video: none, since there was no picture to show")
     say(f"Watch it: {style(as_typed(f'puffer play --watch {found.argument}'), 'accent')}")
     return 0

@@ -43,6 +43,31 @@ def test_a_run_is_evaluated_again_in_three_ways(here: Path, capsys: pytest.Captu
     assert "policy.safetensors: is no safetensors file: its head cannot be read" in capsys.readouterr().err
 
 
+NO_PICTURES = """
+import gymnasium
+
+class Plain(gymnasium.Env):
+    observation_space, action_space = gymnasium.spaces.Box(0, 1, (1,)), gymnasium.spaces.Discrete(2)
+
+    def reset(self, seed=None, options=None):
+        return [0.0], {}
+
+    def step(self, action):
+        return [1.0], float(action), True, False, {}
+"""
+
+
+def test_a_video_of_an_environment_without_pictures_is_said_to_be_missing(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.py").write_text(NO_PICTURES)
+    few = ["--train.total-timesteps=64", "--train.horizon=16", "--train.minibatch-size=0", "--eval.episodes=2"]
+    assert main(["train", "mine.py:Plain", "--vec.backend=Serial", "--vec.num-envs=2", *few]) == 0
+    assert main(["eval", "mine.py:Plain", "--video", "film.mp4"]) == 0
+    assert "video: none, since there was no picture to show" in capsys.readouterr().out
+    assert not Path("film.mp4").exists()
+
+
 def test_the_best_checkpoint_is_played_where_it_is_asked_for(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     often = ["--train.checkpoint-interval", "2", "--train.keep-checkpoints", "1", "--env.size", "5"]
     assert main(["train", "squared", *TINY, *often]) == 0
