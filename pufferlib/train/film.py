@@ -24,6 +24,7 @@ class Film:
 
     def __init__(self, path: Path, max_seconds: float) -> None:
         self.path, self._max_seconds = path, max_seconds or math.inf
+        self._file = path.absolute()  # whatever the working directory becomes
         self._writer: VideoWriter | None = None
         self._shape = (0, 0)
 
@@ -32,7 +33,7 @@ class Film:
         if picture is None:  # of an environment that draws none
             return
         if self._writer is None:
-            self._writer = VideoWriter(self.path, max(1.0, fps), self._max_seconds)
+            self._writer = VideoWriter(self._file, max(1.0, fps), self._max_seconds)
             self._shape = picture.shape[:2]
         self._writer.write(picture if picture.shape[:2] == self._shape else _cut_or_padded(picture, self._shape))
 

@@ -231,17 +231,19 @@ def _train(
     callbacks: Sequence[Callback | CallbackFunction],
     progress: bool,
 ) -> TrainedRun:
+    here = Run.at(run.folder.absolute())  # environments may change the working directory
     with contextlib.ExitStack() as opened:
         with (
+            contextlib.chdir("."),  # which is the same one again for the evaluation
             open_ranks(config, run.folder, resumed) as ranks,
             contextlib.closing(Trainer(config, run.folder, callbacks=callbacks, ranks=ranks)) as trainer,
         ):
             if resumed:
                 go_on(trainer, resumed)
-            opened.enter_context(in_training(run))
-            tracking = opened.enter_context(open_tracking(trainer.config, run))
-            trainer.config.save(run.config)
-            trainer.loggers = [JsonlLogger(run.metrics), tracking, *loggers]
+            opened.enter_context(in_training(here))
+            tracking = opened.enter_context(open_tracking(trainer.config, here))
+            trainer.config.save(here.config)
+            trainer.loggers = [JsonlLogger(here.metrics), tracking, *loggers]
             if progress:
                 from pufferlib.train.dashboard import progress_logger  # takes time to import, and most look elsewhere
 

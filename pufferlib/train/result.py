@@ -106,9 +106,11 @@ def compare(config: Config, policy: Policy, video: Path | None = None) -> Compar
         PufferError: The policy's outputs are NaN.
     """
     film = Film(video, config.eval.video_seconds) if video else None
-    with film or contextlib.nullcontext():
-        agent = evaluate(config, policy, record=film)
-    return Comparison(config.env_name, agent, _random_play(config), config.eval.greedy, film)
+    with contextlib.chdir("."):  # environments may change it
+        with film or contextlib.nullcontext():
+            agent = evaluate(config, policy, record=film)
+        random = _random_play(config)
+    return Comparison(config.env_name, agent, random, config.eval.greedy, film)
 
 
 def finish_run(run: Run, trainer: Trainer, tracking: Tracking | None = None) -> Comparison:

@@ -105,7 +105,7 @@ class Trainer:
         callbacks: Sequence[Callback | CallbackFunction] = (),
         ranks: Ranks = ALONE,
     ) -> None:
-        self.run_dir, self.loggers, self.ranks = Path(run_dir), loggers, ranks
+        self.run_dir, self.loggers, self.ranks = Path(run_dir).absolute(), loggers, ranks
         self._log_guard = LogGuard()
         self.stop_reason: str | None = None
         self.callbacks = CallbackList([*build_callbacks(config), *callbacks] if ranks.is_first else [])

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 import warnings
 
@@ -89,6 +90,12 @@ class BreaksWhileClosing(Short):
         raise OSError("the simulator is gone")
 
 
+class ChangesFolder(Short):
+    def step(self, action):
+        os.chdir("/")
+        return super().step(action)
+
+
 class Strict(Short):
     """Refuses actions that its mask forbids."""
 
@@ -120,6 +127,14 @@ def test_environment_that_cannot_be_closed_costs_a_warning(tmp_path):
     assert done.run.summary.exists()
     with pytest.warns(UserWarning, match="the environments raised in close"):
         pufferlib.load(done.run.folder)
+
+
+def test_run_stays_in_its_folder_if_the_environment_changes_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = train(ChangesFolder, "runs")
+    files = {"config.toml", "metrics.jsonl", "checkpoints", "learning_curve.png", "evaluation.mp4", "summary.json"}
+    assert {path.name for path in done.run.folder.iterdir()} == files
+    assert os.getcwd() == str(tmp_path)
 
 
 @pytest.fixture

@@ -262,19 +262,21 @@ def _train_to_the_end(
     from pufferlib.train.trainer import Trainer
 
     own = [make() for make in callbacks]
+    here = Run.at(run.folder.absolute())  # environments may change the working directory
     device = pick_device(config.train.device)
     say(f"{style(registry.short_name(config.env_name), 'bold')} on {describe_device(device)}")
     with (
+        contextlib.chdir("."),  # which is the same one again for the evaluation
         open_ranks(config, run.folder, resumed) as ranks,
         contextlib.closing(Trainer(config, run.folder, callbacks=own, ranks=ranks)) as trainer,
     ):
         if resumed:
             say(f"its games {'go on where they were saved' if go_on(trainer, resumed) else 'begin new episodes'}")
-        opened.enter_context(in_training(run))  # not before: what does not fit the checkpoint leaves the run as it is
+        opened.enter_context(in_training(here))  # not before: what does not fit the checkpoint leaves the run as it is
         tracking = opened.enter_context(open_tracking(trainer.config, run))
-        trainer.config.save(run.config)
+        trainer.config.save(here.config)
         say(f"the run is kept in {run.folder}")
-        trainer.loggers = [JsonlLogger(run.metrics), tracking, progress_logger(trainer)]
+        trainer.loggers = [JsonlLogger(here.metrics), tracking, progress_logger(trainer)]
         try:
             trainer.train()
         except (KeyboardInterrupt, SystemExit, OSError, RankLostError):  # also a closed window, a full disk

@@ -19,7 +19,7 @@ class JsonlLogger:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = LineFile(path)
+        self._file = LineFile(path.absolute())
 
     def log(self, metrics: dict[str, float]) -> None:
         """Append one line; figures that are no numbers (NaN, infinity) become null, as JSON has none."""
