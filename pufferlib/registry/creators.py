@@ -175,7 +175,7 @@ def _create(
     known, takes_any = keywords_of(maker)
     for keyword in keywords.keys() - known - {"render_mode"} if not takes_any else ():
         raise UnknownNameError.of(name, "keyword", keyword, known - {"buf", "seed"})
-    _check_kinds(name, maker, keywords)
+    keywords = _as_declared(name, maker, keywords)
     own = {key: value for key, value in {"buf": buf, "seed": seed}.items() if key in known}
     env = _make(name, maker, {**own, **keywords})
     try:
@@ -195,12 +195,17 @@ def _create(
 _NUMBERS, _CONTAINERS = {int, float, bool}, {list, tuple, dict, set, frozenset}
 
 
-def _check_kinds(name: str, maker: Creator, keywords: Mapping[str, Any]) -> None:
-    """Raise where a text or a list was given for a number, or a text for a list, by annotation or else by default."""
+def _as_declared(name: str, maker: Creator, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``keywords`` with tuples in place of lists where tuples are declared, by annotation or else by default.
+
+    Raises:
+        APIUsageError: A text or a list was given for a number, or a text for a list.
+    """
+    found = dict(keywords)
     try:
         parameters = inspect.signature(maker, eval_str=True).parameters
     except (TypeError, ValueError, NameError):  # written in C, or annotated with what cannot be imported
-        return
+        return found
     for key in keywords.keys() & parameters.keys():
         hint, default, value = parameters[key].annotation, parameters[key].default, keywords[key]
         kinds = {type(default)} if hint is inspect.Parameter.empty else {*_members(hint)}
@@ -210,6 +215,9 @@ def _check_kinds(name: str, maker: Creator, keywords: Mapping[str, Any]) -> None
             kind = " or ".join(sorted(each.__name__ for each in kinds))
             now = "" if default is inspect.Parameter.empty else f"; its default is {default!r}"
             raise APIUsageError(f"{name}: {key} must be {kind}, got {value!r}{now}")
+        if kinds == {tuple} and isinstance(value, list):  # files and the command line have lists alone
+            found[key] = tuple(value)
+    return found
 
 
 def _make(name: str, maker: Creator, keywords: dict[str, Any]) -> Any:

@@ -220,8 +220,10 @@ def test_what_is_no_number_is_refused_before_it_is_counted_with(fresh: None) -> 
             title="x",
             any_kind: object = 1,
             sizes: list[int] | None = None,
+            shape: tuple[int, ...] | None = None,
+            frame=(84, 84),
         ):
-            self.given = (size, speed, is_wet, title, any_kind, sizes)
+            self.given = (size, speed, is_wet, title, any_kind, sizes, shape, frame)
 
     pufferlib.register("typed", Typed)
     for keywords, sentence in (
@@ -233,7 +235,8 @@ def test_what_is_no_number_is_refused_before_it_is_counted_with(fresh: None) -> 
         with pytest.raises(pufferlib.APIUsageError, match=sentence):
             pufferlib.make("typed", **keywords)
     fine = {"size": np.int64(3), "speed": 1.5, "is_wet": 1, "title": 4, "any_kind": "x", "sizes": [3, 4]}
-    assert pufferlib.make("typed", **fine).env.unwrapped.given == (3, 1.5, 1, 4, "x", [3, 4])
+    fine |= {"shape": [5, 6], "frame": [7, 8]}
+    assert pufferlib.make("typed", **fine).env.unwrapped.given == (3, 1.5, 1, 4, "x", [3, 4], (5, 6), (7, 8))
     with pytest.raises(pufferlib.APIUsageError, match="CartPole-v1: max_episode_steps must be int, got 'abc'"):
         pufferlib.make("CartPole-v1", max_episode_steps="abc")
 
