@@ -27,13 +27,13 @@ from sides import Sides
 from turns import Measure, main
 
 from pufferlib import ocean
-from pufferlib.export.exported import write_checked
-from pufferlib.export.graph import Graph, quietly
-from pufferlib.export.recording import record
-from pufferlib.export.trained import TrainedPolicy, open_trained
+from pufferlib.exports.exported import write_checked
+from pufferlib.exports.graph import Graph, quietly
+from pufferlib.exports.recording import record
+from pufferlib.exports.trained import TrainedPolicy, open_trained
 from pufferlib.models.engine import compile_policy
 from pufferlib.native.compiler import find_compiler
-from pufferlib.train.runs import RUNS, find_run
+from pufferlib.training.runs import RUNS, find_run
 
 TIMED = """
 #include "agent.c"

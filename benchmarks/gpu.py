@@ -53,8 +53,8 @@ WAITS = 20  # of an update, beside one for each step
 @contextmanager
 def training(env: str, overrides: dict[str, Any]) -> Iterator[Any]:
     """A trainer, closed at the end."""
-    from pufferlib.train.config import load_config
-    from pufferlib.train.trainer import Trainer
+    from pufferlib.training.config import load_config
+    from pufferlib.training.trainer import Trainer
 
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(load_config(env, {"train.checkpoint_interval": 0, **overrides}), folder)
@@ -66,8 +66,8 @@ def training(env: str, overrides: dict[str, Any]) -> Iterator[Any]:
 
 def gradients_of_both() -> dict[str, float]:
     """Largest relative error of a gradient on the GPU, by memory: the same minibatch, the same weights."""
-    from pufferlib.train import ppo
-    from pufferlib.train.draws import in_order
+    from pufferlib.training import ppo
+    from pufferlib.training.draws import in_order
 
     found = {}
     for memory in MEMORIES:

@@ -27,10 +27,10 @@ from report import figure, machine
 
 from pufferlib import ocean
 from pufferlib.analysis import plot
-from pufferlib.train import checkpoint
-from pufferlib.train.config import Config, load_config
-from pufferlib.train.report import plot_learning_curve, read_metrics
-from pufferlib.train.runs import Run
+from pufferlib.training import checkpoint
+from pufferlib.training.config import Config, load_config
+from pufferlib.training.report import plot_learning_curve, read_metrics
+from pufferlib.training.runs import Run
 
 ROOT = Path(__file__).parent.parent
 PAGE, CURVES = ROOT / "docs" / "results.md", ROOT / "docs" / "curves"

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from pufferlib.env import PufferEnv
 from pufferlib.models import layer_init
 from pufferlib.ocean.nmmo3.policy import NMMO3
-from pufferlib.train.config import load_config
-from pufferlib.train.evaluate import evaluate
-from pufferlib.train.trainer import Trainer
+from pufferlib.training.config import load_config
+from pufferlib.training.evaluate import evaluate
+from pufferlib.training.trainer import Trainer
 
 MEMORIES = {"LSTM": 1, "MinGRU": 2}  # and their layers
 SETTINGS = {

@@ -230,7 +230,7 @@ class Part:
 VECTOR = ("pufferlib/vector", "pufferlib/vectorization.py", "pufferlib/buffers.py", "pufferlib/env.py")
 EMULATION = ("pufferlib/emulation", "pufferlib/actions.py", "pufferlib/spaces.py")
 NATIVE = ("pufferlib/native", "pufferlib/ocean/*.py*", "pufferlib/ocean/*/*.h", "pufferlib/ocean/*/*.c")
-TRAIN = ("pufferlib/train", "pufferlib/models", "pufferlib/ocean/breakout", "pufferlib/ocean/pong", *NATIVE)
+TRAIN = ("pufferlib/training", "pufferlib/models", "pufferlib/ocean/breakout", "pufferlib/ocean/pong", *NATIVE)
 PAPER = ("nmmo", "nethack", "minihack", "pokemon_red", "classic", "procgen", "atari", "crafter", "minigrid")
 BINDINGS = ("minigrid", "crafter", "atari", "nethack", "classic", "box2d", "mujoco", "procgen", "nmmo")
 PAPER_CODE = (*VECTOR, *EMULATION, *(f"bindings/{name}" for name in PAPER))
@@ -245,9 +245,9 @@ PARTS = {
     "pools": Part(f"pools.py {PEERS}", ("pufferlib/envpool", "pufferlib/native", "bindings/atari")),
     "frameworks": Part("frameworks.py", ("pufferlib/frameworks", "examples/cleanrl", *VECTOR, *EMULATION)),
     "wrappers": Part("wrappers.py", ("pufferlib/vector", "pufferlib/wrappers", "pufferlib/ocean/cartpole")),
-    "export": Part("export.py", ("pufferlib/export", "pufferlib/models", "pufferlib/native")),
-    "loggers": Part("loggers.py", ("pufferlib/train/loggers", "pufferlib/train/trainer.py")),
-    "processes": Part("processes.py", ("pufferlib/train/distributed", "pufferlib/train/trainer.py")),
+    "export": Part("export.py", ("pufferlib/exports", "pufferlib/models", "pufferlib/native")),
+    "loggers": Part("loggers.py", ("pufferlib/training/loggers", "pufferlib/training/trainer.py")),
+    "processes": Part("processes.py", ("pufferlib/training/distributed", "pufferlib/training/trainer.py")),
     "alone": Part("paper.py", PAPER_CODE, alone),
     "vectorized": Part("paper.py", PAPER_CODE, vectorized),
     "variance": Part("variance.py", VECTOR, variance),

@@ -11,10 +11,10 @@ import tempfile
 from pathlib import Path
 
 try:
-    from pufferlib.train.config import load_config
-    from pufferlib.train.evaluate import evaluate
-    from pufferlib.train.loggers import JsonlLogger
-    from pufferlib.train.trainer import Trainer
+    from pufferlib.training.config import load_config
+    from pufferlib.training.evaluate import evaluate
+    from pufferlib.training.loggers import JsonlLogger
+    from pufferlib.training.trainer import Trainer
 except ModuleNotFoundError as error:
     sys.exit(f"this example needs {error.name}, which is not installed; run: puffer install train")
 

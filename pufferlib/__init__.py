@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         WorkerError,
     )
     from pufferlib.registry import env_creator, list_envs, make, register
-    from pufferlib.train.agent import load
+    from pufferlib.training.agent import load
     from pufferlib.wrappers import (
         ClipAction,
         EpisodeStats,

@@ -26,7 +26,7 @@ BINDINGS = set(all_facts())
 IN_THE_DAY = "atari"  # the binding that is played in every run; the others are for --all
 
 # Files whose tests share what takes long to make: the Ray cluster, a sweep, all findings of the doctor.
-SHARED = ("tests/cluster/", "tests/sweep/", "tests/installation/test_doctor.py")
+SHARED = ("tests/cluster/", "tests/sweeps/", "tests/installation/test_doctor.py")
 
 # What depends on where and how pufferlib was installed. CI runs these in the image, in the dev container and outside;
 # all others would find the same in each place, and run in the image alone.

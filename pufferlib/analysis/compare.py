@@ -5,8 +5,8 @@ from typing import Any
 
 from pufferlib.analysis.listing import RunSummary
 from pufferlib.errors import UnknownNameError
-from pufferlib.train.resume import is_free
-from pufferlib.train.suggestions import suggest
+from pufferlib.training.resume import is_free
+from pufferlib.training.suggestions import suggest
 
 __all__ = ["differing_settings", "find_setting", "group_runs", "short_names", "value_text"]
 

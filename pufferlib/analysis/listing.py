@@ -14,11 +14,11 @@ from pufferlib import registry
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.paths import user_path
-from pufferlib.train.episodes import SCORE
-from pufferlib.train.resume import flat
-from pufferlib.train.runs import RUNS, SEED, Run, all_runs
-from pufferlib.train.status import State, status_of
-from pufferlib.train.toml import read_toml
+from pufferlib.training.episodes import SCORE
+from pufferlib.training.resume import flat
+from pufferlib.training.runs import RUNS, SEED, Run, all_runs
+from pufferlib.training.status import State, status_of
+from pufferlib.training.toml import read_toml
 
 __all__ = ["RunSummary", "find_metric", "runs", "select"]
 

@@ -8,9 +8,9 @@ from pufferlib.analysis.compare import find_setting, group_runs
 from pufferlib.analysis.listing import RunSummary, find_metric, select
 from pufferlib.errors import APIUsageError
 from pufferlib.machine.paths import user_path
-from pufferlib.train.curve_plot import METRICS, Line, XAxis, plot_curves
-from pufferlib.train.episodes import SCORE
-from pufferlib.train.runs import RUNS
+from pufferlib.training.curve_plot import METRICS, Line, XAxis, plot_curves
+from pufferlib.training.episodes import SCORE
+from pufferlib.training.runs import RUNS
 
 __all__ = ["plot"]
 

@@ -135,7 +135,7 @@ class _Sizes:
 
 
 class AgentPolicy(models.Policy):
-    """An agent of CleanRL as a policy for ``pufferlib.train.Trainer``.
+    """An agent of CleanRL as a policy for ``pufferlib.training.Trainer``.
 
     The agent's ``get_action_and_value`` is called as its own loop does, and the output of its head, ``actor`` (logits)
     or ``actor_mean`` (with ``actor_logstd``), noted on the way; so whatever it does to observations before stays.

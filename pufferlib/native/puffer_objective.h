@@ -1,6 +1,6 @@
 /* The objective of PPO on a minibatch, and its derivatives, in one pass over its steps.
  *
- * pufferlib/train/ppo.py states the same in torch, term by term.
+ * pufferlib/training/ppo.py states the same in torch, term by term.
  */
 
 #ifndef PUFFER_OBJECTIVE_H

@@ -19,10 +19,10 @@ from pufferlib.render.motion import Motion
 from pufferlib.render.pace import Pace
 from pufferlib.render.picture import picture_of
 from pufferlib.render.video import Frame
-from pufferlib.train.config import Config
-from pufferlib.train.normalization import with_moments
-from pufferlib.train.players import Player, PolicyPlayer, RandomPlayer
-from pufferlib.train.runs import Run, load_policy
+from pufferlib.training.config import Config
+from pufferlib.training.normalization import with_moments
+from pufferlib.training.players import Player, PolicyPlayer, RandomPlayer
+from pufferlib.training.runs import Run, load_policy
 
 __all__ = ["Session", "play"]
 

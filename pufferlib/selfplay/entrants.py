@@ -10,8 +10,8 @@ import numpy as np
 
 from pufferlib import ocean, registry
 from pufferlib.errors import APIUsageError
-from pufferlib.train.config import Config
-from pufferlib.train.runs import RUNS, find_run
+from pufferlib.training.config import Config
+from pufferlib.training.runs import RUNS, find_run
 
 __all__ = ["RANDOM", "SCRIPTED", "Entrant", "Game", "enter", "game_of"]
 
@@ -114,7 +114,7 @@ def _entrant(where: str, target: str, runs: Path, best: bool) -> Entrant:
 
 def _hash(path: Path) -> str:
     """SHA-256 of the weights, whatever else is in the file."""
-    from pufferlib.train import checkpoint
+    from pufferlib.training import checkpoint
 
     digest = hashlib.sha256()
     for name, weights in sorted(checkpoint.read_policy(path).items()):

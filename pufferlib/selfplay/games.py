@@ -15,10 +15,10 @@ from pufferlib.render.video import Frame
 from pufferlib.render.window import drawn_unseen
 from pufferlib.seeding import env_seed
 from pufferlib.selfplay.entrants import RANDOM, SCRIPTED, Entrant, Game
-from pufferlib.train.normalization import with_moments
-from pufferlib.train.players import PolicyPlayer
-from pufferlib.train.runs import Run, load_policy
-from pufferlib.train.two_sides import GameResults, check_two_sides, games_of
+from pufferlib.training.normalization import with_moments
+from pufferlib.training.players import PolicyPlayer
+from pufferlib.training.runs import Run, load_policy
+from pufferlib.training.two_sides import GameResults, check_two_sides, games_of
 
 __all__ = ["Arena"]
 

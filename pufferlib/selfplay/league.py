@@ -15,7 +15,7 @@ from pufferlib.machine.paths import user_path
 from pufferlib.selfplay.entrants import Entrant, enter, game_of
 from pufferlib.selfplay.games import Arena
 from pufferlib.selfplay.round_robin import CrossTable, play_pair
-from pufferlib.train.runs import RUNS
+from pufferlib.training.runs import RUNS
 
 __all__ = ["LEAGUES", "League", "find_league"]
 

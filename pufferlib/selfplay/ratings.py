@@ -9,7 +9,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from pufferlib.train.opponent_pool import FIRST_RATING, SCALE
+from pufferlib.training.opponent_pool import FIRST_RATING, SCALE
 
 __all__ = ["fit_ratings"]
 

@@ -15,8 +15,8 @@ from pufferlib.seeding import env_seed
 from pufferlib.selfplay.entrants import Entrant, enter, game_of
 from pufferlib.selfplay.games import Arena, Record
 from pufferlib.selfplay.ratings import fit_ratings
-from pufferlib.train.film import Film
-from pufferlib.train.runs import RUNS
+from pufferlib.training.film import Film
+from pufferlib.training.runs import RUNS
 
 __all__ = ["CrossTable", "match", "play_pair"]
 

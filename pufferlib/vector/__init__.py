@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pufferlib.env import PufferEnv
     from pufferlib.frameworks.gymnasium_vector import GymnasiumVectorEnv, to_gymnasium
     from pufferlib.machine.cpus import usable_cpus
-    from pufferlib.replay.bundle import Bundle
-    from pufferlib.replay.player import Replayed, replay
+    from pufferlib.replays.bundle import Bundle
+    from pufferlib.replays.player import Replayed, replay
     from pufferlib.vector.factory import make
     from pufferlib.vector.multiprocessing import Multiprocessing
     from pufferlib.vector.ray import Ray

@@ -9,7 +9,7 @@ from typing import Any
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
 from pufferlib.machine.output import hidden_output, hide_output_of
-from pufferlib.replay.recorder import Recorder
+from pufferlib.replays.recorder import Recorder
 from pufferlib.vector.arguments import WHERE, Count, Creators, EnvArgs, EnvKwargs, checked_options, env_specs
 from pufferlib.vector.env_runner import build_env, names_keyword, own_autoreset
 from pufferlib.vector.multiprocessing import Multiprocessing

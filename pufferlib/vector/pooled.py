@@ -17,7 +17,7 @@ import numpy as np
 from pufferlib.buffers import Array, Buffers, allocate
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError
-from pufferlib.replay.failures import leave_bundles
+from pufferlib.replays.failures import leave_bundles
 from pufferlib.vector.action_log import ActionLog
 from pufferlib.vector.calls import EnvCall
 from pufferlib.vector.failures import FailureContext, WorkerFailed, envs_text

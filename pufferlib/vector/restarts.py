@@ -13,7 +13,7 @@ import numpy as np
 from pufferlib.buffers import Array, Buffers
 from pufferlib.env import Infos
 from pufferlib.errors import APIUsageError, PufferError, WorkerError
-from pufferlib.replay.failures import leave_bundles
+from pufferlib.replays.failures import leave_bundles
 from pufferlib.seeding import env_seed
 from pufferlib.vector.env_runner import EnvRunner, Memory
 from pufferlib.vector.failures import Failed, FailureContext, envs_text, error_of

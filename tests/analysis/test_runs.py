@@ -12,10 +12,10 @@ import pufferlib
 from pufferlib.analysis import RunSummary, differing_settings, plot, runs, select
 from pufferlib.analysis.compare import group_runs
 from pufferlib.cli import main
-from pufferlib.train import curve_plot
-from pufferlib.train.config import load_config
-from pufferlib.train.runs import Run
-from pufferlib.train.status import in_training
+from pufferlib.training import curve_plot
+from pufferlib.training.config import load_config
+from pufferlib.training.runs import Run
+from pufferlib.training.status import in_training
 
 
 def make_run(

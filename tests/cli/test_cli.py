@@ -14,7 +14,7 @@ from pufferlib import ocean
 from pufferlib.cli import main
 from pufferlib.cli.console import plain_warnings
 from pufferlib.cli.options import parse_config
-from pufferlib.train.config import load_config
+from pufferlib.training.config import load_config
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

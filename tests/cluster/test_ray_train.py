@@ -16,10 +16,10 @@ from ray.cluster_utils import Cluster
 import pufferlib
 from pufferlib.errors import PufferError
 from pufferlib.registry.outside import REGISTERED
-from pufferlib.train.distributed.job import open_ranks
-from pufferlib.train.distributed.ranks import RankLostError
-from pufferlib.train.trainer import Trainer
-from tests.train.ranks import AGENTS, Patchy, make_config
+from pufferlib.training.distributed.job import open_ranks
+from pufferlib.training.distributed.ranks import RankLostError
+from pufferlib.training.trainer import Trainer
+from tests.training.ranks import AGENTS, Patchy, make_config
 
 pytestmark = [
     pytest.mark.all,

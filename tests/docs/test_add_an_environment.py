@@ -14,8 +14,8 @@ import pytest
 
 from pufferlib.cli import main
 from pufferlib.ocean.template import write_template
-from pufferlib.train.config import load_config
-from pufferlib.train.trainer import Trainer
+from pufferlib.training.config import load_config
+from pufferlib.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "add-an-environment.md"

@@ -12,8 +12,8 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError
 from pufferlib.frameworks.cleanrl import AgentPolicy, Policy, RecurrentPolicy
 from pufferlib.models import make_policy
-from pufferlib.train.config import load_config
-from pufferlib.train.trainer import Trainer
+from pufferlib.training.config import load_config
+from pufferlib.training.trainer import Trainer
 from tests.envs import EnvDescription, FunctionEnv, TargetEnv
 
 VECTOR = Box(-1, 1, (6,), np.float32)

@@ -8,8 +8,8 @@ import pytest
 
 import pufferlib
 from pufferlib import ocean
-from pufferlib.train.evaluate import evaluate
-from pufferlib.train.runs import find_run, load_policy
+from pufferlib.training.evaluate import evaluate
+from pufferlib.training.runs import find_run, load_policy
 
 NAMES = [*ocean.names(), *ocean.python_names()]
 CURVES = Path(__file__).parents[2] / "docs" / "curves"

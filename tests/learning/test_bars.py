@@ -5,9 +5,9 @@ import statistics
 
 import pytest
 
-from pufferlib.train.config import load_config
-from pufferlib.train.evaluate import evaluate
-from pufferlib.train.trainer import Trainer
+from pufferlib.training.config import load_config
+from pufferlib.training.evaluate import evaluate
+from pufferlib.training.trainer import Trainer
 from tests.needs import missing_binding
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(5400)]

@@ -5,10 +5,10 @@ import math
 import pytest
 
 from pufferlib.registry.facts import all_facts
-from pufferlib.train import checkpoint
-from pufferlib.train.config import load_config
-from pufferlib.train.evaluate import evaluate
-from pufferlib.train.trainer import Trainer
+from pufferlib.training import checkpoint
+from pufferlib.training.config import load_config
+from pufferlib.training.evaluate import evaluate
+from pufferlib.training.trainer import Trainer
 from tests.learning.until import train_until
 from tests.needs import OWN_PROCESS, missing_binding
 

@@ -8,9 +8,9 @@ import statistics
 
 import pytest
 
-from pufferlib.train.config import load_config
-from pufferlib.train.evaluate import evaluate
-from pufferlib.train.trainer import Trainer
+from pufferlib.training.config import load_config
+from pufferlib.training.evaluate import evaluate
+from pufferlib.training.trainer import Trainer
 from tests.learning.until import train_until
 from tests.tiers import once
 

@@ -9,8 +9,8 @@ import pytest
 import pufferlib
 from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv
-from pufferlib.train.config import load_config
-from pufferlib.train.trainer import Trainer
+from pufferlib.training.config import load_config
+from pufferlib.training.trainer import Trainer
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -2,7 +2,7 @@
 
 import math
 
-from pufferlib.train.trainer import Trainer
+from pufferlib.training.trainer import Trainer
 
 __all__ = ["train_until"]
 

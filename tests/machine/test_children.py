@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from pufferlib.machine.children import python_code, python_module
-from pufferlib.sweep.pool import TrialProcess, end_all
+from pufferlib.sweeps.pool import TrialProcess, end_all
 
 STRAY = "import sys; print('stray', __name__, file=sys.stderr); sys.exit(3)"
 

@@ -14,7 +14,7 @@ from pufferlib.models.recurrent import MEMORIES, MinGRUCell, _kernels
 from pufferlib.models.recurrent.gru import gru, gru_by_torch
 from pufferlib.models.recurrent.lstm import lstm, lstm_by_torch
 from pufferlib.models.recurrent.mingru import linear_scan, mingru, mingru_by_torch
-from pufferlib.train.config import load_config
+from pufferlib.training.config import load_config
 from tests.envs import EnvDescription
 
 VECTOR = EnvDescription(Box(-1, 1, (6,), np.float32), Discrete(3))

@@ -123,9 +123,9 @@ def test_touched_sources_are_not_compiled_again(tmp_path: Path, monkeypatch: pyt
     subprocess.run(["cmake", "-S", tree, "-B", build, *options], check=True, capture_output=True)
 
     def compiled() -> tuple[float, ...]:
-        command = ["cmake", "--build", build, "--target", "pufferlib.train._advantage"]
+        command = ["cmake", "--build", build, "--target", "pufferlib.training._advantage"]
         subprocess.run(command, check=True, capture_output=True)
-        files = (build / "pufferlib.train._advantage.c", *build.glob("pufferlib/train/_advantage.*.so"))
+        files = (build / "pufferlib.training._advantage.c", *build.glob("pufferlib/training/_advantage.*.so"))
         return tuple(file.stat().st_mtime for file in files)
 
     first = compiled()

@@ -16,7 +16,7 @@ from pufferlib.native.compiler import HEADERS
 from pufferlib.ocean.files import settings_of_file
 from pufferlib.ocean.template import write_template
 from pufferlib.play.session import Session
-from pufferlib.train.config import load_config
+from pufferlib.training.config import load_config
 from tests.ocean.games import outcomes
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")

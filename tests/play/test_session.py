@@ -12,9 +12,9 @@ from pufferlib.ocean import OceanEnv
 from pufferlib.play import session
 from pufferlib.play.session import Session, play
 from pufferlib.render.window import Window
-from pufferlib.train.config import Config
-from pufferlib.train.players import PolicyPlayer, RandomPlayer
-from pufferlib.train.runs import find_run
+from pufferlib.training.config import Config
+from pufferlib.training.players import PolicyPlayer, RandomPlayer
+from pufferlib.training.runs import find_run
 from tests.runs import untrained_run
 
 

@@ -6,8 +6,8 @@ from tests.threads import one_thread  # noqa: F401
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory):
     """Runs of connect4: "old" learned nothing, "new" learned for a second, with another network."""
-    from pufferlib.train.config import load_config
-    from pufferlib.train.trainer import Trainer
+    from pufferlib.training.config import load_config
+    from pufferlib.training.trainer import Trainer
 
     folder = tmp_path_factory.mktemp("runs")
     settings = {

@@ -21,9 +21,9 @@ import pufferlib
 import pufferlib.vector
 from pufferlib import ocean
 from pufferlib.emulation import GymnasiumPufferEnv
-from pufferlib.train.callbacks import Callback
-from pufferlib.train.config import load_config
-from pufferlib.train.trainer import Trainer
+from pufferlib.training.callbacks import Callback
+from pufferlib.training.config import load_config
+from pufferlib.training.trainer import Trainer
 from pufferlib.vector.multiprocessing._channel import WorkerChannel
 from pufferlib.vector.multiprocessing.shared_memory import SharedBatch
 from pufferlib.vector.multiprocessing.worker import CLOSE, Setup, Surroundings, Worker

@@ -116,8 +116,8 @@ def test_gymnasium_and_stable_baselines3_take_it():
 
 def test_the_trainer_takes_it(tmp_path):
     pytest.importorskip("torch")
-    from pufferlib.train.config import Config, TrainConfig
-    from pufferlib.train.trainer import Trainer
+    from pufferlib.training.config import Config, TrainConfig
+    from pufferlib.training.trainer import Trainer
 
     for vecenv in (wrapped(make(layout="parts")), wrapped(pufferlib.make("cartpole", num_envs=8))):
         train = TrainConfig(total_timesteps=1024, horizon=16, minibatch_size=64)

@@ -11,10 +11,10 @@ from pufferlib.cli.console import note, say, style
 from pufferlib.cli.options import Parser
 from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.train.text import plural
+from pufferlib.training.text import plural
 
 if TYPE_CHECKING:
-    from pufferlib.train.learner_suite import LearnerResult
+    from pufferlib.training.learner_suite import LearnerResult
 
 __all__ = ["run"]
 
@@ -40,7 +40,7 @@ def run(argv: list[str]) -> int:
         raise UsageError(f"{PROG}: --with must be my_trainer.py:train or module:function, got {options.learner!r}")
     if options.seed < 0:
         raise UsageError(f"{PROG}: --seed must be at least 0, got {options.seed}")
-    from pufferlib.train.learner_suite import check_learner  # brings torch
+    from pufferlib.training.learner_suite import check_learner  # brings torch
 
     learner = registry.load_object(f"{PROG}: --with", options.learner) if options.learner else None
     only = ",".join(options.only).split(",") if options.only else None

@@ -8,9 +8,9 @@ from pufferlib.cli.options import Parser, parse_config
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.render.video import check_video_path
-from pufferlib.train.config import load_config
-from pufferlib.train.runs import RUNS, find_run, load_policy
-from pufferlib.train.text import plural
+from pufferlib.training.config import load_config
+from pufferlib.training.runs import RUNS, find_run, load_policy
+from pufferlib.training.text import plural
 
 __all__ = ["run"]
 
@@ -44,7 +44,7 @@ def run(argv: list[str]) -> int:
     config = parse_config(PROG, found.settings(), flags, ABOUT, parser.flags)
     episodes = plural(config.eval.episodes, "episode")
     say(f"{style(registry.short_name(config.env_name), 'bold')}: playing {episodes} with {found.checkpoint}")
-    from pufferlib.train.result import compare  # brings torch, for which nobody should wait to be told of a slip
+    from pufferlib.training.result import compare  # brings torch, for which nobody should wait to be told of a slip
 
     comparison = compare(config, load_policy(config, found), options.video)
     say(highlight(str(comparison), comparison.score))

@@ -6,7 +6,7 @@ from pufferlib.cli.console import highlight, say, style
 from pufferlib.cli.options import Parser
 from pufferlib.errors import UsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.train.runs import RUNS
+from pufferlib.training.runs import RUNS
 
 __all__ = ["run"]
 
@@ -37,7 +37,7 @@ def run(argv: list[str]) -> int:
     if not options.target or not options.to:
         example = as_typed("puffer export breakout --to c")
         raise UsageError(f"{PROG}: name a run or an environment and a format, for example: {example}")
-    from pufferlib.export.exported import export  # brings torch, for which nobody should wait to be told of a slip
+    from pufferlib.exports.exported import export  # brings torch, for which nobody should wait to be told of a slip
 
     made = export(
         options.target,

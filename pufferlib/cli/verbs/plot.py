@@ -6,9 +6,9 @@ from pufferlib.cli.console import say, style
 from pufferlib.cli.options import Parser
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.train.episodes import SCORE
-from pufferlib.train.runs import RUNS
-from pufferlib.train.text import plural
+from pufferlib.training.episodes import SCORE
+from pufferlib.training.runs import RUNS
+from pufferlib.training.text import plural
 
 __all__ = ["run"]
 

@@ -17,8 +17,8 @@ from pufferlib.cli.console import note, say, style
 from pufferlib.cli.options import Parser
 from pufferlib.cli.table import print_table
 from pufferlib.machine.commands import as_typed
-from pufferlib.train.runs import RUNS
-from pufferlib.train.text import duration, short
+from pufferlib.training.runs import RUNS
+from pufferlib.training.text import duration, short
 
 __all__ = ["run"]
 

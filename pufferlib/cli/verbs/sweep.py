@@ -13,12 +13,12 @@ from pufferlib.cli.options import Parser, parse_config, split_flags
 from pufferlib.cli.values import literal
 from pufferlib.errors import UnknownNameError, UsageError
 from pufferlib.machine.commands import as_typed
-from pufferlib.sweep.result import SweepResult, load_sweep
-from pufferlib.sweep.settings import SECTIONS, SweepConfig, own_value
-from pufferlib.sweep.space import DISTRIBUTIONS, FIXED, KEYS
-from pufferlib.sweep.storage import SWEEPS
-from pufferlib.train.config import Config, env_name_in, load_config
-from pufferlib.train.text import short
+from pufferlib.sweeps.result import SweepResult, load_sweep
+from pufferlib.sweeps.settings import SECTIONS, SweepConfig, own_value
+from pufferlib.sweeps.space import DISTRIBUTIONS, FIXED, KEYS
+from pufferlib.sweeps.storage import SWEEPS
+from pufferlib.training.config import Config, env_name_in, load_config
+from pufferlib.training.text import short
 
 __all__ = ["run"]
 
@@ -132,8 +132,8 @@ def _choice(word: str) -> Any:
 def _search(env_name: str, given: dict[str, Any], overrides: dict[str, Any], options: Any, typed: list[str]) -> int:
     from rich.console import Console
 
-    from pufferlib.sweep import launch
-    from pufferlib.sweep.progress import ConsoleDisplay
+    from pufferlib.sweeps import launch
+    from pufferlib.sweeps.progress import ConsoleDisplay
 
     display = ConsoleDisplay(Console())
     try:

@@ -16,23 +16,23 @@ from pufferlib.errors import PufferError, UsageError
 from pufferlib.machine.commands import as_typed
 from pufferlib.machine.crashes import crash_explained
 from pufferlib.machine.paths import user_path
-from pufferlib.train.callbacks import Callback, CallbackFunction, find_callback
-from pufferlib.train.config import Config, env_name_in, load_config
-from pufferlib.train.early_stop import StopConfig
-from pufferlib.train.repeats import about_earlier, refuse_repeat
-from pufferlib.train.resume import check_changes, go_on, is_evaluated, settings_of, stop_reason_of
-from pufferlib.train.runs import RUNS, Run, find_run, new_run
-from pufferlib.train.seeds import SeedGroup, find_group, new_group, parse_seeds, train_group
-from pufferlib.train.signals import signals_exit
-from pufferlib.train.status import in_training
-from pufferlib.train.text import flag, plural, short
-from pufferlib.train.track_config import TrackerName
-from pufferlib.train.tuned import with_tuned_vec
+from pufferlib.training.callbacks import Callback, CallbackFunction, find_callback
+from pufferlib.training.config import Config, env_name_in, load_config
+from pufferlib.training.early_stop import StopConfig
+from pufferlib.training.repeats import about_earlier, refuse_repeat
+from pufferlib.training.resume import check_changes, go_on, is_evaluated, settings_of, stop_reason_of
+from pufferlib.training.runs import RUNS, Run, find_run, new_run
+from pufferlib.training.seeds import SeedGroup, find_group, new_group, parse_seeds, train_group
+from pufferlib.training.signals import signals_exit
+from pufferlib.training.status import in_training
+from pufferlib.training.text import flag, plural, short
+from pufferlib.training.track_config import TrackerName
+from pufferlib.training.tuned import with_tuned_vec
 
 if TYPE_CHECKING:
-    from pufferlib.train.loggers import Tracking
-    from pufferlib.train.result import Comparison
-    from pufferlib.train.trainer import Trainer
+    from pufferlib.training.loggers import Tracking
+    from pufferlib.training.result import Comparison
+    from pufferlib.training.trainer import Trainer
 
 __all__ = ["run"]
 
@@ -191,7 +191,7 @@ def _list(folder: Path, contents: list[tuple[Path, str]]) -> None:
 
 def _check_trackers(config: Config) -> None:
     if config.track.loggers:
-        from pufferlib.train.loggers import check_trackers
+        from pufferlib.training.loggers import check_trackers
 
         check_trackers(config)
 
@@ -254,12 +254,12 @@ def _train(config: Config, run: Run, resumed: Run | None, callbacks: Callbacks) 
 def _train_to_the_end(
     config: Config, run: Run, resumed: Run | None, callbacks: Callbacks, opened: contextlib.ExitStack
 ) -> "tuple[Trainer, Tracking]":
-    from pufferlib.train.build import describe_device, pick_device
-    from pufferlib.train.dashboard import progress_logger
-    from pufferlib.train.distributed.job import open_ranks
-    from pufferlib.train.distributed.ranks import RankLostError
-    from pufferlib.train.loggers import JsonlLogger, open_tracking
-    from pufferlib.train.trainer import Trainer
+    from pufferlib.training.build import describe_device, pick_device
+    from pufferlib.training.dashboard import progress_logger
+    from pufferlib.training.distributed.job import open_ranks
+    from pufferlib.training.distributed.ranks import RankLostError
+    from pufferlib.training.loggers import JsonlLogger, open_tracking
+    from pufferlib.training.trainer import Trainer
 
     own = [make() for make in callbacks]
     here = Run.at(run.folder.absolute())  # environments may change the working directory
@@ -317,8 +317,8 @@ def _stopped(run: Run, updates: int) -> None:
 
 def _evaluate(config: Config, run: Run, trainer: "Trainer", tracking: "Tracking") -> "Comparison":
     """Evaluate, film and report what was trained."""
-    from pufferlib.train.report import last_score, read_metrics
-    from pufferlib.train.result import finish_run
+    from pufferlib.training.report import last_score, read_metrics
+    from pufferlib.training.result import finish_run
 
     say(f"playing {plural(config.eval.episodes, 'episode')} with it, and as many at random ...")
     try:

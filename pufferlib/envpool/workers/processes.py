@@ -14,7 +14,7 @@ from pufferlib.envpool.workers.options import WorkerOptions, env_places
 from pufferlib.envpool.workers.worker import PoolWorker
 from pufferlib.errors import PufferError
 from pufferlib.machine.pickling import pickled
-from pufferlib.replay.failures import leave_bundles
+from pufferlib.replays.failures import leave_bundles
 from pufferlib.vector.failures import FailureContext, WorkerFailed
 from pufferlib.vector.multiprocessing.worker import CALL, CLOSE
 from pufferlib.vector.multiprocessing.workers import WorkerProcesses

@@ -9,8 +9,8 @@ import pytest
 
 import pufferlib
 from pufferlib.cli import main
-from pufferlib.train import checkpoint
-from pufferlib.train.text import short
+from pufferlib.training import checkpoint
+from pufferlib.training.text import short
 from pufferlib.vector import factory
 from tests.runs import TINY, only_run
 

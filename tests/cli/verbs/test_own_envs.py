@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from pufferlib.cli import main
-from pufferlib.train.config import Config
+from pufferlib.training.config import Config
 from tests.runs import only_run
 
 FORAGE = """

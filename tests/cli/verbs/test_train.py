@@ -15,9 +15,9 @@ import pytest
 
 from pufferlib.cli import main
 from pufferlib.machine.commands import way_to_install
-from pufferlib.train import report
-from pufferlib.train.config import Config, load_config
-from pufferlib.train.resume import check_changes
+from pufferlib.training import report
+from pufferlib.training.config import Config, load_config
+from pufferlib.training.resume import check_changes
 from tests.runs import TINY, only_run, untrained_run
 from tests.tiers import once
 

@@ -10,7 +10,7 @@ from pufferlib.cli import main
 from tests.runs import TINY, only_run
 
 CALLBACKS = """
-from pufferlib.train.callbacks import Callback
+from pufferlib.training.callbacks import Callback
 
 class Count(Callback):
     seen = 0

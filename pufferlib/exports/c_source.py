@@ -1,0 +1,274 @@
+"""One C file that acts: the engine of this library, the weights of a policy, and a few functions around them."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pufferlib import __version__
+from pufferlib.errors import APIUsageError
+from pufferlib.exports.c_tables import LETTERS, Constants, row_width
+from pufferlib.exports.trained import Field, TrainedPolicy
+from pufferlib.models.engine import UnknownLayerError, network_spec
+from pufferlib.models.network_spec import NetworkSpec
+from pufferlib.native.compiler import HEADERS
+
+__all__ = ["c_header", "c_source"]
+
+# The engine, in the order in which its parts need each other.
+PARTS = ("puffer_math.h", "puffer_kernels.h", "puffer_network.h", "puffer_agent.h")
+C_TYPES = {
+    **{"?": "uint8_t", "b": "int8_t", "B": "uint8_t", "h": "int16_t", "H": "uint16_t", "i": "int32_t"},
+    **{"I": "uint32_t", "q": "int64_t", "Q": "uint64_t", "e": "uint16_t", "f": "float", "d": "double"},
+}
+
+
+def c_source(trained: TrainedPolicy) -> str:
+    """Write an agent as one file of C.
+
+    Raises:
+        APIUsageError: The policy has a layer that the engine does not know.
+    """
+    spec = _spec(trained)
+    tables = Constants(trained.name)
+    tables.network(spec, int(np.prod(spec.observation_shape)) * spec.observation_dtype.itemsize)
+    tables.agent(trained, spec, trained.vecenv.single_action_space)
+    includes, engine = _engine()
+    parts = [
+        c_header(trained),
+        "/* ---- Engine: the same for every agent --------------------------------------------------------------- */",
+        "\n".join(sorted(includes)),
+        engine,
+        f"/* ---- Weights of {trained.env_name} ---- */",
+        "#define PUFFER_ALIGNED __attribute__((aligned(64)))",
+        "\n".join(tables.lines),
+        _functions(trained, spec),
+        _main(trained),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def c_header(trained: TrainedPolicy) -> str:
+    """Write what other files have to see of the agent: its struct and its functions."""
+    name, guard = trained.name, f"{trained.name.upper()}_AGENT_H"
+    lines = [
+        f"/* {trained.env_name}: a trained agent, by pufferlib {__version__}. It needs libc and libm, and allocates",
+        f" * nothing: {name}_agent is all of its memory, one for each agent of a game, on any thread.",
+        " *",
+        f" *     static {name}_agent agent;",
+        f" *     {name}_agent_init(&agent, 1);     once, with the seed of its samples",
+        f" *     {name}_agent_reset(&agent);       when an episode begins: it forgets the one before",
+        f" *     {name}_agent_act(&agent, {_given(trained)}, {_taken(trained)});",
+        " *",
+        f" * Observation: {_observation_text(trained)}.",
+        f" * Action: {_action_text(trained)}.",
+        " */",
+        f"#ifndef {guard}\n#define {guard}",
+        "#include <stdint.h>",
+        '#ifdef __cplusplus\nextern "C" {\n#endif',
+        *_observation_struct(trained),
+        *_struct(trained, _spec(trained)),
+        *(f"{prototype};" for prototype in _prototypes(trained)),
+        "#ifdef __cplusplus\n}\n#endif",
+        f"#endif /* {guard} */",
+    ]
+    return "\n".join(lines)
+
+
+def _spec(trained: TrainedPolicy) -> NetworkSpec:
+    try:
+        return network_spec(trained.policy)
+    except UnknownLayerError as error:
+        raise APIUsageError(
+            f"export: C does not know a layer of this policy: {error}; it knows Default, NatureCNN and MixedCNN, "
+            "alone or with an LSTM, GRU or MinGRU; export it as onnx or torch"
+        ) from error
+
+
+def _engine() -> tuple[set[str], str]:
+    """Includes of the engine, and its code."""
+    includes: set[str] = set()
+    bodies = []
+    for part in PARTS:
+        text = (HEADERS / part).read_text()
+        includes |= set(re.findall(r"^#include <.*>$", text, re.MULTILINE))
+        text = re.sub(r"^#include .*\n", "", text, flags=re.MULTILINE)
+        text = re.sub(r"^#ifndef (PUFFER_\w+_H)\n#define \1\n", "", text, flags=re.MULTILINE)
+        bodies.append(re.sub(r"#endif\s*\Z", "", text).strip())
+    return includes, re.sub(r"\n{3,}", "\n\n", "\n\n".join(bodies))
+
+
+def _prototypes(trained: TrainedPolicy) -> list[str]:
+    name = trained.name
+    action = "float" if trained.policy.is_continuous else "int32_t"
+    return [
+        f"void {name}_agent_init({name}_agent *agent, uint64_t seed)",
+        f"void {name}_agent_reset({name}_agent *agent)",
+        f"void {name}_agent_act({name}_agent *agent, const {_c_type(trained)} *observation, {action} *action)",
+    ]
+
+
+def _struct(trained: TrainedPolicy, spec: NetworkSpec) -> Iterator[str]:
+    """The agent's struct: what a user may read or choose, then room for what is between the layers."""
+    width = row_width(spec)
+    yield "typedef struct {"
+    yield "    int32_t greedy; /* 1: the likeliest action, 0: sampled */"
+    yield "    uint64_t random; /* generator of the samples */"
+    yield f"    float params[{spec.num_params}]; /* {_params_text(trained)}, of the last step */"
+    yield "    float value; /* expected return, of the last step */"
+    if spec.memory:
+        yield f"    float memory[{len(spec.memory.names)}][{len(spec.decoder.places)}];"
+    yield f"    float x[{width}], y[{width}]; /* between the layers, like what follows */"
+    if spec.image is not None and spec.image_layer is not None:
+        sizes = [each.out_height * each.out_width * len(each.matrix.weight) for each in spec.convolutions]
+        yield f"    float flat[{len(spec.image_layer.places)}], pixels[2][{max(spec.image.size, *sizes)}];"
+    if spec.labels is not None:
+        yield f"    int32_t chosen[{1 + sum(each.size for each in spec.inputs if each.encoding == 'labels')}];"
+    if trained.limit:
+        count = int(np.prod(spec.observation_shape)) * spec.observation_dtype.itemsize
+        yield f"    float row[{-(-count // 4)}];"
+    yield f"}} {trained.name}_agent;"
+
+
+def _functions(trained: TrainedPolicy, spec: NetworkSpec) -> str:
+    name = trained.name
+    init, reset, act = _prototypes(trained)
+    actor = ["    actor.scratch.kernels = puffer_kernels(NULL);"]
+    actor += ["    actor.scratch.x = agent->x;", "    actor.scratch.y = agent->y;"]
+    if spec.image is not None:
+        actor += ["    actor.scratch.flat = agent->flat;"]
+        actor += [f"    actor.scratch.pixels[{i}] = agent->pixels[{i}];" for i in range(2)]
+    if spec.labels is not None:
+        actor += ["    actor.scratch.chosen = agent->chosen;"]
+    if trained.limit:
+        actor += ["    actor.row = (uint8_t *)agent->row;"]
+    for i in range(len(spec.memory.names) if spec.memory else 0):
+        actor += [f"    actor.memory[{i}] = agent->memory[{i}];"]
+    forget = "    memset(agent->memory, 0, sizeof(agent->memory));" if spec.memory else "    (void)agent;"
+    return "\n".join(
+        [
+            f"{init} {{",
+            "    memset(agent, 0, sizeof(*agent));",
+            f"    agent->greedy = {int(trained.greedy)};",
+            "    agent->random = seed;",
+            "}\n",
+            f"{reset} {{",
+            forget,
+            "}\n",
+            f"{act} {{",
+            "    PufferActor actor;",
+            "    memset(&actor, 0, sizeof(actor));",
+            *actor,
+            "    actor.params = agent->params;",
+            "    actor.value = &agent->value;",
+            "    actor.random = &agent->random;",
+            "    actor.greedy = agent->greedy != 0;",
+            f"    puffer_act(&{name}_network, &{name}_agent_spec, &actor, observation, action);",
+            "}",
+        ]
+    )
+
+
+def _main(trained: TrainedPolicy) -> str:
+    """A program that answers the observations of its standard input."""
+    name, size = trained.name, _action_size(trained)
+    count = 1 if _has_fields(trained) else max(1, trained.fields[0].size)
+    kind, number = ("float", "%.9g") if trained.policy.is_continuous else ("int32_t", "%d")
+    return f"""#ifdef {name.upper()}_MAIN
+#include <stdio.h>
+
+/* Reads a byte, which is 1 where an episode begins, and an observation, again and again; prints a line for each: the
+ * likeliest action, the parameters of its distribution, the value. */
+int main(void) {{
+    static {name}_agent agent;
+    static {_c_type(trained)} observation[{count}];
+    {kind} action[{size}];
+    uint8_t begins;
+    {name}_agent_init(&agent, 0);
+    agent.greedy = 1;
+    while (fread(&begins, 1, 1, stdin) == 1 && fread(observation, {trained.row_bytes}, 1, stdin) == 1) {{
+        if (begins) {name}_agent_reset(&agent);
+        {name}_agent_act(&agent, observation, action);
+        for (int i = 0; i < {size}; i++) printf("{number} ", action[i]);
+        for (int i = 0; i < {trained.policy.distribution.num_params}; i++) printf("%.9g ", agent.params[i]);
+        printf("%.9g\\n", agent.value);
+    }}
+    return 0;
+}}
+#endif"""
+
+
+def _has_fields(trained: TrainedPolicy) -> bool:
+    return bool(trained.fields[0].path)
+
+
+def _c_type(trained: TrainedPolicy) -> str:
+    """The type that an observation points to."""
+    if _has_fields(trained):
+        return f"{trained.name}_observation"
+    return _type_of(trained.fields[0])
+
+
+def _type_of(field: Field) -> str:
+    return C_TYPES[LETTERS[field.dtype.str[1:]]]
+
+
+def _observation_struct(trained: TrainedPolicy) -> Iterator[str]:
+    """A struct for an observation of several arrays, with the layout that the environment's rows have."""
+    if not _has_fields(trained):
+        return
+    at = 0
+    yield "typedef struct {"
+    for index, field in enumerate(trained.fields):
+        if field.size:
+            if field.offset > at:
+                yield f"    uint8_t padding{index}[{field.offset - at}];"
+            yield f"    {_type_of(field)} {_identifier(field)}[{field.size}]; /* {_shape_text(field)} */"
+            at = field.offset + field.size * field.dtype.itemsize
+    if not at:
+        yield "    uint8_t nothing[1];"
+    yield f"}} {trained.name}_observation;"
+
+
+def _identifier(field: Field) -> str:
+    """The field's name in C."""
+    name = re.sub(r"\W", "_", "_".join(field.path))
+    return f"_{name}" if name[:1].isdigit() else name
+
+
+def _shape_text(field: Field) -> str:
+    return f"{field.dtype} {list(field.shape)}"
+
+
+def _observation_text(trained: TrainedPolicy) -> str:
+    if _has_fields(trained):
+        return f"a struct {trained.name}_observation, filled as the environment fills it"
+    return f"{_shape_text(trained.fields[0])}, as the environment shows it"
+
+
+def _action_size(trained: TrainedPolicy) -> int:
+    return int(np.prod(trained.policy.distribution.shape, dtype=np.int64))
+
+
+def _action_text(trained: TrainedPolicy) -> str:
+    distribution: Any = trained.policy.distribution
+    if trained.policy.is_continuous:
+        return f"{_action_size(trained)} floats, within the bounds of the environment"
+    starts = np.broadcast_to(distribution.start, distribution.shape).ravel()
+    ranges = [f"{start} to {start + size - 1}" for start, size in zip(starts, distribution.sizes, strict=True)]
+    if len(set(ranges)) == 1:
+        return f"{len(ranges)} int32_t, from {ranges[0]}" if len(ranges) > 1 else f"one int32_t, from {ranges[0]}"
+    return f"{len(ranges)} int32_t, from {'; '.join(ranges)}"
+
+
+def _params_text(trained: TrainedPolicy) -> str:
+    return "means, then logarithms of deviations" if trained.policy.is_continuous else "logits"
+
+
+def _given(trained: TrainedPolicy) -> str:
+    return "&observation" if _has_fields(trained) else "observation"
+
+
+def _taken(trained: TrainedPolicy) -> str:
+    return "&action" if _action_size(trained) == 1 else "action"

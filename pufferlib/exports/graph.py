@@ -1,0 +1,216 @@
+"""A policy as a function of tensors alone: observations and memory in, actions, outputs and memory out."""
+
+import copy
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pufferlib import __version__
+from pufferlib.errors import APIUsageError
+from pufferlib.exports.recording import Outputs, Recording
+from pufferlib.exports.trained import Field, TrainedPolicy
+from pufferlib.models.linear import Linear
+from pufferlib.pytorch import GIVEN_LEAVES, TORCH_DTYPES
+
+__all__ = ["Graph", "facts", "play", "quietly", "traced"]
+
+MEMORY, NEXT = "memory_", "next_memory_"
+
+
+class Graph(nn.Module):
+    """One step of a trained policy.
+
+    Args:
+        trained: The policy, of which it takes a copy.
+
+    Attributes:
+        input_names: Of the arguments: those of the observation's arrays, then ``memory_...``.
+        output_names: Of the results: "action", "logits" (or "mean" and "std"), "value", then ``next_memory_...``.
+    """
+
+    def __init__(self, trained: TrainedPolicy) -> None:
+        super().__init__()
+        self.policy = copy.deepcopy(trained.policy)
+        for module in self.policy.modules():
+            if type(module) is Linear:
+                module.__class__ = nn.Linear  # type: ignore[assignment]  # which does not ask for the number of rows
+        memories = list(self.policy.initial_state(1))
+        self.fields, self._limit = trained.fields, trained.limit
+        self._is_continuous = self.policy.is_continuous
+        heads = ["mean", "std"] if self._is_continuous else ["logits"]
+        self.input_names = [*(field.name for field in self.fields), *(MEMORY + name for name in memories)]
+        self.output_names = ["action", *heads, "value", *(NEXT + name for name in memories)]
+        self._memories = memories
+        for index, field in enumerate(self.fields):
+            for name in ("means", "scales"):
+                if (numbers := getattr(field, name)) is not None:
+                    self.register_buffer(f"{name}{index}", torch.from_numpy(numbers.reshape(field.shape)))
+        self._open_actions(trained.vecenv.single_action_space)
+
+    def _open_actions(self, space: Any) -> None:
+        distribution: Any = self.policy.distribution
+        if self._is_continuous:
+            for name in ("low", "high"):
+                bound = np.broadcast_to(getattr(space, name), distribution.shape).astype(np.float32)
+                self.register_buffer(name, torch.from_numpy(bound.copy()))
+        else:
+            start = np.broadcast_to(distribution.start, distribution.shape).astype(np.int64)
+            self.register_buffer("start", torch.from_numpy(start.copy()))
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """See ``input_names`` and ``output_names``; each has the batch as its first dimension."""
+        given, memories = inputs[: len(self.fields)], inputs[len(self.fields) :]
+        arrays = [self._normalized(index, array) for index, array in enumerate(given)]
+        state = {name: memory.clone() for name, memory in zip(self._memories, memories, strict=True)}
+        params, value = self.policy.forward_eval(self._row(arrays), state)
+        return (*self._actions(params), value, *(state[name] for name in self._memories))
+
+    def _normalized(self, index: int, array: Tensor) -> Tensor:
+        if self.fields[index].means is None:
+            return array
+        means, scales = self.get_buffer(f"means{index}"), self.get_buffer(f"scales{index}")
+        return ((array.double() - means) * scales).clamp(-self._limit, self._limit).float()
+
+    def _row(self, arrays: list[Tensor]) -> Tensor:
+        """The observation as the policy takes it; one of several arrays has them as its leaves."""
+        if not self.fields[0].path:
+            return arrays[0]
+        dtype = self.policy.observation_dtype
+        leaves = [
+            (array.dtype, field.shape, field.row_offset // array.dtype.itemsize, field.size)
+            for array, field in zip(arrays, self.fields, strict=True)
+        ]
+        if all(array.dtype == dtype for array in arrays):
+            row = torch.cat([array.flatten(1) for array in arrays], 1)
+        else:
+            row = arrays[0].new_zeros((arrays[0].shape[0], *self.policy.observation_shape), dtype=dtype)
+        setattr(row, GIVEN_LEAVES, dict(zip(leaves, arrays, strict=True)))
+        return row
+
+    def _actions(self, params: Tensor) -> tuple[Tensor, ...]:
+        likeliest = self.policy.distribution.mode(params)
+        if self._is_continuous:
+            mean, log_std = params.chunk(2, -1)
+            action = likeliest.clamp(self.get_buffer("low"), self.get_buffer("high"))
+            return action, mean, log_std.exp()
+        return (likeliest + self.get_buffer("start")).to(torch.int32), params
+
+    def examples(self, rows: int = 2) -> tuple[Tensor, ...]:
+        """Arguments of the right shapes and dtypes."""
+        observed = [torch.zeros(rows, *field.shape, dtype=TORCH_DTYPES[field.dtype]) for field in self.fields]
+        return (*observed, *self.policy.initial_state(rows).values())
+
+
+@torch.inference_mode(False)
+@torch.no_grad()
+def traced(graph: Graph) -> Any:
+    """The ``torch.export.ExportedProgram`` of a graph, for any number of rows.
+
+    Raises:
+        APIUsageError: The policy does what cannot be traced.
+    """
+    rows = torch.export.Dim("rows", min=1)
+    shapes = {"inputs": tuple({0: rows} for _ in graph.input_names)}
+    try:
+        with quietly():
+            return torch.export.export(graph.eval(), graph.examples(), dynamic_shapes=shapes, strict=False)
+    except Exception as error:  # of any kind: it is the user's policy that runs
+        first = next(iter(str(error).strip().splitlines()), "")
+        policy = type(getattr(graph.policy, "policy", graph.policy)).__name__
+        raise APIUsageError(
+            f"export: the policy {policy} cannot be traced ({type(error).__name__}: {first}); let it use operations of "
+            "torch alone, observations.shape[0] instead of len(observations), and no Python that depends on what "
+            "tensors hold"
+        ) from error
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """While this holds, torch keeps its advice about its own exporters to itself."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def play(step: Any, graph: Graph, recording: Recording) -> Outputs:
+    """Let an exported policy answer the observations of a recording.
+
+    Args:
+        step: Takes a list of arrays in the order of ``input_names``, and returns one in that of ``output_names``.
+        graph: Names its arguments.
+        recording: What it sees.
+    """
+    policy = graph.policy
+    state = [memory.numpy() for memory in policy.initial_state(recording.begins.shape[1]).values()]
+    kept = []
+    for observations, begins in recording:
+        for memory in state:
+            memory[begins] = 0
+        action, *heads, value = (outputs := step([*_arrays(graph.fields, observations), *state]))[
+            : len(graph.output_names) - len(state)
+        ]
+        state = [memory.copy() for memory in outputs[len(outputs) - len(state) :]]
+        if policy.is_continuous:
+            heads = [heads[0], np.log(heads[1])]
+        kept.append((np.concatenate(heads, -1), value, action))
+    return Outputs(*(np.stack(each) for each in zip(*kept, strict=True)))
+
+
+def _arrays(fields: tuple[Field, ...], rows: Any) -> list[Any]:
+    """The arrays of observations, each in its own dtype."""
+    if not fields[0].path:
+        return [rows]
+    data = np.ascontiguousarray(rows).reshape(len(rows), -1).view(np.uint8)
+    found = []
+    for field in fields:
+        end = field.offset + field.size * field.dtype.itemsize
+        part = np.ascontiguousarray(data[:, field.offset : end])
+        found.append(
+            part.view(field.dtype).reshape(len(rows), *field.shape)
+            if field.size
+            else np.zeros((len(rows), *field.shape), field.dtype)
+        )
+    return found
+
+
+def facts(trained: TrainedPolicy, graph: Graph) -> dict[str, str]:
+    """Metadata of an exported policy, each a text: environment, spaces, score, how to sample."""
+    distribution: Any = trained.policy.distribution
+    if trained.policy.is_continuous:
+        how = "draw from a normal distribution of mean and std, and clip to the bounds of the action space"
+    else:
+        how = (
+            f"logits are of {distribution.sizes} values one after another: of each group draw value v with probability "
+            f"softmax(logits)[v], and add the start of its action, {np.ravel(distribution.start).tolist()}"
+        )
+    return {
+        "env_name": trained.env_name,
+        "observation_space": str(_own_space(trained.vecenv.driver_env)),
+        "action_space": str(trained.vecenv.single_action_space),
+        "score": "unknown" if trained.score is None else repr(trained.score),
+        "sampling": how,
+        "memory": "zeros at the start of an episode; then each next_memory_* is the memory_* of the next step"
+        if len(graph.input_names) > len(graph.fields)
+        else "none",
+        "inputs": json.dumps(graph.input_names),
+        "outputs": json.dumps(graph.output_names),
+        "pufferlib": __version__,
+    }
+
+
+def _own_space(env: Any) -> Any:
+    """The space of an environment before emulation."""
+    layout = env.observation_layout if env.emulated else None
+    return env.single_observation_space if layout is None else layout.space

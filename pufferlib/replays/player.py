@@ -1,0 +1,108 @@
+"""Player of bundles: the same environment, seed and actions once more, to the same end."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pufferlib.errors import WorkerError
+from pufferlib.replays.bundle import Bundle, cause, digest
+from pufferlib.vector.factory import make
+
+__all__ = ["Replayed", "replay"]
+
+ARRAYS = ("observations", "rewards", "terminals", "truncations")
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """Result of a replay.
+
+    Attributes:
+        is_same: True if it ended as the bundle says.
+        steps: That were taken.
+        episode_return: Sum of rewards since the last end of an episode, the mean over agents.
+        error: Exception that ended it, in one line; "" if there was none.
+        text: In a sentence, how it ended and how it should have.
+    """
+
+    is_same: bool
+    steps: int
+    episode_return: float
+    error: str
+    text: str
+
+
+def replay(
+    bundle: Bundle,
+    creator: Callable[..., Any] | None = None,
+    show: Callable[[Any], None] | None = None,
+) -> Replayed:
+    """Step a bundle's environment again.
+
+    Without ``show`` it runs in a worker process, so that one that ends its process ends no more than that.
+
+    Args:
+        bundle: From ``Bundle.load``.
+        creator: Makes the environment instead of the one in the bundle.
+        show: Called with the vector environment after the reset and after each step, in this process.
+
+    Raises:
+        APIUsageError: The environment cannot be made here.
+    """
+    player, creator = _Player(bundle), creator or bundle.creator()
+    try:
+        player.play(creator, show)
+    except Exception as error:
+        player.note(error)
+    return player.result()
+
+
+class _Player:
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        self._steps, self._return = 0, 0.0
+        self._digest: int | None = None
+        self._error, self._phase = "", "build"
+
+    def play(self, creator: Callable[..., Any], show: Callable[[Any], None] | None) -> None:
+        bundle = self._bundle
+        backend = "Serial" if show else "Multiprocessing"
+        with make(creator, backend=backend, seed=bundle.seed, num_workers=1, autoreset=bundle.autoreset) as vecenv:
+            self._phase = "reset"
+            vecenv.reset(seed=bundle.seed)
+            if show:
+                show(vecenv)
+            self._phase = "step"
+            for index, actions in enumerate(bundle.actions):
+                for _ in range(bundle.resets.count(index)):
+                    vecenv.reset()
+                _, rewards, *_ = vecenv.step(actions)
+                self._steps += 1
+                self._return = float(rewards.mean()) + (0.0 if index in bundle.ends else self._return)
+                if show:
+                    show(vecenv)
+            self._digest = digest({name: getattr(vecenv, name) for name in ARRAYS}, slice(None))
+
+    def note(self, error: Exception) -> None:
+        """Take an exception as the end."""
+        self._error = cause(error)
+        if isinstance(error, WorkerError):  # it left a bundle of this very replay
+            for path in error.bundles:
+                with suppress(OSError):
+                    path.unlink()
+
+    def result(self) -> Replayed:
+        """Compare the end with the one that the bundle has."""
+        bundle = self._bundle
+        is_same = self._error == bundle.error and (bool(self._error) or bundle.digest in (None, self._digest))
+        got = self._error or f"no error, return {self._return:g}"
+        place = f"after {self._steps} of {len(bundle.actions)} steps" if bundle.phase == "step" else f"in {self._phase}"
+        if is_same:
+            text = f"the same end {place}: {got}"
+        else:
+            expected = bundle.error or ("no error" if self._error else "other observations or rewards")
+            text = f"another end {place}: {got}; it was: {expected}"
+        if not (is_same or bundle.is_complete):
+            text += ". This bundle has not all actions since the seed; vector.make(..., record=FOLDER) keeps them"
+        return Replayed(is_same, self._steps, self._return, self._error, text)

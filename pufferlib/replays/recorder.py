@@ -1,0 +1,215 @@
+"""Recorder around a vector environment: every environment leaves a bundle with all of its actions."""
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pufferlib.buffers import Array
+from pufferlib.env import Infos, PufferEnv, Received, Stepped
+from pufferlib.errors import APIUsageError, WorkerError
+from pufferlib.replays.bundle import Bundle, cause, digest, free_path
+from pufferlib.seeding import env_seed
+from pufferlib.vector.proxy import VectorProxy
+from pufferlib.vector.specs import EnvSpec
+from pufferlib.vector.vector_env import VectorEnv
+
+__all__ = ["Recorder"]
+
+Sent = tuple[Array, Any]  # environments, and the actions of their agents
+UNSEEN = ("load_state", "notify", "restart_from", "set_attr")  # ways to change environments that no bundle has
+HARMLESS = ("render", "save_state")  # methods that change nothing
+
+
+class Recorder(VectorProxy):
+    """A vector environment that keeps the actions of every environment since its last reset with a seed.
+
+    Bundles are written when the next reset with a seed comes, when it is closed, and when an environment fails. All
+    else is that of the vector environment itself.
+
+    Args:
+        vecenv: To be recorded; not reset yet.
+        specs: Its environments.
+        folder: Where the bundles are written: ``env3-seed7.npz``.
+    """
+
+    def __init__(self, vecenv: VectorEnv | PufferEnv, specs: Sequence[EnvSpec], folder: str | os.PathLike[str]) -> None:
+        super().__init__(vecenv)
+        self._specs, self._folder = list(specs), Path(folder)
+        self._rows = vecenv.num_agents // len(specs)
+        self._is_complete, self._is_changed = True, False
+        self._forget()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in UNSEEN:
+            self._is_changed = True
+        return super().__getattr__(name)
+
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> list[Any]:
+        """Call a method of environments, as ``VectorEnv.call`` does; whatever it changes in them is in no bundle."""
+        self._is_changed = self._is_changed or name not in HARMLESS
+        results: list[Any] = self.vecenv.call(name, *args, **kwargs)
+        return results
+
+    def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
+        """Start new episodes, as ``VectorEnv.reset`` does."""
+        seed = self._note_reset(seed, others)
+        outcome: tuple[Array, Infos] = self._observed("reset", self.vecenv.reset, seed, **others)
+        return outcome
+
+    def async_reset(self, seed: Any = None, **others: Any) -> None:
+        """Start new episodes; ``recv`` returns their first observations."""
+        seed = self._note_reset(seed, others)
+        self._observed("reset", self.vecenv.async_reset, seed, **others)
+
+    def step(self, actions: Any) -> Stepped:
+        """Act once with every agent of the last batch."""
+        outcome: Stepped = self._observed("step", self.vecenv.step, actions, sent=(self._acting(), actions))
+        self._note_ends()
+        return outcome
+
+    def send(self, actions: Any) -> None:
+        """Act once with every agent of the last batch; ``recv`` returns what comes of it, or another batch."""
+        self._observed("step", self.vecenv.send, actions, sent=(self._acting(), actions))
+
+    def recv(self) -> Received:
+        """The next batch."""
+        outcome: Received = self._observed("step" if self._actions else "reset", self.vecenv.recv)
+        if self._actions:
+            self._note_ends()
+        return outcome
+
+    def close(self) -> None:
+        """Write the bundles, and close every environment."""
+        self._save_all()
+        self._forget()
+        super().close()
+
+    def actions_of(self, index: int) -> Array:
+        """Actions of environment ``index`` since its last reset with a seed, ``(steps, num_agents, ...)``."""
+        parts = []
+        for envs, actions in self._actions:
+            place = np.flatnonzero(envs == index)
+            if len(place):
+                start = int(place[0]) * self._rows
+                parts.append(actions[start : start + self._rows])
+        return np.array(parts) if parts else np.zeros(0, np.int32)
+
+    def _forget(self) -> None:
+        self._actions: list[tuple[Array, Array]] = []  # environments of a batch, and what their agents did
+        self._steps = np.zeros(len(self._specs), np.int64)
+        self._ends: list[list[int]] = [[] for _ in self._specs]
+        self._resets: list[int] = []
+
+    def _note_reset(self, seed: Any, others: dict[str, Any]) -> Any:
+        if any(value is not None for value in others.values()):  # of some environments, or with options
+            self._is_complete = False
+            return seed
+        if seed is None and (self._actions or self._resets):
+            self._resets.append(int(self._steps[0]))
+            self._is_complete = self._is_complete and len(set(self._steps)) == 1
+            return None
+        self._save_all()
+        self._forget()
+        self._is_complete = True
+        if seed is not None:
+            is_one = isinstance(seed, int | np.integer)
+            seeds = [env_seed(int(seed), index) for index in range(len(self._specs))] if is_one else list(seed)
+            self._specs = [replace(spec, seed=new) for spec, new in zip(self._specs, seeds, strict=True)]
+        elif isinstance(self.vecenv, PufferEnv):  # a reset without a seed goes on from the constructor
+            seed = self._specs[0].seed
+        return seed
+
+    def _acting(self) -> Array:
+        """Environments of the last batch, int64, in the order of their rows."""
+        envs: Array = self.vecenv.agent_ids[:: self._rows] // self._rows
+        return envs
+
+    def _note_actions(self, sent: Sent | None) -> None:
+        if sent is not None:
+            envs, actions = sent
+            self._actions.append((envs, np.array(actions)))
+            self._steps[envs] += 1
+
+    def _note_ends(self) -> None:
+        vecenv = self.vecenv
+        ended = (vecenv.terminals | vecenv.truncations).reshape(-1, self._rows)
+        if not ended.any():
+            return
+        over = ended.any(axis=1) & (ended | ~vecenv.masks.reshape(-1, self._rows)).all(axis=1)
+        for index in self._acting()[over]:
+            self._ends[index].append(int(self._steps[index]))
+
+    def _observed(self, phase: str, act: Any, *args: Any, sent: Sent | None = None, **others: Any) -> Any:
+        """Act; if an environment fails, write what there is before the error goes on."""
+        try:
+            outcome = act(*args, **others)
+        except APIUsageError:  # nothing was done
+            raise
+        except Exception as error:
+            self._note_actions(sent)
+            self._save_failure(phase, error)
+            self._forget()
+            raise
+        self._note_actions(sent)
+        return outcome
+
+    def _save_failure(self, phase: str, error: Exception) -> None:
+        if not isinstance(error, WorkerError):
+            self._save_all(phase, cause(error), {_failed_env(error)})
+            return
+        failed = {path: Bundle.load(path) for path in error.bundles}  # without all of the actions, so far
+        for path, bundle in failed.items():
+            self._bundle(bundle.index, bundle.phase, bundle.error).save(path)
+        self._save_all(phase, cause(error), {bundle.index for bundle in failed.values()})
+
+    def _save_all(self, phase: str = "step", error: str = "", failed: Collection[int] = ()) -> None:
+        """Write a bundle for each environment that has acted or failed.
+
+        Args:
+            phase: In which the ``failed`` ones failed.
+            error: Of these. The last step of the others may not have been taken, so it is left out.
+            failed: Environments.
+        """
+        for index in range(len(self._specs)):
+            if index in failed:
+                self._save(self._bundle(index, phase=phase, error=error))
+            elif self._steps[index]:
+                bundle = self._bundle(index)
+                self._save(replace(bundle, actions=bundle.actions[:-1], digest=None) if error else bundle)
+
+    def _save(self, bundle: Bundle) -> None:
+        bundle.save(free_path(self._folder, f"env{bundle.index}-seed{bundle.seed}"))
+
+    def _bundle(self, index: int, phase: str = "step", error: str = "") -> Bundle:
+        return Bundle.of(
+            self._specs[index],
+            self.actions_of(index),
+            autoreset=self.vecenv.autoreset,
+            is_complete=self._is_complete and not self._is_changed,
+            phase=phase,
+            error=error,
+            resets=tuple(self._resets),
+            ends=tuple(self._ends[index]),
+            digest=None if error else self._digest(index),
+        )
+
+    def _digest(self, index: int) -> int | None:
+        """Digest of the rows of an environment; None unless they are in the last batch."""
+        place = np.flatnonzero(self.vecenv.agent_ids == index * self._rows)
+        if not len(place) or not self._actions or index not in self._actions[-1][0]:
+            return None
+        arrays = {name: getattr(self.vecenv, name) for name in ("observations", "rewards", "terminals", "truncations")}
+        return digest(arrays, slice(int(place[0]), int(place[0]) + self._rows))
+
+
+def _failed_env(error: BaseException) -> int:
+    """Index of the environment that raised, by the note of the loop over environments; 0 where there is but one."""
+    for note in getattr(error, "__notes__", ()):
+        words = note.split()
+        if words[:1] == ["while"] and "environment" in words:
+            return int(words[words.index("environment") + 1])
+    return 0

@@ -1,0 +1,294 @@
+"""From settings to what they describe: environments, policy, device."""
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.spaces import Box
+
+from pufferlib import registry, vector
+from pufferlib.errors import APIUsageError, UsageError
+from pufferlib.machine.cpus import usable_cpus
+from pufferlib.machine.paths import user_path
+from pufferlib.models import Policy, make_policy
+from pufferlib.training.callbacks import Callback
+from pufferlib.training.config import Config, TrainConfig, VecConfig
+from pufferlib.training.early_stop import stop_callbacks
+from pufferlib.training.env_values import check_present
+from pufferlib.training.normalization import attach_moments, normalized
+from pufferlib.training.periodic_evaluation import PeriodicEvaluation
+from pufferlib.training.text import plural
+
+__all__ = [
+    "build_callbacks",
+    "build_policy",
+    "build_vecenv",
+    "describe_device",
+    "fit_to_agents",
+    "make_vecenv",
+    "pick_device",
+    "pick_num_threads",
+    "ready_device",
+    "warn_of_action_bounds",
+]
+
+MIN_HALF_WIDTH, MAX_HALF_WIDTH = 0.1, 4.0  # of the bounds of actions that a Gaussian policy learns
+PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
+
+
+def build_vecenv(config: Config) -> Any:
+    """Make the environments of a run, as ``make_vecenv`` does, normalized if the settings ask.
+
+    Raises:
+        UnknownNameError: There is no such environment or backend.
+        APIUsageError: The environment or the backend refuses its arguments.
+        BindingMissing: The package behind the environment is not installed.
+    """
+    vecenv = make_vecenv(config)
+    try:
+        return normalized(vecenv, config.train)
+    except BaseException:
+        vecenv.close()
+        raise
+
+
+def make_vecenv(config: Config) -> Any:
+    """Make the environments of a run in batches, with observations and rewards as the environments return them.
+
+    Their autoreset is "same_step" unless ``env.autoreset`` of a native environment says otherwise.
+
+    Raises:
+        UnknownNameError: There is no such environment or backend.
+        APIUsageError: The environment or the backend refuses its arguments.
+        BindingMissing: The package behind the environment is not installed.
+    """
+    check_present(config.env)
+    vec = config.vec
+    if config.train.overlap == "envs":
+        vec = _in_halves(vec)
+    options: dict[str, Any] = {
+        "num_workers": vec.num_workers,
+        "batch_size": vec.batch_size,
+        "zero_copy": vec.zero_copy,
+        "overwork": vec.overwork,
+        "timeout_s": vec.timeout_s or None,
+        "on_crash": vec.on_crash,
+        "record": user_path(vec.record) if vec.record else None,
+    }
+    is_chosen = "autoreset" in config.env and registry.batches_itself(config.env_name)
+    if vec.backend not in ("native", "PufferEnv") and not is_chosen:
+        options["autoreset"] = "same_step"
+    return vector.make(
+        registry.env_creator(config.env_name),
+        env_kwargs=config.env,
+        backend=vec.backend,
+        num_envs=vec.num_envs,
+        seed=config.train.seed,
+        **options,
+    )
+
+
+def build_callbacks(config: Config) -> list[Callback]:
+    """The callbacks that the settings ask for: evaluations, and early stops, which read their scores."""
+    interval = config.eval.interval
+    found: list[Callback] = [PeriodicEvaluation(interval, config.eval.interval_episodes)] if interval else []
+    return found + stop_callbacks(config.stop, evaluates=bool(interval))
+
+
+def _in_halves(vec: VecConfig) -> VecConfig:
+    """The settings with batches of half of the environments."""
+    half, odd = divmod(vec.num_envs, 2)
+    given = {
+        "vec.backend": (vec.backend, ("Multiprocessing", "Ray")),
+        "vec.num_envs": (vec.num_envs, ("an even number",) if odd else (vec.num_envs,)),
+        "vec.batch_size": (vec.batch_size, (None, half)),
+        "vec.zero_copy": (vec.zero_copy, (True,)),
+    }
+    for name, (value, fitting) in given.items():
+        if value not in fitting:
+            raise APIUsageError(
+                "train.overlap 'envs' lets workers step one half of the environments while the network acts for the "
+                f"other: {name} must be {' or '.join('unset' if fit is None else str(fit) for fit in fitting)}, "
+                f"got {value}"
+            )
+    return dataclasses.replace(vec, batch_size=half)
+
+
+def fit_to_agents(config: TrainConfig, num_agents: int, recurrent: bool) -> TrainConfig:
+    """The settings with a horizon, minibatch and number of epochs for so many agents, where these are 0 (automatic).
+
+    Many agents bring so many steps that each is best used once, in large minibatches, which are the fastest. The
+    steps of a handful of agents are dear: they are used several times, in minibatches small enough that each update
+    takes about 16 gradient steps; with a memory about 4, of whole segments, since steps of a segment take their turns.
+    """
+    horizon = config.horizon or max(64, 1 << (1023 // num_agents).bit_length())
+    batch_size = horizon * num_agents
+    if recurrent:
+        size = horizon * _divisor(num_agents, min(max(num_agents // 16, 2), 8192 // horizon))
+    else:
+        size = _divisor(batch_size, min(max(batch_size // 16, 64), 8192))
+    epochs = 1 if config.minibatch_size else min(max(16_384 // batch_size, 1), 10)
+    size = min(config.minibatch_size or size, batch_size)
+    _check_accumulation(config.accumulate_minibatches, batch_size, size)
+    if config.norm_adv and size * config.accumulate_minibatches == 1:
+        raise APIUsageError(
+            "train.norm_adv subtracts the mean advantage of a minibatch, which leaves nothing to learn from in a "
+            f"minibatch of one step; got train.minibatch_size {size} with {batch_size} steps per update; raise "
+            "train.minibatch_size or train.horizon, or set train.norm_adv to false"
+        )
+    return dataclasses.replace(
+        config,
+        horizon=horizon,
+        minibatch_size=size,
+        update_epochs=config.update_epochs or epochs,
+    )
+
+
+def _check_accumulation(wanted: int, batch_size: int, minibatch_size: int) -> None:
+    count = batch_size // minibatch_size
+    if batch_size % minibatch_size == 0 and count % wanted:
+        fits = [number for number in range(1, count + 1) if count % number == 0]
+        near = [number for number in fits if number < wanted][-1:] + [number for number in fits if number > wanted][:1]
+        raise APIUsageError(
+            f"train.accumulate_minibatches must divide the number of minibatches, horizon * agents / "
+            f"train.minibatch_size = {batch_size} / {minibatch_size} = {count}, got {wanted}; "
+            f"try {' or '.join(map(str, near))}"
+        )
+
+
+def _divisor(number: int, wanted: int) -> int:
+    """The divisor of ``number`` next below ``wanted``, or if that is less than a quarter of it, next above."""
+    small = [part for part in range(1, math.isqrt(number) + 1) if number % part == 0]
+    divisors = sorted({*small, *(number // part for part in small)})
+    below = max(part for part in divisors if part <= max(wanted, 1))
+    return below if 4 * below >= wanted else min((part for part in divisors if part > below), default=below)
+
+
+def pick_num_threads(config: TrainConfig, policy: Policy) -> int:
+    """CPU threads of torch while learning: ``num_threads``, or else what suits the size of the network.
+
+    Threads wait for each other in every operation. Where operations take milliseconds, as in
+    NatureCNN, that costs little even when other processes keep a thread from its core; where they take
+    microseconds, one late thread holds up all the others, and learning becomes many times slower. The
+    choice depends on the network and the machine alone, not on the load: results may depend on it.
+    """
+    if config.num_threads is not None:
+        return config.num_threads
+    size = sum(parameter.numel() for parameter in policy.parameters())
+    return usable_cpus() if size >= PARAMETERS_FOR_THREADS else 1
+
+
+def build_policy(config: Config, vecenv: Any) -> Policy:
+    """Make the policy of a run, on its device, in evaluation mode.
+
+    Its first weights follow from ``train.seed``, on any number of cores.
+    """
+    with torch.random.fork_rng(devices=[]), _one_thread():
+        torch.manual_seed(config.train.seed)
+        settings, name = config.policy, config.policy.name
+        policy = make_policy(
+            vecenv.driver_env,
+            registry.load_object("policy.name", name, (Policy,)) if registry.is_object_name(name) else name,
+            settings.hidden_size,
+            settings.num_layers,
+            settings.memory,
+            settings.memory_layers,
+            more=registry.policies(config.env_name),
+        )
+    attach_moments(policy, vecenv)
+    return policy.to(pick_device(config.train.device)).eval()
+
+
+def warn_of_action_bounds(vecenv: Any) -> None:
+    """Warn of real actions whose bounds are far from -1 and 1, which a Gaussian policy hardly learns.
+
+    The policy starts with mean 0 and standard deviation 1 in the unit of the actions, and moves in steps of that size.
+    """
+    space = vecenv.single_action_space
+    if not isinstance(space, Box) or not np.issubdtype(space.dtype, np.floating):
+        return
+    is_bounded = np.isfinite(space.low) & np.isfinite(space.high)
+    low, high = (np.where(is_bounded, bound, 0).astype(np.float64) for bound in (space.low, space.high))
+    center, half = (low + high) / 2, (high - low) / 2
+    is_far = is_bounded & ((half < MIN_HALF_WIDTH) | (half > MAX_HALF_WIDTH) | (np.abs(center) > half + 1))
+    if is_far.any():
+        first = int(np.flatnonzero(is_far)[0])
+        warnings.warn(
+            f"the bounds of actions should be near -1 and 1, got {low.flat[first]:g} and {high.flat[first]:g} for "
+            f"action {first}: a policy starts with mean 0 and standard deviation 1, and learns other scales slowly or "
+            "not at all; wrap the environment in gymnasium.wrappers.RescaleAction(env, -1, 1)",
+            stacklevel=3,
+        )
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Orthogonal weights come from a QR decomposition, whose last bits depend on the number of threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def pick_device(name: str, setting: str = "train.device") -> torch.device:
+    """The torch device called ``name``; "auto" is CUDA where there is a GPU, else the CPU.
+
+    Args:
+        name: Of the device.
+        setting: That it is the value of, for messages.
+
+    Raises:
+        UsageError: ``name`` is no name of a device.
+        APIUsageError: There is no such device here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise UsageError(f"{setting} must be auto, cpu, cuda or cuda:<n>, got {name!r}")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device.type == "cuda" and (device.index or 0) >= count:
+        seen = plural(count, "GPU") if count else "no GPU"
+        raise APIUsageError(
+            f"{setting}: this torch ({torch.__version__}) sees {seen}, got {name!r}; use {'cuda:0, ' if count else ''}"
+            "auto or cpu, or run puffer doctor to see why"
+        )
+    return device
+
+
+def ready_device(device: torch.device) -> torch.device:
+    """Make ``device`` the current one of this process and run a kernel on it. Return it with its index.
+
+    Raises:
+        APIUsageError: The GPU cannot be used.
+    """
+    if device.type != "cuda":
+        return device
+    try:
+        device = torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
+        torch.cuda.set_device(device)  # streams and graphs take the current one
+        torch.ones(8, device=device).sum().item()
+    except RuntimeError as error:  # of the driver, of memory, or of an architecture that torch has no kernels for
+        reason = str(error).strip().partition("\n")[0]
+        raise APIUsageError(
+            f"train.device {device} cannot be used: {reason}; run puffer doctor --gpu, choose another GPU, or set "
+            "train.device to cpu"
+        ) from error
+    return device
+
+
+def describe_device(device: torch.device) -> str:
+    """The torch device in words: "the CPU, 2 cores", "the GPU, NVIDIA H200"."""
+    if device.type == "cuda":
+        return f"the GPU, {torch.cuda.get_device_name(device)}"
+    return f"the CPU, {plural(usable_cpus(), 'core')}" if device.type == "cpu" else f"device {device}"

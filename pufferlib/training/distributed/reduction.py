@@ -1,0 +1,227 @@
+"""Reduction: what the ranks of a training have in common, so that they learn as one process with all their steps would.
+
+Gradients are means over the steps of all ranks that count, advantages are normalized by all of them, and the figures
+are of all. Where V-trace and priorities look at a whole rollout, they look at the rank's own.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from pufferlib.models import Policy
+from pufferlib.training import ppo
+from pufferlib.training.advantage import deviation
+from pufferlib.training.config import TrainConfig
+from pufferlib.training.distributed.ranks import Ranks
+from pufferlib.training.episodes import EpisodeMeans
+from pufferlib.training.rollout import Minibatch
+from pufferlib.wrappers.vector import VectorWrapper
+
+__all__ = ["RankReduction", "Reduction", "build_reduction"]
+
+ROUNDING = 1e-12  # share of a mean square that may be left of a variance of 0
+Doubles = npt.NDArray[np.float64]
+
+
+class Reduction:
+    """The learning of a process that has no others: its own steps are all there are."""
+
+    def accumulate_gradients(
+        self, policy: Policy, batch: Minibatch, config: TrainConfig, loss: ppo.Loss
+    ) -> list[Tensor]:
+        """See ``ppo.accumulate_gradients``."""
+        return ppo.accumulate_gradients(policy, batch, config, loss)
+
+    def explained_variance(self, values: Tensor, returns: Tensor, mask: Tensor) -> float:
+        """See ``ppo.explained_variance``."""
+        return ppo.explained_variance(values, returns, mask)
+
+    def deviation(self, returns: Tensor) -> float:
+        """See ``advantage.deviation``."""
+        return deviation(returns)
+
+    def count_experience(self, steps: int, episodes: EpisodeMeans) -> int:
+        """Return the steps of all ranks, and bring the episodes of all into ``episodes``."""
+        return steps
+
+    def merge_moments(self, vecenv: Any) -> None:
+        """Bring what all ranks have seen since the last call into the running moments of each."""
+
+    def start_moments(self, vecenv: Any) -> None:
+        """Take the running moments as they are for those that the ranks have in common."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The moments that the ranks have in common."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where ``state_dict`` was called."""
+
+
+class RankReduction(Reduction):
+    """The learning of one rank, as a part of that of all.
+
+    Args:
+        ranks: All of them.
+        parameters: Those that learn, the same in each rank.
+    """
+
+    def __init__(self, ranks: Ranks, parameters: list[nn.Parameter]) -> None:
+        self._ranks = ranks
+        self._parameters = [weights for weights in parameters if weights.requires_grad]
+        sizes = [weights.numel() for weights in self._parameters]
+        kind = self._parameters[0].dtype
+        # The figures of the minibatch travel with the gradients, in one message.
+        self._flat = torch.zeros(sum(sizes) + len(ppo.Losses._fields), dtype=kind, device=self._parameters[0].device)
+        *parts, self._figures = torch.split(self._flat, [*sizes, len(ppo.Losses._fields)])
+        # A fused optimizer takes gradients as they lie in memory, so they lie as their parameters do.
+        self._gradients = [
+            part.as_strided(weights.shape, weights.stride(), part.storage_offset())
+            for part, weights in zip(parts, self._parameters, strict=True)
+        ]
+        self._moments: dict[str, Doubles] = {}
+        # Bounds from below for the sums of weights, and none for those of anything else.
+        least = [1.0, -torch.inf, -torch.inf]
+        self._least = torch.tensor(least, dtype=torch.float64, device=self._flat.device)
+
+    def accumulate_gradients(
+        self, policy: Policy, batch: Minibatch, config: TrainConfig, loss: ppo.Loss
+    ) -> list[Tensor]:
+        """Set the gradients of the mean loss over this minibatch of all ranks; returns its figures.
+
+        Raises:
+            PufferError: The loss is not finite.
+            RankLostError: A rank did not take part.
+        """
+        counted, advantages = batch.counted, batch.advantages.double()
+        weights = torch.ones_like(advantages) if counted is None else counted.double()
+        weighted = advantages * weights
+        mine = torch.stack([weights.sum(), weighted.sum(), (weighted * advantages).sum()])
+        count, total, squares = self._ranks.sum(mine.clone()).clamp(min=self._least).unbind()
+        if config.norm_adv:
+            mean = total / count
+            spread = (squares / count - mean.square()).clamp(min=0).sqrt() + 1e-8
+            batch = dataclasses.replace(batch, advantages=((advantages - mean) / spread).to(batch.advantages.dtype))
+            config = dataclasses.replace(config, norm_adv=False)
+        figures = ppo.accumulate_gradients(policy, batch, config, loss)
+        return [self._sum(figures, share=mine[0] / count)]
+
+    def _sum(self, figures: list[Tensor], share: Tensor) -> Tensor:
+        for weights, gradient in zip(self._parameters, self._gradients, strict=True):
+            if weights.grad is None:
+                gradient.zero_()
+            else:
+                torch.mul(weights.grad, share, out=gradient)
+        torch.mul(torch.stack(figures).mean(0), share, out=self._figures)
+        self._ranks.sum(self._flat)
+        for weights, gradient in zip(self._parameters, self._gradients, strict=True):
+            weights.grad = gradient
+        found: Tensor = self._figures.clone()
+        return found
+
+    def explained_variance(self, values: Tensor, returns: Tensor, mask: Tensor) -> float:
+        """See ``ppo.explained_variance``; of all ranks."""
+        targets = returns[mask]
+        errors = (targets - values[mask]).double()
+        of_errors, of_targets = self._variances(errors, targets.double())
+        return float("nan") if of_targets == 0 else 1 - of_errors / of_targets
+
+    def deviation(self, returns: Tensor) -> float:
+        """See ``advantage.deviation``; of all ranks."""
+        (variance,) = self._variances(returns.double())
+        return float(variance**0.5)
+
+    def _variances(self, *samples: Tensor) -> list[float]:
+        sums = [number for sample in samples for number in (sample.sum(), sample.square().sum())]
+        count = sums[0].new_tensor(samples[0].numel())
+        count, *moments = self._ranks.sum(torch.stack([count, *sums])).tolist()
+        found = []
+        for total, squares in zip(moments[::2], moments[1::2], strict=True):
+            mean, square = total / max(count, 1), squares / max(count, 1)
+            variance = square - mean * mean
+            found.append(variance if variance > ROUNDING * square else 0.0)
+        return found
+
+    def count_experience(self, steps: int, episodes: EpisodeMeans) -> int:
+        """See ``Reduction``."""
+        found = self._ranks.gather((steps, episodes.state_dict()))
+        episodes.load_state_dict({name: _added([state[name] for _, state in found]) for name in ("sums", "counts")})
+        return sum(each for each, _ in found)
+
+    def merge_moments(self, vecenv: Any) -> None:
+        """See ``Reduction``."""
+        if not isinstance(vecenv, VectorWrapper):
+            return
+        state = vecenv.state_dict()
+        now, before = _moments_in(state), self._moments
+        for name, moments in now.items():
+            count, base = before[name][0, 0], before[name]
+            shift = base[1] if count else self._sum_of(moments[1]) / self._ranks.size  # near what comes
+            counts, sums, squares = self._sum_of(_powers(moments, shift) - _powers(base, shift)) + _powers(base, shift)
+            if counts[0]:
+                mean = sums / counts
+                now[name] = np.stack([counts, shift + mean, np.maximum(squares / counts - mean * mean, 0)])
+        self._moments = now
+        vecenv.load_state_dict({**state, **_as_state(now, state)})
+
+    def _sum_of(self, array: Doubles) -> Doubles:
+        device = self._flat.device
+        found: Doubles = self._ranks.sum(torch.from_numpy(array.copy()).to(device)).numpy(force=True)
+        return found
+
+    def start_moments(self, vecenv: Any) -> None:
+        """See ``Reduction``."""
+        self._moments = _moments_in(vecenv.state_dict()) if isinstance(vecenv, VectorWrapper) else {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """See ``Reduction``."""
+        return {"moments": dict(self._moments)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """See ``Reduction``."""
+        if state.get("moments"):
+            self._moments = {name: np.asarray(moments, np.float64) for name, moments in state["moments"].items()}
+
+
+def build_reduction(ranks: Ranks, policy: nn.Module) -> Reduction:
+    """Build what reduces the learning of ``policy`` over ``ranks``."""
+    return Reduction() if ranks.size == 1 else RankReduction(ranks, list(policy.parameters()))
+
+
+def _added(parts: list[dict[str, float]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for part in parts:
+        for key, value in part.items():
+            found[key] = found.get(key, 0.0) + value
+    return found
+
+
+def _moments_in(state: Mapping[str, Any]) -> dict[str, Doubles]:
+    """Running moments of wrappers by their names: counts, means and variances, float64 ``(3, elements)``."""
+    names = [key.removesuffix("mean") for key in state if key.endswith(".mean")]
+    found = {}
+    for name in names:
+        if name + "var" in state and name + "count" in state:
+            rows = np.broadcast_arrays(*(np.ravel(state[name + part]) for part in ("count", "mean", "var")))
+            found[name] = np.stack(rows).astype(np.float64)
+    return found
+
+
+def _as_state(moments: Mapping[str, Doubles], like: Mapping[str, Any]) -> dict[str, Any]:
+    """``moments`` in the shapes that they have in the state ``like``."""
+    return {
+        name + part: np.resize(row, np.shape(like[name + part]))
+        for name, rows in moments.items()
+        for part, row in zip(("count", "mean", "var"), rows, strict=True)
+    }
+
+
+def _powers(moments: Doubles, shift: Doubles) -> Doubles:
+    """Counts, and sums of the first and second powers of the distances from ``shift``."""
+    counts, means, variances = moments
+    return np.stack([counts, counts * (means - shift), counts * (variances + np.square(means - shift))])

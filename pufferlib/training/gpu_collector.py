@@ -1,0 +1,210 @@
+"""Collecting with a policy on a GPU: in each step the work of the GPU is one launch, and the CPU waits for it once."""
+
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pufferlib.models import Policy, State
+from pufferlib.training.collector import Collector
+from pufferlib.training.config import TrainConfig
+from pufferlib.training.cuda_graphs import CudaRecorder, Recorded, Recorder, uses_cuda_graphs
+from pufferlib.training.rollout import Rollout
+
+__all__ = ["GpuCollector", "make_gpu_collector"]
+
+
+class _Cut(NamedTuple):
+    """Episodes that were cut off in a step, whose last rewards lack the value of the last observation."""
+
+    step: int
+    agents: npt.NDArray[np.int64]
+    observations: npt.NDArray[np.generic]
+    state: dict[str, Tensor]
+
+
+class GpuCollector(Collector):
+    """``Collector`` for a policy on a GPU.
+
+    Observations are copied from the memory of the environments to the GPU, which writes everything into the rollout
+    and sends the actions back, with a flag for NaN, into page-locked memory. Nothing else crosses during a rollout:
+    the reports of the environments follow at its end, and so do the values of episodes that were cut off.
+
+    Args:
+        vecenv: See ``Collector``, like the following four.
+        policy: Policy on the device.
+        rollout: Rollout on the device.
+        config: Settings.
+        generator: Generator on the device.
+        recorder: Records the work of a step; None does without.
+    """
+
+    def __init__(
+        self,
+        vecenv: Any,
+        policy: Policy,
+        rollout: Rollout,
+        config: TrainConfig,
+        generator: torch.Generator,
+        recorder: Recorder | None,
+    ) -> None:
+        device, count, is_gpu = generator.device, rollout.num_agents, generator.device.type == "cuda"
+        distribution = policy.distribution
+        self._recorder = recorder
+        self._seen = torch.zeros(rollout.observations.shape[1:], dtype=rollout.observations.dtype, device=device)
+        self._begun = torch.zeros(count, dtype=torch.bool, device=device)
+        self._actions = torch.zeros(count, *distribution.shape, dtype=distribution.dtype, device=device)
+        self._log_probs = torch.zeros(count, device=device)
+        self._noise = distribution.noise((rollout.horizon, count), torch.Generator(device))
+        self._time = torch.zeros(1, dtype=torch.int64, device=device)
+        self._memory = policy.initial_state(count, device)
+        self._chosen = torch.zeros(self._actions.shape, dtype=distribution.dtype, pin_memory=is_gpu)
+        self._are_numbers = torch.zeros(1, dtype=torch.bool, pin_memory=is_gpu)
+        self._answer = self._chosen.numpy(), self._are_numbers.numpy()  # the same memory
+        self._cuts: list[_Cut] = []
+        self._locked: set[int] = set()
+        self._here = 0  # step of the rollout
+        super().__init__(vecenv, policy, rollout, config, generator)
+
+    def _open(self, rollout: Rollout) -> Callable[[], Any]:
+        """Return what the GPU does in a step for ``rollout``."""
+
+        def step() -> None:
+            self._act(rollout)
+
+        return step if self._recorder is None else Recorded(step, self._recorder)
+
+    def reset(self, seed: int) -> None:
+        """See ``Collector``."""
+        self._cuts.clear()
+        super().reset(seed)
+        for name, memory in self._state.items():
+            self._memory[name].copy_(memory)
+        self._state = self._memory  # stays where it is
+
+    @torch.inference_mode()
+    def collect(self) -> None:
+        """See ``Collector``."""
+        rollout, reports, distribution = self._rollout, self._rollout.reports, self._policy.distribution
+        for name, memory in self._state.items():
+            rollout.initial_state[name].copy_(memory)
+        self._noise.copy_(distribution.noise((rollout.horizon, rollout.num_agents), self._generator))
+        self._time.zero_()
+        if self.curriculum is not None:
+            self.curriculum.begin_rollout()
+        for t in range(rollout.horizon):
+            self._here = t
+            if self.curriculum is not None:
+                self.curriculum.look(t)
+            self._send(rollout, t)
+            self._steps()
+            reports.masks[t], reports.episode_starts[t] = self._counts(), self._begins
+            self._wait()
+            actions, are_numbers = self._answer
+            self._check(bool(are_numbers[0]), self._seen, self._state)
+            self._vecenv.send(distribution.to_env(actions))
+            reports.rewards[t] = self._receive()
+            reports.episode_ends[t] = self._ended
+            self.episodes.add(self._batch.infos if self.curriculum is None else self._restart(self.curriculum))
+        self._finish(rollout)
+
+    def _send(self, rollout: Rollout, t: int) -> None:
+        """Copy the observations to the GPU."""
+        observations = torch.from_numpy(self._batch.observations)
+        if self._device.type == "cuda":
+            self._lock(observations)
+        self._seen.copy_(observations, non_blocking=True)
+        if self._state:
+            self._begun.copy_(torch.from_numpy(self._begins), non_blocking=True)
+        if rollout.observations.device != self._device:
+            rollout.observations[t].copy_(observations)
+
+    def _act(self, rollout: Rollout) -> None:
+        """Compute a step on the GPU, from what ``_send`` copied to ``_chosen``. Nothing here may wait for the GPU."""
+        memory, t = self._state, self._time
+        _restart(memory, self._begun)
+        state = dict(memory)
+        params, values = self._policy.forward_eval(self._seen, state)
+        for name, each in memory.items():
+            each.copy_(state[name])
+        noise = self._noise.index_select(0, t).squeeze(0)
+        finite = self._policy.distribution.draw(params, noise, self._actions, self._log_probs)
+        fields = {"actions": self._actions, "log_probs": self._log_probs, "values": values, "observations": self._seen}
+        for name, rows in fields.items():
+            field: Tensor = getattr(rollout, name)
+            if field.device == self._device:
+                field.index_copy_(0, t, rows.unsqueeze(0))
+        self._chosen.copy_(self._actions, non_blocking=True)
+        self._are_numbers.copy_(torch.as_tensor(finite).view(1), non_blocking=True)
+        t.add_(1)
+
+    def _wait(self) -> None:
+        """Wait until the actions are there."""
+        if self._device.type == "cuda":
+            torch.cuda.current_stream(self._device).synchronize()
+
+    def _finish(self, rollout: Rollout) -> None:
+        """Add what follows from the last observations, and bring the reports to the GPU."""
+        _restart(self._state, torch.from_numpy(self._begins).to(self._device))
+        last = torch.from_numpy(self._batch.observations).to(self._device)
+        state = {name: memory.clone() for name, memory in self._state.items()}  # the next rollout acts on it again
+        rollout.values[-1] = self._policy.forward_eval(last, state)[1]
+        rollout.take_reports()
+        if self._cuts:
+            self._add_values(rollout)
+        self._check(bool(torch.isfinite(rollout.values.sum())), last, state)
+
+    def _add_values(self, rollout: Rollout) -> None:
+        """Add to the rewards of steps that cut episodes off the values of what would have followed."""
+        cuts, self._cuts = self._cuts, []
+        steps = np.concatenate([np.full(len(cut.agents), cut.step) for cut in cuts])
+        places = [torch.from_numpy(each).to(self._device) for each in (steps, np.concatenate([c.agents for c in cuts]))]
+        observations = torch.from_numpy(np.concatenate([cut.observations for cut in cuts])).to(self._device)
+        state = {name: torch.cat([cut.state[name] for cut in cuts]) for name in self._state}
+        values = self._policy.forward_eval(observations, state)[1]
+        rollout.rewards.index_put_(tuple(places), self._config.gamma * values, accumulate=True)
+
+    def _forget(self) -> None:
+        """Leave the memory of agents that begin an episode to the next step of the GPU."""
+
+    def _bootstrap(self, rewards: npt.NDArray[np.float32], cut: npt.NDArray[np.int64]) -> None:
+        """Keep the last observations of episodes that were cut off until the rollout is full."""
+        agents = self._batch.agent_ids[cut]
+        state = {name: memory[torch.from_numpy(agents).to(self._device)] for name, memory in self._state.items()}
+        self._cuts.append(_Cut(self._here, agents, self._last_observations()[cut], state))
+
+    def _lock(self, observations: Tensor) -> None:
+        """Lock the pages of the environments' memory, so that the GPU copies from it by itself."""
+        address, size = observations.data_ptr(), observations.numel() * observations.element_size()
+        if address in self._locked:
+            return
+        self._locked.add(address)
+        runtime = torch.cuda.cudart()  # type: ignore[no-untyped-call]
+        # Where the driver refuses, copies are as correct, only slower.
+        if int(runtime.cudaHostRegister(address, size, 0)) == 0:
+            weakref.finalize(self, _unlock, runtime, address, observations)
+
+
+def _restart(memory: State, begins: Tensor) -> None:
+    """Set the rows ``begins`` of a memory to 0."""
+    for each in memory.values():
+        each.masked_fill_(begins.view(-1, *[1] * (each.ndim - 1)), 0)
+
+
+def _unlock(runtime: Any, address: int, memory: Tensor) -> None:
+    """Unlock the pages of ``memory``, which stays until then."""
+    torch.cuda.synchronize()
+    runtime.cudaHostUnregister(address)
+
+
+def make_gpu_collector(
+    vecenv: Any, policy: Policy, rollout: Rollout, config: TrainConfig, generator: torch.Generator
+) -> GpuCollector:
+    """Build the collector for a policy on a GPU, with CUDA graphs if the settings ask for them."""
+    is_recorded, is_required = uses_cuda_graphs(config, generator.device), bool(config.cuda_graphs)
+    recorder = CudaRecorder(generator.device, is_required) if is_recorded else None
+    return GpuCollector(vecenv, policy, rollout, config, generator, recorder)

@@ -1,0 +1,104 @@
+"""The learning pass as the settings want it: plain, compiled, or recorded as CUDA graphs."""
+
+import contextlib
+import dataclasses
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pufferlib.errors import APIUsageError
+from pufferlib.models import Policy
+from pufferlib.training.config import TrainConfig
+from pufferlib.training.cuda_graphs import CudaRecorder, GraphedStep, uses_cuda_graphs
+from pufferlib.training.ppo import Loss, Losses, objective_by_terms, ppo_loss
+from pufferlib.training.rollout import Minibatch
+
+__all__ = ["build_graphed_step", "build_loss", "check_compiler", "training_mode"]
+
+COMPILERS = ("c++", "g++", "clang++")
+
+
+def build_loss(config: TrainConfig, device: torch.device) -> Loss:
+    """Return ``ppo_loss``, compiled with ``train.compile``.
+
+    Raises:
+        APIUsageError: There is no compiler.
+    """
+    if not config.compile:
+        return ppo_loss
+    check_compiler(device)
+    return _Compiled(device)
+
+
+class _Compiled:
+    """``ppo_loss`` by ``torch.compile``, which compiles again if a number in the settings changes.
+
+    So coefficients that have a schedule are tensors here.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._loss: Loss = torch.compile(_loss_by_terms, dynamic=False)
+        self._coefficients = dict(zip(("clip_coef", "ent_coef"), torch.zeros(2, device=device).unbind(), strict=True))
+
+    def __call__(self, policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
+        coefficient: Any = config.clip_coef
+        if not isinstance(coefficient, Tensor):  # CUDA graphs have made it a tensor
+            for name, tensor in self._coefficients.items():
+                tensor.fill_(getattr(config, name))
+            coefficients: dict[str, Any] = self._coefficients
+            config = dataclasses.replace(config, **coefficients)
+        return self._loss(policy, batch, config)
+
+
+def build_graphed_step(
+    policy: Policy, optimizer: torch.optim.Optimizer, loss: Loss, config: TrainConfig, device: torch.device, ranks: int
+) -> GraphedStep | None:
+    """Return the gradient step as a CUDA graph, or None without ``train.cuda_graphs`` and with several ranks.
+
+    Raises:
+        APIUsageError: ``train.cuda_graphs`` is True where it cannot be.
+    """
+    if not uses_cuda_graphs(config, device) or ranks > 1:
+        return None
+    return GraphedStep(policy, optimizer, loss, CudaRecorder(device, bool(config.cuda_graphs)), device)
+
+
+def _loss_by_terms(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
+    """``ppo_loss`` without what a compiler cannot look into."""
+    params, values = policy(batch.observations, batch.state, batch.episode_starts)
+    return objective_by_terms(policy.distribution, params, values, batch, config)
+
+
+def check_compiler(device: torch.device) -> None:
+    """Raise APIUsageError if there is no C++ compiler, or for a GPU no C compiler, which Triton needs."""
+    needs = [("C++", "CXX", COMPILERS, "g++")]
+    if device.type == "cuda":
+        needs.append(("C", "CC", ("cc", "gcc", "clang"), "gcc"))
+    for language, variable, names, package in needs:
+        named = os.environ.get(variable)
+        if not any(shutil.which(name) for name in ([named] if named else names)):
+            tried = f"{variable}={named}" if named else ", ".join(names)
+            raise APIUsageError(
+                f"train.compile needs a {language} compiler, found none ({tried}); install {package}, set {variable}, "
+                "or leave it out"
+            )
+
+
+@contextlib.contextmanager
+def training_mode(*policies: Policy) -> Iterator[None]:
+    """Context in which modules such as dropout and batch normalization learn, and gradients are computed.
+
+    Outside, policies act and evaluate, and gradients are computed if the caller's ``torch.no_grad`` lets them.
+    """
+    for policy in policies:
+        policy.train()
+    try:
+        with torch.enable_grad():
+            yield
+    finally:
+        for policy in policies:
+            policy.eval()

@@ -1,0 +1,70 @@
+"""Protection of a training from its own metrics and loggers."""
+
+import contextlib
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pufferlib.training.loggers.logger import Logger
+
+__all__ = ["LogGuard", "as_number"]
+
+
+def as_number(value: Any) -> float | None:
+    """Return ``value`` as a Python number: a number, or an array or tensor of one element. None if it is neither."""
+    if isinstance(value, str | bytes):
+        return None
+    with contextlib.suppress(Exception):  # of tensors on a device that failed, of objects that only look like arrays
+        value = value.item() if callable(getattr(value, "item", None)) else value
+        return int(value) if isinstance(value, bool) else value if type(value) in (int, float) else float(value)
+    return None
+
+
+class LogGuard:
+    """Passes metrics to loggers. A metric without a number, or a logger that fails, costs a warning and no training."""
+
+    def __init__(self) -> None:
+        self._warned: set[Any] = set()
+
+    def numbers(self, metrics: Mapping[Any, Any]) -> dict[str, float]:
+        """Return the metrics that are numbers. Warn once about each of the others."""
+        found: dict[str, float] = {}
+        for name, value in metrics.items():
+            number = as_number(value)
+            if number is not None:
+                found[str(name)] = number
+            elif name not in self._warned:
+                self._warned.add(name)
+                warnings.warn(
+                    f"the metric {name!r} is not logged: metrics must be numbers, got {value!r:.80} "
+                    f"({type(value).__name__}); training continues",
+                    stacklevel=4,
+                )
+        return found
+
+    def log(self, loggers: Sequence[Logger], metrics: dict[str, float]) -> None:
+        """Let each logger take the metrics. Warn at the first failure of each."""
+        for logger in loggers:
+            try:
+                logger.log(metrics)
+            except Exception as error:  # whatever it is, it is not the training's
+                self._warn(logger, "log", error)
+
+    def close(self, loggers: Iterable[Logger]) -> None:
+        """Close all loggers. Warn about those that fail."""
+        for logger in loggers:
+            try:
+                logger.close()
+            except Exception as error:
+                self._warn(logger, "close", error)
+
+    def _warn(self, logger: Logger, method: str, error: Exception) -> None:
+        if (key := (id(logger), method)) in self._warned:
+            return
+        self._warned.add(key)
+        reason = str(error).partition("\n")[0]
+        warnings.warn(
+            f"the logger {type(logger).__name__} failed in {method}: {type(error).__name__}: {reason}; training "
+            "continues, and metrics.jsonl has the metrics",
+            stacklevel=4,
+        )

@@ -1,0 +1,106 @@
+"""Metrics for TensorBoard: event files in the folder of the run; ``tensorboard --logdir runs`` shows all runs."""
+
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pufferlib.errors import BindingMissing
+from pufferlib.machine.commands import way_to_install
+from pufferlib.training.loggers.gif import gif_of
+from pufferlib.training.loggers.logger import Result
+
+__all__ = ["TensorBoardLogger"]
+
+EVENTS = "events.out.tfevents."
+STEPS = "agent_steps"
+SCORE = "result/score"  # of the evaluation, by which the page of hyperparameters compares runs
+
+
+class TensorBoardLogger:
+    """Writes each update as one event, over agent steps; settings as hyperparameters; at the end score, curve and film.
+
+    Args:
+        folder: Gets a file of events. Where there is one already the run goes on: TensorBoard then shows the steps that
+            are taken again as they came the last time.
+        settings: Hyperparameters by their dotted names: ``{"train.learning_rate": 0.001}``.
+        name: Name of the run on the page of hyperparameters.
+
+    Raises:
+        BindingMissing: TensorBoard is not installed.
+        OSError: ``folder`` cannot be written to.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any] | None = None, name: str = "") -> None:
+        try:
+            from tensorboard.compat.proto import event_pb2, summary_pb2
+            from tensorboard.plugins.hparams import summary_v2 as hparams
+            from tensorboard.summary.writer.record_writer import RecordWriter
+        except ImportError as error:
+            raise BindingMissing(
+                f'TensorBoard: the logger "tensorboard" needs it; {way_to_install("track")}'
+            ) from error
+        self._event, self._summary = event_pb2, summary_pb2
+        self._continues = any(folder.glob(f"{EVENTS}*"))
+        path = folder / f"{EVENTS}{time.time():.6f}.{platform.node()}.{os.getpid()}"
+        self._writer = RecordWriter(path.open("xb", buffering=0))
+        self._steps = 0
+        self._write(file_version="brain.Event:2")
+        plain = {
+            key: value if isinstance(value, str | int | float) else _text(value)
+            for key, value in (settings or {}).items()
+        }
+        self._write(summary=hparams.hparams_config_pb([], [hparams.Metric(SCORE, display_name="score")]))
+        self._write(summary=hparams.hparams_pb(plain, trial_id=name or folder.name))
+
+    def log(self, metrics: dict[str, float]) -> None:
+        """Write the metrics of an update."""
+        self._steps = int(metrics[STEPS])
+        if self._continues:
+            self._continues = False
+            started = self._event.SessionLog(status=self._event.SessionLog.START)
+            self._write(step=self._steps, session_log=started)  # what came later before does not count
+        self._write(step=self._steps, summary=self._scalars(metrics))
+
+    def finish(self, result: Result) -> None:
+        """Write the result: its figures as ``result/...``, and the pictures."""
+        self._write(step=self._steps, summary=self._scalars({f"result/{key}": n for key, n in result.numbers.items()}))
+        pictures = {"learning curve": result.curve.read_bytes() if result.curve.exists() else None}
+        pictures["evaluation"] = gif_of(result.video) if result.video else None
+        image = self._summary.Summary.Image
+        values = [
+            self._summary.Summary.Value(tag=tag, image=image(encoded_image_string=picture))
+            for tag, picture in pictures.items()
+            if picture
+        ]
+        self._write(step=self._steps, summary=self._summary.Summary(value=values))
+        self._write(summary=self._session_end())
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        if not self._writer.closed:
+            self._writer.close()
+
+    def _scalars(self, metrics: Mapping[str, float]) -> Any:
+        value = self._summary.Summary.Value
+        return self._summary.Summary(value=[value(tag=key, simple_value=number) for key, number in metrics.items()])
+
+    def _session_end(self) -> Any:
+        from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
+
+        end = plugin_data_pb2.SessionEndInfo(status=api_pb2.STATUS_SUCCESS, end_time_secs=time.time())
+        told = metadata.create_summary_metadata(plugin_data_pb2.HParamsPluginData(session_end_info=end))
+        value = self._summary.Summary.Value(
+            tag=metadata.SESSION_END_INFO_TAG, metadata=told, tensor=metadata.NULL_TENSOR
+        )
+        return self._summary.Summary(value=[value])
+
+    def _write(self, **event: Any) -> None:
+        self._writer.write(self._event.Event(wall_time=time.time(), **event).SerializeToString())
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, default=str)

@@ -1,0 +1,178 @@
+"""Self-play: in a share of the games, opponents of a pool have one side, as if they were part of the environment."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pufferlib.buffers import Array
+from pufferlib.env import Infos
+from pufferlib.errors import APIUsageError
+from pufferlib.models import Policy
+from pufferlib.training.config import Config
+from pufferlib.training.distributed.ranks import ALONE, Ranks
+from pufferlib.training.opponent_pool import OpponentPool
+from pufferlib.training.two_sides import GameResults, check_two_sides, games_of
+from pufferlib.wrappers.vector import Transitions, VectorWrapper
+
+__all__ = ["Opponents", "with_opponents"]
+
+
+def with_opponents(config: Config, vecenv: Any, policy: Policy) -> "Opponents | None":
+    """``vecenv`` with the opponents that ``config`` asks for; None where it asks for none.
+
+    Raises:
+        APIUsageError: The games do not have two sides of agents, or the batches do not suit.
+    """
+    if not config.selfplay.opponents:
+        return None
+    if config.train.restart_share:
+        raise APIUsageError(
+            "selfplay.opponents and train.restart_share exclude each other: games that begin in the middle have no "
+            "result that counts; set one of them to 0"
+        )
+    check_two_sides("selfplay.opponents", config.env_name, vecenv)
+    return Opponents(vecenv, OpponentPool(config.selfplay, config.train.seed), policy, config.train.seed)
+
+
+class Opponents(VectorWrapper):
+    """Games with opponents, who act for the agents of one side: masks are False there, so that nobody learns from it.
+
+    The sides of a game are the first and the second half of its agents. Who plays is drawn as a game begins, and stays
+    until it is over. After ``reset`` the first episode of each game is without an opponent.
+
+    Args:
+        vecenv: Whole batches of games of two sides, with autoreset "same_step".
+        pool: The opponents.
+        policy: A network like theirs.
+        seed: Of their actions.
+
+    Attributes:
+        pool: The opponents.
+        numbers: Of each game's opponent in the pool, int64 ``(games,)``; -1 where the policy plays both sides.
+        sides: Which of the two it has, alike.
+        masks: True for agents that are there and for which the policy acts, bool ``(num_agents,)``.
+    """
+
+    def __init__(self, vecenv: Any, pool: OpponentPool, policy: Policy, seed: int) -> None:
+        super().__init__(vecenv)
+        self.pool = pool
+        games, rows = games_of(vecenv), int(vecenv.num_agents)
+        self._shape = (games, rows // games)
+        self.numbers = np.full(games, -1)
+        self.sides = np.zeros(games, np.int64)
+        self._frozen = np.zeros(self._shape, bool)  # agents for which it acts
+        self._results = GameResults(*self._shape)
+        self.masks = np.ones(rows, bool)
+        self._memory = policy.initial_state(rows)
+        self._generator = torch.Generator().manual_seed(seed)
+        self._rows: dict[int, npt.NDArray[np.int64]] | None = None  # of each opponent that plays; None: to be found
+        self._observations: Array
+        self._begins_anew = True
+
+    def end_rollout(self, policy: Policy, updates: int, ranks: Ranks = ALONE) -> dict[str, float]:
+        """Let ``policy``, after ``updates`` updates, join the pool if it is time, and draw opponents.
+
+        Args:
+            policy: That learns.
+            updates: Of its run so far.
+            ranks: Processes that train it together, whose games count in the ratings.
+
+        Returns:
+            The metrics of the pool.
+        """
+        metrics = self.pool.pop_metrics(ranks) if self.pool.members else {}
+        if updates % self.pool.config.snapshot_interval == 0:
+            self.pool.add(policy, updates)
+        self.pool.draw()
+        self.pool.forget(set(self.numbers.tolist()))
+        return metrics
+
+    def pool_state(self) -> dict[str, Any]:
+        """The pool, and the random numbers of its actions, for the checkpoint of a run."""
+        return {**self.pool.state_dict(), "actions": self._generator.get_state()}
+
+    def load_pool_state(self, state: Mapping[str, Any], policy: Policy) -> None:
+        """Go on where ``pool_state`` was called; ``policy`` is a network like those of the opponents."""
+        self.pool.load_state_dict(state, policy)
+        self._generator.set_state(state["actions"].cpu())
+
+    def reset(self, seed: Any = None, **others: Any) -> tuple[Array, Infos]:
+        """Start new episodes, without opponents."""
+        self._begins_anew = others.get("env_ids") is None
+        return super().reset(seed, **others)
+
+    def async_reset(self, seed: Any = None, *options: Any, **more: Any) -> None:
+        """Start new episodes, without opponents; ``recv`` returns their first observations."""
+        self._begins_anew = True
+        super().async_reset(seed, *options, **more)
+
+    def transform(self, transitions: Transitions) -> None:
+        """Score the games that are over, draw sides for those that begin, and hide the opponents' agents."""
+        if self._begins_anew:
+            self._seat(np.arange(self._shape[0]), np.full(self._shape[0], -1))
+            self._begins_anew = False
+        elif transitions.reset_rows is not None:
+            games = np.flatnonzero(transitions.reset_rows.reshape(self._shape).any(1))
+            self._seat(games, np.full(len(games), -1))
+        elif transitions.any_ended:
+            self._end(transitions)
+        self._results.see(transitions.masks)
+        np.logical_and(transitions.masks, ~self._frozen.ravel(), out=self.masks)
+        transitions.masks = self.masks
+        self._observations = transitions.observations
+
+    def transform_actions(self, actions: Any) -> Any:
+        """Let the opponents choose for their agents."""
+        if self._rows is None:
+            self._rows = self._find_rows()
+        if not self._rows:
+            return actions
+        chosen = np.array(actions)
+        for number, rows in self._rows.items():
+            opponent = self.pool[number]
+            index = torch.from_numpy(rows)
+            state = {name: memory[index].to(opponent.device) for name, memory in self._memory.items()}
+            chosen[rows] = opponent.act(self._observations[rows], state, self._generator)
+            for name, memory in state.items():
+                self._memory[name][index] = memory.cpu()
+        return chosen
+
+    def _episode_arrays(self) -> dict[str, Array]:
+        self._rows = None  # follows from the arrays, which may be about to be written
+        memory = {f"memory.{name}": memory.numpy() for name, memory in self._memory.items()}
+        return {
+            "numbers": self.numbers,
+            "sides": self.sides,
+            "frozen": self._frozen,
+            **self._results.arrays(),
+            "masks": self.masks,
+            **memory,
+        }
+
+    def _end(self, transitions: Transitions) -> None:
+        """Note the agents that ended; where they were the last of their games, count the result."""
+        games, scores = self._results.end(transitions.rewards, transitions.terminals, transitions.truncations)
+        for number, side, score in zip(self.numbers[games], self.sides[games], scores, strict=True):
+            if number >= 0:
+                self.pool.record(int(number), float(score if side == 1 else 1 - score))
+        self._seat(games, self.pool.assign(len(games)))
+
+    def _seat(self, games: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> None:
+        """Begin ``games`` with the opponents of these ``numbers``, each on a side that is drawn."""
+        self.numbers[games] = numbers
+        self.sides[games] = 0
+        faced = games[numbers >= 0]
+        self.sides[faced] = self.pool.random.integers(0, 2, len(faced))
+        sides = np.repeat([0, 1], self._shape[1] // 2)
+        self._frozen[games] = (sides == self.sides[games, None]) & (numbers >= 0)[:, None]
+        self._results.begin(games)
+        for memory in self._memory.values():
+            memory.view(*self._shape, *memory.shape[1:])[torch.from_numpy(games)] = 0
+        self._rows = None
+
+    def _find_rows(self) -> dict[int, npt.NDArray[np.int64]]:
+        numbers = np.where(self._frozen, self.numbers[:, None], -1).ravel()
+        return {int(number): np.flatnonzero(numbers == number) for number in np.unique(numbers) if number >= 0}

@@ -1,0 +1,232 @@
+"""Experience: T steps of every agent, and the minibatches drawn from them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from gymnasium.spaces import Box
+from torch import Tensor
+
+from pufferlib.errors import PufferError, UsageError
+from pufferlib.models import Policy, State
+from pufferlib.training.draws import Draw, shuffled
+
+__all__ = ["Minibatch", "Reports", "Rollout"]
+
+
+@dataclass(frozen=True)
+class Minibatch:
+    """Segments of ``steps`` steps (1 without memory); every field is ``(steps, rows, ...)``.
+
+    Attributes:
+        observations: In the dtype of the space.
+        actions: What was done.
+        log_probs: Logarithm of its probability then.
+        values: The estimates then.
+        advantages: Not yet normalised.
+        returns: What the values should have been.
+        mask: True where the agent was there and its action was one; None where that holds for all.
+        state: Memory before the first step, ``(rows, ...)`` each.
+        episode_starts: True where an episode begins; None without memory.
+        weights: Of each step in the loss, 0 where ``mask`` is False; their sum is the number of steps that count. None
+            where all of those weigh the same.
+    """
+
+    observations: Tensor
+    actions: Tensor
+    log_probs: Tensor
+    values: Tensor
+    advantages: Tensor
+    returns: Tensor
+    mask: Tensor | None
+    state: State
+    episode_starts: Tensor | None
+    weights: Tensor | None = None
+
+    @property
+    def counted(self) -> Tensor | None:
+        """Weight of each step in the means of a loss, which is ``weights`` or else ``mask``."""
+        return self.mask if self.weights is None else self.weights
+
+    def split(self, count: int) -> "Iterator[Minibatch]":
+        """``count`` minibatches of equally many rows, which share the memory of this one."""
+        tensors = {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+        parts = {name: value.tensor_split(count, 1) for name, value in tensors.items()}
+        states = {name: value.tensor_split(count) for name, value in self.state.items()}
+        for part in range(count):
+            state = {name: values[part] for name, values in states.items()}
+            yield replace(self, state=state, **{name: values[part] for name, values in parts.items()})
+
+
+class Reports(NamedTuple):
+    """Reports of environments on each step: arrays ``(horizon, num_agents)`` in the memory of the CPU.
+
+    A step writes them one row at a time, which would be one small copy each to the memory of a GPU.
+    """
+
+    rewards: npt.NDArray[np.float32]
+    masks: npt.NDArray[np.bool_]
+    episode_starts: npt.NDArray[np.bool_]
+    episode_ends: npt.NDArray[np.bool_]
+
+
+class Rollout:
+    """The storage of one update, time-major: ``(horizon, num_agents, ...)``, allocated once.
+
+    Args:
+        vecenv: Gives the number of agents and the shape of an observation.
+        policy: Gives the shape of an action, and the memory where it has one.
+        horizon: Steps of each agent.
+        minibatch_size: Agent-steps of one minibatch; must divide ``horizon * num_agents``, and with memory be whole
+            segments of ``horizon``. More than there are: all of them.
+        device: Where the tensors live.
+        cpu_offload: Keep the observations in memory of the CPU, from which a GPU can copy by itself.
+
+    Raises:
+        APIUsageError: The minibatches do not fill the rollout evenly.
+        PufferError: It does not fit into the memory.
+    """
+
+    def __init__(
+        self,
+        vecenv: Any,
+        policy: Policy,
+        horizon: int,
+        minibatch_size: int,
+        device: torch.device | str = "cpu",
+        cpu_offload: bool = False,
+    ) -> None:
+        self.horizon, self.num_agents, self._is_offloaded = horizon, int(vecenv.num_agents), cpu_offload
+        self.batch_size = horizon * self.num_agents
+        try:
+            self._allocate(vecenv.single_observation_space, policy, device, cpu_offload)
+        except RuntimeError as error:
+            raise PufferError(
+                f"Rollout: {horizon} steps of {self.num_agents} agents do not fit into the memory of {device}; "
+                "lower train.horizon or take fewer environments"
+            ) from error
+        self.initial_state = policy.initial_state(self.num_agents, device)
+        self._out: dict[str, Tensor] = {}
+        self._segment = horizon if self.initial_state else 1
+        self._rows = _rows_of_minibatch(horizon, self.num_agents, self._segment, minibatch_size)
+
+    def _allocate(self, space: Box, policy: Policy, device: torch.device | str, cpu_offload: bool) -> None:
+        dtype = torch.from_numpy(np.zeros(0, space.dtype)).dtype
+        shape = (self.horizon, self.num_agents)
+        is_pinned = cpu_offload and torch.device(device).type == "cuda"
+        self.observations = torch.zeros(
+            *shape, *space.shape, dtype=dtype, device="cpu" if cpu_offload else device, pin_memory=is_pinned
+        )
+        self.actions = torch.zeros(*shape, *policy.distribution.shape, dtype=policy.distribution.dtype, device=device)
+        self.log_probs = torch.zeros(shape, device=device)
+        self.values = torch.zeros(self.horizon + 1, self.num_agents, device=device)
+        self.rewards = torch.zeros(shape, device=device)
+        self.episode_starts = torch.zeros(shape, dtype=torch.bool, device=device)
+        self.episode_ends = torch.zeros(shape, dtype=torch.bool, device=device)
+        self.masks = torch.ones(shape, dtype=torch.bool, device=device)
+        reports = (self.rewards, self.masks, self.episode_starts, self.episode_ends)
+        self.reports = Reports(*(report.cpu().numpy() for report in reports))  # on a CPU the same memory
+
+    def state_dict(self) -> dict[str, Any]:
+        """All tensors of experience, as they are used."""
+        names = ("observations", "actions", "log_probs", "values", "rewards", "episode_starts", "episode_ends", "masks")
+        return {"initial_state": dict(self.initial_state), **{name: getattr(self, name) for name in names}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take the experience of a rollout of the same sizes."""
+        mine = self.state_dict()
+        memory, kept = mine.pop("initial_state"), state["initial_state"]
+        for name, tensor in mine.items():
+            tensor.copy_(state[name])
+        for name, tensor in memory.items():
+            tensor.copy_(kept[name])
+
+    def take_reports(self) -> None:
+        """Bring what was written into ``reports`` to the device; nothing is to be done on a CPU."""
+        if self.rewards.device.type != "cpu":
+            for name, report in self.reports._asdict().items():
+                getattr(self, name).copy_(torch.from_numpy(report))
+
+    @property
+    def rows(self) -> int:
+        """Number of parts in a minibatch, which are segments for a policy with memory and single steps without."""
+        return self._rows
+
+    def as_parts(self, field: Tensor) -> Tensor:
+        """``(horizon, num_agents, ...)`` as ``(steps of a part, parts, ...)``: segments, or single steps."""
+        parts = field.shape[0] * field.shape[1] // self._segment  # -1 is unclear for observations without elements
+        return field.reshape(self._segment, parts, *field.shape[2:])
+
+    def minibatches(
+        self,
+        advantages: Tensor,
+        generator: torch.Generator,
+        returns: Tensor | None = None,
+        draws: Iterable[Draw] | None = None,
+    ) -> Iterator[Minibatch]:
+        """All of the rollout in random order, each part once, or as ``draws`` say. The next one reuses the tensors.
+
+        Args:
+            advantages: float32 ``(horizon, num_agents)``.
+            generator: Source of the order.
+            returns: Of the same shape; the advantages plus the values if not given.
+            draws: The parts of each minibatch.
+        """
+        fields = {
+            "observations": self.observations,
+            "actions": self.actions,
+            "log_probs": self.log_probs,
+            "values": self.values[:-1],
+            "advantages": advantages,
+            "returns": advantages + self.values[:-1] if returns is None else returns,
+            "masks": self.masks,
+            "episode_starts": self.episode_starts,
+        }
+        if self._segment == 1:
+            del fields["episode_starts"]
+        if bool(self.masks.all()):
+            del fields["masks"]
+        segments = {name: self.as_parts(field) for name, field in fields.items()}
+        for parts, weights in draws or shuffled(self.batch_size // self._segment, self._rows, generator):
+            chosen = parts.to(self.values.device)
+            part = {name: self._gather(name, field, 1, chosen) for name, field in segments.items()}
+            state = {name: self._gather(name, field, 0, chosen) for name, field in self.initial_state.items()}
+            mask, starts = part.pop("masks", None), part.pop("episode_starts", None)
+            weights = None if weights is None else _of_steps(weights, part["advantages"], mask)
+            yield Minibatch(**part, mask=mask, state=state, episode_starts=starts, weights=weights)
+
+    def _gather(self, name: str, source: Tensor, dim: int, chosen: Tensor) -> Tensor:
+        """Rows of ``source`` in an array that is kept: new memory for each would cost more than the copy."""
+        if name not in self._out:
+            shape = list(source.shape)
+            shape[dim] = len(chosen)
+            self._out[name] = source.new_empty(shape, pin_memory=source.is_pinned())
+        if self._is_offloaded and name == "observations":
+            return torch.index_select(source, dim, chosen.cpu(), out=self._out[name]).to(chosen.device)
+        return torch.index_select(source, dim, chosen, out=self._out[name])
+
+
+def _of_steps(weights: Tensor, like: Tensor, mask: Tensor | None) -> Tensor:
+    """The weights of parts as those of their steps; their mean over the steps that count is 1."""
+    steps = weights.expand_as(like) if mask is None else weights * mask
+    count = steps.numel() if mask is None else mask.sum().clamp(min=1)
+    return steps * (count / steps.sum().clamp(min=torch.finfo(steps.dtype).tiny))
+
+
+def _rows_of_minibatch(horizon: int, num_agents: int, segment: int, minibatch_size: int) -> int:
+    """Segments of a minibatch; each has ``segment`` steps."""
+    batch_size = horizon * num_agents
+    size = min(minibatch_size, batch_size)
+    if size % segment == 0 and batch_size % size == 0:
+        return size // segment
+    segments = batch_size // segment
+    sizes = [segment * count for count in range(1, segments + 1) if segments % count == 0]
+    near = [fits for fits in sizes if fits < size][-1:] + [fits for fits in sizes if fits > size][:1]
+    whole = "be a multiple of train.horizon, for the policy is recurrent, and " if size % segment else ""
+    raise UsageError(
+        f"train.minibatch_size must {whole}divide train.horizon * agents = {horizon} * {num_agents} = {batch_size}, "
+        f"got {minibatch_size}; try {' or '.join(map(str, near))}"
+    )

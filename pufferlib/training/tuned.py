@@ -1,0 +1,54 @@
+"""Settings from the results of ``autotune``."""
+
+import dataclasses
+from typing import Any
+
+from pufferlib import registry, vector
+from pufferlib.autotune.cache import SIZES
+from pufferlib.errors import APIUsageError
+from pufferlib.machine.commands import as_typed
+from pufferlib.training.config import Config
+from pufferlib.training.text import flag
+
+__all__ = ["tunable_keywords", "tuned_settings", "with_tuned_vec"]
+
+
+def tunable_keywords(config: Config) -> dict[str, Any]:
+    """Keywords of the environment that stay as they are while it is tuned."""
+    if not registry.batches_itself(config.env_name):
+        return dict(config.env)  # keywords of these names are its own
+    return {key: value for key, value in config.env.items() if key not in (*SIZES, "autoreset")}
+
+
+def tuned_settings(config: Config, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Settings that run the environment of ``config`` as ``vector.make(env_creator, **kwargs)`` would.
+
+    Returns:
+        Dotted keys, as ``{"vec.backend": "Serial", "env.num_envs": 1}``.
+    """
+    own = kwargs.get("env_kwargs", {})
+    sizes = {key: own.get(key, 1) for key in SIZES if key in own or key in config.env}
+    vec = {key: value for key, value in kwargs.items() if key not in ("env_args", "env_kwargs")}
+    return {f"vec.{key}": value for key, value in vec.items()} | {f"env.{key}": value for key, value in sizes.items()}
+
+
+def with_tuned_vec(config: Config) -> Config:
+    """``config`` with the environments batched in the way that ``autotune`` has found to be fastest on this machine.
+
+    Raises:
+        APIUsageError: It has not measured this environment with these keywords.
+    """
+    keywords = tunable_keywords(config)
+    best = vector.tuned(registry.env_creator(config.env_name), env_kwargs=keywords)
+    if best is None:
+        flags = "".join(f" {flag(f'env.{key}', value)}" for key, value in keywords.items())
+        raise APIUsageError(
+            f"--vec auto: needs a result of autotune for {config.env_name} as it is now, on this machine, got none; "
+            f"run: {as_typed('puffer autotune', config.env_name)}{flags}"
+        )
+    settings = tuned_settings(config, best.kwargs)
+    vec, env = ({key[4:]: value for key, value in settings.items() if key[:4] == part} for part in ("vec.", "env."))
+    defaults = {"num_workers": None, "batch_size": None, "zero_copy": True}
+    return dataclasses.replace(
+        config, vec=dataclasses.replace(config.vec, **{**defaults, **vec}), env={**config.env, **env}
+    )

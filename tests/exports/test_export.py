@@ -1,0 +1,205 @@
+"""Exported policies: the same numbers as torch, whatever they see, remember and do."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
+from torch import nn
+
+from pufferlib import vector
+from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.exports.c_source import c_source
+from pufferlib.exports.exported import write_checked
+from pufferlib.exports.trained import trained_policy
+from pufferlib.models import Default, make_policy
+from pufferlib.training.normalization import attach_moments
+from pufferlib.wrappers.vector import NormalizeObservation
+from tests.envs import FunctionEnv
+from tests.needs import missing_extra
+from tests.tiers import once
+
+FAR = np.iinfo(np.int64)
+NUMBERS = Box(-9, 9, (5,), np.float32)
+PICTURE = Box(0, 255, (4, 44, 36), np.uint8)
+NESTED = Dict(
+    {
+        "picture": PICTURE,
+        "cells": Box(0, 2, (3, 3), np.uint8),
+        "action_mask": MultiBinary(5),
+        "state": Tuple([Discrete(40, start=5), Box(-1, 1, (2,), np.float16)]),
+        "gold": Box(FAR.min, FAR.max, (2,), np.int64),
+        "none": Box(0, 9, (0, 2), np.int16),
+    }
+)
+REALS = Dict({"at": Box(-1, 1, (3,), np.float32), "speed": Box(-9, 9, (2, 2), np.float32)})
+#: Observations, actions, and the policy.
+CASES = {
+    "plain": (NUMBERS, Discrete(5), {}),
+    "codes": (Discrete(500, start=3), Discrete(3, start=-2), {}),
+    "labels": (Box(-1, 4, (11, 11), np.int8), MultiDiscrete([2, 3], start=[5, -1]), {}),
+    "logarithms": (Box(FAR.min, FAR.max, (3,), np.int64), Discrete(4), {"num_layers": 3}),
+    "float64": (Box(-9, 9, (2, 3), np.float64), Box(-1, 1, (2, 2), np.float32), {}),
+    "unbounded": (NUMBERS, Box(-np.inf, np.inf, (2,), np.float32), {"memory": "LSTM"}),
+    "integers": (NUMBERS, Box(-3, 4, (2,), np.int8), {"memory": "GRU"}),
+    "reals": (REALS, Discrete(3), {"memory": "LSTM"}),
+    "stacked": (NUMBERS, Discrete(5), {"memory": "MinGRU", "memory_layers": 3}),
+    "nested": (NESTED, Discrete(5), {"name": "MixedCNN", "memory": "MinGRU"}),
+    "flat": (NESTED, Discrete(5), {"memory": "LSTM"}),
+    "picture": (PICTURE, Discrete(5), {"name": "NatureCNN"}),
+    "pictures": (PICTURE, Discrete(5), {"name": "NatureCNN", "memory": "GRU"}),
+}
+DAILY = {"labels", "unbounded", "nested"}  # in C; what other formats write takes seconds of torch's time
+STEPS = 100
+
+needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler is on the PATH")
+needs_onnx = pytest.mark.skipif(bool(missing_extra("export")), reason=missing_extra("export") or "it is there")
+
+
+def trained_case(case, **changes):
+    """A policy of random weights and the environment of a case, with episodes of seven steps."""
+    observations, actions, options = CASES[case]
+    torch.manual_seed(1)
+
+    def make():
+        return GymnasiumPufferEnv(FunctionEnv(observations, actions, length=7))
+
+    vecenv = vector.make(make, num_envs=2, backend="Serial", seed=1, autoreset="same_step")
+    policy = make_policy(vecenv.driver_env, **{"hidden_size": 20, **options, **changes})
+    with torch.no_grad():
+        for parameter in policy.parameters():
+            fan_in = max(1, parameter[0].numel()) if parameter.ndim > 1 else 4
+            parameter.normal_(0, fan_in**-0.5)
+    return trained_policy(policy, vecenv, f"test/{case}")
+
+
+@needs_compiler
+@pytest.mark.parametrize("case", once(CASES, DAILY))
+def test_c_gives_the_numbers_of_torch(case, tmp_path):
+    assert write_checked(trained_case(case), "c", tmp_path / "agent.c", steps=STEPS) < 1e-5
+
+
+@needs_onnx
+@pytest.mark.parametrize("case", once(["nested", "codes", "float64", "unbounded", "integers", "stacked"], ["codes"]))
+def test_onnx_gives_the_numbers_of_torch(case, tmp_path):
+    assert write_checked(trained_case(case), "onnx", tmp_path / "agent.onnx", steps=STEPS) < 1e-5
+
+
+@pytest.mark.parametrize("case", once(["nested", "labels", "reals"], ["labels"]))
+def test_a_program_of_torch_gives_its_numbers(case, tmp_path):
+    assert write_checked(trained_case(case), "torch", tmp_path / "agent.pt2", steps=STEPS) < 1e-5
+
+
+class Counting(Default):
+    """Asks for a number of rows that no program can know."""
+
+    def encode_observations(self, observations):
+        return super().encode_observations(observations[: len(observations)])
+
+
+class Smooth(Default):
+    """A network of somebody's own, of plain layers."""
+
+    def encode_observations(self, observations):
+        return torch.tanh(super().encode_observations(observations))
+
+
+def test_c_names_the_layer_that_it_does_not_know(tmp_path):
+    trained = trained_case("plain")
+    trained.policy.encoder[1] = nn.Tanh()
+    with pytest.raises(APIUsageError, match=r"C does not know a layer of this policy: Tanh \(encoder.1\); it knows"):
+        write_checked(trained, "c", tmp_path / "agent.c")
+    with pytest.raises(APIUsageError, match="C does not know a layer of this policy: the class Smooth"):
+        write_checked(trained_case("plain", name=Smooth), "c", tmp_path / "agent.c")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_networks_of_your_own_are_exported_where_they_can_be_traced(tmp_path):
+    assert write_checked(trained_case("plain", name=Smooth), "torch", tmp_path / "agent.pt2", steps=STEPS) < 1e-5
+    with pytest.raises(
+        APIUsageError, match=r"the policy Counting cannot be traced .*observations.shape\[0\] instead of"
+    ):
+        write_checked(trained_case("plain", name=Counting), "torch", tmp_path / "agent.pt2")
+
+
+@needs_compiler
+def test_what_differs_from_the_policy_is_not_kept(tmp_path, monkeypatch):
+    kept = tmp_path / "agent.c"
+    kept.write_text("the one before")
+    monkeypatch.setattr("pufferlib.exports.exported.TOLERANCE", 1e-12)
+    with pytest.raises(
+        PufferError, match=r"agent.c is not kept: its outputs differ .* more than 1e-12; does the policy"
+    ):
+        write_checked(trained_case("plain"), "c", kept, steps=STEPS)
+    assert kept.read_text() == "the one before"
+    assert list(tmp_path.iterdir()) == [kept]
+
+
+@pytest.mark.all
+@needs_onnx
+def test_an_opset_that_lacks_an_operator_is_answered_with_the_lowest_that_works(tmp_path):
+    with pytest.raises(APIUsageError, match=r"opset 9 lacks the operator \w+ .* the lowest that works is --opset 1\d"):
+        write_checked(trained_case("plain"), "onnx", tmp_path / "agent.onnx", opset=9)
+
+
+def normalized_case(case):
+    """A case whose policy learned from normalized observations."""
+    plain = trained_case(case)
+    seen = NormalizeObservation(plain.vecenv)
+    seen.reset()
+    for _ in range(50):
+        seen.step(seen.action_space.sample())
+    policy = make_policy(seen.driver_env, hidden_size=20)
+    attach_moments(policy, seen)
+    return trained_policy(policy, plain.vecenv, f"test/{case}")
+
+
+@pytest.mark.parametrize(
+    ("case", "to"), once([("plain", "c"), ("flat", "c"), ("reals", "torch"), ("flat", "onnx")], [("flat", "c")])
+)
+def test_moments_of_normalized_observations_are_in_the_file(case, to, tmp_path):
+    assert write_checked(normalized_case(case), to, tmp_path / "agent.pt2", steps=STEPS) < 1e-5
+
+
+def play_in_c(trained, folder, body):
+    """Output of a program of C that has the agent."""
+    (folder / "agent.c").write_text(c_source(trained))
+    (folder / "main.c").write_text(f'#include "agent.c"\n#include <stdio.h>\nint main(void) {{ {body} }}\n')
+    subprocess.run(["cc", "-O1", "main.c", "-lm", "-o", "main"], cwd=folder, check=True)
+    return np.loadtxt(subprocess.run(["./main"], cwd=folder, capture_output=True, text=True, check=True).stdout.split())
+
+
+DRAWS = """
+    static test_{case}_agent agent; {given}; {kind} action[4];
+    test_{case}_agent_init(&agent, 5);
+    agent.greedy = 0;
+    for (int i = 0; i < 20000; i++) {{
+        test_{case}_agent_reset(&agent);
+        test_{case}_agent_act(&agent, seen, action);
+        for (int k = 0; k < {size}; k++) printf("%g ", (double)action[k]);
+    }}
+    for (int k = 0; k < {params}; k++) printf("%.9g ", agent.params[k]);
+"""
+
+
+@needs_compiler
+def test_samples_in_c_have_the_probabilities_of_their_logits(tmp_path):
+    body = DRAWS.format(case="labels", given="int8_t seen[121] = {0}", kind="int32_t", size=2, params=5)
+    numbers = play_in_c(trained_case("labels"), tmp_path, body)
+    draws, logits = numbers[:-5].reshape(-1, 2), torch.from_numpy(numbers[-5:])
+    for k, (part, start) in enumerate(zip(logits.split([2, 3]), (5, -1), strict=True)):
+        shares = [(draws[:, k] == start + value).mean() for value in range(len(part))]
+        np.testing.assert_allclose(shares, part.softmax(0), atol=0.015)
+
+
+@needs_compiler
+@pytest.mark.all
+def test_samples_in_c_have_the_mean_and_deviation_of_the_policy(tmp_path):
+    body = DRAWS.format(case="unbounded", given="float seen[5] = {0}", kind="float", size=2, params=4)
+    numbers = play_in_c(trained_case("unbounded"), tmp_path, body)
+    draws, (means, log_std) = numbers[:-4].reshape(-1, 2), numbers[-4:].reshape(2, 2)
+    np.testing.assert_allclose(draws.mean(0), means, atol=0.04)
+    np.testing.assert_allclose(draws.std(0), np.exp(log_std), rtol=0.03)

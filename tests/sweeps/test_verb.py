@@ -1,0 +1,63 @@
+"""``puffer sweep`` of a search that is there: tests/cli/verbs has what needs none."""
+
+import pytest
+
+from pufferlib.cli import main
+from pufferlib.sweeps import load_sweep, sweep
+from tests.trials import ONLY, SPACES, TINY
+
+FLAGS = [
+    "--env.num-envs=32", "--train.total-timesteps=4096", "--train.horizon=16", "--train.minibatch-size=256",
+    "--train.num-threads=1", "--train.device=cpu", "--policy.hidden-size=16", "--eval.episodes=4",
+    f"--sweep.only={ONLY}",
+    *(f"--sweep.{key}.{name}={value}" for key, table in SPACES.items() for name, value in table.items()),
+]  # fmt: skip
+
+
+def test_the_same_search_as_from_python_is_typed(done, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "squared", f"--sweeps={done.folder.parent}", "--sweep.trials=4", *FLAGS]) == 0
+    printed = capsys.readouterr().out
+    assert "4 of 4 trials done" in printed
+    assert f"the best is trial {done.best.number}, score" in printed
+    assert done.flags(done.best) in printed
+    assert "report.html" in printed
+
+
+def test_a_report_is_written_anew(done) -> None:
+    (done.folder / "report.html").unlink(missing_ok=True)
+    assert main(["sweep", "squared", "--report", f"--sweeps={done.folder.parent}"]) == 0
+    assert (done.folder / "report.html").is_file()
+    assert main(["sweep", "squared", "--report", "--sweep.name=cube", f"--sweeps={done.folder.parent}"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "choices", "values"),
+    [
+        ("train.norm-adv", "True,False", {True, False}),
+        ("train.norm-adv", "[true, false]", {True, False}),
+        ("train.horizon", "8,32", {16, 8, 32}),  # the first trial has the environment's own value
+        ("train.learning-rate", "1e-3", {0.001, 0.004}),
+        ("train.optimizer", "adam", {"adam", "muon"}),
+    ],
+)
+def test_choices_are_typed_without_the_default(setting, choices, values, tmp_path, monkeypatch) -> None:
+    folder = tmp_path / "50% off {now}?"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    flags = [flag for flag in FLAGS if not flag.startswith("--sweep.") and "horizon" not in flag]
+    space = [f"--sweep.{setting}.distribution=choice", f"--sweep.{setting}.choices={choices}"]
+    only = [f"--sweep.only={setting}", "--sweep.trials=2", "--train.minibatch-size=0"]
+    assert main(["sweep", "squared", *flags, *space, *only]) == 0
+    result = load_sweep("squared")
+    found = {trial.settings[setting.replace("-", "_")] for trial in result.trials}
+    assert found <= values
+    assert {type(value) for value in found} <= {type(value) for value in values}
+
+
+def test_metric_is_minimized(tmp_path) -> None:
+    spaces = {"train.gamma": {"distribution": "uniform", "min": 0.5, "max": 0.9}}
+    search = {"spaces": spaces, "only": "train.gamma", "metric": "episode_length", "direction": "minimize"}
+    result = sweep("squared", TINY, **search, trials=3, sweeps=tmp_path)
+    assert result.best.score == min(trial.score for trial in result.trials)
+    assert result.study.direction.name == "MINIMIZE"
+    assert result.report().is_file()

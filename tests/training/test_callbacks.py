@@ -1,0 +1,182 @@
+"""Callbacks: what they are told, how they stop a training, and what follows when they fail."""
+
+import pytest
+import torch
+
+from pufferlib.errors import APIUsageError
+from pufferlib.training.callbacks import Callback
+from pufferlib.training.config import load_config
+from pufferlib.training.trainer import Trainer
+
+SMALL = {
+    "train.device": "cpu",
+    "train.num_threads": 1,
+    "train.total_timesteps": 512,
+    "train.horizon": 16,
+    "train.minibatch_size": 128,
+    "train.checkpoint_interval": 3,
+    "policy.hidden_size": 8,
+}
+
+
+class Diary(Callback):
+    """Notes what it is told."""
+
+    def __init__(self):
+        self.notes = []
+
+    def on_training_start(self, trainer):
+        self.notes.append(("start", trainer.updates))
+
+    def on_rollout_end(self, trainer):
+        self.notes.append(("rollout", trainer.updates))
+
+    def on_update_end(self, trainer, metrics):
+        assert metrics["update"] == trainer.updates
+        self.notes.append(("update", trainer.updates))
+
+    def on_checkpoint(self, trainer, path):
+        self.notes.append(("checkpoint", int(path.name)))
+
+    def on_training_end(self, trainer):
+        assert trainer.vecenv.closed == 0
+        self.notes.append(("end", trainer.updates))
+
+
+@pytest.fixture
+def make_trainer(target_env, tmp_path):
+    def make(*callbacks, loggers=(), **settings):
+        config = load_config("breakout", SMALL | settings)
+        return Trainer(config, tmp_path, loggers, vecenv=target_env(8), callbacks=callbacks)
+
+    return make
+
+
+def test_they_are_told_of_all_that_happens_in_its_order(make_trainer):
+    diary = Diary()
+    trainer = make_trainer(diary)
+    trainer.train()
+    trainer.close()  # again
+    steps = [[("rollout", update - 1), ("update", update)] for update in (1, 2, 3, 4)]
+    assert diary.notes == [
+        *[("start", 0), *steps[0], *steps[1], *steps[2], ("checkpoint", 3)],
+        *[*steps[3], ("checkpoint", 4), ("end", 4)],
+    ]
+
+
+def test_a_loop_of_ones_own_tells_them_too(make_trainer):
+    diary = Diary()
+    trainer = make_trainer(diary)
+    trainer.step()
+    trainer.close()
+    assert diary.notes == [("start", 0), ("rollout", 0), ("update", 1), ("end", 1)]
+
+
+def test_a_function_stops_a_training_with_its_reason_and_a_checkpoint(make_trainer):
+    def enough(trainer, metrics):
+        if metrics["update"] == 2:
+            trainer.stop("two are enough")
+            trainer.stop("this comes too late")
+
+    trainer = make_trainer(enough)
+    trainer.train()
+    assert (trainer.updates, trainer.stop_reason) == (2, "two are enough")
+    assert trainer.checkpoint_path.name == "000002"
+
+
+def test_figures_that_they_add_reach_the_loggers_and_those_after_them(make_trainer):
+    class Keep(list):
+        def log(self, metrics):
+            self.append(metrics["mine"])
+
+        def close(self): ...
+
+    def first(trainer, metrics):
+        metrics["mine"] = trainer.updates
+
+    def second(trainer, metrics):
+        metrics["mine"] *= 10
+
+    kept = Keep()
+    make_trainer(first, second, loggers=[kept]).train()
+    assert kept == [10, 20, 30, 40]
+
+
+def test_a_checkpoint_may_be_asked_for_at_any_time(make_trainer):
+    def ask(trainer, metrics):
+        if trainer.updates == 2:
+            trainer.request_checkpoint()
+
+    diary = Diary()
+    make_trainer(ask, diary).train()
+    assert [updates for kind, updates in diary.notes if kind == "checkpoint"] == [2, 3, 4]
+
+
+@pytest.mark.parametrize("hook", ["on_rollout_end", "on_update_end", "on_checkpoint", "on_training_end"])
+def test_one_that_fails_is_named_and_the_training_ends_with_a_checkpoint(make_trainer, hook):
+    def fail(self, trainer, *_):
+        raise ZeroDivisionError("mine")
+
+    failing = type("Failing", (Callback,), {hook: fail})
+    diary = Diary()
+    trainer = make_trainer(failing(), diary)
+    with pytest.raises(ZeroDivisionError, match="mine") as caught:
+        trainer.train()
+    updates = {"on_checkpoint": 3, "on_training_end": 4}.get(hook, 1)
+    after = {"on_rollout_end": 0}.get(hook, updates)
+    assert caught.value.__notes__[0] == f"raised by the callback Failing, {hook}, after update {after}"
+    assert trainer.vecenv.closed == 1
+    assert trainer.checkpoint_path.name == f"{updates:06}"
+    assert diary.notes[-2:] == [("checkpoint", updates), ("end", updates)]
+
+
+def test_what_they_keep_is_in_each_checkpoint(make_trainer):
+    class Count(Callback):
+        seen = 0
+
+        def on_update_end(self, trainer, metrics):
+            self.seen += 1
+
+        def state_dict(self):
+            return {"seen": torch.tensor(self.seen)}
+
+        def load_state_dict(self, state):
+            self.seen = int(state["seen"]) * 10
+
+    first = make_trainer(Count(), Count(), Diary())
+    first.train()
+    counts = Count(), Count(), Count()
+    resumed = make_trainer(Diary(), *counts)
+    resumed.restore(first.checkpoint_path)
+    resumed.close()
+    assert [each.seen for each in counts] == [40, 40, 0]
+
+
+def test_one_that_fails_at_the_start_leaves_nothing(make_trainer, tmp_path):
+    class Failing(Callback):
+        def on_training_start(self, trainer):
+            raise ZeroDivisionError
+
+    trainer = make_trainer(Failing())
+    with pytest.raises(ZeroDivisionError):
+        trainer.train()
+    assert trainer.vecenv.closed == 1
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_one_that_fails_in_a_loop_of_ones_own_is_told_after_the_update(make_trainer):
+    trainer = make_trainer(lambda trainer, metrics: metrics["nothing"])
+    with pytest.raises(KeyError) as caught:
+        trainer.step()
+    assert "the callback test_one_that_fails_in" in caught.value.__notes__[0]
+    assert trainer.updates == 1
+    trainer.close()
+
+
+@pytest.mark.parametrize(
+    ("callback", "sentence"),
+    [(Diary, "must be an object, got the class Diary; call it first"), (3, "a function of trainer and metrics, or")],
+)
+def test_what_is_none_is_refused(make_trainer, callback, sentence):
+    with pytest.raises(APIUsageError, match=sentence):
+        make_trainer(callback)

@@ -1,0 +1,158 @@
+import copy
+
+import pytest
+import torch
+
+from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.models import distributions, make_policy
+from pufferlib.training import ppo
+from pufferlib.training.config import TrainConfig
+from pufferlib.training.cuda_graphs import GraphedStep, Recorded, uses_cuda_graphs
+from pufferlib.training.optimizers import build_optimizer
+from pufferlib.training.rollout import Minibatch
+from tests.training.tape import TapeRecorder
+
+CPU = torch.device("cpu")
+
+
+def by_terms(policy, batch, config):
+    """``ppo_loss`` in operations of torch, as on a GPU."""
+    params, values = policy(batch.observations, batch.state, batch.episode_starts)
+    return ppo.objective_by_terms(policy.distribution, params, values, batch, config)
+
+
+@pytest.fixture
+def by_torch(monkeypatch):
+    """Leave out the kernels in C, which a tape does not see."""
+    monkeypatch.setattr(distributions, "is_plain", lambda params: False)
+    for name in ("lstm", "gru", "mingru"):
+        monkeypatch.setattr(f"pufferlib.models.recurrent.{name}.kernel_dtype", lambda *tensors: None)
+
+
+def test_recorded_work_is_replayed_from_the_third_call():
+    memory, calls, recorder = torch.zeros(()), [], TapeRecorder()
+
+    def add():
+        calls.append(None)
+        return memory.add_(1).clone()
+
+    recorded = Recorded(add, recorder)
+    assert [int(recorded()) for _ in range(6)] == [1, 2, 3, 4, 5, 6]
+    assert (len(calls), recorder.replays) == (3, 4)
+
+
+def test_work_that_waits_for_a_result_cannot_be_recorded():
+    recorded = Recorded(lambda: torch.ones(1).item(), TapeRecorder())
+    recorded()
+    recorded()
+    with pytest.raises(PufferError, match=r"train\.cuda_graphs: the network's work .* set train\.cuda_graphs to false"):
+        recorded()
+
+
+def batch_of(policy, rows, **more):
+    fields = {name: torch.rand(2, rows) for name in ("log_probs", "values", "advantages", "returns")}
+    state = policy.initial_state(rows)
+    starts = torch.rand(2, rows) < 0.2 if state else None
+    return Minibatch(
+        torch.rand(2, rows, 3), torch.randint(3, (2, rows)), **fields, **{"mask": None, **more}, state=state,
+        episode_starts=starts,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("memory", ["none", "LSTM", "GRU", "MinGRU"])
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_graphed_steps_are_those_of_the_update(target_env, by_torch, optimizer, memory, parts):
+    """Learning rates, coefficients and minibatches change from step to step, as do their shapes."""
+    weights = []
+    for is_graphed in (False, True):
+        torch.manual_seed(0)
+        policy = make_policy(target_env(4), hidden_size=8, memory=memory)
+        config = TrainConfig(optimizer=optimizer, accumulate_minibatches=parts, max_grad_norm=0.1)
+        chosen, recorder = build_optimizer(config, policy), TapeRecorder()
+        graphed = GraphedStep(policy, chosen, by_terms, recorder, CPU)
+        for update in range(4):
+            rate, clip, entropy = 0.01 / (update + 1), 0.2 / (update + 1), 0.1 * update
+            config = TrainConfig(
+                optimizer=optimizer, accumulate_minibatches=parts, max_grad_norm=0.1, clip_coef=clip, ent_coef=entropy
+            )
+            for group in chosen.param_groups:
+                group["lr"] = rate
+            graphed.begin(config)
+            for rows in (4, 4, 6, 6):
+                batch = batch_of(policy, rows, mask=torch.rand(2, rows) < 0.8 if rows == 6 else None)
+                if is_graphed:
+                    graphed(batch)
+                else:
+                    chosen.zero_grad()
+                    ppo.accumulate_gradients(policy, batch, config, by_terms)
+                    ppo.apply_gradients(policy, chosen, config)
+            assert not graphed.has_failed()
+        weights.append([each.detach() for each in policy.parameters()])
+        assert chosen.param_groups[0]["lr"] == rate
+    assert len(recorder.tapes) == 2
+    assert recorder.replays == 2 * 8 - 4
+    for one, other in zip(*weights, strict=True):
+        # Muon computes in bfloat16.
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3 if optimizer == "muon" else 1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_after_a_loss_that_is_not_finite_nothing_changes(target_env, by_torch, optimizer):
+    policy = make_policy(target_env(4), hidden_size=8)
+    config = TrainConfig(optimizer=optimizer)
+    graphed = GraphedStep(policy, build_optimizer(config, policy), by_terms, TapeRecorder(), CPU)
+    graphed.begin(config)
+    for _ in range(4):
+        graphed(batch_of(policy, 4))
+    before = [weights.detach().clone() for weights in policy.parameters()]
+    broken = batch_of(policy, 4)
+    broken.returns[0, 0] = torch.nan
+    for batch in (broken, batch_of(policy, 4)):
+        graphed(batch)
+    assert graphed.has_failed()
+    assert all(torch.equal(*pair) for pair in zip(before, policy.parameters(), strict=True))
+    graphed.begin(config)
+    graphed(batch_of(policy, 4))
+    assert not graphed.has_failed()
+    assert not torch.equal(before[0], next(policy.parameters()))
+
+
+def test_a_loaded_checkpoint_is_recorded_again(target_env, by_torch):
+    policy = make_policy(target_env(4), hidden_size=8)
+    optimizer, recorder = build_optimizer(TrainConfig(), policy), TapeRecorder()
+    graphed = GraphedStep(policy, optimizer, by_terms, recorder, CPU)
+    for count in (1, 1, 2):
+        graphed.begin(TrainConfig())
+        for _ in range(3):
+            graphed(batch_of(policy, 4))
+        graphed.has_failed()
+        assert len(recorder.tapes) == count
+        if recorder.replays == 4:
+            optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+
+
+@pytest.mark.parametrize(
+    ("settings", "device", "expected"),
+    [
+        ({}, "cuda", True),
+        ({}, "cpu", False),
+        ({"overlap": "learning"}, "cuda", False),
+        ({"cuda_graphs": False}, "cuda", False),
+        ({"cuda_graphs": True, "ent_schedule": "linear"}, "cuda", True),
+    ],
+)
+def test_graphs_are_on_by_default_on_a_gpu(settings, device, expected):
+    assert uses_cuda_graphs(TrainConfig(**settings), torch.device(device)) is expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "device", "message"),
+    [
+        ({}, "cpu", "records the work of a GPU, got train.device cpu; leave it out"),
+        ({"overlap": "learning"}, "cuda", "train.overlap 'learning' and train.cuda_graphs exclude each other"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(settings, device, message):
+    with pytest.raises(APIUsageError, match=message):
+        uses_cuda_graphs(TrainConfig(cuda_graphs=True, **settings), torch.device(device))

@@ -1,0 +1,77 @@
+"""Early stops: by score, without a better score, by time."""
+
+import types
+
+import pytest
+
+from pufferlib.errors import APIUsageError
+from pufferlib.training.config import load_config
+from pufferlib.training.early_stop import StopAfterSeconds, StopAtScore
+from pufferlib.training.episodes import EpisodeMeans
+
+
+class Trainer:
+    """As much of one as these callbacks see; each update takes 100 steps."""
+
+    def __init__(self):
+        self.agent_steps, self.uptime_s, self.stop_reason = 0, 0.0, None
+        self.collector = types.SimpleNamespace(episodes=EpisodeMeans())
+
+    def stop(self, reason):
+        self.stop_reason = self.stop_reason or reason
+
+    def update(self, callback, scores=(), **metrics):
+        self.collector.episodes.add([{"score": score} for score in scores])
+        callback.on_rollout_end(self)
+        self.collector.episodes.pop()
+        self.agent_steps += 100
+        callback.on_update_end(self, metrics)
+        return self.stop_reason
+
+
+def test_the_latest_episodes_count_each_once():
+    trainer, stop = Trainer(), StopAtScore(score=2.0, episodes=3)
+    assert trainer.update(stop, [9, 9]) is None, "two are too few"
+    assert trainer.update(stop, []) is None
+    assert trainer.update(stop, [0, 0, 0]) is None, "the first two are not among the latest"
+    assert trainer.update(stop, [5]) is None
+    assert trainer.update(stop, [6, 0]) == "the score of 3 episodes came to 3.67, and stop.score is 2"
+
+
+def test_the_score_of_an_evaluation_counts_where_there_are_some():
+    trainer, stop = Trainer(), StopAtScore(score=2.0)
+    assert trainer.update(stop, [9] * 1000) is None
+    assert trainer.update(stop, [9] * 1000, **{"evaluation/score": 1.9}) is None
+    assert trainer.update(stop, **{"evaluation/score": 2.0}).startswith("the evaluation's score came to 2, and")
+
+
+def test_a_run_that_no_longer_rises_is_given_up():
+    trainer, stop = Trainer(), StopAtScore(patience=200)
+    scores = [1.0, 2.0, 2.0, 2.1, 2.0, 2.1]
+    reasons = [trainer.update(stop, **{"evaluation/score": score}) for score in scores]
+    assert reasons[:-1] == [None] * 5
+    assert reasons[-1] == "the evaluation's score was not above 2.10 for stop.patience, 200 steps"
+
+
+def test_a_resumed_run_goes_on_counting():
+    trainer, first = Trainer(), StopAtScore(score=9.0, patience=200, episodes=2)
+    first.on_training_start(trainer)
+    assert trainer.update(first, [3, 4]) is None
+    assert trainer.update(first, [2]) is None
+    second = StopAtScore(score=9.0, patience=200, episodes=2)
+    second.load_state_dict(first.state_dict())
+    second.on_training_start(trainer)
+    assert trainer.update(second, [2]).startswith("the score of 2 episodes was not above 3.50 for stop.patience, 200")
+
+
+def test_time_is_over():
+    trainer, stop = Trainer(), StopAfterSeconds(60)
+    trainer.uptime_s = 59.9
+    assert trainer.update(stop) is None
+    trainer.uptime_s = 60.5
+    assert trainer.update(stop) == "60.5 s have gone, and stop.seconds is 60"
+
+
+def test_figures_out_of_range_are_refused():
+    with pytest.raises(APIUsageError, match=r"stop\.seconds must be at least 0, got -1"):
+        load_config("squared", {"stop.seconds": -1})

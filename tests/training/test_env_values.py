@@ -1,0 +1,84 @@
+"""Keywords of environments in files: what TOML lacks comes back as it was, or says what to do."""
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import pufferlib
+from pufferlib.errors import APIUsageError
+from pufferlib.training.config import Config, load_config
+from pufferlib.training.env_values import Missing, check_present
+
+QUICK = {
+    "vec.backend": "Serial", "vec.num_envs": 2, "train.total_timesteps": 256, "eval.episodes": 2, "train.device": "cpu",
+}  # fmt: skip
+
+
+class Keyword(gymnasium.Env):
+    observation_space, action_space = gymnasium.spaces.Box(0, 1, (1,), np.float32), gymnasium.spaces.Discrete(2)
+
+    def __init__(self, value=None):
+        self.value = value
+
+    def reset(self, seed=None, options=None):
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        return np.zeros(1, np.float32), 1.0, self.t == 5, False, {}
+
+
+class Frame:
+    def __eq__(self, other):
+        raise AssertionError("compared")
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.int64(3), np.float32(0.5), np.bool_(True), Path("/tmp/x.csv"), (1, 2), None, {"a": None, "b": {"c": 1}},
+        np.arange(6, dtype=np.int16).reshape(2, 3), np.zeros(0), {1, 2}, [1, "a", 0.5, None], {1: "a", (2, 3): "b"},
+        {"$path": 1}, np.mean, Frame, lambda x: x, object(),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_keyword_comes_back_from_a_file(value, tmp_path):
+    config = load_config("squared", {"env.value": value})
+    config.save(tmp_path / "config.toml")
+    found = Config.load(tmp_path / "config.toml").env["value"]
+    if isinstance(value, np.ndarray):
+        assert found.dtype == value.dtype
+        np.testing.assert_array_equal(found, value)
+    else:
+        assert found == value
+
+
+def test_object_is_found_by_the_process_that_has_it(tmp_path):
+    frame = Frame()
+    done = pufferlib.train(Keyword, {**QUICK, "env.value": frame}, runs=tmp_path)
+    assert done.run.settings().env["value"] is frame
+    longer = pufferlib.train(resume=done.run.folder, settings={"train.total_timesteps": 2048})
+    assert longer.run.about().agent_steps == 2048
+
+
+def test_object_of_another_process_is_to_be_passed_again(tmp_path):
+    code = (
+        "from pathlib import Path; from pufferlib.training.config import load_config\n"
+        f"load_config('squared', {{'env.value': object()}}).save(Path({str(tmp_path / 'config.toml')!r}))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    config = Config.load(tmp_path / "config.toml")
+    assert isinstance(config.env["value"], Missing)
+    with pytest.raises(APIUsageError, match=r"env.value was <object object at .*settings=\{'env.value': ...\}"):
+        check_present(config.env)
+    assert dataclasses.replace(config).to_toml() == config.to_toml()
+    frame = Frame()
+    assert Config.load(tmp_path / "config.toml", {"env.value": frame}).env["value"] is frame

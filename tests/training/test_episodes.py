@@ -1,0 +1,83 @@
+import warnings
+
+import numpy as np
+import pytest
+
+from pufferlib.errors import APIUsageError
+from pufferlib.training.episodes import EpisodeMeans, ScoreHint
+
+
+def test_every_episode_counts_once():
+    means = EpisodeMeans()
+    means.add([{"score": 10.0, "n": 3}, {"score": 2, "name": "x"}])
+    means.add([{"score": 0.0, "perf": np.float32(0.5)}])
+    assert means.get("reward", "score") == 32 / 5
+    assert means.pop() == {"environment/score": 32 / 5, "environment/perf": 0.5}
+    assert means.pop() == {}
+    assert means.get("score") is None
+
+
+def test_every_agent_of_an_environment_counts_once():
+    means = EpisodeMeans()
+    means.add([{"a": {"score": 1.0}, "b": {"score": 2.0}}, {"a": {"score": 6.0}}, {}, {"a": {}}])
+    assert means.pop() == {"environment/score": 3.0}
+
+
+@pytest.mark.parametrize("value", [np.bool_(True), np.array(1.0), np.array([1]), np.array([[True]])], ids=repr)
+def test_arrays_of_one_number_are_figures(value):
+    means = EpisodeMeans()
+    means.add([{"is_success": value, "trace": np.ones(2), "name": "x"}, {"is_success": 0}])
+    assert means.pop() == {"environment/is_success": 0.5}
+
+
+def test_figures_of_no_episode_do_not_count():
+    means = EpisodeMeans()
+    means.add([{"score": 7.0, "n": 0}, {"score": 3.0, "n": 2}, {"length": 0.0, "n": 0}])
+    assert means.pop() == {"environment/score": 3.0}
+
+
+@pytest.mark.parametrize("info", [None, 1, "won", ["won"]])
+def test_an_info_that_is_no_dict_is_told(info):
+    with pytest.raises(APIUsageError, match="infos must be dicts, got "):
+        EpisodeMeans().add([info])
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+def test_a_score_that_is_no_finite_number_is_told(score):
+    with pytest.raises(APIUsageError, match=f"infos: the score of an episode must be a finite number, got {score}"):
+        EpisodeMeans().add([{"a": {"score": score, "n": 2}}])
+
+
+@pytest.mark.parametrize(
+    ("interval", "rollouts", "warns"),
+    [
+        (1, [(False, False), (True, False)], [False, True]),
+        (1, [(True, False), (True, False)], [True, False]),
+        (1, [(True, True), (True, False)], [False, False]),
+        (17, [(True, False), (False, False), (False, False)], [False, False, True]),  # 8 steps a rollout
+        (17, [(True, False), (False, True), (True, False)], [False, False, False]),
+        (9, [(True, False), (False, False), (True, False)], [False, True, False]),
+    ],
+)
+def test_a_score_that_does_not_come_is_missed_once(interval, rollouts, warns):
+    hint = ScoreHint(interval, "do so")
+    for (ended, reported), warned in zip(rollouts, warns, strict=True):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            hint.update({"environment/score": 1.0} if reported else {}, ended, 8)
+        assert bool(caught) is warned
+
+
+@pytest.mark.parametrize(("are_means", "expected"), [(True, {"score": 4.0}), (False, {"score": 3.0, "n": 3.0})])
+def test_n_of_a_user_is_a_figure_like_any_other(are_means, expected):
+    means = EpisodeMeans(are_means)
+    means.add(
+        [{"score": 5.0, "n": 6}, {"score": 1.0, "n": 0}] if not are_means else [{"score": 5.0, "n": 3}, {"score": 1.0}]
+    )
+    assert means.means() == expected
+
+
+def test_n_of_single_agents_is_a_figure():
+    means = EpisodeMeans()
+    means.add([{"a": {"score": 1.0, "n": 0}, "b": {"score": 3.0, "n": 4}}])
+    assert means.means() == {"score": 2.0, "n": 2.0}

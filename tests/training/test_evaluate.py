@@ -1,0 +1,263 @@
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Discrete
+
+from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.env import PufferEnv
+from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.models import make_policy
+from pufferlib.training.config import load_config
+from pufferlib.training.evaluate import evaluate
+from tests.envs import ScriptedParallelEnv, alive, counting_env
+
+
+@pytest.fixture
+def config():
+    return load_config("squared")
+
+
+@pytest.fixture
+def policy(config):
+    from pufferlib import ocean
+
+    torch.manual_seed(0)
+    env = ocean.OceanEnv("squared")
+    yield make_policy(env, hidden_size=8)
+    env.close()
+
+
+def test_same_seed_same_scores(config, policy):
+    for player in (None, policy):
+        first, again = (evaluate(config, player, 5, seed=3) for _ in range(2))
+        assert first == again
+        assert evaluate(config, player, 5, seed=4).scores != first.scores
+        assert evaluate(config, player, 5, seed=2**64 + 3).scores != first.scores
+        assert first.episodes == 5
+        assert first.score_mean == pytest.approx(np.mean(first.scores))
+        assert first.score_std == pytest.approx(np.std(first.scores, ddof=1))
+
+
+def test_the_first_episodes_do_not_depend_on_how_many_follow(config):
+    assert evaluate(config, None, 40, seed=3).scores[:5] == evaluate(config, None, 5, seed=3).scores
+
+
+def test_pictures_of_the_first_episode_only(config):
+    pictures = []
+    result = evaluate(config, None, 1, seed=3, record=lambda picture, fps: pictures.append(picture))
+    assert len(pictures) == result.episode_length
+    assert all(picture.dtype == np.uint8 and picture.shape == pictures[0].shape for picture in pictures)
+    many = []
+    evaluate(config, None, 3, seed=3, record=lambda picture, fps: many.append(picture))
+    assert len(many) == len(pictures)
+
+
+def test_a_film_has_the_frames_between_the_steps_of_the_same_episode():
+    config = load_config("pong", {"env.frameskip": 8, "env.max_score": 1})
+    shown = []
+    result = evaluate(config, None, 1, seed=3, record=lambda picture, fps: shown.append((picture, fps)))
+    assert result == evaluate(config, None, 1, seed=3)
+    assert len(shown) == 4 * result.episode_length
+    assert {fps for _, fps in shown} == {30}
+    assert all((one != other).any() for (one, _), (other, _) in itertools.pairwise(shown[:40]))
+
+
+class FirstSeen(torch.nn.Module):
+    """Names forever the number that it saw first in the episode."""
+
+    def __init__(self, env):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+        self.distribution = make_policy(env).distribution
+
+    def initial_state(self, num_agents, device="cpu"):
+        return {"seen": torch.zeros(num_agents, 3)}
+
+    def forward_eval(self, observations, state):
+        state["seen"] = torch.where(state["seen"].any(-1, keepdim=True), state["seen"], observations)
+        return 100 * state["seen"], torch.zeros(len(observations))
+
+
+def test_memory_belongs_to_its_game(target_env, config):
+    lengths = iter([4, 1, 3, 2])
+
+    def creator(buf=None, seed=0, **_):
+        return target_env(2, length=next(lengths), hide=True, buf=buf, seed=seed)
+
+    result = evaluate(config, FirstSeen(target_env(1)), 4, seed=0, env_creator=creator)
+    assert result.scores == (4.0, 1.0, 3.0, 2.0)
+    assert result.episode_length == 2.5
+
+
+def test_memory_ends_with_a_life(target_env, config):
+    class Lives(target_env):
+        """Five lives, each with a number of its own; the score is known after the last."""
+
+        lives, total = 0, 0.0
+
+        def step(self, actions):
+            *outcome, infos = super().step(actions)
+            if infos:
+                self.lives, self.total = self.lives + 1, self.total + infos[0]["score"]
+            return *outcome, [{"score": self.total}] if self.lives == 5 else []
+
+    def creator(buf=None, seed=0, **_):
+        return Lives(2, length=3, hide=True, buf=buf, seed=seed)
+
+    assert evaluate(config, FirstSeen(target_env(1)), 1, seed=0, env_creator=creator).scores == (15.0,)
+
+
+def test_endless_episodes_are_abandoned(target_env):
+    config = load_config("squared", {"eval.max_steps": 5})
+    config = dataclasses.replace(config, env={})
+    lengths = iter([5, 6])
+
+    def creator(buf=None, seed=0):
+        return target_env(1, length=next(lengths), buf=buf)
+
+    result = evaluate(config, None, 2, seed=0, env_creator=creator)
+    assert (result.episodes, result.unfinished) == (1, 1)
+    with pytest.raises(APIUsageError, match="none of 3 episodes of squared reported a score within 5 steps"):
+        evaluate(config, None, 3, seed=0, env_creator=lambda buf=None: target_env(1, length=99, buf=buf))
+
+
+class Crowd(PufferEnv):
+    """Agent a is there from the start, ends after ``a + 1`` steps and reports what it got; the last is never there."""
+
+    def __init__(self, per_agent, buf=None):
+        self.single_observation_space, self.single_action_space = Box(0, 1, (1,), np.float32), Discrete(2)
+        self.num_agents, self.per_agent, self.age = 4, per_agent, 0
+        super().__init__(buf)
+
+    def reset(self, seed=None):
+        self.age = 0
+        self.masks[:] = [True, True, True, False]
+        return self.observations, []
+
+    def step(self, actions):
+        ends = self.age if self.age < 3 else None
+        self.age += 1
+        self.terminals[:] = np.arange(4) == ends
+        infos = []
+        if ends is not None:
+            self.masks[ends] = False
+            infos = [{f"agent_{ends}": {"score": 10.0**ends}} if self.per_agent else {"score": 10.0**ends, "n": 1}]
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("per_agent", [False, True])
+def test_an_episode_of_many_agents_lasts_until_the_last_one_ends(config, per_agent):
+    config = dataclasses.replace(config, env={})
+    result = evaluate(config, None, 1, env_creator=lambda buf=None, **_: Crowd(per_agent, buf))
+    assert result.scores == (111 / 3,)
+    assert result.episode_length == 3
+
+
+class Batch(PufferEnv):
+    """``num_envs`` games, of which game i lasts i + 1 steps, over and over; each reports its length."""
+
+    def __init__(self, num_envs=1, buf=None, seed=0):
+        self.single_observation_space, self.single_action_space = Box(0, 1, (1,), np.float32), Discrete(2)
+        self.num_agents, self.age = num_envs, 0
+        super().__init__(buf)
+
+    def reset(self, seed=None):
+        self.age = 0
+        return self.observations, []
+
+    def step(self, actions):
+        self.age += 1
+        lengths = np.arange(self.num_agents) + 1
+        self.terminals[:] = self.age % lengths == 0
+        infos = [{"score": float(length)} for length in lengths[self.terminals]]
+        return self.observations, self.rewards, self.terminals, self.truncations, infos
+
+    def close(self):
+        pass
+
+
+def test_each_episode_has_a_game_of_its_own_whatever_the_batch_of_training(config):
+    assert config.env["num_envs"] > 1
+    result = evaluate(config, None, 2, env_creator=Batch)
+    assert result.scores == (1.0, 1.0)
+    assert result.episode_length == 1
+
+
+class Respawning(Batch):
+    """Three agents of one game, whose lives last 1, 2 and 3 steps; their reports of a step are a mean."""
+
+    def __init__(self, buf=None, seed=0):
+        super().__init__(3, buf)
+
+    def step(self, actions):
+        *rows, infos = super().step(actions)
+        scores = [info["score"] for info in infos]
+        return *rows, [{"score": sum(scores) / len(scores), "n": len(scores)}]
+
+
+def test_of_agents_that_begin_anew_the_first_life_counts(config):
+    """All lives that end within the three steps would be 1, 1, 2, 1 and 3, of which most are short."""
+    config = dataclasses.replace(config, env={})
+    result = evaluate(config, None, 1, env_creator=lambda buf=None, **_: Respawning(buf))
+    # Of the lives of one step it is not told which is whose: half of the second step's count, with their mean.
+    assert result.scores == ((1 + 1.5 + 2) / 3,)
+    assert result.episode_length == 3
+
+
+class ReportsGames(Batch):
+    """A game of three lives of a step each, which end for the learner, and a report at its end."""
+
+    def step(self, actions):
+        *rows, _ = super().step(actions)
+        return *rows, [{"score": 7.0}] if self.age == 3 else []
+
+
+def test_a_game_whose_lives_end_is_reported_at_its_end(config):
+    config = dataclasses.replace(config, env={})
+    result = evaluate(config, None, 1, env_creator=lambda buf=None, **_: ReportsGames(1, buf))
+    assert (result.scores, result.episode_length) == ((7.0,), 3)
+
+
+def test_at_least_one_episode(config):
+    with pytest.raises(APIUsageError, match="episodes must be at least 1, got 0"):
+        evaluate(config, None, 0)
+
+
+def test_a_policy_that_says_nan_has_no_score(config, policy):
+    next(policy.parameters()).data.fill_(torch.nan)
+    with pytest.raises(PufferError, match="the policy's outputs must be numbers, got NaN"):
+        evaluate(config, policy, 1)
+
+
+def countdown(length):
+    return counting_env(length, info=lambda env: {"score": 1.0} if env.count == length else {})
+
+
+def countdown_of_two(length):
+    script = [alive("a", "b")] * length + [{"a": "dead", "b": "dead"}]
+    return ScriptedParallelEnv(*script, names="ab", info=lambda *_, fate: {"score": 1.0} if fate == "dead" else {})
+
+
+@pytest.mark.parametrize(
+    ("emulation", "game"), [(GymnasiumPufferEnv, countdown), (PettingZooPufferEnv, countdown_of_two)]
+)
+def test_an_environment_whose_episode_is_over_stands_still(config, emulation, game):
+    config, lengths = dataclasses.replace(config, env={}), iter([2, 7, 1])
+    result = evaluate(
+        config, None, 3, env_creator=lambda buf=None, seed=0: emulation(game(next(lengths)), buf=buf, seed=seed)
+    )
+    assert result.episodes == 3
+    assert result.episode_length == (2 + 7 + 1) / 3
+
+
+def test_everything_that_the_environment_reports_of_an_episode_is_kept(config, policy):
+    result = evaluate(config, policy, episodes=3)
+    assert [report["score"] for report in result.reports] == list(result.scores)
+    assert result.metrics()["score"] == pytest.approx(result.score_mean)
+    assert {"perf", "score"} <= result.metrics().keys()

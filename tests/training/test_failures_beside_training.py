@@ -1,0 +1,311 @@
+"""What fails beside a training costs a warning: checkpoints, evaluation and summary are written."""
+
+import json
+import math
+import os
+import sys
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
+
+import pufferlib
+from pufferlib.render.video import VideoWriter
+from pufferlib.training import checkpoint
+from pufferlib.training.callbacks import Callback
+from pufferlib.training.config import load_config
+from pufferlib.training.film import Film
+from pufferlib.training.loggers import JsonlLogger
+from pufferlib.training.periodic_evaluation import PeriodicEvaluation
+from pufferlib.training.report import read_metrics
+from pufferlib.training.runs import Run
+from pufferlib.training.trainer import Trainer
+
+SMALL = {
+    "train.device": "cpu",
+    "train.num_threads": 1,
+    "train.total_timesteps": 256,
+    "train.horizon": 16,
+    "train.minibatch_size": 128,
+    "policy.hidden_size": 8,
+    "eval.episodes": 2,
+}
+PICTURE = np.zeros((61, 47, 3), np.uint8)
+
+
+class Short(gymnasium.Env):
+    """Episodes of 8 steps whose hooks subclasses replace."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012
+    observation_space, action_space = Box(0, 1, (1,), np.float32), Discrete(2)
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        return np.zeros(1, np.float32), 1.0, self.t == 8, False, {}
+
+    def render(self):
+        return PICTURE
+
+
+class NoDisplay(Short):
+    def __init__(self, render_mode=None):
+        if render_mode:
+            raise OSError("no display")
+        super().__init__(render_mode)
+
+
+class BreaksWhileRendering(Short):
+    def render(self):
+        if self.t == 3:
+            raise ValueError("the window is gone")
+        return PICTURE
+
+
+class ChangesSize(Short):
+    def render(self):
+        return PICTURE[: 61 - 5 * self.t]
+
+
+class OddRate(Short):
+    metadata = {"render_modes": ["rgb_array"], "render_fps": "fast"}  # noqa: RUF012
+
+
+class SlowRate(Short):
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 0.5}  # noqa: RUF012
+
+
+class BreaksWhileClosing(Short):
+    def close(self):
+        raise OSError("the simulator is gone")
+
+
+class ChangesFolder(Short):
+    def step(self, action):
+        os.chdir("/")
+        return super().step(action)
+
+
+class Strict(Short):
+    """Refuses actions that its mask forbids."""
+
+    observation_space = Dict(action_mask=MultiBinary(5), x=Box(-1, 1, (2,), np.float32))
+    action_space = Discrete(5)
+
+    def observe(self):
+        self.mask = np.zeros(5, np.int8)
+        self.mask[self.np_random.choice(5, 2, replace=False)] = 1
+        return {"action_mask": self.mask, "x": np.zeros(2, np.float32)}
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observe(), {}
+
+    def step(self, action):
+        assert self.mask[action], "illegal"
+        return self.observe(), *super().step(action)[1:]
+
+
+def train(env, folder, **settings):
+    settings = {**SMALL, "vec.backend": "Serial", "vec.num_envs": 2, **settings}
+    return pufferlib.train(env, settings, runs=folder)
+
+
+def test_environment_that_cannot_be_closed_costs_a_warning(tmp_path):
+    with pytest.warns(UserWarning, match="the environments raised in close: OSError: the simulator is gone"):
+        done = train(BreaksWhileClosing, tmp_path)
+    assert done.run.summary.exists()
+    with pytest.warns(UserWarning, match="the environments raised in close"):
+        pufferlib.load(done.run.folder)
+
+
+def test_run_stays_in_its_folder_if_the_environment_changes_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = train(ChangesFolder, "runs")
+    files = {"config.toml", "metrics.jsonl", "checkpoints", "learning_curve.png", "evaluation.mp4", "summary.json"}
+    assert {path.name for path in done.run.folder.iterdir()} == files
+    assert os.getcwd() == str(tmp_path)
+
+
+@pytest.fixture
+def make_trainer(target_env, tmp_path):
+    def make(*callbacks, loggers=()):
+        config = load_config("breakout", SMALL)
+        return Trainer(config, tmp_path, loggers, vecenv=target_env(8), callbacks=callbacks)
+
+    return make
+
+
+NUMBERS = [
+    (np.float32(1.5), 1.5),
+    (np.int64(3), 3),
+    (np.bool_(True), 1),
+    (True, 1),
+    (torch.tensor(2.0, requires_grad=True), 2.0),
+    (np.array([2.5]), 2.5),
+    (math.nan, None),
+]
+
+
+@pytest.mark.parametrize(("value", "written"), NUMBERS, ids=lambda value: type(value).__name__)
+def test_metric_of_any_number_type_is_logged(value, written, make_trainer, tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    trainer = make_trainer(lambda trainer, metrics: metrics.update(mine=value), loggers=[JsonlLogger(path)])
+    trainer.train()
+    assert [json.loads(line)["mine"] for line in path.read_text().splitlines()] == [written] * 2
+
+
+@pytest.mark.parametrize("value", [None, "phase 2", [1, 2], np.arange(3), {"a": 1}, 1j, object()])
+def test_metric_that_is_no_number_is_left_out_with_one_warning(value, make_trainer, tmp_path):
+    path = tmp_path / "metrics.jsonl"
+
+    def add(trainer, metrics):
+        del metrics["agent_steps"]
+        metrics["mine"] = value
+
+    trainer = make_trainer(add, loggers=[JsonlLogger(path)])
+    with pytest.warns(UserWarning, match="the metric 'mine' is not logged: metrics must be numbers, got") as caught:
+        trainer.train()
+    assert len(caught) == 1
+    rows = read_metrics(path)
+    assert [row["agent_steps"] for row in rows] == [128, 256]
+    assert "mine" not in rows[0]
+
+
+class Broken:
+    """Fails in every call."""
+
+    def log(self, metrics):
+        raise ConnectionError("no network")
+
+    def close(self):
+        raise ConnectionError("no network")
+
+
+def test_loggers_that_fail_leave_the_others_and_the_training(make_trainer, tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    trainer = make_trainer(loggers=[Broken(), JsonlLogger(path)])
+    with pytest.warns(UserWarning, match="the logger Broken failed in") as caught:
+        trainer.train()
+    assert ["in log" in str(each.message) for each in caught] == [True, False], "one warning for each method"
+    assert len(read_metrics(path)) == 2
+    assert checkpoint.latest(Run.at(tmp_path).checkpoints).name.endswith("2")
+
+
+class Forgetful(Callback):
+    def state_dict(self):
+        return {"what": object()}
+
+
+class Refusing(Callback):
+    def state_dict(self):
+        raise KeyError("lost")
+
+
+@pytest.mark.parametrize("callback", [Forgetful, Refusing])
+def test_callback_whose_state_cannot_be_saved_leaves_the_checkpoint_whole(callback, make_trainer, tmp_path):
+    trainer = make_trainer(callback())
+    with pytest.warns(UserWarning, match=f"the checkpoint has no state of the callback {callback.__name__}"):
+        trainer.train()
+    assert checkpoint.read_state(checkpoint.latest(Run.at(tmp_path).checkpoints), "cpu")["updates"] == 2
+
+
+def test_evaluation_that_fails_in_training_leaves_the_training(make_trainer, target_env):
+    class Fails(target_env):
+        def step(self, actions):
+            raise ConnectionError("the simulator is gone")
+
+    def make(buf=None, seed=0, **kwargs):
+        return Fails(1, buf=buf, seed=seed)
+
+    trainer = make_trainer(PeriodicEvaluation(256, episodes=1, env_creator=make))
+    with pytest.warns(UserWarning, match="has no evaluation, and training goes on: .*the simulator is gone"):
+        trainer.train()
+    assert trainer.updates == 2
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        (NoDisplay, "cannot be made with render_mode='rgb_array': .*no display"),
+        (BreaksWhileRendering, "is filmed no further: ValueError: the window is gone"),
+    ],
+)
+def test_environment_that_cannot_be_filmed_is_evaluated(env, words, tmp_path):
+    with pytest.warns(UserWarning, match=words):
+        done = train(env, tmp_path)
+    assert json.loads(done.run.summary.read_text())["score"] == 8
+
+
+@pytest.mark.parametrize("env", [ChangesSize, OddRate, SlowRate])
+def test_pictures_of_changing_sizes_and_odd_rates_are_filmed(env, tmp_path):
+    assert train(env, tmp_path).run.video.exists()
+
+
+def test_video_that_cannot_be_written_is_a_warning(tmp_path, monkeypatch):
+    def fails(self):
+        close(self)
+        raise OSError("no room")
+
+    close = VideoWriter.close
+    monkeypatch.setattr(VideoWriter, "close", fails)
+    with (
+        pytest.warns(UserWarning, match="the video could not be written: no room"),
+        Film(tmp_path / "x.mp4", 0) as film,
+    ):
+        film(PICTURE, 30)
+
+
+def test_random_play_that_fails_leaves_the_score(tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise ConnectionError("the simulator is gone")
+
+    monkeypatch.setattr("pufferlib.training.evaluate.RandomPlayer.act", fails)
+    with pytest.warns(UserWarning, match="random play has no score: ConnectionError: the simulator is gone"):
+        done = train(Short, tmp_path)
+    summary = json.loads(done.run.summary.read_text())
+    assert (summary["score"], summary["random_score"]) == (8, None)
+    assert "random play: no score" in str(done.comparison)
+
+
+def test_picture_of_the_curve_that_fails_leaves_the_summary(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.warns(UserWarning, match="the learning curve is not drawn: BindingMissing"):
+        done = train(Short, tmp_path)
+    assert done.run.summary.exists()
+
+
+def test_random_play_obeys_masks_in_a_run(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = train(Strict, tmp_path)
+    assert done.comparison.random.score_mean == 8
+
+
+@pytest.mark.parametrize("num_envs", [1, 2])
+def test_evaluation_opens_no_more_environments_than_training(num_envs, tmp_path):
+    open_now, most = [0], [0]
+
+    class Simulator(Short):
+        def __init__(self, render_mode=None):
+            super().__init__(render_mode)
+            open_now[0] += 1
+            most[0] = max(most[0], open_now[0])
+
+        def close(self):
+            open_now[0] -= 1
+
+    done = train(Simulator, tmp_path, **{"vec.num_envs": num_envs, "eval.episodes": 5})
+    assert most == [num_envs]
+    assert open_now == [0]
+    assert (done.comparison.agent.scores, done.comparison.random.episodes) == ((8.0,) * 5, 5)

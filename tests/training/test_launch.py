@@ -1,0 +1,120 @@
+"""``pufferlib.train``: a whole run from Python."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+import pufferlib
+from pufferlib.registry import outside
+from pufferlib.training.config import load_config
+from pufferlib.training.launch import train
+from pufferlib.vector import Bundle, replay
+
+QUICK = {
+    "train.total_timesteps": 1024, "train.device": "cpu", "train.num_threads": 1, "policy.hidden_size": 8,
+    "eval.episodes": 2, "eval.max_steps": 600, "eval.video_seconds": 1, "vec.backend": "Serial", "vec.num_envs": 2,
+}  # fmt: skip
+
+
+class Metrics(list[dict[str, float]]):
+    """Keeps them."""
+
+    def log(self, metrics: dict[str, float]) -> None:
+        self.append(metrics)
+
+    def close(self) -> None: ...
+
+
+def pole(max_episode_steps: int = 20) -> gymnasium.Env:
+    return gymnasium.make("CartPole-v1", max_episode_steps=max_episode_steps)
+
+
+def test_a_function_is_trained_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    metrics = Metrics()
+    done = pufferlib.train(pole, QUICK, runs=tmp_path, loggers=[metrics])  # type: ignore[operator]
+    assert done.config.env_name == f"{__name__}:pole"
+    assert [row["agent_steps"] for row in metrics] == [1024]
+    assert 1 <= done.comparison.agent.score_mean <= 20
+    assert all(path.exists() for path in (done.run.config, done.run.metrics, done.run.curve, done.run.summary))
+    again = train(resume=done.run.folder, runs=tmp_path)
+    assert again.comparison.agent == done.comparison.agent, "nothing was left to train"
+    longer = train(resume=done.run.folder, runs=tmp_path, settings={"train.total_timesteps": 2048})
+    assert longer.run.folder == done.run.folder
+    assert longer.config.train.total_timesteps == 2048
+    assert capsys.readouterr().out == ""
+    settings = {"train.total_timesteps": 3072}
+    train(resume=done.run.folder, runs=tmp_path, settings=settings, progress=True)
+    assert re.search(r"100%  3.07k of 3.07k steps, 0:00 left, .*, score \d+", capsys.readouterr().out)
+
+
+def test_settings_come_from_a_file_and_then_from_the_call(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text(f"[train]\ngamma = 0.5\nseed = 3\n[vec]\nrecord = '{tmp_path}/bundles'\n")
+    done = train("CartPole-v1", {**QUICK, "train.seed": 4, "env.max_episode_steps": 9}, config=file, runs=tmp_path)
+    assert (done.config.train.gamma, done.config.train.seed) == (0.5, 4)
+    assert done.comparison.agent.score_mean <= 9
+    bundles = [Bundle.load(path) for path in sorted((tmp_path / "bundles").iterdir())]
+    assert [len(bundle.actions) for bundle in bundles] == [512, 512]
+    assert all(replay(bundle).is_same for bundle in bundles)
+
+
+def test_what_no_module_has_is_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outside, "REGISTERED", {})
+    done = train(lambda: pole(5), QUICK, runs=tmp_path)
+    assert done.config.env_name == "lambda"
+    assert list(outside.REGISTERED) == ["lambda"]
+
+
+def test_registered_settings_are_those_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outside, "REGISTERED", {})
+    file = tmp_path / "train.toml"
+    file.write_text("[train]\ngamma = 0.25\n")
+    pufferlib.register("mine/pole", pole, settings={"vec": {"num_envs": 3}, "train": {"gamma": 0.5}})
+    pufferlib.register("mine/other", pole, settings=file)
+    pufferlib.register("mine/wrong", pole, settings={"train": {"lr": 0.5}})
+    config = load_config("mine/pole")
+    assert (config.vec.backend, config.vec.num_envs, config.train.gamma) == ("Multiprocessing", 3, 0.5)
+    assert load_config("mine/other").train.gamma == 0.25
+    with pytest.raises(pufferlib.UnknownNameError, match=r"settings of mine/wrong, \[train\]: unknown key 'lr'; did"):
+        load_config("mine/wrong")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: train(), r"pufferlib\.train: expected an environment, its name or what makes it, got None"),
+        (lambda: train("squard"), r"pufferlib\.train: unknown environment 'squard'; did you mean 'squared'"),
+        (lambda: train("squared", resume="squared"), "leave out env, config and vec"),
+        (lambda: train(resume="nowhere"), "'nowhere' is no run, no checkpoint and no environment"),
+        (lambda: train("squared", {"train.lr": 1}), "unknown key 'lr'; did you mean 'learning_rate'"),
+        (
+            lambda: train("squared", vec="Serial"),
+            "vec must be \"auto\" or None, got 'Serial'; give a layout of your own",
+        ),
+        (lambda: train(3), "env must be a name, a class or a function, got 3"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_call_that_cannot_be_is_refused(call: object, message: str, tmp_path: Path) -> None:
+    assert callable(call)
+    with pytest.raises(pufferlib.APIUsageError, match=message):
+        call()
+
+
+def test_the_package_can_be_called_and_is_one_still() -> None:
+    code = (
+        "import sys, pufferlib; assert callable(pufferlib.train); import pufferlib.training.config as c\n"
+        "assert pufferlib.training.config is c and callable(pufferlib.train) and 'torch' not in sys.modules"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("package", ["torch", "safetensors"])
+def test_a_package_that_is_missing_is_told_before_training(package: str) -> None:
+    code = f"import sys; sys.modules['{package}'] = None; import pufferlib; pufferlib.train('squared')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    message = f"BindingMissing: pufferlib.train: the package {package} is not installed; "
+    assert message in done.stderr.splitlines()[-1]

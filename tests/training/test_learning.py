@@ -1,0 +1,84 @@
+import functools
+
+import pytest
+import torch
+
+from pufferlib.errors import APIUsageError
+from pufferlib.models import make_policy
+from pufferlib.training import learning, ppo
+from pufferlib.training.config import TrainConfig
+from pufferlib.training.learning import build_loss
+from pufferlib.training.rollout import Minibatch
+
+CPU = torch.device("cpu")
+
+
+def test_without_options_it_is_the_plain_loss():
+    assert build_loss(TrainConfig(), CPU) is ppo.ppo_loss
+
+
+@pytest.mark.parametrize(
+    ("device", "named", "missing"),
+    [
+        ("cpu", {}, r"a C\+\+ compiler, found none \(c\+\+, g\+\+, clang\+\+\); install g\+\+"),
+        ("cpu", {"CXX": "mycc"}, r"a C\+\+ compiler, found none \(CXX=mycc\)"),
+        ("cuda", {"CXX": "sh"}, r"a C compiler, found none \(cc, gcc, clang\); install gcc, set CC"),
+    ],
+)
+def test_a_missing_compiler_is_told_before_training(monkeypatch, tmp_path, device, named, missing):
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("CC", "CXX"):
+        monkeypatch.setenv(name, named[name]) if name in named else monkeypatch.delenv(name, raising=False)
+    with pytest.raises(APIUsageError, match=rf"train.compile needs {missing}"):
+        build_loss(TrainConfig(compile=True), torch.device(device))
+
+
+def batch_for(policy, memory="none"):
+    fields = {name: torch.rand(3, 4) for name in ("log_probs", "values", "advantages", "returns")}
+    starts, mask = torch.rand(2, 3, 4) < 0.5
+    return Minibatch(
+        torch.rand(3, 4, 3),
+        torch.randint(3, (3, 4)),
+        **fields,
+        mask=mask,
+        state=policy.initial_state(4),
+        episode_starts=None if memory == "none" else starts,
+    )
+
+
+@pytest.mark.filterwarnings("default")  # torch warns of itself while it compiles
+def test_schedules_of_coefficients_compile_the_loss_once(target_env, monkeypatch):
+    graphs = []
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
+    monkeypatch.setattr(learning, "check_compiler", lambda device: None)
+    policy = make_policy(target_env(4), hidden_size=8)
+    batch, loss = batch_for(policy), build_loss(TrainConfig(compile=True), CPU)
+    for update in range(4):
+        config = TrainConfig(clip_coef=0.2 - 0.01 * update, ent_coef=0.01 * update, learning_rate=0.1 * update)
+        assert torch.allclose(loss(policy, batch, config).total, ppo.ppo_loss(policy, batch, config).total, atol=1e-6)
+    assert len(graphs) == 1
+
+
+@pytest.mark.all
+@pytest.mark.timeout(300)
+@pytest.mark.filterwarnings("default")  # torch warns of itself while it compiles
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_the_compiled_loss_has_the_gradients_of_the_plain_one(target_env, monkeypatch, memory):
+    """By torch's own interpreter of what it captured: the compilers behind it take a minute."""
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    monkeypatch.setattr(learning, "check_compiler", lambda device: None)
+    torch.manual_seed(0)
+    policy = make_policy(target_env(4), hidden_size=8, memory=memory)
+    batch = batch_for(policy, memory)
+    results = []
+    for loss in (build_loss(TrainConfig(compile=True), CPU), ppo.ppo_loss):
+        policy.zero_grad()
+        figures = torch.stack(ppo.accumulate_gradients(policy, batch, TrainConfig(), loss))
+        results.append([figures, *(weights.grad.clone() for weights in policy.parameters())])
+    assert all(torch.allclose(*pair, atol=1e-5) for pair in zip(*results, strict=True))

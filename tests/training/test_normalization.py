@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from pufferlib import registry, vector
+from pufferlib.play.session import Session
+from pufferlib.training.config import load_config
+from pufferlib.training.evaluate import evaluate
+from pufferlib.training.players import PolicyPlayer
+from pufferlib.training.runs import Run, load_policy
+from pufferlib.training.trainer import Trainer
+from tests.envs import TargetEnv
+
+SMALL = {
+    "train.device": "cpu",
+    "train.total_timesteps": 512,
+    "train.horizon": 16,
+    "train.minibatch_size": 64,
+    "policy.hidden_size": 16,
+    "train.normalize_observations": True,
+    "train.normalize_rewards": True,
+}
+MEAN = "observation_moments.mean"
+
+
+def make(folder, name="cartpole", **settings):
+    folder.mkdir(exist_ok=True)
+    size = {"env.num_envs": 4} if name == "cartpole" else {}
+    return Trainer(load_config(name, {**SMALL, **size, **settings}), folder)
+
+
+def weights(trainer):
+    return torch.cat([parameter.detach().flatten() for parameter in trainer.policy.parameters()])
+
+
+@pytest.fixture
+def run(tmp_path):
+    with_run = make(tmp_path)
+    with_run.config.save(Run.at(tmp_path).config)
+    with_run.train()
+    return Run.at(tmp_path)
+
+
+def test_what_is_learned_from_has_the_scale_of_the_moments_that_the_policy_keeps(tmp_path):
+    trainer = make(tmp_path)
+    for _ in range(8):
+        trainer.step()
+    moments, seen = trainer.policy.state_dict(), trainer.rollout.observations
+    assert np.array_equal(moments[MEAN], trainer.vecenv.mean)
+    assert moments["observation_moments.count"] > 8 * 16 * 4
+    assert seen.abs().max() < 10
+    assert 0.3 < seen.std() < 3
+    trainer.close()
+
+
+def test_normalized_rewards_are_not_scaled_again(tmp_path):
+    for folder, normalizes in (("a", True), ("b", False)):  # which scales them by its first rollout
+        settings = {"train.normalize_rewards": normalizes, "train.reward_scale": 0.0, "train.gamma": 1.0}
+        trainer = make(tmp_path / folder, **settings)
+        trainer.step()
+        assert (trainer.collector.reward_scale == 1) == normalizes
+        trainer.close()
+
+
+CASES = {
+    "native": ("cartpole", {}),
+    "threads and memory": ("cartpole", {"env.num_threads": 2, "policy.memory": "LSTM"}),
+    "serial, resets next": (
+        "cartpole",
+        {"vec.backend": "Serial", "vec.num_envs": 2, "env.num_envs": 2, "env.autoreset": "next_step"},
+    ),
+    "new episodes": (
+        "CartPole-v1",
+        {
+            "vec.backend": "Serial",
+            "vec.num_envs": 4,
+            "train.exact_resume": True,
+            "train.checkpoint_interval": 3,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES.values(), ids=CASES)
+def test_a_resumed_run_equals_the_uninterrupted_one(name, settings, tmp_path):
+    whole = make(tmp_path / "whole", name, **settings)
+    whole.train()
+    half = make(tmp_path / "half", name, **settings)
+    for _ in range(3):
+        half.step()
+    half.save()
+    half.close()
+    resumed = make(tmp_path / "resumed", name, **settings)
+    resumed.restore(half.checkpoint_path)
+    resumed.train()
+    assert torch.equal(weights(resumed), weights(whole))
+    assert all(torch.equal(value, whole.policy.state_dict()[key]) for key, value in resumed.policy.state_dict().items())
+
+
+def test_the_moments_are_in_the_file_of_the_policy_and_stay_in_evaluations(run):
+    config = run.settings()
+    policy = load_policy(config, run)
+    kept = load_file(run.checkpoint / "policy.safetensors")
+    assert torch.equal(policy.state_dict()[MEAN], kept[MEAN])
+    first = evaluate(config, policy, episodes=4)
+    assert torch.equal(policy.state_dict()[MEAN], kept[MEAN])
+    assert evaluate(config, policy, episodes=4) == first
+
+
+def test_whoever_plays_a_policy_shows_it_normalized_observations(run, monkeypatch):
+    seen = []
+
+    def act(self, observations, rows=slice(None)):
+        seen.append(observations[rows].copy())
+        return np.zeros(len(seen[-1]), np.int32)
+
+    monkeypatch.setattr(PolicyPlayer, "act", act)
+    config = run.settings()
+    policy = load_policy(config, run)
+    moments = policy.observation_moments
+    evaluate(config, policy, episodes=1, seed=3)
+    with vector.make(registry.env_creator("cartpole"), env_kwargs={"num_envs": 1}, backend="Serial", seed=3) as env:
+        raw = env.reset()[0].copy()
+    expected = (raw - moments.mean.numpy()) / np.sqrt(moments.var.numpy() + 1e-8)
+    assert np.allclose(seen[0], expected, atol=1e-5)
+    session = Session("cartpole", {}, seed=3, run=run, watched=True)
+    session.step()
+    session.close()
+    assert np.allclose(seen[-1], expected, atol=1e-5)
+
+
+def test_environments_of_ones_own_are_normalized_too(tmp_path):
+    trainer = Trainer(load_config("target", SMALL), tmp_path, vecenv=TargetEnv(8))
+    trainer.step()
+    assert trainer.rollout.observations.abs().max() > 1  # of numbers that are 0 and 1
+    trainer.close()

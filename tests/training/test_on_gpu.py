@@ -1,0 +1,161 @@
+"""Training on a GPU, and its kernels, against the CPU. All of it is skipped without a GPU."""
+
+import copy
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+from pufferlib.errors import PufferError
+from pufferlib.models import Default
+from pufferlib.models.recurrent import MinGRUCell
+from pufferlib.models.recurrent.gru import gru, gru_by_torch
+from pufferlib.models.recurrent.lstm import lstm, lstm_by_torch
+from pufferlib.models.recurrent.mingru import mingru, mingru_by_torch
+from pufferlib.training.build import build_vecenv
+from pufferlib.training.config import load_config
+from pufferlib.training.trainer import Trainer
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here; puffer doctor --gpu says why")
+
+SMALL = {
+    "env.num_envs": 64,
+    "env.num_threads": 1,
+    "policy.hidden_size": 32,
+    "train.horizon": 16,
+    "train.minibatch_size": 256,
+    "train.optimizer": "adam",
+    "train.learning_rate": 1e-4,
+    "train.total_timesteps": 10**9,
+    "train.device": "cuda",
+}
+
+
+@pytest.fixture
+def train(tmp_path):
+    """Train breakout for some updates; returns the trainer, which is closed at the end."""
+    trainers = []
+
+    def run(updates, **settings):
+        names = {name.replace("__", "."): value for name, value in settings.items()}
+        trainer = Trainer(load_config("breakout", {**SMALL, **names}), tmp_path)
+        trainers.append(trainer)
+        for _ in range(updates):
+            trainer.step()
+        return trainer
+
+    yield run
+    for trainer in trainers:
+        trainer.close()
+
+
+def weights_of(trainer):
+    return {name: weights.detach().cpu().clone() for name, weights in trainer.policy.named_parameters()}
+
+
+CELLS = {
+    "lstm": (lambda: nn.LSTMCell(64, 64), lstm, lstm_by_torch, 2),
+    "gru": (lambda: nn.GRUCell(64, 64), gru, gru_by_torch, 1),
+    "mingru": (lambda: MinGRUCell(64), mingru, mingru_by_torch, 1),
+}
+
+
+@pytest.mark.parametrize("begins", [False, True])
+@pytest.mark.parametrize("name", CELLS)
+def test_cells_have_the_outputs_and_gradients_of_torch(name, begins):
+    torch.manual_seed(0)
+    make, ours, theirs, count = CELLS[name]
+    cell, results = make().cuda(), []
+    inputs, memory = torch.randn(33, 37, 64).cuda(), [torch.randn(37, 64).cuda() for _ in range(count)]
+    starts = torch.rand(33, 37).cuda() < 0.1 if begins else None
+    for compute in (ours, theirs):
+        given = [each.clone().requires_grad_() for each in (inputs, *memory)]
+        cell.zero_grad()
+        outputs = compute(cell, *given, starts)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        torch.autograd.backward([(each * torch.arange(64).cuda()).sum() for each in outputs])
+        results.append([*outputs, *(each.grad for each in given), *(each.grad.clone() for each in cell.parameters())])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"policy__memory": "MinGRU"},
+        {"policy__memory": "LSTM"},
+        {"train__accumulate_minibatches": 2, "train__clip_schedule": "linear"},
+        {"train__cpu_offload": True},
+        {"train__precision": "bfloat16"},
+    ],
+    ids=str,
+)
+def test_graphs_change_no_result(train, settings):
+    with_graphs, without = (weights_of(train(3, train__cuda_graphs=graphs, **settings)) for graphs in (True, False))
+    for name, weights in without.items():
+        torch.testing.assert_close(with_graphs[name], weights, rtol=1e-2, atol=1e-3, msg=name)
+
+
+@pytest.mark.parametrize("devices", [("cuda", "cpu"), ("cpu", "cuda")])
+def test_a_run_is_resumed_on_another_device(train, devices):
+    first = train(3, train__device=devices[0], policy__memory="MinGRU")
+    first.save()
+    weights = weights_of(first)
+    other = train(3, train__device=devices[1], policy__memory="MinGRU")
+    other.restore(first.checkpoint_path)
+    assert all(torch.equal(weights[name], each) for name, each in weights_of(other).items())
+    assert [other.step()["update"] for _ in range(3)] == [4, 5, 6]
+
+
+def test_nan_is_an_error_and_the_weights_stay(train):
+    trainer = train(3)
+    take = trainer.source.take
+
+    def broken():
+        rollout = take()
+        rollout.log_probs[2, 3] = torch.nan
+        return rollout
+
+    trainer.source.take = broken
+    with pytest.raises(PufferError, match="the loss must be finite"):
+        trainer.step()
+    assert all(bool(torch.isfinite(weights).all()) for weights in weights_of(trainer).values())
+
+
+def test_a_network_that_waits_for_the_gpu_trains_without_graphs(tmp_path):
+    class Waits(Default):
+        def encode_observations(self, observations):
+            assert float(observations.float().mean()) < 1e9
+            return super().encode_observations(observations)
+
+    config = load_config("breakout", SMALL)
+    vecenv = build_vecenv(config)
+    trainer = Trainer(config, tmp_path, vecenv=vecenv, policy=Waits(vecenv.driver_env, 32))
+    with pytest.warns(UserWarning, match="train.cuda_graphs: the network's work on the GPU must be the same"):
+        trainer.step()
+    trainer.step()
+    trainer.close()
+
+
+def test_the_cpu_waits_once_a_step_and_a_few_times_an_update(train):
+    trainer = train(4)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        trainer.step()
+        torch.cuda.set_sync_debug_mode("default")
+    waits = [each for each in caught if "synchroniz" in str(each.message)]
+    assert len(waits) <= trainer.rollout.horizon + 20
+
+
+def test_a_copy_on_the_cpu_acts_as_the_gpu_does(train):
+    trainer = train(3, policy__memory="LSTM")
+    observations = trainer.rollout.observations[0]
+    twin = copy.deepcopy(trainer.policy).cpu()
+    with torch.no_grad():
+        ours = trainer.policy.forward_eval(observations)
+        theirs = twin.forward_eval(observations.cpu())
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one.cpu(), other, rtol=1e-3, atol=1e-4)

@@ -1,0 +1,201 @@
+import copy
+import threading
+import time
+import traceback
+
+import pytest
+import torch
+
+from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.training import ppo
+from pufferlib.training.build import build_vecenv
+from pufferlib.training.config import load_config
+from pufferlib.training.estimates import estimate_anew
+from pufferlib.training.partial_collectors import HalvesCollector
+from pufferlib.training.trainer import Trainer
+from tests.envs import TargetEnv
+
+SMALL = {
+    "env.num_envs": 8,
+    "train.device": "cpu",
+    "train.num_threads": 1,
+    "train.total_timesteps": 1024,
+    "train.horizon": 16,
+    "train.minibatch_size": 64,
+    "policy.hidden_size": 16,
+    "train.overlap": "learning",
+}
+
+
+def make(folder, vecenv=None, policy=None, name="cartpole", **settings):
+    folder.mkdir(exist_ok=True)
+    return Trainer(load_config(name, {**SMALL, **settings}), folder, vecenv=vecenv, policy=policy)
+
+
+def weights(policy):
+    return torch.cat([parameter.detach().flatten() for parameter in policy.parameters()])
+
+
+def log_probs(policy, rollout):
+    with torch.no_grad():
+        params, _ = policy(rollout.observations, rollout.initial_state, rollout.episode_starts)
+        return policy.distribution.log_prob(params, rollout.actions)
+
+
+@pytest.mark.parametrize("memory", ["none", "GRU"])
+def test_each_rollout_is_by_the_policy_of_exactly_one_update_before(memory, tmp_path):
+    trainer = make(tmp_path, **{"policy.memory": memory})
+    acted = copy.deepcopy(trainer.policy)
+    for update in range(4):
+        learned = copy.deepcopy(trainer.policy)
+        trainer.step()
+        assert torch.allclose(trainer.rollout.log_probs, log_probs(acted, trainer.rollout), atol=1e-5)
+        assert update == 0 or not torch.allclose(
+            trainer.rollout.log_probs, log_probs(learned, trainer.rollout), atol=1e-5
+        )
+        acted = learned
+    trainer.close()
+
+
+def test_the_same_seed_gives_the_same_bytes_and_others_than_without(tmp_path):
+    runs = {}
+    for folder, overlap in (("a", "learning"), ("b", "learning"), ("c", "none")):
+        trainer = make(tmp_path / folder, **{"train.overlap": overlap})
+        trainer.train()
+        runs[folder] = weights(trainer.policy)
+    assert torch.equal(runs["a"], runs["b"])
+    assert not torch.equal(runs["a"], runs["c"])
+
+
+CASES = {
+    "C": ("cartpole", {}),
+    "normalized": ("cartpole", {"train.normalize_observations": True, "train.normalize_rewards": True}),
+    "a memory": ("memory", {"policy.memory": "LSTM"}),
+    "new episodes": ("cartpole", {"train.exact_resume": True, "train.checkpoint_interval": 3}),
+}
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES.values(), ids=CASES)
+def test_a_checkpoint_holds_the_rollout_in_progress_so_that_a_resumed_run_equals_the_uninterrupted_one(
+    name, settings, tmp_path
+):
+    whole = make(tmp_path / "whole", name=name, **settings)
+    whole.train()
+    half = make(tmp_path / "half", name=name, **settings)
+    collect = half.collector.collect
+    half.collector.collect = lambda: (time.sleep(0.02), collect())  # is not done when the checkpoint is due
+    for _ in range(3):
+        half.step()
+    half.save()
+    going_on = half.step()
+    half.close()
+    resumed = make(tmp_path / "resumed", name=name, **settings)
+    resumed.restore(half.checkpoint_path)
+    metrics = resumed.step()
+    for key in going_on:
+        assert key.endswith("_s") or key == "sps" or metrics[key] == pytest.approx(going_on[key], nan_ok=True), key
+    resumed.train()
+    assert torch.equal(weights(resumed.policy), weights(whole.policy))
+
+
+class Failing(TargetEnv):
+    """Fails in step ``at``; waits in step ``held`` for ``go``."""
+
+    def __init__(self, at=None, held=None):
+        super().__init__(8)
+        self.at, self.held, self.steps, self.threads, self.go = at, held, 0, set(), threading.Event()
+
+    def step(self, actions):
+        self.threads.add(threading.current_thread())
+        self.steps += 1
+        if self.steps == self.held:
+            self.go.wait(10)
+        if self.steps == self.at:
+            raise ValueError("the environment broke")
+        return super().step(actions)
+
+
+def test_an_error_while_collecting_comes_out_of_the_update_that_needs_it(tmp_path):
+    env = Failing(at=20)  # in the second rollout
+    trainer = make(tmp_path, env)
+    trainer.step()
+    with pytest.raises(ValueError, match="the environment broke") as raised:
+        trainer.step()
+    assert any(frame.name == "step" and "test_overlap" in frame.filename for frame in traceback.extract_tb(raised.tb))
+    trainer.close()
+
+
+def test_closing_stops_in_the_middle_of_a_rollout_and_ends_the_thread(tmp_path):
+    env = Failing(held=20)
+    trainer = make(tmp_path, env)
+    trainer.step()
+    threading.Timer(0.1, env.go.set).start()
+    trainer.close()
+    assert env.steps <= 20
+    assert env.closed == 1
+    assert threading.main_thread() not in env.threads
+    assert not any(thread.is_alive() for thread in env.threads)
+
+
+def test_nothing_is_collected_that_is_not_learned_from(tmp_path):
+    env = Failing()
+    trainer = make(tmp_path, env)
+    trainer.train()
+    assert env.steps == 1024 // 8
+
+
+def test_nan_in_the_rollout_in_progress_is_explained(tmp_path):
+    class Broken(Failing):
+        def draw(self):
+            super().draw()
+            if self.steps == 21:
+                self.observations[3] = float("nan")
+
+    trainer = make(tmp_path, Broken())
+    trainer.step()
+    with pytest.raises(PufferError, match=r"In update 2 the first was observation\[0\] = nan of agent 3, in step 5"):
+        trainer.step()
+    trainer.close()
+
+
+HALVES = {
+    "train.overlap": "envs",
+    "env.num_envs": 4,
+    "vec.backend": "Multiprocessing",
+    "vec.num_envs": 2,
+    "vec.num_workers": 2,
+    "vec.overwork": True,
+}
+
+
+def test_halves_of_workers_train_the_same_bytes_each_time(tmp_path):
+    runs = [make(tmp_path / folder, **HALVES, **{"train.total_timesteps": 512}) for folder in "ab"]
+    for run in runs:
+        assert type(run.collector) is HalvesCollector
+        run.train()
+    assert torch.equal(*(weights(run.policy) for run in runs))
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"vec.backend": "Serial"}, "vec.backend must be Multiprocessing or Ray, got Serial"),
+        ({"vec.num_envs": 3}, "vec.num_envs must be an even number, got 3"),
+        ({"vec.batch_size": 2}, "vec.batch_size must be unset or 1, got 2"),
+        ({"vec.zero_copy": False}, "vec.zero_copy must be True, got False"),
+    ],
+)
+def test_what_has_no_halves_is_refused_before_anything_starts(settings, text):
+    with pytest.raises(APIUsageError, match=text):
+        build_vecenv(load_config("cartpole", {**SMALL, **HALVES, **settings}))
+
+
+@pytest.mark.parametrize(("overlap", "passes"), [("none", 1), ("learning", 2)])
+def test_vtrace_corrects_a_stale_rollout_from_the_first_pass_on(overlap, passes, tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(ppo, "estimate_anew", lambda *args: calls.append(args) or estimate_anew(*args))
+    clips = {"train.vtrace_rho_clip": 1.0, "train.vtrace_c_clip": 1.0, "train.update_epochs": 2}
+    trainer = make(tmp_path, **{**clips, "train.overlap": overlap})
+    trainer.step()
+    trainer.close()
+    assert len(calls) == passes

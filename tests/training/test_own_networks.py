@@ -1,0 +1,180 @@
+"""Networks of one's own: modules that behave differently in training, that draw random numbers, or that are lazy."""
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+import pufferlib
+from pufferlib import vector
+from pufferlib.errors import PufferError
+from pufferlib.models import Policy, make_policy
+from pufferlib.training import ppo
+from pufferlib.training.agent import Agent
+from pufferlib.training.config import load_config
+from pufferlib.training.evaluate import evaluate
+from pufferlib.training.trainer import Trainer
+
+SMALL = {
+    "vec.backend": "Serial",
+    "vec.num_envs": 2,
+    "train.horizon": 16,
+    "train.minibatch_size": 16,
+    "train.update_epochs": 2,
+    "train.total_timesteps": 128,
+    "train.device": "cpu",
+    "eval.episodes": 1,
+}
+
+
+class Modal(Policy):
+    """Dropout and batch normalization."""
+
+    def __init__(self, env, hidden_size=8):
+        super().__init__(env, hidden_size)
+        self.body = nn.Sequential(nn.Linear(4, hidden_size), nn.BatchNorm1d(hidden_size), nn.Tanh(), nn.Dropout(0.5))
+
+    def encode_observations(self, observations):
+        return self.body(observations)
+
+
+class Lazy(Modal):
+    def __init__(self, env, hidden_size=8):
+        super().__init__(env, hidden_size)
+        self.body = nn.Sequential(nn.LazyLinear(hidden_size), nn.LazyBatchNorm1d(), nn.Tanh())
+
+
+def make_trainer(tmp_path, policy=Modal, name="CartPole-v1", **settings):
+    config = load_config(name, {**SMALL, **settings})
+    with (
+        vector.make(pufferlib.registry.env_creator(name), num_envs=1, backend="Serial") as vecenv,
+        torch.random.fork_rng(),
+    ):
+        torch.manual_seed(1)
+        network = make_policy(vecenv.driver_env, policy, memory=config.policy.memory)
+    return Trainer(config, tmp_path, policy=network)
+
+
+def weights(trainer):
+    return torch.cat([tensor.flatten().float() for tensor in trainer.policy.state_dict().values()])
+
+
+@pytest.mark.parametrize("settings", [{}, {"train.overlap": "learning"}, {"train.precision": "bfloat16"}], ids=str)
+@pytest.mark.filterwarnings("ignore:.*bfloat16")
+def test_networks_act_in_evaluation_mode_and_learn_in_training_mode(tmp_path, monkeypatch, settings):
+    modes = {"acting": set(), "learning": set()}
+    encode, update = Modal.encode_observations, ppo.update
+    trainer = make_trainer(tmp_path, **settings)
+    is_learning = []
+
+    def encoded(policy, observations):
+        is_here = threading.current_thread() is threading.main_thread()  # another thread may act meanwhile
+        modes["learning" if is_learning and is_here else "acting"].add(policy.body[-1].training)
+        return encode(policy, observations)
+
+    def updated(*given):
+        is_learning.append(True)
+        figures = update(*given)
+        is_learning.clear()
+        return figures
+
+    monkeypatch.setattr(Modal, "encode_observations", encoded)
+    monkeypatch.setattr(ppo, "update", updated)
+    trainer.step()
+    assert modes == {"acting": {False}, "learning": {True}}
+    assert not any(module.training for module in trainer.policy.modules())
+    assert trainer.policy.body[1].num_batches_tracked == 4  # of learning alone
+    trainer.close()
+
+
+def test_networks_learn_where_the_caller_has_turned_gradients_off(tmp_path):
+    trainer = make_trainer(tmp_path)
+    before = weights(trainer)
+    with torch.no_grad():
+        trainer.step()
+        assert not torch.is_grad_enabled()
+    assert not torch.equal(before, weights(trainer))
+    trainer.close()
+
+
+def test_values_are_estimated_anew_in_evaluation_mode(tmp_path):
+    trainer = make_trainer(tmp_path, **{"train.vtrace_rho_clip": 1.0})
+    trainer.step()
+    assert trainer.policy.body[1].num_batches_tracked == 4
+    trainer.close()
+
+
+def test_evaluations_and_agents_put_a_policy_into_evaluation_mode():
+    with vector.make(pufferlib.registry.env_creator("CartPole-v1"), num_envs=2, backend="Serial") as vecenv:
+        policy = make_policy(vecenv.driver_env, Modal).train()
+        agent = Agent(policy, vecenv, greedy=True)
+        assert not policy.body[-1].training
+        observation = vecenv.reset(seed=0)[0][0]
+        assert len({agent(observation) for _ in range(20)}) == 1
+        config = load_config("CartPole-v1", SMALL)
+        results = [evaluate(config, policy.train(), 2) for _ in range(2)]
+        assert results[0] == results[1]
+        assert policy.body[1].num_batches_tracked == 0
+
+
+def test_equal_seeds_give_equal_weights_whatever_torch_drew_before(tmp_path):
+    found = []
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        torch.rand(number)
+        trainer = make_trainer(tmp_path / str(number))
+        before = torch.get_rng_state()
+        trainer.step()
+        assert torch.equal(torch.get_rng_state(), before)  # those of the program stay as they are
+        torch.rand(3 + number)
+        trainer.step()
+        found.append(weights(trainer))
+        trainer.close()
+    assert torch.equal(*found)
+
+
+def test_a_resumed_run_draws_as_the_uninterrupted_one(tmp_path):
+    found = []
+    for name, stops in (("whole", False), ("resumed", True)):
+        folder = tmp_path / name
+        folder.mkdir()
+        trainer = make_trainer(folder)
+        trainer.step()
+        trainer.save()
+        path = trainer.checkpoint_path
+        if stops:
+            trainer.close()
+            trainer = make_trainer(folder)
+            torch.rand(7)
+            trainer.restore(path)
+        trainer.step()
+        found.append(weights(trainer))
+        trainer.close()
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("memory", ["none", "LSTM"])
+def test_lazy_modules_get_their_parameters_before_training(tmp_path, memory):
+    trainer = make_trainer(tmp_path, Lazy, **{"policy.memory": memory})
+    trainer.step()
+    inner = trainer.policy if memory == "none" else trainer.policy.policy
+    assert inner.body[0].weight.shape == (128, 4)
+    trainer.close()
+
+
+class Straight(Policy):
+    def __init__(self, env):
+        super().__init__(env, 3)
+
+    def encode_observations(self, observations):
+        return observations.float()
+
+
+@pytest.mark.parametrize("log_std", [-95.0, 95.0])
+def test_a_standard_deviation_that_ran_away_is_named(tmp_path, log_std):
+    trainer = make_trainer(tmp_path, Straight, "Pendulum-v1")
+    with torch.no_grad():
+        trainer.policy.log_std.fill_(log_std)
+    with pytest.raises(PufferError, match=f"log_std reached {log_std:.0f}: the logarithm of the standard deviation"):
+        trainer.train()

@@ -1,0 +1,190 @@
+"""Ranks that are processes: they meet, train as one, and end together whatever ends one of them."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+import torch
+from torch.nn.utils import parameters_to_vector
+
+import pufferlib
+from pufferlib.errors import PufferError
+from pufferlib.machine.cpus import usable_cpus
+from pufferlib.registry.outside import REGISTERED
+from pufferlib.training import checkpoint
+from pufferlib.training.distributed.job import open_ranks
+from pufferlib.training.distributed.join import join
+from pufferlib.training.distributed.place import Place
+from pufferlib.training.distributed.ranks import RankLostError
+from pufferlib.training.runs import Run
+from pufferlib.training.trainer import Trainer
+from tests.runs import TINY, only_run
+from tests.training.ranks import AGENTS, Patchy, make_config, train_as_one
+
+PATIENCE_S = 100
+STOPPED = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+class Fragile(Patchy):
+    """Fails in every rank but the first, after three updates or so."""
+
+    def step(self, actions):
+        if self.age == 50 and os.environ.get("RANK", "0") != "0":
+            raise ValueError("boom")
+        return super().step(actions)
+
+
+@pytest.fixture
+def new_processes():
+    """Processes of this one that were not there when the test began."""
+    before = psutil.Process().children()
+    return lambda: [child for child in psutil.Process().children() if child not in before]
+
+
+@pytest.fixture
+def config(monkeypatch):
+    """Settings for two processes and an environment that only this one knows by its name."""
+
+    def make(env, steps):
+        monkeypatch.setitem(REGISTERED, "breakout_of_ranks", None)  # forgotten at the end of the test
+        pufferlib.register("breakout_of_ranks", env)
+        settings = {"train.processes": 2, "train.total_timesteps": steps}
+        config = make_config(settings, AGENTS, "breakout_of_ranks")
+        return config
+
+    return make
+
+
+def weights(trainer):
+    return parameters_to_vector(trainer.policy.parameters()).detach()
+
+
+def test_two_processes_learn_as_one_with_twice_the_environments(config, new_processes, tmp_path):
+    cores = usable_cpus()
+    settings = config(Patchy, 600)
+    with open_ranks(settings, tmp_path) as ranks, contextlib.closing(Trainer(settings, tmp_path, ranks=ranks)) as mine:
+        assert (ranks.rank, ranks.size) == (0, 2)
+        assert usable_cpus() == max(1, cores // 2)
+        mine.train()
+    assert usable_cpus() == cores
+    whole, _ = train_as_one(tmp_path, {"train.total_timesteps": 600}, mine.updates, settings.env_name)
+    assert mine.updates == whole.updates > 3
+    assert mine.agent_steps == whole.agent_steps >= 600
+    torch.testing.assert_close(weights(mine), weights(whole), rtol=0, atol=1e-6)
+    assert not new_processes()
+
+
+def test_an_exception_in_one_process_ends_all_with_what_the_last_update_came_to(config, new_processes, tmp_path):
+    settings = config(Fragile, 10**6)
+    match = r"train: rank 1 of 2 ended: ValueError: boom; all was saved as it was after update 3$"
+    with (
+        pytest.raises(RankLostError, match=match),
+        open_ranks(settings, tmp_path) as ranks,
+        contextlib.closing(Trainer(settings, tmp_path, ranks=ranks)) as trainer,
+    ):
+        trainer.train()
+    assert Run.at(tmp_path).about().updates == trainer.updates == 3
+    assert not new_processes()
+
+
+def test_a_rank_that_never_comes_is_named():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    match = (
+        f"3 ranks must meet at 127.0.0.1:{port}, 1 came within 0.3 s, and ranks 1, 2 did not; start them with the same "
+        "MASTER_ADDR, MASTER_PORT and WORLD_SIZE, or wait longer by --train.processes-timeout"
+    )
+    with pytest.raises(PufferError, match=re.escape(match)):
+        join(Place(0, 3, 0, 3, "127.0.0.1", port), 0.3)
+    match = r"rank 0 must answer at 127.0.0.1:1 .*, rank 2 of 3 waited 0.3 s for it \(.*refused\); start rank 0 there"
+    with pytest.raises(PufferError, match=match):
+        join(Place(2, 3, 2, 3, "127.0.0.1", 1), 0.3)
+
+
+def run_two(tmp_path, *flags, launcher=()):
+    command = [sys.executable, *launcher, "-m", "pufferlib.train", "squared", *TINY, *flags]
+    return subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
+    )
+
+
+@pytest.mark.all
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("victim", ["first", "second"])
+def test_a_process_that_is_killed_ends_all_with_what_the_last_update_came_to(victim, tmp_path):
+    with run_two(tmp_path, "--train.processes=2", "--train.total-timesteps=1e9") as training:
+        (other,) = after_some_updates(training, tmp_path)
+        os.kill(training.pid if victim == "first" else other.pid, signal.SIGKILL)
+        text, _ = training.communicate(timeout=PATIENCE_S)
+        psutil.wait_procs([other], PATIENCE_S)
+        assert not other.is_running()
+    run = Run.at(only_run(tmp_path))
+    assert run.about().updates >= 5
+    if victim == "first":
+        assert training.returncode == -signal.SIGKILL
+    else:
+        assert training.returncode == 1
+        assert f"error: train: rank 1 of 2 (process {other.pid}) was ended by SIGKILL; all was saved as it was" in text
+        assert f"stopped; the checkpoint is {run.checkpoint.relative_to(tmp_path)}; to go on: puffer train" in text
+
+
+@pytest.mark.all
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("number", list(STOPPED))
+def test_a_signal_to_one_process_stops_all_and_the_run_goes_on(number, tmp_path):
+    with run_two(tmp_path, "--train.processes=2", "--train.total-timesteps=1e9") as training:
+        (other,) = after_some_updates(training, tmp_path)
+        training.send_signal(number)
+        text, _ = training.communicate(timeout=PATIENCE_S)
+        assert training.returncode == STOPPED[number], text
+        assert not other.is_running()
+    if number == signal.SIGTERM:
+        go_on = [sys.executable, "-m", "pufferlib.train", "--resume", only_run(tmp_path)]
+        for processes, games in (2, "go on where they were saved"), (1, "begin new episodes"):
+            flags = [f"--train.processes={processes}", f"--stop.seconds=0.00{processes}"]
+            done = subprocess.run([*go_on, *flags], capture_output=True, text=True, timeout=PATIENCE_S)
+            assert f"its games {games}" in done.stdout, done.stderr
+
+
+def after_some_updates(training, folder):
+    """The processes that a training has started, once there are five lines of metrics."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline and training.poll() is None:
+        files = list(folder.glob("runs/*/metrics.jsonl"))
+        if files and files[0].read_text().count("\n") >= 5:
+            break
+        time.sleep(0.05)
+    assert training.poll() is None, training.stdout.read()
+    return psutil.Process(training.pid).children()
+
+
+@pytest.mark.all
+@pytest.mark.timeout(300)
+def test_torchrun_starts_the_same_training(tmp_path):
+    launcher = (
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node=2",
+        "--rdzv-backend=c10d",
+        "--rdzv-endpoint=localhost:0",
+    )
+    saved = []
+    for name, start, flags in ("torchrun", launcher, ()), ("puffer", (), ("--train.processes=2",)):
+        (tmp_path / name).mkdir()
+        with run_two(tmp_path / name, *flags, launcher=start) as training:
+            text, _ = training.communicate(timeout=PATIENCE_S)
+        assert training.returncode == 0, text
+        assert text.count("the run is kept in runs") == 1
+        saved.append(Run.at(only_run(tmp_path / name)))
+    first, second = (checkpoint.read_policy(run.checkpoint) for run in saved)
+    assert all(torch.equal(weights, second[name]) for name, weights in first.items())
+    assert saved[0].settings().train == saved[1].settings().train
+    assert saved[0].settings().train.processes == 2

@@ -1,0 +1,35 @@
+"""Signals that end a training."""
+
+import os
+import signal
+
+import pytest
+
+from pufferlib.training.signals import deferred, ending_signals, signals_exit
+
+
+def test_the_first_signal_of_each_number_is_deferred_and_the_second_is_not():
+    with signals_exit(), deferred(*ending_signals()) as came:
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(SystemExit, match="129"):
+            os.kill(os.getpid(), signal.SIGHUP)
+    assert came == [signal.SIGHUP, signal.SIGTERM]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_ending_signals_exit_with_their_number(number, code):
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit, match=str(code)), signals_exit():
+        os.kill(os.getpid(), number)
+    assert signal.getsignal(number) is before
+
+
+def test_a_hangup_that_nohup_ignores_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals_exit(), deferred(*ending_signals()) as came:
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert came == []
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -1,0 +1,795 @@
+import dataclasses
+import functools
+import itertools
+import json
+import math
+import os
+import resource
+import signal
+import warnings
+from importlib.util import find_spec
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium.spaces import Box, Discrete
+from torch.nn.utils import parameters_to_vector
+
+import pufferlib
+from pufferlib import vector
+from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+from pufferlib.errors import APIUsageError, PufferError
+from pufferlib.registry.outside import REGISTERED
+from pufferlib.training import checkpoint
+from pufferlib.training.build import build_policy, build_vecenv, fit_to_agents
+from pufferlib.training.config import TrainConfig, load_config
+from pufferlib.training.loggers import JsonlLogger
+from pufferlib.training.resume import settings_of
+from pufferlib.training.runs import Run
+from pufferlib.training.trainer import Trainer
+from pufferlib.wrappers import EpisodeStats
+from tests.envs import FunctionEnv, ScriptedParallelEnv, TargetEnv, alive
+
+SMALL = {
+    "train.device": "cpu",
+    "train.num_threads": 1,
+    "train.total_timesteps": 2048,
+    "train.horizon": 16,
+    "train.minibatch_size": 128,
+    "train.update_epochs": 2,
+    "train.optimizer": "adam",
+    "train.learning_rate": 2e-3,
+    "train.gamma": 0.98,
+    "train.reward_scale": 0.3,
+    "train.reward_clip": 0.0,
+    "policy.hidden_size": 16,
+}
+
+
+class Recorder:
+    def __init__(self):
+        self.lines = []
+        self.closed = 0
+
+    def log(self, metrics):
+        self.lines.append(metrics)
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.fixture
+def make_trainer(target_env, tmp_path):
+    def make(overrides=None, loggers=(), env=None, run_dir=tmp_path):
+        config = load_config("breakout", {**SMALL, **(overrides or {})})
+        return Trainer(config, run_dir, loggers, vecenv=env or target_env(8))
+
+    return make
+
+
+def weights(trainer):
+    return torch.cat([parameter.detach().flatten() for parameter in trainer.policy.parameters()])
+
+
+def test_trains_to_the_end_logs_saves_and_closes(make_trainer, tmp_path):
+    recorder = Recorder()
+    trainer = make_trainer(loggers=[recorder, JsonlLogger(tmp_path / "metrics.jsonl")])
+    trainer.train()
+    assert trainer.agent_steps == 2048
+    assert trainer.updates == len(recorder.lines) == 16
+    assert trainer.checkpoint_path == tmp_path / "checkpoints" / "000016"
+    assert trainer.vecenv.closed == recorder.closed == 1
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["agent_steps"] for line in lines] == list(range(128, 2049, 128))
+    assert set(lines[-1]) == {
+        *("update", "agent_steps", "total_agent_steps", "uptime_s", "sps", "learning_rate"),
+        *("performance/collect_s", "performance/learn_s"),
+        *("losses/policy", "losses/value", "losses/entropy", "losses/approx_kl", "losses/clip_fraction"),
+        *("losses/explained_variance", "environment/score", "environment/episode_length"),
+    }
+
+
+def test_a_folder_that_is_missing_is_told_before_training(make_trainer, tmp_path):
+    config = load_config("squared")
+    with pytest.raises(APIUsageError, match=r"run_dir must be a folder that exists, got .*absent; make it first"):
+        Trainer(config, tmp_path / "absent")
+    trainer = make_trainer(run_dir=str(tmp_path))
+    with pytest.raises(APIUsageError, match=r"has no checkpoint yet; expected one in .*checkpoints"):
+        trainer.checkpoint_path  # noqa: B018
+
+
+def test_the_learning_rate_falls_to_zero(make_trainer):
+    recorder = Recorder()
+    make_trainer({"train.learning_rate": 0.016}, [recorder]).train()
+    assert [line["learning_rate"] for line in recorder.lines] == pytest.approx(
+        [0.001 * left for left in range(16, 0, -1)]
+    )
+
+
+@pytest.mark.parametrize("memory", ["none", "LSTM", "GRU", "MinGRU"])
+def test_the_same_seed_gives_the_same_bytes(make_trainer, memory):
+    runs = [make_trainer({"train.seed": seed, "policy.memory": memory}) for seed in (1, 1, 2)]
+    for run in runs:
+        run.train()
+    assert torch.equal(weights(runs[0]), weights(runs[1]))
+    assert not torch.equal(weights(runs[0]), weights(runs[2]))
+
+
+def test_a_resumed_run_repeats_the_uninterrupted_one(make_trainer, tmp_path):
+    exact = {"train.exact_resume": True, "train.checkpoint_interval": 8}
+    whole = make_trainer(exact)
+    whole.train()
+    half = make_trainer(exact)
+    for _ in range(8):
+        half.step()
+    (tmp_path / "half").mkdir()
+    half.run_dir = tmp_path / "half"
+    half.save()
+    half.close()
+    resumed = make_trainer(exact)
+    resumed.restore(half.checkpoint_path)
+    assert (resumed.updates, resumed.agent_steps) == (8, 1024)
+    resumed.train()
+    assert resumed.agent_steps == whole.agent_steps
+    assert torch.equal(weights(resumed), weights(whole))
+
+
+RESUMED = {
+    "native": ("breakout", {"env.num_envs": 8}),
+    "with a memory and threads": ("memory", {"env.num_envs": 8, "env.num_threads": 2, "policy.memory": "LSTM"}),
+    "serial": ("pong", {"env.num_envs": 4, "vec.backend": "Serial", "vec.num_envs": 2, "env.autoreset": "next_step"}),
+    "agents that end": (
+        "snake",
+        {"env.num_envs": 1, "env.num_snakes": 8, "env.width": 12, "env.height": 12, "env.num_food": 9},
+    ),
+    "restarted from states": ("breakout", {"env.num_envs": 8, "train.restart_share": 0.7, "train.restart_states": 9}),
+    "of Gymnasium": ("CartPole-v1", {"vec.backend": "Serial", "vec.num_envs": 4}),
+    "of Gymnasium, restarted from states": (
+        "CartPole-v1",
+        {"vec.backend": "Serial", "vec.num_envs": 4, "train.restart_share": 0.5, "train.restart_states": 9},
+    ),
+    "workers": (
+        "squared",
+        {
+            "env.num_envs": 4,
+            "vec.backend": "Multiprocessing",
+            "vec.num_envs": 2,
+            "vec.num_workers": 2,
+            "vec.overwork": True,
+        },
+    ),
+}
+
+
+ATARI = {
+    "vec.backend": "Multiprocessing",
+    "vec.num_envs": 2,
+    "vec.num_workers": 2,
+    "vec.overwork": True,
+    "train.total_timesteps": 320,
+    "train.minibatch_size": 32,
+    "train.update_epochs": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        *(pytest.param(*case, id=name) for name, case in RESUMED.items()),
+        pytest.param(
+            "atari/breakout",
+            ATARI,
+            marks=pytest.mark.skipif(
+                find_spec("ale_py") is None, reason="ale_py is not installed; puffer install atari"
+            ),
+            id="emulators in workers",
+        ),
+    ],
+)
+def test_a_checkpoint_holds_the_games_so_that_a_resumed_run_equals_the_uninterrupted_one(name, settings, tmp_path):
+    def make(folder):
+        (tmp_path / folder).mkdir()
+        recorder = Recorder()
+        return Trainer(load_config(name, {**SMALL, **settings}), tmp_path / folder, [recorder]), recorder.lines
+
+    whole, lines = make("whole")
+    whole.train()
+    half, first = make("half")
+    for _ in range(7):
+        half.step()
+    half.save()
+    half.close()
+    resumed, rest = make("resumed")
+    resumed.restore(half.checkpoint_path)
+    resumed.train()
+    assert torch.equal(weights(resumed), weights(whole))
+    times = {"uptime_s", "sps", "performance/collect_s", "performance/learn_s"}
+    expected, got = (
+        [{key: line[key] for key in line if key not in times} for line in each] for each in (lines, first + rest)
+    )
+    assert got == expected
+
+
+class Counting(gymnasium.Env):
+    """An environment with an iterator, which is no plain data, but can be pickled."""
+
+    observation_space, action_space = Box(0, 99, (1,)), Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self._left = iter(range(self.np_random.integers(5, 30)))
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        at = next(self._left, None)
+        return np.array([at or 0], np.float32), float(action == (at or 0) % 2), at is None, False, {}
+
+
+def counting_trainer(tmp_path, **settings):
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=lambda: EpisodeStats(Counting()))
+    vecenv = vector.make(creator, num_envs=4, backend="Serial", autoreset="same_step")
+    return Trainer(load_config("breakout", {**SMALL, **settings}), tmp_path, vecenv=vecenv)
+
+
+def test_games_that_are_pickles_go_on_only_where_they_are_asked_for(tmp_path):
+    asked = {"train.save_games": "pickle"}
+    trainer = counting_trainer(tmp_path, **asked)
+    for _ in range(5):
+        trainer.step()
+    trainer.save()
+    path = trainer.checkpoint_path
+    for _ in range(3):
+        trainer.step()
+    resumed = counting_trainer(tmp_path, **asked)
+    with pytest.warns(
+        UserWarning, match=r"new episodes begin, .*: they are pickles, which may execute anything as they"
+    ):
+        assert not resumed.restore(path)
+    resumed = counting_trainer(tmp_path)
+    assert resumed.restore(path, allow_pickle=True)
+    for _ in range(3):
+        resumed.step()
+    assert torch.equal(weights(resumed), weights(trainer))
+
+
+def test_games_that_are_no_plain_data_are_left_out_unless_asked_for(tmp_path):
+    trainer = counting_trainer(tmp_path)
+    trainer.save()
+    assert "games" not in checkpoint.read_state(trainer.checkpoint_path)
+    assert not trainer.restore(trainer.checkpoint_path)
+    trainer = Trainer(load_config("breakout", {**SMALL, "env.num_envs": 8, "train.save_games": "none"}), tmp_path)
+    trainer.save()
+    assert "games" not in checkpoint.read_state(trainer.checkpoint_path)
+
+
+def test_a_run_that_goes_on_trusts_no_pickles_of_its_folder(tmp_path):
+    run = Run.at(tmp_path)
+    load_config("breakout", {"train.save_games": "pickle"}).save(run.config)
+    assert settings_of(run).train.save_games == "safe"
+    assert settings_of(run, {"train.save_games": "pickle"}).train.save_games == "pickle"
+
+
+def test_games_of_another_version_begin_new_episodes_with_a_warning(tmp_path, monkeypatch):
+    config = load_config("breakout", {**SMALL, "env.num_envs": 8})
+    trainer = Trainer(config, tmp_path)
+    trainer.step()
+    trainer.save()
+    monkeypatch.setattr("pufferlib.ocean.state.source_hash", "another")
+    with pytest.warns(
+        UserWarning, match=r"checkpoints/000001: new episodes begin, since its games cannot go on: .* code must be"
+    ):
+        trainer.restore(trainer.checkpoint_path)
+    trainer.step()
+    trainer.close()
+
+
+class TestRewardsOfAnySize:
+    """Are learned from alike where their scale is automatic; it follows from the first episodes."""
+
+    AUTOMATIC = {"train.reward_scale": 0.0}  # noqa: RUF012
+
+    @pytest.fixture
+    def paid(self, target_env):
+        class Paid(target_env):
+            def step(self, actions):
+                outcome = super().step(actions)
+                self.rewards *= self.factor
+                return outcome
+
+        def make(factor):
+            env = Paid(8)
+            env.factor = factor
+            return env
+
+        return make
+
+    def test_the_size_changes_nothing(self, make_trainer, paid):
+        runs = [make_trainer(self.AUTOMATIC, env=paid(factor)) for factor in (1024, 4096)]
+        for run in runs:
+            run.train()
+        assert runs[0].collector.reward_scale == 4 * runs[1].collector.reward_scale < 1
+        assert torch.equal(weights(runs[0]), weights(runs[1]))
+
+    def test_a_resumed_run_keeps_it(self, make_trainer, paid):
+        whole = make_trainer(self.AUTOMATIC, env=paid(1024))
+        whole.train()
+        resumed = make_trainer({**self.AUTOMATIC, "train.total_timesteps": 4096}, env=paid(1))
+        resumed.restore(whole.checkpoint_path)
+        resumed.step()
+        assert resumed.collector.reward_scale == whole.collector.reward_scale
+
+    @pytest.mark.filterwarnings("ignore:.*EpisodeStats")
+    @pytest.mark.parametrize("truncates", [False, True])
+    @pytest.mark.parametrize("penalty", [0.0, -0.01])
+    def test_is_fitted_until_an_episode_with_a_reward_has_ended(self, make_trainer, penalty, truncates):
+        def reward(env):
+            return (-1) ** env.made * 1000.0 if env.count == 150 else penalty
+
+        made = itertools.count()
+
+        def creator(buf=None, seed=0):
+            env = FunctionEnv(length=150, truncates=truncates, reward=reward)
+            env.made = next(made)
+            return GymnasiumPufferEnv(env, buf=buf, seed=seed)
+
+        trainer = make_trainer(
+            {**self.AUTOMATIC, "train.horizon": 64, "train.gamma": 1.0},
+            env=vector.make(creator, num_envs=4, backend="Serial", autoreset="same_step"),
+        )
+        found = []
+        for _ in range(6):
+            trainer.step()
+            found.append((trainer.collector.reward_scale, trainer.fits_reward_scale))
+        assert found[:2] == [(1.0, True)] * 2
+        assert found[2] == (pytest.approx(1 / math.sqrt(22 / 64 * 1e6), rel=0.1), False)
+        assert found[2:] == [found[2]] * 4
+
+    @pytest.mark.parametrize("given", [{"train.reward_scale": 1.0}, {**AUTOMATIC, "train.reward_clip": 1.0}])
+    def test_what_is_given_stays(self, make_trainer, paid, given):
+        trainer = make_trainer(given, env=paid(1024))
+        trainer.step()
+        assert trainer.collector.reward_scale == 1
+        trainer.close()
+
+
+def test_a_run_goes_on_with_another_kind_of_device(make_trainer):
+    trainer = make_trainer({"train.total_timesteps": 1024})
+    trainer.train()
+    path = trainer.checkpoint_path
+    state = {**checkpoint.read_state(path), "generator": torch.zeros(16, dtype=torch.uint8)}  # of CUDA
+    checkpoint.save(path.parent, checkpoint.read_policy(path), state, checkpoint.read_about(path))
+    assert trainer.checkpoint_path != path
+    again = [make_trainer() for _ in range(2)]
+    for other in again:
+        other.restore(trainer.checkpoint_path)
+        other.step()
+    assert torch.equal(weights(again[0]), weights(again[1]))
+
+
+def test_a_checkpoint_always_goes_on_in_the_same_way(make_trainer):
+    make_trainer({"train.total_timesteps": 1024}).train()
+    again = [make_trainer() for _ in range(2)]
+    for trainer in again:
+        trainer.restore(trainer.checkpoint_path)
+        trainer.step()
+    assert torch.equal(weights(again[0]), weights(again[1]))
+
+
+def test_saving_does_not_disturb_the_run(make_trainer):
+    often, never = make_trainer({"train.checkpoint_interval": 1}), make_trainer({"train.checkpoint_interval": 0})
+    often.train()
+    never.train()
+    assert torch.equal(weights(often), weights(never))
+
+
+class SmallDisk(Recorder):
+    """Lets no file grow over 100 bytes from one update to another."""
+
+    def __init__(self, first, last):
+        super().__init__()
+        self.first, self.last, self.before = first, last, resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def log(self, metrics):
+        if metrics["update"] == self.first:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, self.before[1]))
+        if metrics["update"] == self.last:
+            self.close()
+
+    def close(self):
+        resource.setrlimit(resource.RLIMIT_FSIZE, self.before)
+
+
+def test_a_disk_that_is_full_for_a_while_loses_nothing(make_trainer, tmp_path):
+    loggers = [JsonlLogger(tmp_path / "metrics.jsonl"), SmallDisk(first=3, last=9)]
+    trainer = make_trainer({"train.checkpoint_interval": 2, "train.keep_checkpoints": 0}, loggers)
+    with pytest.warns(UserWarning, match="File too large") as warned:
+        trainer.train()
+    assert [str(warning.message).partition(": ")[2].partition(";")[0] for warning in warned] == [
+        "metrics could not be written (File too large)",
+        "a checkpoint could not be written (File too large)",
+    ]
+    saved = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert saved == [f"{updates:06}" for updates in (2, 9, 10, 12, 14, 16)]
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 16
+
+
+def test_a_last_checkpoint_that_cannot_be_written_is_an_error_and_the_one_before_stays(make_trainer):
+    trainer = make_trainer({"train.checkpoint_interval": 4}, [SmallDisk(first=5, last=99)])
+    with (
+        pytest.warns(UserWarning, match="a checkpoint could not be written"),
+        pytest.raises(OSError, match="too large"),
+    ):
+        trainer.train()
+    assert trainer.checkpoint_path.name == "000004"
+
+
+def test_a_folder_without_room_is_told_before_training(make_trainer, target_env):
+    disk, env = SmallDisk(first=0, last=99), target_env(8)
+    disk.log({"update": 0})
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            make_trainer(env=env)
+    finally:
+        disk.close()
+    assert env.closed == 1
+
+
+def test_the_latest_checkpoints_and_the_best_one_are_kept(make_trainer, tmp_path):
+    recorder = Recorder()
+    trainer = make_trainer({"train.checkpoint_interval": 2, "train.keep_checkpoints": 2}, [recorder])
+    trainer.train()
+    scores = [line["environment/score"] for line in recorder.lines]  # of equally many episodes each
+    means = {updates: sum(scores[updates - 2 : updates]) / 2 for updates in range(2, 17, 2)}
+    best = max(means, key=lambda updates: (means[updates], updates))
+    kept = {int(path.name): checkpoint.read_about(path) for path in (tmp_path / "checkpoints").iterdir()}
+    assert kept.keys() == {14, 16, best}
+    assert [about.score for about in kept.values()] == pytest.approx([means[updates] for updates in kept])
+
+
+def test_a_checkpoint_of_another_environment_is_refused(make_trainer, tmp_path):
+    make_trainer().save()
+    other = Trainer(load_config("squared", {**SMALL, "env.num_envs": 8}), tmp_path)
+    with pytest.raises(
+        APIUsageError, match=r"000000: is of a run of breakout, got squared; begin a new run of squared"
+    ):
+        other.restore(tmp_path / "checkpoints" / "000000")
+    other.close()
+
+
+def test_other_versions_are_told_where_a_run_goes_on(make_trainer, monkeypatch):
+    make_trainer().train()
+    trainer = make_trainer()
+    monkeypatch.setitem(trainer.versions, "torch", "99")
+    with pytest.warns(UserWarning, match=r"000016: other versions than when it was saved: torch 99 \(was "):
+        trainer.restore(trainer.checkpoint_path)
+    trainer.close()
+
+
+def test_ctrl_c_finishes_the_update_saves_and_closes(make_trainer):
+    class Interrupting(Recorder):
+        def log(self, metrics):
+            super().log(metrics)
+            if metrics["update"] == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    recorder = Interrupting()
+    trainer = make_trainer(loggers=[recorder])
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert len(recorder.lines) == 3
+    assert trainer.vecenv.closed == recorder.closed == 1
+    resumed = make_trainer()
+    resumed.restore(trainer.checkpoint_path)
+    assert resumed.updates == 3
+
+
+def test_a_second_ctrl_c_stops_at_once(make_trainer, target_env):
+    env = target_env(8)
+    step = env.step
+
+    def interrupting(actions):
+        os.kill(os.getpid(), signal.SIGINT)
+        return step(actions)
+
+    env.step = interrupting
+    trainer = make_trainer(env=env)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert trainer.updates == 0
+    assert env.closed == 1
+
+
+def test_a_failure_closes_everything(make_trainer, target_env):
+    recorder, env = Recorder(), target_env(8)
+
+    def failing(actions):
+        raise ZeroDivisionError
+
+    trainer = make_trainer(loggers=[recorder], env=env)
+    env.step = failing
+    with pytest.raises(ZeroDivisionError):
+        trainer.train()
+    assert env.closed == recorder.closed == 1
+    env = target_env(8)
+    with pytest.raises(APIUsageError, match="minibatch_size must divide"):
+        make_trainer({"train.minibatch_size": 100}, env=env)
+    assert env.closed == 1
+
+
+def test_masks_that_are_never_true_are_an_error(make_trainer, target_env):
+    env = target_env(8)
+    env.masks[:] = False
+    trainer = make_trainer(env=env)
+    with pytest.raises(PufferError, match="masks must be True where an agent is there, got False for all 8 agents"):
+        trainer.train()
+    assert env.closed == 1
+
+
+@pytest.mark.parametrize("name", ["gpu", "mps", "meta"])
+def test_an_impossible_device_is_refused(make_trainer, name):
+    with pytest.raises(APIUsageError, match=rf"train\.device must be auto, cpu, cuda or cuda:<n>, got '{name}'"):
+        make_trainer({"train.device": name})
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "seen"), [(0, "cuda", "no GPU"), (1, "cuda:1", "1 GPU"), (2, "cuda:2", "2 GPUs")]
+)
+def test_a_missing_gpu_is_refused(make_trainer, monkeypatch, count, name, seen):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    with pytest.raises(APIUsageError, match=f"sees {seen}, got '{name}'; use (cuda:0, )?auto or cpu, or run"):
+        make_trainer({"train.device": name})
+
+
+BACKENDS = {
+    "native": {},
+    "Serial": {"vec.backend": "Serial", "vec.num_envs": 2},
+    "Multiprocessing": {"vec.backend": "Multiprocessing", "vec.num_envs": 2, "vec.num_workers": 1},
+    "pool": {
+        **{"vec.backend": "Multiprocessing", "vec.num_envs": 4, "vec.num_workers": 2, "vec.overwork": True},
+        **{"vec.batch_size": 2, "vec.zero_copy": False, "policy.memory": "LSTM"},
+    },
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_trains_what_the_settings_name(tmp_path, backend):
+    config = load_config("squared", {**SMALL, "env.num_envs": 4, **BACKENDS[backend], "train.total_timesteps": 256})
+    trainer = Trainer(config, tmp_path)
+    trainer.train()
+    assert trainer.agent_steps >= 256
+
+
+def test_serial_and_multiprocessing_train_the_same_bytes(tmp_path):
+    trained = []
+    for backend in ("Serial", "Multiprocessing"):
+        config = load_config("squared", {**SMALL, "env.num_envs": 4, **BACKENDS[backend], "train.total_timesteps": 256})
+        trained.append(Trainer(config, tmp_path))
+        trained[-1].train()
+    assert torch.equal(weights(trained[0]), weights(trained[1]))
+
+
+@pytest.mark.parametrize(("stats", "warned"), [(False, True), (True, False)])
+def test_trains_emulated_environments_and_tells_once_of_a_score_that_is_missing(stats, warned, tmp_path):
+    def make(buf=None, seed=0):
+        env = gymnasium.make("CartPole-v1")
+        return GymnasiumPufferEnv(EpisodeStats(env) if stats else env, buf=buf, seed=seed)
+
+    envs = vector.make(make, num_envs=4, backend="Serial", autoreset="same_step")
+    config = load_config("mine", {**SMALL, "train.horizon": 32, "train.total_timesteps": 512})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        trainer = Trainer(config, tmp_path, vecenv=envs)
+        trainer.train()
+    assert trainer.rollout.episode_ends.any()
+    told = [warning for warning in caught if "wrap the environment with pufferlib.EpisodeStats" in str(warning.message)]
+    assert len(told) == warned
+
+
+def test_trains_agents_that_come_and_go(tmp_path):
+    # agent a leaves after a + 1 steps
+    script = [alive(0, 1, 2, 3), *({left: "dead", **alive(*range(left + 1, 4))} for left in range(4))]
+    dwindling = functools.partial(
+        ScriptedParallelEnv, *script, names=range(4), action_space=Discrete(2), info=lambda *_, fate: {"score": 1.0}
+    )
+    creator = functools.partial(PettingZooPufferEnv, env_creator=dwindling)
+    vecenv = vector.make(creator, backend="Serial", num_envs=2, autoreset="same_step")
+    trainer = Trainer(load_config("dwindling", SMALL), tmp_path, vecenv=vecenv)
+    trainer.step()
+    # of every 4 steps agent a is there for a + 1
+    assert trainer.rollout.masks.sum(0).tolist() == [4, 8, 12, 16] * 2
+    assert trainer.agent_steps == 80
+    trainer.close()
+
+
+@pytest.mark.all
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("hide", [False, True], ids=["reaction", "memory"])
+def test_learns_what_pays(make_trainer, target_env, hide):
+    recorder = Recorder()
+    overrides = {
+        "train.total_timesteps": 20_480,
+        "train.minibatch_size": 256,
+        "train.learning_rate": 0.01,
+        "train.gamma": 0.9,
+        "policy.memory": "LSTM" if hide else "none",
+        "policy.num_layers": 1,
+    }
+    make_trainer(overrides, [recorder], target_env(32, hide=hide)).train()
+    assert recorder.lines[0]["environment/score"] < 1.7  # of 4; a third of it by chance
+    assert recorder.lines[-1]["environment/score"] > 3.9
+
+
+def test_only_large_networks_learn_with_many_threads(make_trainer, monkeypatch):
+    monkeypatch.setattr("pufferlib.training.build.usable_cpus", lambda: 7)
+    unset = {"train.num_threads": None}
+    assert make_trainer(unset).num_threads == 1
+    assert make_trainer({**unset, "policy.hidden_size": 1024}).num_threads == 7
+    assert make_trainer({"train.num_threads": 3, "policy.hidden_size": 1024}).num_threads == 3
+
+
+@pytest.mark.parametrize("backend", ["native", "Serial", "Multiprocessing", "Ray"])
+def test_every_backend_gets_every_setting(monkeypatch, backend):
+    asked = []
+    monkeypatch.setattr("pufferlib.vector.make", lambda *_, **options: asked.append(options))
+    build_vecenv(load_config("squared", {"vec.backend": backend}))
+    chosen = {"num_workers": 2, "batch_size": 4, "zero_copy": False, "overwork": True, "on_crash": "restart"}
+    settings = {"vec.backend": backend, "vec.timeout_s": 0, **{f"vec.{name}": value for name, value in chosen.items()}}
+    build_vecenv(load_config("squared", settings))
+    assert (asked[0]["timeout_s"], asked[0]["on_crash"]) == (120.0, "raise")
+    assert chosen.items() | {("timeout_s", None)} <= asked[1].items()
+
+
+def test_acting_and_learning_have_their_own_threads(make_trainer, target_env):
+    env = target_env(8)
+    step, seen = env.step, set()
+
+    def counting(actions):
+        seen.add(torch.get_num_threads())
+        return step(actions)
+
+    env.step = counting
+    trainer = make_trainer({"train.num_threads": 2}, env=env)
+    trainer.step()
+    assert seen == {1}
+    assert torch.get_num_threads() == 2
+
+
+def test_the_first_weights_do_not_depend_on_the_number_of_threads():
+    config = load_config("breakout")
+    vecenv = build_vecenv(config)
+    before, weights = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 4):
+            torch.set_num_threads(threads)
+            weights.append(parameters_to_vector(build_policy(config, vecenv).parameters()))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+        vecenv.close()
+    assert torch.equal(weights[0], weights[1])
+    assert torch.equal(weights[0], weights[2])
+
+
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_automatic_settings_fit_any_number_of_agents(recurrent):
+    for agents in (*range(1, 130), 1000, 1009, 4096):
+        settings = fit_to_agents(TrainConfig(), agents, recurrent)
+        batch_size = settings.horizon * agents
+        assert batch_size >= 1024
+        assert batch_size % settings.minibatch_size == 0
+        assert settings.minibatch_size <= 8192 or (recurrent and agents == 1009)  # a prime: all segments at once
+        assert settings.minibatch_size % settings.horizon == 0 or not recurrent
+        assert 1 <= settings.update_epochs <= 10
+
+
+@pytest.mark.parametrize(("agents", "expected"), [(1, (1024, 64, 10)), (8, (128, 64, 10)), (1024, (64, 4096, 1))])
+def test_the_fewer_agents_the_more_is_learned_from_each_step(agents, expected):
+    settings = fit_to_agents(TrainConfig(), agents, recurrent=False)
+    assert (settings.horizon, settings.minibatch_size, settings.update_epochs) == expected
+
+
+@pytest.mark.parametrize(
+    ("horizon", "agents", "recurrent", "size"), [(8, 1, False, 8), (127, 1, False, 127), (64, 101, True, 6464)]
+)
+def test_sizes_without_a_fitting_divisor_are_learned_from_at_once(horizon, agents, recurrent, size):
+    assert fit_to_agents(TrainConfig(horizon=horizon), agents, recurrent).minibatch_size == size
+
+
+@pytest.mark.parametrize(("wanted", "hint"), [(3, "2 or 4"), (5, "4 or 8"), (9, "8")])
+def test_accumulated_minibatches_must_fill_a_pass(wanted, hint):
+    given = TrainConfig(horizon=16, minibatch_size=16, accumulate_minibatches=wanted)
+    message = rf"horizon \* agents / train\.minibatch_size = 128 / 16 = 8, got {wanted}; try {hint}$"
+    with pytest.raises(APIUsageError, match=message):
+        fit_to_agents(given, 8, recurrent=False)
+
+
+@pytest.mark.parametrize(("agents", "horizon", "size"), [(8, 4, 1), (1, 1, 0)])
+def test_a_minibatch_of_one_step_with_normalized_advantages_is_refused(agents, horizon, size):
+    given = TrainConfig(horizon=horizon, minibatch_size=size)
+    with pytest.raises(APIUsageError, match=r"minibatch of one step; got train\.minibatch_size 1"):
+        fit_to_agents(given, agents, recurrent=False)
+    for fine in ({"norm_adv": False}, {"accumulate_minibatches": 2} if agents > 1 else {"horizon": 2}):
+        fit_to_agents(dataclasses.replace(given, **fine), agents, recurrent=False)
+
+
+def test_settings_that_are_given_stay():
+    given = TrainConfig(horizon=10, minibatch_size=20)
+    assert fit_to_agents(given, 8, recurrent=False) == dataclasses.replace(given, update_epochs=1)
+
+
+def test_the_trainer_says_which_settings_it_chose(tmp_path, target_env):
+    trainer = Trainer(load_config("mine", {"train.device": "cpu"}), tmp_path, vecenv=vector.make(target_env))
+    assert (trainer.config.train.horizon, trainer.rollout.horizon) == (128, 128)
+    trainer.close()
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_a_run_may_begin_with_the_weights_of_another(normalize, tmp_path):
+    settings = {"env.num_envs": 8, "train.total_timesteps": 512, "train.minibatch_size": 256, "train.device": "cpu"}
+    settings["train.normalize_observations"] = normalize
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    before = Trainer(load_config("cartpole", settings), first)
+    before.train()
+
+    still = {"train.init": str(first), "train.learning_rate": 0.0, "train.seed": 7}
+    after = Trainer(load_config("cartpole", {**settings, **still}), second)
+    after.step()
+    assert np.array_equal(weights(after), weights(before))
+    if normalize:  # the moments go on from those of the other run
+        count = "observation_moments.count"
+        assert after.policy.state_dict()[count] > before.policy.state_dict()[count] > 100
+    after.close()
+
+
+def test_weights_to_begin_with_that_are_not_there_or_of_another_network_are_an_error(make_trainer, tmp_path):
+    with pytest.raises(PufferError, match=r"train.init: '.*nowhere' is no run, no checkpoint"):
+        make_trainer({"train.init": str(tmp_path / "nowhere")}).step()
+    make_trainer().train()
+    other = load_config("cartpole", {"train.init": str(tmp_path), "env.num_envs": 8, "train.device": "cpu"})
+    trainer = Trainer(other, tmp_path)
+    with pytest.raises(APIUsageError, match=r"does not fit this policy: .*: --policy.hidden-size 16$"):
+        trainer.step()
+    trainer.close()
+
+
+def test_missing_score_of_a_named_native_environment_is_told(tmp_path, monkeypatch):
+    class Silent(TargetEnv):
+        def step(self, actions):
+            return *super().step(actions)[:4], []
+
+    monkeypatch.setitem(REGISTERED, "silent", None)  # forgotten at the end of the test
+    pufferlib.register("silent", Silent)
+    with pytest.warns(UserWarning, match=r"let its step return the info \{'score': ...\} of each episode that ends"):
+        Trainer(load_config("silent", SMALL), tmp_path).train()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "warned"),
+    [
+        (-1, 1, ""),
+        (0, 1, ""),
+        (-2, 2, ""),
+        (-np.inf, np.inf, ""),
+        (0, np.inf, ""),
+        (0, 1000, "0 and 1000 for action 0"),
+        (-0.01, 0.01, "-0.01 and 0.01 for action 0"),
+        (9, 10, "9 and 10 for action 0"),
+        (np.array([-1, -50]), np.array([1, 50]), "-50 and 50 for action 1"),
+    ],
+)
+def test_bounds_of_actions_far_from_1_are_warned_of(make_trainer, low, high, warned):
+    space = Box(low, high, (2,), np.float32) if np.ndim(low) == 0 else Box(low.astype("f4"), high.astype("f4"))
+    creator = functools.partial(GymnasiumPufferEnv, env_creator=FunctionEnv, env_kwargs={"action_space": space})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_trainer(env=vector.make(creator, num_envs=8, backend="Serial", autoreset="same_step")).close()
+    found = [str(warning.message) for warning in caught if "bounds of actions" in str(warning.message)]
+    assert len(found) == bool(warned)
+    assert RuntimeWarning not in [warning.category for warning in caught]
+    assert all(f"near -1 and 1, got {warned}: a policy" in message for message in found)
