@@ -27,10 +27,10 @@ from sides import Sides
 from turns import Measure, main
 
 from pufferlib import ocean
+from pufferlib.exports import TrainedPolicy, open_trained
 from pufferlib.exports.exported import write_checked
 from pufferlib.exports.graph import Graph, quietly
 from pufferlib.exports.recording import record
-from pufferlib.exports.trained import TrainedPolicy, open_trained
 from pufferlib.models.engine import compile_policy
 from pufferlib.native.compiler import find_compiler
 from pufferlib.training.runs import RUNS, find_run

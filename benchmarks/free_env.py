@@ -47,9 +47,8 @@ class Free(pufferlib.PufferEnv):  # type: ignore[misc]  # that of either library
 def ours(agents: int, seconds: float) -> float:
     """Microseconds of a step of our collector."""
     from pufferlib.models import Policy
-    from pufferlib.training.config import TrainConfig
+    from pufferlib.training import Rollout, TrainConfig
     from pufferlib.training.partial_collectors import make_collector
-    from pufferlib.training.rollout import Rollout
 
     class Constant(Policy):
         def forward_eval(self, observations: Any, state: Any = None) -> Any:

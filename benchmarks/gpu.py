@@ -53,8 +53,7 @@ WAITS = 20  # of an update, beside one for each step
 @contextmanager
 def training(env: str, overrides: dict[str, Any]) -> Iterator[Any]:
     """A trainer, closed at the end."""
-    from pufferlib.training.config import load_config
-    from pufferlib.training.trainer import Trainer
+    from pufferlib.training import Trainer, load_config
 
     with tempfile.TemporaryDirectory() as folder:
         trainer = Trainer(load_config(env, {"train.checkpoint_interval": 0, **overrides}), folder)

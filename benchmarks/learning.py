@@ -27,10 +27,7 @@ from report import figure, machine
 
 from pufferlib import ocean
 from pufferlib.analysis import plot
-from pufferlib.training import checkpoint
-from pufferlib.training.config import Config, load_config
-from pufferlib.training.report import plot_learning_curve, read_metrics
-from pufferlib.training.runs import Run
+from pufferlib.training import Config, Run, checkpoint, load_config, plot_learning_curve, read_metrics
 
 ROOT = Path(__file__).parent.parent
 PAGE, CURVES = ROOT / "docs" / "results.md", ROOT / "docs" / "curves"

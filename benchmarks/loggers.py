@@ -57,10 +57,7 @@ def main() -> None:
     options = parser(__doc__, "loggers", minutes=5, rounds=15, seconds=0.0).parse_args()
     if options.quick:
         options.rounds = 1
-    from pufferlib.training.config import load_config
-    from pufferlib.training.loggers import JsonlLogger, open_tracking
-    from pufferlib.training.runs import Run
-    from pufferlib.training.trainer import Trainer
+    from pufferlib.training import JsonlLogger, Run, Trainer, load_config, open_tracking
 
     before = begin(options)
     settings = {"train.num_threads": 1, "train.device": "cpu", "track.wandb.mode": "offline"}

@@ -19,9 +19,7 @@ from torch import Tensor, nn
 from pufferlib.env import PufferEnv
 from pufferlib.models import layer_init
 from pufferlib.ocean.nmmo3.policy import NMMO3
-from pufferlib.training.config import load_config
-from pufferlib.training.evaluate import evaluate
-from pufferlib.training.trainer import Trainer
+from pufferlib.training import Trainer, evaluate, load_config
 
 MEMORIES = {"LSTM": 1, "MinGRU": 2}  # and their layers
 SETTINGS = {

@@ -51,7 +51,7 @@ def longer_part(name: str, overlap: str, seconds: float) -> float:
 @contextmanager
 def pong(overlap: str) -> Iterator[Any]:
     """Eight games of Pong in two workers, the network of Mnih et al. (2015) in bfloat16, one thread of torch."""
-    from pufferlib.training.config import load_config
+    from pufferlib.training import load_config
 
     own = {"train.overlap": overlap, "train.precision": "bfloat16", "train.update_epochs": 4}
     batch = {"vec.batch_size": ENVS // 2 if overlap == "envs" else ENVS}
@@ -65,7 +65,7 @@ def waits(overlap: str) -> Iterator[Any]:
     import pufferlib.vector
     from pufferlib.emulation import GymnasiumPufferEnv
     from pufferlib.models import Default
-    from pufferlib.training.config import load_config
+    from pufferlib.training import load_config
 
     class Waiting(Default):
         """Waits as long as it has rows."""

@@ -42,7 +42,7 @@ def settings(
 
 def batch_of(env: str) -> tuple[int, int]:
     """Return the horizon and the minibatch size of our settings for an environment."""
-    from pufferlib.training.config import load_config
+    from pufferlib.training import load_config
 
     train = load_config(env).train
     return train.horizon, train.minibatch_size
@@ -50,7 +50,7 @@ def batch_of(env: str) -> tuple[int, int]:
 
 def ours(env: str, overrides: dict[str, Any], seconds: float) -> float:
     """An environment in C, with its own settings but for ``overrides``."""
-    from pufferlib.training.config import load_config
+    from pufferlib.training import load_config
 
     with run(load_config(env, {"train.device": "cpu", **overrides})) as trainer:
         return us_per_step(trainer.step, trainer.rollout.batch_size, seconds)
@@ -67,7 +67,7 @@ def cartpole() -> Iterator[Any]:
     """The trainer of ``ours_cartpole``."""
     import pufferlib
     from pufferlib.emulation import GymnasiumPufferEnv
-    from pufferlib.training.config import load_config
+    from pufferlib.training import load_config
 
     def make(buf: Any = None, seed: int = 0) -> Any:
         return GymnasiumPufferEnv(pufferlib.EpisodeStats(gymnasium.make("CartPole-v1")), buf=buf, seed=seed)
@@ -154,7 +154,7 @@ def puffer_own(env: str, keywords: dict[str, Any], horizon: int, minibatch_size:
 
 def ours_to_bar(env: str, score: float, limit_s: float) -> float | None:
     """Seconds of a run of ours with the environment's own settings until its episodes reach the score."""
-    from pufferlib.training.config import load_config
+    from pufferlib.training import load_config
 
     with run(load_config(env, {"train.device": "cpu", "train.checkpoint_interval": 0})) as trainer:
         return seconds_until(lambda: trainer.step().get("environment/score"), score, limit_s)
@@ -236,7 +236,7 @@ def products(env: str, overrides: dict[str, Any], seconds: float) -> float:
     That is one with each matrix to act, and in each epoch three to learn, but two with the first: nobody asks for the
     derivative of an observation.
     """
-    from pufferlib.training.config import load_config
+    from pufferlib.training import load_config
 
     config = load_config(env, {"train.device": "cpu", **overrides})
     with run(config) as trainer:
@@ -326,7 +326,7 @@ def bare_atari(precision: str, seconds: float) -> float:
 
 def atari(precision: str) -> Any:
     """The settings of ``ours_atari``."""
-    from pufferlib.training.config import load_config
+    from pufferlib.training import load_config
 
     same = {"train.horizon": 128, "train.minibatch_size": 256, "train.update_epochs": 4, "train.precision": precision}
     vec = {"vec.backend": "Multiprocessing", "vec.num_envs": 8, "vec.num_workers": 2, "vec.batch_size": 8}
@@ -360,7 +360,7 @@ def frames_of_pong(**_: Any) -> Any:
 @contextmanager
 def run(config: Any, vecenv: Any = None, policy: Any = None) -> Iterator[Any]:
     """Our trainer in a folder of its own, closed at the end."""
-    from pufferlib.training.trainer import Trainer
+    from pufferlib.training import Trainer
 
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -11,10 +11,7 @@ import tempfile
 from pathlib import Path
 
 try:
-    from pufferlib.training.config import load_config
-    from pufferlib.training.evaluate import evaluate
-    from pufferlib.training.loggers import JsonlLogger
-    from pufferlib.training.trainer import Trainer
+    from pufferlib.training import JsonlLogger, Trainer, evaluate, load_config
 except ModuleNotFoundError as error:
     sys.exit(f"this example needs {error.name}, which is not installed; run: puffer install train")
 

@@ -16,7 +16,7 @@ import pufferlib
 from pufferlib import vector
 
 try:
-    from pufferlib.training.agent import Agent
+    from pufferlib.training import Agent
 except ModuleNotFoundError as error:
     sys.exit(f"this example needs {error.name}, which is not installed; run: puffer install train")
 

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
         UnknownNameError,
         WorkerError,
     )
+    from pufferlib.exports.exported import export
     from pufferlib.registry import env_creator, list_envs, make, register
+    from pufferlib.replays.player import replay
+    from pufferlib.sweeps.launch import sweep
     from pufferlib.training.agent import load
+    from pufferlib.training.launch import train
     from pufferlib.wrappers import (
         ClipAction,
         EpisodeStats,
@@ -50,11 +54,15 @@ __all__ = [
     "WorkerError",
     "__version__",
     "env_creator",
+    "export",
     "list_envs",
     "load",
     "make",
     "register",
+    "replay",
     "set_buffers",
+    "sweep",
+    "train",
 ]
 
 _HOME = {
@@ -73,34 +81,52 @@ _HOME = {
     "UnknownNameError": "errors",
     "WorkerError": "errors",
     "env_creator": "registry",
+    "export": "exports.exported",
     "list_envs": "registry",
-    "load": "train.agent",
+    "load": "training.agent",
     "make": "registry",
     "register": "registry",
+    "replay": "replays.player",
     "set_buffers": "buffers",
+    "sweep": "sweeps.launch",
+    "train": "training.launch",
 }
 _MODULES = {
     "analysis",
     "emulation",
     "envpool",
-    "export",
+    "exports",
     "frameworks",
     "models",
     "ocean",
     "pytorch",
     "render",
+    "replays",
+    "selfplay",
     "spaces",
-    "sweep",
-    "train",
+    "sweeps",
+    "testing",
+    "training",
     "vector",
     "vectorization",
     "wrappers",
 }
 
 
+_EXTRA = {"export": "train", "load": "train", "sweep": "sweep", "train": "train"}  # what brings torch
+_MOVED = {
+    "clean_pufferl": "training",
+    "export": "exports",
+    "pufferl": "training",
+    "replay": "replays",
+    "sweep": "sweeps",
+    "train": "training",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        value = getattr(importlib.import_module(f"pufferlib.{_HOME[name]}"), name)
+        value = _fetch(name)
     elif name in _MODULES:
         value = importlib.import_module(f"pufferlib.{name}")
     else:
@@ -108,6 +134,35 @@ def __getattr__(name: str) -> Any:
     globals()[name] = value
     _register_ids()
     return value
+
+
+def _fetch(name: str) -> Any:
+    try:
+        return getattr(importlib.import_module(f"pufferlib.{_HOME[name]}"), name)
+    except ModuleNotFoundError as error:
+        if name not in _EXTRA or not error.name or error.name.startswith("pufferlib"):
+            raise
+        from pufferlib.errors import BindingMissing
+        from pufferlib.machine.commands import way_to_install
+
+        message = f"pufferlib.{name}: the package {error.name} is not installed; {way_to_install(_EXTRA[name])}"
+        raise BindingMissing(message) from error
+
+
+class _MovedModules:
+    """Finder that says where modules of earlier versions, and of PufferLib 3, are now."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Raise ModuleNotFoundError for ``pufferlib.train`` and others, and find nothing."""
+        package = name.removeprefix("pufferlib.").partition(".")[0]
+        if name.startswith("pufferlib.") and package in _MOVED:
+            place = f"pufferlib.{_MOVED[package]}"
+            function = f" pufferlib.{package} is a function." if package in _HOME else ""
+            raise ModuleNotFoundError(f"No module named {name!r}: import from {place}.{function}", name=name)
+
+
+sys.meta_path.append(_MovedModules)  # last, so that it is asked only for what there is not
 
 
 def _register_ids() -> None:

@@ -1,32 +1,32 @@
 """Trained policies outside of this library: as ONNX, as one file of C, as a program of ``torch.export``.
 
-The package can be called: ``pufferlib.export(...)`` is ``pufferlib.exports.exported.export(...)``, which its docstring
-describes. ``trained`` opens what is exported; ``recording`` is what the copies are checked against; ``c_source`` writes
-C; ``graph`` is the policy as a function of tensors, of which ``onnx_model`` and ``torch_program`` make their files.
+``pufferlib.export`` writes them. ``trained`` opens what is exported; ``recording`` is what the copies are checked
+against; ``c_source`` writes C; ``graph`` is the policy as a function of tensors, of which ``onnx_model`` and
+``torch_program`` make their files.
 """
 
-import importlib
-import sys
-import types
-import typing
+from typing import TYPE_CHECKING
 
-_HOME = dict.fromkeys(("FORMATS", "Exported", "export"), "exported")
+from pufferlib.doors import open_door
 
+if TYPE_CHECKING:
+    from pufferlib.exports.exported import FORMATS, Exported, export
+    from pufferlib.exports.trained import TrainedPolicy, open_trained
 
-class _CallableExport(types.ModuleType):
-    """Module that is called like the function of its name, which is imported only then."""
+__all__ = [
+    "FORMATS",
+    "Exported",
+    "TrainedPolicy",
+    "export",
+    "open_trained",
+]
 
-    def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
-        """Call ``pufferlib.exports.exported.export``."""
-        from pufferlib.exports.exported import export
+_HOME = {
+    "Exported": "exports.exported",
+    "FORMATS": "exports.exported",
+    "TrainedPolicy": "exports.trained",
+    "export": "exports.exported",
+    "open_trained": "exports.trained",
+}
 
-        return export(*args, **kwargs)
-
-
-def __getattr__(name: str) -> typing.Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'pufferlib.export' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"pufferlib.export.{_HOME[name]}"), name)
-
-
-sys.modules[__name__].__class__ = _CallableExport
+__getattr__, __dir__ = open_door(__name__, _HOME)

@@ -5,13 +5,6 @@ algorithms of RLlib, Stable-Baselines3 and TorchRL. ``gymnasium`` and ``pettingz
 have them.
 """
 
-import importlib
-import types
+from pufferlib import doors
 
-_MODULES = {"cleanrl", "gymnasium", "pettingzoo", "rllib", "sb3", "torchrl"}
-
-
-def __getattr__(name: str) -> types.ModuleType:
-    if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module '{__name__}' has no attribute {name!r}")
+__getattr__, __dir__ = doors.open_door(__name__, {}, ["cleanrl", "gymnasium", "pettingzoo", "rllib", "sb3", "torchrl"])

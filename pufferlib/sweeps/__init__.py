@@ -1,31 +1,38 @@
-"""Search for settings, on Optuna: spaces, trials in worker processes, reports; ``pufferlib.sweep("breakout")``.
+"""Search for settings, on Optuna: spaces, trials in worker processes, reports. ``pufferlib.sweep`` does all of it."""
 
-The package can be called: ``pufferlib.sweep(...)`` is ``pufferlib.sweeps.launch.sweep(...)``, which its docstring
-describes.
-"""
+from typing import TYPE_CHECKING
 
-import importlib
-import sys
-import types
-import typing
+from pufferlib.doors import open_door
 
-_HOME = {"SweepConfig": "settings", "SweepResult": "result", "load_sweep": "result", "sweep": "launch"}
+if TYPE_CHECKING:
+    from pufferlib.sweeps.launch import sweep
+    from pufferlib.sweeps.progress import ConsoleDisplay, SweepDisplay
+    from pufferlib.sweeps.result import SearchTrial, SweepResult, load_sweep
+    from pufferlib.sweeps.settings import Search, SweepConfig
+    from pufferlib.sweeps.space import Space
 
+__all__ = [
+    "ConsoleDisplay",
+    "Search",
+    "SearchTrial",
+    "Space",
+    "SweepConfig",
+    "SweepDisplay",
+    "SweepResult",
+    "load_sweep",
+    "sweep",
+]
 
-class _CallableSweep(types.ModuleType):
-    """Module that is called like the function of its name, which is imported only then."""
+_HOME = {
+    "ConsoleDisplay": "sweeps.progress",
+    "Search": "sweeps.settings",
+    "SearchTrial": "sweeps.result",
+    "Space": "sweeps.space",
+    "SweepConfig": "sweeps.settings",
+    "SweepDisplay": "sweeps.progress",
+    "SweepResult": "sweeps.result",
+    "load_sweep": "sweeps.result",
+    "sweep": "sweeps.launch",
+}
 
-    def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
-        """Call ``pufferlib.sweeps.launch.sweep``."""
-        from pufferlib.sweeps.launch import sweep
-
-        return sweep(*args, **kwargs)
-
-
-def __getattr__(name: str) -> typing.Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'pufferlib.sweep' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"pufferlib.sweep.{_HOME[name]}"), name)
-
-
-sys.modules[__name__].__class__ = _CallableSweep
+__getattr__, __dir__ = open_door(__name__, _HOME)

@@ -117,7 +117,7 @@ def load_search(
     given = [_split(where, data["sweep"]) for where, data in sources if "sweep" in data]
     called = _split("overrides", _nested(overrides))
     sweep = _sweep_config([*given, called])
-    own = parse_toml("default.toml", (resources.files("pufferlib.sweep") / "default.toml").read_text("utf-8"))
+    own = parse_toml("default.toml", (resources.files("pufferlib.sweeps") / "default.toml").read_text("utf-8"))
     defaults = [_split("default.toml", own["sweep"])]
     if sweep.objective == "score,cost":
         defaults.append(_split("default.toml", OF_COST))

@@ -138,7 +138,7 @@ def _fitted(config: Config) -> Config:
 
 
 def _evaluate(config: Config, policy: Any, metric: str) -> tuple[float, Mapping[str, Any]]:
-    from pufferlib.training.evaluate import evaluate
+    from pufferlib.training.evaluation import evaluate
 
     result = evaluate(config, policy)
     metrics = result.metrics()

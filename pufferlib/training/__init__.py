@@ -1,30 +1,156 @@
-"""Training by PPO: settings, the trainer, evaluation, runs; ``pufferlib.train("breakout")`` does all of it.
+"""Training by PPO: settings, the trainer, evaluation, runs. ``pufferlib.train`` does all of it.
 
-The package can be called: ``pufferlib.train(...)`` is ``pufferlib.training.launch.train(...)``, which its docstring
-describes, and with ``seeds=5`` it is ``train_seeds``.
+The public names are fetched from their modules on first use, since most of them load torch.
 """
 
-import sys
-import types
-import typing
+from typing import TYPE_CHECKING
 
+from pufferlib.doors import open_door
 
-class _Callable(types.ModuleType):
-    """Module that is called like the function of its name, which is imported only then, since it brings torch."""
+if TYPE_CHECKING:
+    from pufferlib.training.advantage import Estimates, generalized_advantage, vtrace
+    from pufferlib.training.agent import Agent, load
+    from pufferlib.training.build import build_policy, build_vecenv
+    from pufferlib.training.callbacks import Callback, CallbackFunction
+    from pufferlib.training.config import Config, EvalConfig, PolicyConfig, TrainConfig, VecConfig, load_config
+    from pufferlib.training.distributed.ranks import RankLostError
+    from pufferlib.training.early_stop import StopAfterSeconds, StopAtScore, StopConfig
+    from pufferlib.training.evaluation import EvalResult, evaluate
+    from pufferlib.training.launch import TrainedRun, train
+    from pufferlib.training.learner_suite import LearnerResult, check_learner
+    from pufferlib.training.loggers import CsvLogger, JsonlLogger, Logger, TensorBoardLogger, WandbLogger, open_tracking
+    from pufferlib.training.normalization import with_moments
+    from pufferlib.training.opponent_pool import OpponentPool
+    from pufferlib.training.opponents import Opponents
+    from pufferlib.training.periodic_evaluation import PeriodicEvaluation
+    from pufferlib.training.ppo import Loss, Losses, ppo_loss
+    from pufferlib.training.report import plot_learning_curve, read_metrics
+    from pufferlib.training.result import Comparison, compare, finish_run
+    from pufferlib.training.rollout import Minibatch, Rollout
+    from pufferlib.training.runs import Run, find_run, load_policy, new_run
+    from pufferlib.training.seeds import TrainedSeeds
+    from pufferlib.training.selfplay_config import SelfplayConfig
+    from pufferlib.training.statistics import bootstrap_interval, iqm
+    from pufferlib.training.tensor_file import read_tree
+    from pufferlib.training.track_config import TrackConfig
+    from pufferlib.training.trainer import Trainer
 
-    def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
-        """Call ``pufferlib.training.launch.train``, or with ``seeds`` given ``train_seeds``, which takes several."""
-        from pufferlib.errors import BindingMissing
-        from pufferlib.machine.commands import way_to_install
+__all__ = [
+    "Agent",
+    "Callback",
+    "CallbackFunction",
+    "Comparison",
+    "Config",
+    "CsvLogger",
+    "Estimates",
+    "EvalConfig",
+    "EvalResult",
+    "JsonlLogger",
+    "LearnerResult",
+    "Logger",
+    "Loss",
+    "Losses",
+    "Minibatch",
+    "OpponentPool",
+    "Opponents",
+    "PeriodicEvaluation",
+    "PolicyConfig",
+    "RankLostError",
+    "Rollout",
+    "Run",
+    "SelfplayConfig",
+    "StopAfterSeconds",
+    "StopAtScore",
+    "StopConfig",
+    "TensorBoardLogger",
+    "TrackConfig",
+    "TrainConfig",
+    "TrainedRun",
+    "TrainedSeeds",
+    "Trainer",
+    "VecConfig",
+    "WandbLogger",
+    "bootstrap_interval",
+    "build_policy",
+    "build_vecenv",
+    "check_learner",
+    "compare",
+    "evaluate",
+    "find_run",
+    "finish_run",
+    "generalized_advantage",
+    "iqm",
+    "load",
+    "load_config",
+    "load_policy",
+    "new_run",
+    "open_tracking",
+    "plot_learning_curve",
+    "ppo_loss",
+    "read_metrics",
+    "read_tree",
+    "train",
+    "vtrace",
+    "with_moments",
+]
 
-        try:
-            from pufferlib.training.launch import train, train_seeds
-        except ModuleNotFoundError as error:
-            if not error.name or error.name.startswith("pufferlib"):
-                raise  # a part of our own that is missing is no matter of extras
-            message = f"pufferlib.train: the package {error.name} is not installed; {way_to_install('train')}"
-            raise BindingMissing(message) from error
-        return train(*args, **kwargs) if kwargs.get("seeds") is None else train_seeds(*args, **kwargs)
+_HOME = {
+    "Agent": "training.agent",
+    "Callback": "training.callbacks",
+    "CallbackFunction": "training.callbacks",
+    "Comparison": "training.result",
+    "Config": "training.config",
+    "CsvLogger": "training.loggers",
+    "Estimates": "training.advantage",
+    "EvalConfig": "training.config",
+    "EvalResult": "training.evaluation",
+    "JsonlLogger": "training.loggers",
+    "LearnerResult": "training.learner_suite",
+    "Logger": "training.loggers",
+    "Loss": "training.ppo",
+    "Losses": "training.ppo",
+    "Minibatch": "training.rollout",
+    "OpponentPool": "training.opponent_pool",
+    "Opponents": "training.opponents",
+    "PeriodicEvaluation": "training.periodic_evaluation",
+    "PolicyConfig": "training.config",
+    "RankLostError": "training.distributed.ranks",
+    "Rollout": "training.rollout",
+    "Run": "training.runs",
+    "SelfplayConfig": "training.selfplay_config",
+    "StopAfterSeconds": "training.early_stop",
+    "StopAtScore": "training.early_stop",
+    "StopConfig": "training.early_stop",
+    "TensorBoardLogger": "training.loggers",
+    "TrackConfig": "training.track_config",
+    "TrainConfig": "training.config",
+    "TrainedRun": "training.launch",
+    "TrainedSeeds": "training.seeds",
+    "Trainer": "training.trainer",
+    "VecConfig": "training.config",
+    "WandbLogger": "training.loggers",
+    "bootstrap_interval": "training.statistics",
+    "build_policy": "training.build",
+    "build_vecenv": "training.build",
+    "check_learner": "training.learner_suite",
+    "compare": "training.result",
+    "evaluate": "training.evaluation",
+    "find_run": "training.runs",
+    "finish_run": "training.result",
+    "generalized_advantage": "training.advantage",
+    "iqm": "training.statistics",
+    "load": "training.agent",
+    "load_config": "training.config",
+    "load_policy": "training.runs",
+    "new_run": "training.runs",
+    "open_tracking": "training.loggers",
+    "plot_learning_curve": "training.report",
+    "ppo_loss": "training.ppo",
+    "read_metrics": "training.report",
+    "read_tree": "training.tensor_file",
+    "train": "training.launch",
+    "vtrace": "training.advantage",
+    "with_moments": "training.normalization",
+}
 
-
-sys.modules[__name__].__class__ = _Callable
+__getattr__, __dir__ = open_door(__name__, _HOME)

@@ -453,7 +453,7 @@ def _sources_outside(env_name: str) -> list[tuple[str, dict[str, Any]]]:
 
 def _parse_own(name: str) -> tuple[str, dict[str, Any]]:
     """A file of this folder."""
-    return name, parse_toml(name, (resources.files("pufferlib.train") / name).read_text("utf-8"))
+    return name, parse_toml(name, (resources.files("pufferlib.training") / name).read_text("utf-8"))
 
 
 def _without_name(data: dict[str, Any]) -> dict[str, Any]:

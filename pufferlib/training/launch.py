@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from pufferlib import registry
 from pufferlib.errors import APIUsageError
@@ -24,7 +24,7 @@ from pufferlib.training.status import in_training
 from pufferlib.training.trainer import Trainer
 from pufferlib.training.tuned import with_tuned_vec
 
-__all__ = ["TrainedRun", "train", "train_seeds"]
+__all__ = ["TrainedRun", "train"]
 
 WHERE = "pufferlib.train"
 EnvLike = str | PathLike[str] | Callable[..., Any]
@@ -47,10 +47,12 @@ class TrainedRun:
     comparison: Comparison
 
 
+@overload
 def train(
     env: EnvLike | None = None,
     settings: Mapping[str, Any] | None = None,
     *,
+    seeds: None = None,
     config: Path | str | None = None,
     vec: Literal["auto"] | None = None,
     runs: Path | str = RUNS,
@@ -62,50 +64,26 @@ def train(
     loggers: Sequence[Logger] = (),
     callbacks: Sequence[Callback | CallbackFunction] = (),
     progress: bool = False,
-) -> TrainedRun:
-    """Train an agent, evaluate it, draw its learning curve and film it: all that ``puffer train`` does.
-
-    Everything is kept in a new folder of ``runs``, which ``puffer eval`` and ``puffer play --watch`` take. Ctrl-C and
-    SIGTERM save a checkpoint and raise KeyboardInterrupt or SystemExit; ``resume`` goes on from there.
-
-    Args:
-        env: What ``pufferlib.make`` takes, or a class or function that makes an environment. One that no module
-            has, as in a script or notebook, is registered by its own name, and other processes do not know it.
-        settings: Over those of the files, by dotted keys: ``{"train.total_timesteps": 100_000, "env.size": 7}``.
-        config: A TOML file of settings, over those of the environment.
-        vec: "auto" batches the environments in the way that ``autotune`` has found to be fastest.
-        runs: Folder of all runs.
-        resume: A run to go on with: its folder, a checkpoint, or an environment's name for its latest run.
-        name: Name of the run, in that of its folder and in every tracker. A run of this name and these settings that is
-            there already is not made again.
-        tags: Words to find the run by.
-        track: Trackers that take metrics and result: "csv", "tensorboard", "wandb", or several of them.
-        again: Make it again all the same.
-        loggers: Take the metrics of each update, beside the run's own file.
-        callbacks: Take part in the training, and may stop it: objects like ``Callback``, or functions of the trainer
-            and the metrics, called after each update.
-        progress: Show it, as ``puffer train`` does: steps, pace and score, in a notebook in lines; else nothing is
-            printed.
-
-    Raises:
-        UnknownNameError: There is no such environment or setting; the nearest are suggested.
-        APIUsageError: A setting is wrong, neither ``env`` nor ``resume`` was given, a run cannot go on so, is there
-            already, or a tracker lacks an account.
-        BindingMissing: The package behind the environment, or a tracker, is not installed.
-    """
-    settings = _with_track(settings, name, tags, track)
-    if resume is not None:
-        _check_resume(env, config, vec)
-        return _resume(find_run(WHERE, str(resume), Path(runs), shipped=False), settings, loggers, callbacks, progress)
-    chosen = _chosen(env, settings, config, vec)
-    if not again:
-        refuse_repeat(WHERE, "again=True", chosen, Path(runs))
-    check_trackers(chosen)
-    with new_run(Path(runs), chosen.env_name, chosen.track.name) as run:
-        return _train(chosen, run, None, loggers, callbacks, progress)
-
-
-def train_seeds(
+) -> TrainedRun: ...
+@overload
+def train(
+    env: EnvLike | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    seeds: int | str | Sequence[int],
+    config: Path | str | None = None,
+    vec: Literal["auto"] | None = None,
+    runs: Path | str = RUNS,
+    resume: Path | str | None = None,
+    name: str = "",
+    tags: Sequence[str] = (),
+    track: str | Sequence[str] = (),
+    again: bool = False,
+    loggers: Sequence[Logger] = (),
+    callbacks: Sequence[Callback | CallbackFunction] = (),
+    progress: bool = False,
+) -> TrainedSeeds: ...
+def train(
     env: EnvLike | None = None,
     settings: Mapping[str, Any] | None = None,
     *,
@@ -121,52 +99,66 @@ def train_seeds(
     loggers: Sequence[Logger] = (),
     callbacks: Sequence[Callback | CallbackFunction] = (),
     progress: bool = False,
-) -> TrainedSeeds:
-    """Train one run for each of several seeds, one after the other, and report their mean and its interval.
+) -> TrainedRun | TrainedSeeds:
+    """Train an agent, evaluate it, draw its learning curve and film it: all that ``puffer train`` does.
 
-    It is ``pufferlib.train(..., seeds=5)``, and what ``puffer train ENV --train.seeds 5`` does. All runs are in one
-    folder, with the result of all of them.
+    Everything is kept in a new folder of ``runs``, which ``puffer eval`` and ``puffer play --watch`` take. Ctrl-C and
+    SIGTERM save a checkpoint and raise KeyboardInterrupt or SystemExit; ``resume`` goes on from there. With ``seeds``
+    one run is trained for each seed, one after the other, in one folder with the mean and its interval.
 
     Args:
-        env: As for ``train``.
-        settings: As for ``train``.
-        seeds: A number of them, counted from ``train.seed`` on, or a list; with ``resume``, further ones.
-        config: As for ``train``.
-        vec: As for ``train``.
+        env: What ``pufferlib.make`` takes, or a class or function that makes an environment. One that no module
+            has, as in a script or notebook, is registered by its own name, and other processes do not know it.
+        settings: Over those of the files, by dotted keys: ``{"train.total_timesteps": 100_000, "env.size": 7}``.
+        seeds: How many, counted from ``train.seed`` on, or a list. With ``resume``, further ones: ``[]`` adds none.
+        config: A TOML file of settings, over those of the environment.
+        vec: "auto" batches the environments in the way that ``autotune`` has found to be fastest.
         runs: Folder of all runs.
-        resume: The folder of several seeds to go on with: those that are finished stay as they are.
-        name: As for ``train``.
-        tags: As for ``train``.
-        track: As for ``train``.
-        again: As for ``train``.
-        loggers: As for ``train``; closed after each seed.
-        callbacks: As for ``train``.
-        progress: As for ``train``, of each seed.
+        resume: A run to go on with: its folder, a checkpoint, or an environment's name for its latest run. With
+            ``seeds``, the folder of several seeds: those that are finished stay as they are.
+        name: Name of the run, in that of its folder and in every tracker. A run of this name and these settings that is
+            there already is not made again.
+        tags: Words to find the run by.
+        track: Trackers that take metrics and result: "csv", "tensorboard", "wandb", or several of them.
+        again: Make it again all the same.
+        loggers: Take the metrics of each update, beside the run's own file. Closed after each seed.
+        callbacks: Take part in the training, and may stop it: objects like ``Callback``, or functions of the trainer
+            and the metrics, called after each update.
+        progress: Show it, as ``puffer train`` does: steps, pace and score, in a notebook in lines; else nothing is
+            printed.
 
     Raises:
+        UnknownNameError: There is no such environment or setting; the nearest are suggested.
+        APIUsageError: A setting is wrong, neither ``env`` nor ``resume`` was given, a run cannot go on so, is there
+            already, or a tracker lacks an account.
         UsageError: ``seeds`` is neither a number nor a list of different seeds.
-        APIUsageError: As for ``train``; or ``resume`` has no seeds.
+        BindingMissing: The package behind the environment, or a tracker, is not installed.
     """
+    settings = _with_track(settings, name, tags, track)
 
     def train_one(own: Config, run: Run, resumed: Run | None) -> TrainedRun:
         return _train(own, run, resumed, loggers, callbacks, progress)
 
-    settings = _with_track(settings, name, tags, track)
-    listed = seeds if seeds is None or isinstance(seeds, int | str) else ",".join(map(str, seeds)) + ","
     if resume is not None:
-        _check_resume(env, config, vec)
-        group = find_group(Path(resume))
-        if group is None:
-            raise APIUsageError(f"{WHERE}: {resume} has no seeds.json; expected the folder of several seeds")
-        group, chosen = _resumed_seeds(group, settings, listed)
-        return train_group(group, chosen, train_one)
+        if env is not None or config is not None or vec is not None:
+            raise APIUsageError(f"{WHERE}: a run goes on with what it was begun with; leave out env, config and vec")
+        if seeds is not None:
+            return train_group(*_resumed_seeds(Path(resume), settings, seeds), train_one)
+        return _resume(find_run(WHERE, str(resume), Path(runs), shipped=False), settings, train_one)
     chosen = _chosen(env, settings, config, vec)
-    several = parse_seeds(listed if listed is not None else 1, chosen.train.seed)
+    several = () if seeds is None else parse_seeds(_listed(seeds), chosen.train.seed)
     if not again:
         refuse_repeat(WHERE, "again=True", chosen, Path(runs), several)
     check_trackers(chosen)
-    with new_group(Path(runs), chosen, several) as group:
-        return train_group(group, chosen, train_one)
+    if several:
+        with new_group(Path(runs), chosen, several) as group:
+            return train_group(group, chosen, train_one)
+    with new_run(Path(runs), chosen.env_name, chosen.track.name) as run:
+        return train_one(chosen, run, None)
+
+
+def _listed(seeds: int | str | Sequence[int]) -> int | str:
+    return seeds if isinstance(seeds, int | str) else ",".join(map(str, seeds)) + ","
 
 
 def _with_track(
@@ -174,11 +166,6 @@ def _with_track(
 ) -> dict[str, Any]:
     given = {"track.name": name, "track.tags": tags, "track.loggers": track}
     return {**(settings or {}), **{key: value for key, value in given.items() if value}}
-
-
-def _check_resume(env: EnvLike | None, config: Path | str | None, vec: Literal["auto"] | None) -> None:
-    if env is not None or config is not None or vec is not None:
-        raise APIUsageError(f"{WHERE}: a run goes on with what it was begun with; leave out env, config and vec")
 
 
 def _chosen(
@@ -198,27 +185,28 @@ def _chosen(
 
 
 def _resume(
-    run: Run,
-    settings: Mapping[str, Any] | None,
-    loggers: Sequence[Logger],
-    callbacks: Sequence[Callback | CallbackFunction],
-    progress: bool,
+    run: Run, settings: Mapping[str, Any], train_one: Callable[[Config, Run, Run | None], TrainedRun]
 ) -> TrainedRun:
     before, now = run.settings(), settings_of(run, settings)
     check_changes(WHERE, before, now)
     if not is_evaluated(now, run):
         check_trackers(now)
-        return _train(now, Run.at(run.folder), run, loggers, callbacks, progress)
+        return train_one(now, Run.at(run.folder), run)
     policy = load_policy(now, run)
     return TrainedRun(run, now, policy, compare(now, policy))
 
 
-def _resumed_seeds(group: SeedGroup, settings: Mapping[str, Any], seeds: int | str | None) -> tuple[SeedGroup, Config]:
+def _resumed_seeds(
+    folder: Path, settings: Mapping[str, Any], further: int | str | Sequence[int]
+) -> tuple[SeedGroup, Config]:
+    group = find_group(folder)
+    if group is None:
+        raise APIUsageError(f"{WHERE}: {folder} has no seeds.json; expected the folder of several seeds")
     now = group.settings(settings)
     check_changes(WHERE, group.settings(), now)
     check_trackers(now)
-    if seeds is not None:
-        group = group.with_seeds(parse_seeds(seeds, now.train.seed))
+    if isinstance(further, int | str) or further:
+        group = group.with_seeds(parse_seeds(_listed(further), now.train.seed))
     group.save(now)
     return group, now
 
@@ -245,7 +233,9 @@ def _train(
             trainer.config.save(here.config)
             trainer.loggers = [JsonlLogger(here.metrics), tracking, *loggers]
             if progress:
-                from pufferlib.training.dashboard import progress_logger  # takes time to import, and most look elsewhere
+                from pufferlib.training.dashboard import (
+                    progress_logger,
+                )  # takes time to import, and most look elsewhere
 
                 trainer.loggers = [*trainer.loggers, progress_logger(trainer)]
             trainer.train()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pufferlib.errors import APIUsageError
 from pufferlib.training import checkpoint
 from pufferlib.training.callbacks import Callback
-from pufferlib.training.evaluate import EvalResult, Evaluator
+from pufferlib.training.evaluation import EvalResult, Evaluator
 from pufferlib.training.runs import Run
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pufferlib.models import Policy
 from pufferlib.training import report
 from pufferlib.training.build import describe_device
 from pufferlib.training.config import Config
-from pufferlib.training.evaluate import EvalResult, NoEpisodeError, evaluate, unfinished_result
+from pufferlib.training.evaluation import EvalResult, NoEpisodeError, evaluate, unfinished_result
 from pufferlib.training.film import Film
 from pufferlib.training.loggers.logger import Result
 from pufferlib.training.loggers.tracking import Tracking

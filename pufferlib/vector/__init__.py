@@ -11,12 +11,13 @@ of one process, ``pooled`` has them in workers. ``failures`` has the errors of w
 those that were replaced. A kind of worker has a folder of its own: ``multiprocessing`` and ``ray``.
 
 Each public name is fetched on its first use, since some have their home elsewhere: ``pufferlib.autotune``,
-``pufferlib.replay``, which writes what environments did, to be stepped again, ``pufferlib.wrappers.vector``, which
+``pufferlib.replays``, which writes what environments did, to be stepped again, ``pufferlib.wrappers.vector``, which
 transforms the batches of any backend, and ``pufferlib.frameworks``, where Gymnasium's interface is.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pufferlib.doors import open_door
 
 if TYPE_CHECKING:
     from pufferlib.autotune import EnvProfile, TunedConfig, autotune, tuned
@@ -51,33 +52,23 @@ __all__ = [
 ]
 
 _HOME = {
-    "Bundle": "replay.bundle",
+    "Bundle": "replays.bundle",
     "EnvProfile": "autotune",
     "GymnasiumVectorEnv": "frameworks.gymnasium_vector",
     "Multiprocessing": "vector.multiprocessing",
     "PufferEnv": "env",
     "Ray": "vector.ray",
-    "Replayed": "replay.player",
+    "Replayed": "replays.player",
     "Serial": "vector.serial",
     "TunedConfig": "autotune",
     "VectorEnv": "vector.vector_env",
     "autotune": "autotune",
     "make": "vector.factory",
-    "replay": "replay.player",
+    "replay": "replays.player",
     "to_gymnasium": "frameworks.gymnasium_vector",
     "tuned": "autotune",
     "usable_cpus": "machine.cpus",
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name == "wrappers":
-        return importlib.import_module("pufferlib.vector.wrappers")
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(f"pufferlib.{_HOME[name]}"), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__, "wrappers"]
+__getattr__, __dir__ = open_door(__name__, _HOME, ["wrappers"])

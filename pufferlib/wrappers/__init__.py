@@ -3,9 +3,7 @@
 ``single`` has the former.
 """
 
-import importlib
-from typing import Any
-
+from pufferlib.doors import open_door
 from pufferlib.wrappers.single import (
     ClipAction,
     EpisodeStats,
@@ -29,7 +27,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "vector":  # loaded when it is used
-        return importlib.import_module("pufferlib.wrappers.vector")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, _ = open_door(__name__, {}, ["vector"])  # loaded when it is used

@@ -8,7 +8,7 @@ import pytest
 
 import pufferlib
 from pufferlib import ocean
-from pufferlib.training.evaluate import evaluate
+from pufferlib.training.evaluation import evaluate
 from pufferlib.training.runs import find_run, load_policy
 
 NAMES = [*ocean.names(), *ocean.python_names()]

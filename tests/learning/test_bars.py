@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from pufferlib.training.config import load_config
-from pufferlib.training.evaluate import evaluate
+from pufferlib.training.evaluation import evaluate
 from pufferlib.training.trainer import Trainer
 from tests.needs import missing_binding
 

@@ -7,7 +7,7 @@ import pytest
 from pufferlib.registry.facts import all_facts
 from pufferlib.training import checkpoint
 from pufferlib.training.config import load_config
-from pufferlib.training.evaluate import evaluate
+from pufferlib.training.evaluation import evaluate
 from pufferlib.training.trainer import Trainer
 from tests.learning.until import train_until
 from tests.needs import OWN_PROCESS, missing_binding

@@ -31,7 +31,6 @@ LEFT = {
     },
     "bindings/test_retro.py": {"_lease": "stable-retro's own environment"},
     "bindings/test_vizdoom.py": {"_doom _pressed": "the buttons that an action presses"},
-    "docs/test_reference.py": {"_MODULES": "the table behind the lazy names of the package"},
     "installation/test_doctor.py": {
         "_run _python _import_error _torch_cuda _CUDA_PROBE": "commands and imports of machines that are not here",
     },
@@ -39,7 +38,6 @@ LEFT = {
         "_has_module _installed _play": "packages that are not installed here",
     },
     "registry/test_registry.py": {"_binding _bindings": "bindings that are not installed"},
-    "static/test_exports.py": {"_HOME _MODULES": "the table behind the lazy names of the package"},
     "seeds/test_vectorization.py": {"_cores": "machines of other sizes"},
     "vector/test_multiprocessing.py": {
         "_config _forkserver _forkserver_pid": "multiprocessing's own",

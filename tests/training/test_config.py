@@ -35,7 +35,7 @@ def test_an_environment_without_a_file_gets_the_defaults():
 
 
 def test_default_toml_says_what_the_dataclasses_say():
-    text = (resources.files("pufferlib.train") / "default.toml").read_text()
+    text = (resources.files("pufferlib.training") / "default.toml").read_text()
     defaults = dataclasses.asdict(Config("x"))
     for section, values in tomllib.loads(text).items():
         for key, value in values.items():

@@ -270,7 +270,7 @@ def test_random_play_that_fails_leaves_the_score(tmp_path, monkeypatch):
     def fails(*_, **__):
         raise ConnectionError("the simulator is gone")
 
-    monkeypatch.setattr("pufferlib.training.evaluate.RandomPlayer.act", fails)
+    monkeypatch.setattr("pufferlib.training.evaluation.RandomPlayer.act", fails)
     with pytest.warns(UserWarning, match="random play has no score: ConnectionError: the simulator is gone"):
         done = train(Short, tmp_path)
     summary = json.loads(done.run.summary.read_text())

@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 from pufferlib import registry, vector
 from pufferlib.play.session import Session
 from pufferlib.training.config import load_config
-from pufferlib.training.evaluate import evaluate
+from pufferlib.training.evaluation import evaluate
 from pufferlib.training.players import PolicyPlayer
 from pufferlib.training.runs import Run, load_policy
 from pufferlib.training.trainer import Trainer

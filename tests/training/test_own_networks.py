@@ -13,7 +13,7 @@ from pufferlib.models import Policy, make_policy
 from pufferlib.training import ppo
 from pufferlib.training.agent import Agent
 from pufferlib.training.config import load_config
-from pufferlib.training.evaluate import evaluate
+from pufferlib.training.evaluation import evaluate
 from pufferlib.training.trainer import Trainer
 
 SMALL = {

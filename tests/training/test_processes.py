@@ -110,7 +110,7 @@ def test_a_rank_that_never_comes_is_named():
 
 
 def run_two(tmp_path, *flags, launcher=()):
-    command = [sys.executable, *launcher, "-m", "pufferlib.train", "squared", *TINY, *flags]
+    command = [sys.executable, *launcher, "-m", "pufferlib.training", "squared", *TINY, *flags]
     return subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, process_group=0
     )
@@ -147,7 +147,7 @@ def test_a_signal_to_one_process_stops_all_and_the_run_goes_on(number, tmp_path)
         assert training.returncode == STOPPED[number], text
         assert not other.is_running()
     if number == signal.SIGTERM:
-        go_on = [sys.executable, "-m", "pufferlib.train", "--resume", only_run(tmp_path)]
+        go_on = [sys.executable, "-m", "pufferlib.training", "--resume", only_run(tmp_path)]
         for processes, games in (2, "go on where they were saved"), (1, "begin new episodes"):
             flags = [f"--train.processes={processes}", f"--stop.seconds=0.00{processes}"]
             done = subprocess.run([*go_on, *flags], capture_output=True, text=True, timeout=PATIENCE_S)

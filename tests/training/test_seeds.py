@@ -12,7 +12,7 @@ from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.training import seeds as seeds_module
 from pufferlib.training.config import load_config
 from pufferlib.training.curves import Curve, band_of
-from pufferlib.training.launch import train, train_seeds
+from pufferlib.training.launch import train
 from pufferlib.training.runs import Run, begun, find_run
 from pufferlib.training.seeds import find_group, parse_seeds, report_group
 from pufferlib.training.status import in_training, status_of
@@ -48,7 +48,7 @@ def test_seeds_are_trained_in_one_folder_and_go_on(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(seeds_module, "begun", begun)
     (folder,) = tmp_path.iterdir()
     first = (folder / "seed-42" / "summary.json").read_bytes(), (folder / "seed-42" / "summary.json").stat().st_mtime_ns
-    done = train_seeds(resume=folder, seeds="44,", settings={"track.tags": ["more"]})
+    done = train(resume=folder, seeds=[44], settings={"track.tags": ["more"]})
     assert done.group.seeds == (42, 43, 44)
     summary = folder / "seed-42" / "summary.json"
     assert (summary.read_bytes(), summary.stat().st_mtime_ns) == first, "what was finished was not made again"

@@ -89,7 +89,7 @@ class _LocalRanks:
             self._texts.append(text)
             self._processes.append(
                 subprocess.Popen(
-                    python_module("pufferlib.train"),
+                    python_module("pufferlib.training"),
                     env={**os.environ, **place.variables(), TIMEOUT: str(timeout_s)},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,

@@ -1,0 +1,34 @@
+"""Doors of packages: public names that are fetched from their modules on first use."""
+
+import importlib
+import sys
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+__all__ = ["open_door"]
+
+
+def open_door(
+    package: str, homes: Mapping[str, str], modules: Collection[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package whose public names are defined in its modules.
+
+    Importing the package then imports nothing else. Workers and command lines start at once, and only those who train
+    load torch.
+
+    Args:
+        package: Its ``__name__``.
+        homes: Module of each public name, relative to ``pufferlib``.
+        modules: Modules of the package that are public themselves.
+    """
+
+    def fetch(name: str) -> Any:
+        if name in modules:
+            return importlib.import_module(f"{package}.{name}")
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"pufferlib.{homes[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return fetch, lambda: sorted({*homes, *modules})
