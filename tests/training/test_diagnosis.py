@@ -177,6 +177,6 @@ def test_the_folder_of_a_run_that_fails_so_at_once_stays(tmp_path: Path) -> None
     pufferlib.register("carts/wrong", lambda: Cart("velocity"))
     few = {**SMALL, "train.horizon": 32, "vec.backend": "Serial", "vec.num_envs": 2}
     with pytest.raises(PufferError, match="velocity"):
-        pufferlib.train("carts/wrong", few, runs=tmp_path)  # type: ignore[operator]
+        pufferlib.train("carts/wrong", few, runs=tmp_path)
     (run,) = tmp_path.iterdir()
     assert (run / "nan.safetensors").is_file()

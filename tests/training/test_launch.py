@@ -35,7 +35,7 @@ def pole(max_episode_steps: int = 20) -> gymnasium.Env:
 
 def test_a_function_is_trained_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     metrics = Metrics()
-    done = pufferlib.train(pole, QUICK, runs=tmp_path, loggers=[metrics])  # type: ignore[operator]
+    done = pufferlib.train(pole, QUICK, runs=tmp_path, loggers=[metrics])
     assert done.config.env_name == f"{__name__}:pole"
     assert [row["agent_steps"] for row in metrics] == [1024]
     assert 1 <= done.comparison.agent.score_mean <= 20

@@ -44,7 +44,7 @@ def test_seeds_are_trained_in_one_folder_and_go_on(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(seeds_module, "begun", begun_but_for_the_second)
     with pytest.raises(KeyboardInterrupt):
-        pufferlib.train("squared", QUICK, runs=tmp_path, seeds=2, track="csv")  # type: ignore[operator]
+        pufferlib.train("squared", QUICK, runs=tmp_path, seeds=2, track="csv")
     monkeypatch.setattr(seeds_module, "begun", begun)
     (folder,) = tmp_path.iterdir()
     first = (folder / "seed-42" / "summary.json").read_bytes(), (folder / "seed-42" / "summary.json").stat().st_mtime_ns
@@ -70,7 +70,7 @@ def test_seeds_are_trained_in_one_folder_and_go_on(tmp_path: Path, monkeypatch: 
 
 def test_a_group_of_which_nothing_came_is_gone(tmp_path: Path) -> None:
     with pytest.raises(pufferlib.APIUsageError, match="size must be an int"):
-        pufferlib.train("squared", {**QUICK, "env.size": 1000}, runs=tmp_path, seeds=2)  # type: ignore[operator]
+        pufferlib.train("squared", {**QUICK, "env.size": 1000}, runs=tmp_path, seeds=2)
     assert list(tmp_path.iterdir()) == []
 
 
