@@ -239,19 +239,6 @@ def test_labels_say_what_an_image_is_and_what_it_was_made_from() -> None:
         assert names == {"version", "revision", "created", "source", "base.name", "base.digest"}
 
 
-def test_the_site_is_built_from_every_file_that_its_pages_link_to() -> None:
-    linked = {
-        name
-        for page in (ROOT / "docs").glob("*.md")
-        for name in re.findall(r"\]\(\.\./([A-Z_]+\.md)", page.read_text())
-    }
-    copied = {word for line in stages()["site"][1] if line.startswith("COPY") for word in line.split()}
-    sent = (ROOT / ".dockerignore").read_text().split()
-    assert linked
-    assert linked <= copied
-    assert {f"!{name}" for name in linked} <= {*sent}
-
-
 @pytest.mark.place
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not here; in CI this runs outside the image")
 def test_labels_name_the_commit_and_what_was_changed_since(tmp_path: Path) -> None:
