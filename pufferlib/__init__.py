@@ -4,9 +4,10 @@ Importing this package imports nothing else: each public name is fetched on its 
 that workers and command lines start at once and torch is loaded only by those who train.
 """
 
-import importlib
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pufferlib.doors import open_door
+from pufferlib.imports import install_finders
 
 if TYPE_CHECKING:
     from pufferlib.buffers import set_buffers
@@ -112,69 +113,5 @@ _MODULES = {
     "wrappers",
 }
 
-
-_EXTRA = {"export": "train", "load": "train", "sweep": "sweep", "train": "train"}  # what brings torch
-_MOVED = {
-    "clean_pufferl": "training",
-    "export": "exports",
-    "pufferl": "training",
-    "replay": "replays",
-    "sweep": "sweeps",
-    "train": "training",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = _fetch(name)
-    elif name in _MODULES:
-        value = importlib.import_module(f"pufferlib.{name}")
-    else:
-        raise AttributeError(f"module 'pufferlib' has no attribute {name!r}")
-    globals()[name] = value
-    _register_ids()
-    return value
-
-
-def _fetch(name: str) -> Any:
-    try:
-        return getattr(importlib.import_module(f"pufferlib.{_HOME[name]}"), name)
-    except ModuleNotFoundError as error:
-        if name not in _EXTRA or not error.name or error.name.startswith("pufferlib"):
-            raise
-        from pufferlib.errors import BindingMissing
-        from pufferlib.machine.commands import way_to_install
-
-        message = f"pufferlib.{name}: the package {error.name} is not installed; {way_to_install(_EXTRA[name])}"
-        raise BindingMissing(message) from error
-
-
-class _MovedModules:
-    """Finder that says where modules of earlier versions, and of PufferLib 3, are now."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Raise ModuleNotFoundError for ``pufferlib.train`` and others, and find nothing."""
-        package = name.removeprefix("pufferlib.").partition(".")[0]
-        if name.startswith("pufferlib.") and package in _MOVED:
-            place = f"pufferlib.{_MOVED[package]}"
-            function = f" pufferlib.{package} is a function." if package in _HOME else ""
-            raise ModuleNotFoundError(f"No module named {name!r}: import from {place}.{function}", name=name)
-
-
-sys.meta_path.append(_MovedModules)  # last, so that it is asked only for what there is not
-
-
-def _register_ids() -> None:
-    """Let ``gymnasium.make`` know Ocean's environments, for whoever has imported Gymnasium before."""
-    if "gymnasium" in sys.modules:
-        from pufferlib.registry.gymnasium_ids import register_ids
-
-        register_ids()
-
-
-_register_ids()
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *_MODULES})
+__getattr__, __dir__ = open_door(__name__, _HOME, _MODULES)
+install_finders()

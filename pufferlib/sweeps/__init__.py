@@ -35,4 +35,4 @@ _HOME = {
     "sweep": "sweeps.launch",
 }
 
-__getattr__, __dir__ = open_door(__name__, _HOME)
+__getattr__, __dir__ = open_door(__name__, _HOME, extra="sweep")

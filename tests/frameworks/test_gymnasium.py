@@ -74,3 +74,10 @@ def test_the_id_is_found_in_a_script(imports):
         [sys.executable, "-c", f"{imports}\nprint(gymnasium.make({name!r}).spec.id)"], capture_output=True, text=True
     )
     assert done.stdout.strip().endswith("puffer/squared"), done.stderr
+
+
+@pytest.mark.parametrize("imports", ["pufferlib, gymnasium", "gymnasium, pufferlib", "pufferlib, gymnasium.spaces"])
+def test_ids_are_registered_in_any_order_of_imports(imports):
+    code = f"import {imports}; print(gymnasium.make_vec('puffer/breakout', num_envs=3).num_envs)"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("3\n", "")
