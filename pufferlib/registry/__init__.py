@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
@@ -28,6 +28,14 @@ from pufferlib.registry.objects import (
     source_file,
 )
 from pufferlib.registry.outside import Registration, c_file, likely_names, outside_creator, register, registrations
+
+if TYPE_CHECKING:
+    from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
+    from pufferlib.env import PufferEnv
+    from pufferlib.vector.vector_env import VectorEnv
+
+    SingleEnv = PufferEnv | GymnasiumPufferEnv | PettingZooPufferEnv
+    Batched = PufferEnv | VectorEnv
 
 __all__ = [
     "Registration",
@@ -55,6 +63,8 @@ __all__ = [
     "source_file",
     "unknown_env",
 ]
+
+Backend = TypeVar("Backend", bound="VectorEnv")
 
 _OWN = (
     "your own is path/to/file.py:Class or module:Class; one of a notebook needs pufferlib.register(name, Class) first"
@@ -218,17 +228,57 @@ def _title(name: str) -> str:
     return re.sub(r"(-ram)?(noframeskip|deterministic)?-v\d+$|[^a-z0-9]", "", re.sub(r"[_ ]", "", game))
 
 
-def make(name: str | PathLike[str], /, **kwargs: Any) -> Any:
-    """Make environment ``name``: ``make("breakout", num_envs=1024)``, ``make("atari/pong")``.
+@overload
+def make(
+    name: str | PathLike[str], /, *, num_envs: None = None, backend: None = None, **kwargs: Any
+) -> "SingleEnv": ...
+@overload
+def make(
+    name: str | PathLike[str], /, *, num_envs: int | None = None, backend: type[Backend], **kwargs: Any
+) -> Backend: ...
+@overload
+def make(
+    name: str | PathLike[str], /, *, num_envs: int, backend: "str | type[Batched] | None" = None, **kwargs: Any
+) -> "Batched": ...
+@overload
+def make(name: str | PathLike[str], /, *, backend: "str | type[Batched]", **kwargs: Any) -> "Batched": ...
+def make(
+    name: str | PathLike[str],
+    /,
+    *,
+    num_envs: int | None = None,
+    backend: "str | type[Batched] | None" = None,
+    **kwargs: Any,
+) -> "SingleEnv | VectorEnv":
+    """Make environment ``name``: ``make("breakout", num_envs=1024)``, ``make("CartPole-v1", num_envs=8)``.
 
-    Returns what ``env_creator(name)`` makes.
+    Args:
+        name: As ``env_creator`` takes it.
+        num_envs: How many, in one batch. An environment that takes this keyword itself, as those in C do, makes them
+            all. Others are run by ``pufferlib.vector.make``. None makes a single environment.
+        backend: Of ``pufferlib.vector.make``. None means "Serial", in this process.
+        **kwargs: Keywords of the environment. Where ``pufferlib.vector.make`` runs it, its options as well, such as
+            ``seed``, ``num_workers`` and ``batch_size``. A keyword that both have belongs to the environment.
+
+    Returns:
+        What ``env_creator(name)`` makes, or the environments as one.
 
     Raises:
         UnknownNameError: No environment has this name; the nearest ones are suggested.
         APIUsageError: A keyword that the environment does not take, or a value out of its range.
         BindingMissing: The package behind the binding is not installed.
     """
-    return env_creator(name)(**kwargs)
+    creator = env_creator(name)
+    own = {"num_envs"} if batches_itself(fspath(name)) else own_keywords(fspath(name)).keys()
+    if backend is None and (num_envs is None or "num_envs" in own):
+        made: SingleEnv = creator(**kwargs) if num_envs is None else creator(num_envs=num_envs, **kwargs)
+        return made
+    from pufferlib.vector.factory import VectorOptions
+    from pufferlib.vector.factory import make as make_vector
+
+    count = 1 if num_envs is None else num_envs
+    given: Any = {key: kwargs.pop(key) for key in VectorOptions.__annotations__.keys() & kwargs if key not in own}
+    return make_vector(creator, env_kwargs=kwargs, backend=backend or "Serial", num_envs=count, **given)
 
 
 def policies(env_name: str) -> ModuleType | None:

@@ -4,7 +4,7 @@ import inspect
 import os
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from pufferlib.env import PufferEnv
 from pufferlib.errors import APIUsageError, UnknownNameError
@@ -18,7 +18,9 @@ from pufferlib.vector.serial import Serial
 from pufferlib.vector.specs import Autoreset, EnvSpec, OnCrash
 from pufferlib.vector.vector_env import VectorEnv
 
-__all__ = ["make"]
+__all__ = ["VectorOptions", "make"]
+
+Backend = TypeVar("Backend", bound=VectorEnv)
 
 BACKENDS: dict[str, type[PufferEnv | VectorEnv]] = {
     "Serial": Serial,
@@ -29,11 +31,65 @@ BACKENDS: dict[str, type[PufferEnv | VectorEnv]] = {
 }
 
 
+class VectorOptions(TypedDict, total=False):
+    """Options of ``make`` beside the environments and the backend, as it documents them."""
+
+    seed: int
+    num_workers: Count
+    batch_size: Count
+    zero_copy: bool
+    overwork: bool
+    autoreset: Autoreset | None
+    timeout_s: float | None
+    on_crash: OnCrash
+    hide_output: bool
+    record: str | os.PathLike[str] | None
+
+
+@overload
 def make(
     env_creator_or_creators: Creators,
     env_args: EnvArgs = None,
     env_kwargs: EnvKwargs = None,
-    backend: str | type[Any] = PufferEnv,
+    backend: type[PufferEnv] | Literal["PufferEnv", "native"] = PufferEnv,
+    num_envs: int = 1,
+    **options: Unpack[VectorOptions],
+) -> PufferEnv: ...
+@overload
+def make(
+    env_creator_or_creators: Creators,
+    env_args: EnvArgs = None,
+    env_kwargs: EnvKwargs = None,
+    *,
+    backend: type[Backend],
+    num_envs: int = 1,
+    **options: Unpack[VectorOptions],
+) -> Backend: ...
+@overload
+def make(
+    env_creator_or_creators: Creators,
+    env_args: EnvArgs = None,
+    env_kwargs: EnvKwargs = None,
+    *,
+    backend: Literal["Serial", "Multiprocessing", "Ray"],
+    num_envs: int = 1,
+    **options: Unpack[VectorOptions],
+) -> VectorEnv: ...
+@overload
+def make(
+    env_creator_or_creators: Creators,
+    env_args: EnvArgs = None,
+    env_kwargs: EnvKwargs = None,
+    *,
+    backend: str | type[PufferEnv | VectorEnv],
+    num_envs: int = 1,
+    **options: Unpack[VectorOptions],
+) -> PufferEnv | VectorEnv: ...
+def make(
+    env_creator_or_creators: Creators,
+    env_args: EnvArgs = None,
+    env_kwargs: EnvKwargs = None,
+    backend: str | type[PufferEnv | VectorEnv] = PufferEnv,
     num_envs: int = 1,
     seed: int = 0,
     *,
@@ -47,7 +103,7 @@ def make(
     hide_output: bool = False,
     record: str | os.PathLike[str] | None = None,
     **unknown: Any,
-) -> Any:
+) -> PufferEnv | VectorEnv:
     """Run environments side by side, behind the interface of one.
 
     Args:
@@ -55,8 +111,8 @@ def make(
             and ``seed``, or a list with one for each environment.
         env_args: Positional arguments of the creator; with a list of creators a list of such lists.
         env_kwargs: Keyword arguments of the creator; with a list of creators a list of such dicts.
-        backend: ``Serial``, ``Multiprocessing``, ``Ray`` or ``PufferEnv``, or its name. ``PufferEnv`` (or
-            "native") returns the environment itself, which batches in native code.
+        backend: ``Serial``, ``Multiprocessing``, ``Ray`` or ``PufferEnv``, or its name, or a subclass of ``VectorEnv``.
+            ``PufferEnv`` (or "native") returns the environment itself, which batches in native code.
         num_envs: Environments. With the native backend 1: give the environment its own ``num_envs``.
         seed: Any int. Environment i gets ``env_seed(seed, i)``, on every backend.
         num_workers: Processes, "auto" (or None) for as many as there are usable cores. ``Serial`` has none,
@@ -111,14 +167,16 @@ def make(
         env = kind(env_creator_or_creators, env_args, env_kwargs, num_envs, seed=seed, **options)
     if record is None:
         return env
-    return Recorder(env, env_specs(env_creator_or_creators, env_args, env_kwargs, num_envs, seed), record)
+    specs = env_specs(env_creator_or_creators, env_args, env_kwargs, num_envs, seed)
+    recorded: Any = Recorder(env, specs, record)  # has the class of what it is around
+    return recorded  # type: ignore[no-any-return]
 
 
 def _backend(backend: object) -> type[Any]:
     if isinstance(backend, str) and backend in BACKENDS:
         return BACKENDS[backend]
-    if any(backend is known for known in BACKENDS.values()):
-        return backend  # type: ignore[return-value]
+    if backend is PufferEnv or (isinstance(backend, type) and issubclass(backend, VectorEnv)):
+        return backend
     raise UnknownNameError.of(WHERE, "backend", getattr(backend, "__name__", backend), BACKENDS)
 
 

@@ -1,18 +1,23 @@
 """Names to environments: what make, env_creator and list_envs accept, and what they say of the rest."""
 
+import contextlib
 import pickle
 import subprocess
 import sys
 import types
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pufferlib
 from pufferlib import registry
 from pufferlib.bindings import atari
+from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.registry.facts import all_facts
+from pufferlib.vector import Multiprocessing, Serial
+from tests.envs import FunctionEnv
 
 
 def test_list_envs_names_ocean_first_then_the_bindings() -> None:
@@ -29,6 +34,57 @@ def test_make_makes_an_ocean_environment() -> None:
     assert isinstance(env, pufferlib.PufferEnv)
     assert env.num_agents == 3
     env.close()
+
+
+class Own(Serial):
+    """A backend of a user's."""
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords", "kind", "agents"),
+    [
+        ("CartPole-v1", {"num_envs": 3}, Serial, 3),
+        ("CartPole-v1", {"num_envs": 1, "seed": 5, "sutton_barto_reward": True}, Serial, 1),
+        ("CartPole-v1", {"num_envs": 4, "backend": "Multiprocessing", "num_workers": 1}, Multiprocessing, 4),
+        ("CartPole-v1", {"num_envs": 2, "backend": Own}, Own, 2),
+        ("pymultiagent", {"num_envs": 3}, Serial, 6),
+        ("squared", {"num_envs": 3}, pufferlib.PufferEnv, 3),
+        ("squared", {"num_envs": 3, "backend": "Serial"}, Serial, 3),
+    ],
+)
+def test_make_makes_a_batch_of_any_environment(
+    name: str, keywords: dict[str, Any], kind: type[Any], agents: int
+) -> None:
+    with contextlib.closing(pufferlib.make(name, **keywords)) as envs:
+        assert isinstance(envs, kind)
+        observations, _ = envs.reset(seed=1)
+        assert len(observations) == envs.num_agents == agents
+
+
+def takes_num_envs(num_envs: int = 1) -> FunctionEnv:
+    return FunctionEnv(length=num_envs)
+
+
+def test_num_envs_belongs_to_an_environment_that_takes_it() -> None:
+    name = f"{Path(__file__)}:takes_num_envs"
+    with contextlib.closing(pufferlib.make(name, num_envs=2)) as env:
+        assert isinstance(env, GymnasiumPufferEnv)
+    with contextlib.closing(pufferlib.make(name, num_envs=2, backend="Serial")) as envs:
+        assert isinstance(envs, Serial)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "message"),
+    [
+        ({"num_envs": 0}, pufferlib.APIUsageError, "num_envs must be"),
+        ({"num_envs": 2, "backend": "Serail"}, pufferlib.UnknownNameError, "did you mean 'Serial'"),
+        ({"num_envs": 2, "sutton": 1}, pufferlib.UnknownNameError, "CartPole-v1: unknown keyword 'sutton'"),
+        ({"num_workers": 2}, pufferlib.UnknownNameError, "CartPole-v1: unknown keyword 'num_workers'"),
+    ],
+)
+def test_make_refuses_a_batch_that_cannot_be(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        pufferlib.make("CartPole-v1", **keywords)
 
 
 def test_make_makes_an_environment_of_a_binding() -> None:
