@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from pufferlib.env import PufferEnv
     from pufferlib.vector.vector_env import VectorEnv
 
-    SingleEnv = PufferEnv | GymnasiumPufferEnv | PettingZooPufferEnv
-    Batched = PufferEnv | VectorEnv
+    SingleEnv: TypeAlias = PufferEnv | GymnasiumPufferEnv | PettingZooPufferEnv
+    Batched: TypeAlias = PufferEnv | VectorEnv
 
 __all__ = [
     "Registration",

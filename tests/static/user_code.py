@@ -1,0 +1,101 @@
+"""What a user writes after the README and the tutorials: no call returns Any, and none needs an ignore."""
+
+from pathlib import Path
+from typing import Any, assert_type
+
+import gymnasium
+import numpy as np
+import torch
+
+import pufferlib
+import pufferlib.emulation
+import pufferlib.vector
+from pufferlib.emulation import GymnasiumPufferEnv
+from pufferlib.frameworks.sb3 import SB3VecEnv, to_sb3
+from pufferlib.models import Policy
+from pufferlib.training import (
+    Agent,
+    Callback,
+    Config,
+    EvalResult,
+    JsonlLogger,
+    TrainedRun,
+    TrainedSeeds,
+    Trainer,
+    evaluate,
+    load_config,
+    new_run,
+)
+from pufferlib.vector import GymnasiumVectorEnv, Multiprocessing, Serial, VectorEnv, to_gymnasium
+
+
+def environments() -> None:
+    one = pufferlib.make("breakout")
+    one.reset(seed=1)
+    batch = pufferlib.make("breakout", num_envs=1024, seed=0)
+    assert_type(batch, pufferlib.PufferEnv | VectorEnv)
+    observations, infos = batch.reset()
+    observations, rewards, terminals, truncations, infos = batch.step(batch.action_space.sample())
+    print(observations.shape, rewards.sum(), terminals.any(), truncations.any(), len(infos))
+    assert_type(pufferlib.make("CartPole-v1", num_envs=8, backend=Multiprocessing), Multiprocessing)
+
+
+def emulation() -> None:
+    def make() -> gymnasium.Env[Any, Any]:
+        return gymnasium.make("CartPole-v1")
+
+    env = GymnasiumPufferEnv(env_creator=make)
+    observation, _ = env.reset(seed=0)
+    print(observation.dtype)
+
+
+def vectorization() -> None:
+    creator = pufferlib.env_creator("squared")
+    assert_type(pufferlib.vector.make(creator), pufferlib.PufferEnv)
+    assert_type(pufferlib.vector.make(creator, num_envs=4, backend=Serial), Serial)
+    assert_type(pufferlib.vector.make(creator, num_envs=4, backend="Multiprocessing", num_workers=2), VectorEnv)
+    with pufferlib.vector.make(creator, num_envs=4, backend=Serial) as envs:
+        envs.send(np.zeros(4, np.int64))
+        received = envs.recv()
+        print(received[0].shape)
+        assert_type(to_gymnasium(envs), GymnasiumVectorEnv)
+        assert_type(to_sb3(envs), SB3VecEnv)
+
+
+class Network(Policy):
+    """A network of the user's."""
+
+    def forward_eval(
+        self, observations: torch.Tensor, state: dict[str, torch.Tensor] | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        return observations, observations
+
+
+class Stop(Callback):
+    """A callback of the user's."""
+
+    def on_update(self, trainer: Trainer, metrics: dict[str, float]) -> None:
+        if metrics.get("score", 0.0) > 1:
+            trainer.stop("good enough")
+
+
+def training(folder: Path) -> None:
+    settings = {"train.total_timesteps": 8192}
+    run = pufferlib.train("squared", settings, runs=folder, callbacks=[Stop()])
+    assert_type(run, TrainedRun)
+    assert_type(pufferlib.train("squared", settings, seeds=3), TrainedSeeds)
+    agent = pufferlib.load(run.run.folder)
+    assert_type(agent, Agent)
+    config = load_config("squared", settings)
+    assert_type(config, Config)
+    with new_run(folder, "squared") as kept:
+        trainer = Trainer(config, kept.folder, loggers=[JsonlLogger(kept.metrics)])
+        trainer.train()
+    assert_type(evaluate(config, trainer.policy), EvalResult)
+
+
+def others(folder: Path) -> None:
+    found = pufferlib.sweep("squared", {"train.total_timesteps": 8192}, trials=3)
+    print(found.best)
+    exported = pufferlib.export(folder, to="c", path=folder / "agent.c")
+    print(exported.path)
