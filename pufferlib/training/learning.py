@@ -14,7 +14,8 @@ from pufferlib.errors import APIUsageError
 from pufferlib.models import Policy
 from pufferlib.training.config import TrainConfig
 from pufferlib.training.cuda_graphs import CudaRecorder, GraphedStep, uses_cuda_graphs
-from pufferlib.training.ppo import Loss, Losses, objective_by_terms, ppo_loss
+from pufferlib.training.fused_loss import fused_ppo_loss, is_what_the_kernel_computes
+from pufferlib.training.ppo import Loss, Losses, ppo_loss
 from pufferlib.training.rollout import Minibatch
 
 __all__ = ["build_graphed_step", "build_loss", "check_compiler", "training_mode"]
@@ -22,26 +23,33 @@ __all__ = ["build_graphed_step", "build_loss", "check_compiler", "training_mode"
 COMPILERS = ("c++", "g++", "clang++")
 
 
-def build_loss(config: TrainConfig, device: torch.device) -> Loss:
-    """Return ``ppo_loss``, compiled with ``train.compile``.
+def build_loss(loss: Loss, config: TrainConfig, device: torch.device) -> Loss:
+    """Return ``loss`` as it is computed: by ``torch.compile``, by the C kernel, or as it stands.
+
+    Args:
+        loss: ``ppo_loss``, or a user's own, which has no kernel.
+        config: ``compile``.
+        device: Of the network. Kernels are for CPUs.
 
     Raises:
         APIUsageError: There is no compiler.
     """
-    if not config.compile:
-        return ppo_loss
-    check_compiler(device)
-    return _Compiled(device)
+    if config.compile:
+        check_compiler(device)
+        return _Compiled(loss, device)
+    if loss is ppo_loss and device.type == "cpu" and is_what_the_kernel_computes():
+        return fused_ppo_loss
+    return loss
 
 
 class _Compiled:
-    """``ppo_loss`` by ``torch.compile``, which compiles again if a number in the settings changes.
+    """A loss by ``torch.compile``, which compiles again if a number in the settings changes.
 
     So coefficients that have a schedule are tensors here.
     """
 
-    def __init__(self, device: torch.device) -> None:
-        self._loss: Loss = torch.compile(_loss_by_terms, dynamic=False)
+    def __init__(self, loss: Loss, device: torch.device) -> None:
+        self._loss: Loss = torch.compile(loss, dynamic=False)
         self._coefficients = dict(zip(("clip_coef", "ent_coef"), torch.zeros(2, device=device).unbind(), strict=True))
 
     def __call__(self, policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
@@ -65,12 +73,6 @@ def build_graphed_step(
     if not uses_cuda_graphs(config, device) or ranks > 1:
         return None
     return GraphedStep(policy, optimizer, loss, CudaRecorder(device, bool(config.cuda_graphs)), device)
-
-
-def _loss_by_terms(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
-    """``ppo_loss`` without what a compiler cannot look into."""
-    params, values = policy(batch.observations, batch.state, batch.episode_starts)
-    return objective_by_terms(policy.distribution, params, values, batch, config)
 
 
 def check_compiler(device: torch.device) -> None:

@@ -5,15 +5,12 @@ Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017), equat
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from pufferlib.models import Policy
-from pufferlib.models.distributions import ActionDistribution
-from pufferlib.training._objective import objective
 from pufferlib.training.advantage import Estimates
 from pufferlib.training.config import TrainConfig
 from pufferlib.training.diagnosis import NonFiniteError
@@ -117,7 +114,7 @@ def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, clip_coef: f
 
 
 def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
-    r"""The whole objective on one minibatch.
+    r"""PPO's objective on one minibatch; on a CPU the trainer runs a C kernel of it, until you edit it or pass another.
 
     .. math::
         L = L^{policy} + c_v L^{value} - c_e H[\pi]
@@ -136,72 +133,18 @@ def ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
         The objective, and the figures that tell how learning goes.
     """
     params, values = policy(batch.observations, batch.state, batch.episode_starts)
-    floats = params, values, batch.log_probs, batch.values, batch.advantages, batch.returns
-    if all(field.device.type == "cpu" and field.dtype == torch.float32 for field in floats):
-        total, figures = _Fused.apply(params, values, policy.distribution, batch, config)  # type: ignore[no-untyped-call]
-        return Losses(total, *figures.unbind())
-    return objective_by_terms(policy.distribution, params, values, batch, config)
-
-
-def objective_by_terms(
-    distribution: ActionDistribution, params: Tensor, values: Tensor, batch: Minibatch, config: TrainConfig
-) -> Losses:
-    """``ppo_loss`` of a network's outputs, term by term, on any device; autograd derives it.
-
-    Args:
-        distribution: Of the actions.
-        params: ``(steps, rows, num_params)``.
-        values: ``(steps, rows)``.
-        batch: See ``ppo_loss``.
-        config: See ``ppo_loss``.
-    """
     counted = batch.counted
-    log_ratio = distribution.log_prob(params, batch.actions) - batch.log_probs
+    log_ratio = policy.distribution.log_prob(params, batch.actions) - batch.log_probs
     ratio = log_ratio.exp()
     advantages = normalize(batch.advantages, counted) if config.norm_adv else batch.advantages
     pg_loss = masked_mean(policy_loss(ratio, advantages, config.clip_coef), counted)
     v_loss = masked_mean(value_loss(values, batch.values, batch.returns, config.vf_clip_coef), counted)
-    entropy = masked_mean(distribution.entropy(params), counted)
+    entropy = masked_mean(policy.distribution.entropy(params), counted)
     total = pg_loss + config.vf_coef * v_loss - config.ent_coef * entropy
     with torch.no_grad():
         approx_kl = masked_mean(ratio - 1 - log_ratio, batch.mask)
         clip_fraction = masked_mean(((ratio - 1).abs() > config.clip_coef).float(), batch.mask)
     return Losses(total, pg_loss.detach(), v_loss.detach(), entropy.detach(), approx_kl, clip_fraction)
-
-
-class _Fused(torch.autograd.Function):
-    """``objective_by_terms`` and its derivative in two passes in C: a tenth of the calls that autograd would make."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        params: Tensor,
-        values: Tensor,
-        distribution: ActionDistribution,
-        batch: Minibatch,
-        config: TrainConfig,
-    ) -> tuple[Tensor, Tensor]:
-        """The objective, and the other figures of ``Losses``."""
-        if not batch.log_probs.is_contiguous():  # part of a larger one
-            fields: dict[str, Any] = {k: x.contiguous() for k, x in vars(batch).items() if isinstance(x, Tensor)}
-            batch = dataclasses.replace(batch, **fields)
-        log_probs, entropies = distribution.evaluate(params, batch.actions)
-        d_log_probs, d_entropies, d_values = torch.empty(3, *values.shape).unbind()
-        figures = objective(
-            log_probs, entropies, values.contiguous(), batch, config, d_log_probs, d_entropies, d_values
-        )
-        d_params = distribution.differentiate(params, batch.actions, d_log_probs, d_entropies)
-        ctx.save_for_backward(d_params, d_values)
-        rest = torch.tensor(figures[1:])
-        ctx.mark_non_differentiable(rest)
-        return torch.tensor(figures[0]), rest
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_total: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        """The derivatives by ``params`` and ``values``."""
-        d_params, d_values = ctx.saved_tensors
-        return d_params * d_total, d_values * d_total, None, None, None
 
 
 def explained_variance(values: Tensor, returns: Tensor, mask: Tensor | None = None) -> float:

@@ -87,6 +87,7 @@ class Trainer:
         policy: A network of your own instead of the one that ``config`` describes.
         callbacks: Called after those that the settings ask for, ``eval.interval`` and ``stop``: objects like
             ``Callback``, or functions of trainer and metrics, called after each update; in rank 0 alone.
+        loss: What is minimised: takes the policy, a ``Minibatch`` and the ``TrainConfig``, and returns ``Losses``.
         ranks: The processes that train together; each has environments of its own, and rank 0 writes the run.
 
     Raises:
@@ -103,6 +104,7 @@ class Trainer:
         vecenv: Any = None,
         policy: Policy | None = None,
         callbacks: Sequence[Callback | CallbackFunction] = (),
+        loss: ppo.Loss = ppo.ppo_loss,
         ranks: Ranks = ALONE,
     ) -> None:
         self.run_dir, self.loggers, self.ranks = Path(run_dir).absolute(), loggers, ranks
@@ -149,7 +151,7 @@ class Trainer:
             self.torch_random = TorchRandom(self.seed, self.device)
             is_cached = not uses_cuda_graphs(settings, self.device)
             self._network = in_precision(self.policy, settings.precision, self.device, is_cached)
-            self._loss = build_loss(settings, self.device)
+            self._loss = build_loss(loss, settings, self.device)
             self._graphed = build_graphed_step(
                 self._network, self.optimizer, self._loss, settings, self.device, ranks.size
             )

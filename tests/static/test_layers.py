@@ -19,7 +19,11 @@ FLOORS = {
 }
 HEAVY = {"torch", "torchvision", "rich", "tyro", "matplotlib", "optuna"}
 CYTHON = {".pyx", ".pxd"}
-FACADES = {Path("__init__.py"), Path("vector/__init__.py")}  # these name what others have, and load it on first use
+FACADES = {
+    Path("__init__.py"),
+    Path("imports.py"),
+    Path("vector/__init__.py"),
+}  # these name what others have, and load it on first use
 FILES = [
     (path, path.relative_to(root))
     for root, folder in ((ROOT / "pufferlib", "pufferlib"), (ROOT, "bindings"))

@@ -24,7 +24,7 @@ MUTANTS = {
     "value loss is not halved": (f"{PPO}:value_loss", "0.5 * error", "error", "test_ppo.py"),
     "advantages keep their deviation": (f"{PPO}:normalize", ".sqrt()", ".sqrt() * 0 + 1", "test_ppo.py"),
     "entropy is punished": (
-        f"{PPO}:objective_by_terms",
+        f"{PPO}:ppo_loss",
         "- config.ent_coef * entropy",
         "+ config.ent_coef * entropy",
         "test_ppo.py",

@@ -15,12 +15,6 @@ from tests.training.tape import TapeRecorder
 CPU = torch.device("cpu")
 
 
-def by_terms(policy, batch, config):
-    """``ppo_loss`` in operations of torch, as on a GPU."""
-    params, values = policy(batch.observations, batch.state, batch.episode_starts)
-    return ppo.objective_by_terms(policy.distribution, params, values, batch, config)
-
-
 @pytest.fixture
 def by_torch(monkeypatch):
     """Leave out the kernels in C, which a tape does not see."""
@@ -70,7 +64,7 @@ def test_graphed_steps_are_those_of_the_update(target_env, by_torch, optimizer, 
         policy = make_policy(target_env(4), hidden_size=8, memory=memory)
         config = TrainConfig(optimizer=optimizer, accumulate_minibatches=parts, max_grad_norm=0.1)
         chosen, recorder = build_optimizer(config, policy), TapeRecorder()
-        graphed = GraphedStep(policy, chosen, by_terms, recorder, CPU)
+        graphed = GraphedStep(policy, chosen, ppo.ppo_loss, recorder, CPU)
         for update in range(4):
             rate, clip, entropy = 0.01 / (update + 1), 0.2 / (update + 1), 0.1 * update
             config = TrainConfig(
@@ -85,7 +79,7 @@ def test_graphed_steps_are_those_of_the_update(target_env, by_torch, optimizer, 
                     graphed(batch)
                 else:
                     chosen.zero_grad()
-                    ppo.accumulate_gradients(policy, batch, config, by_terms)
+                    ppo.accumulate_gradients(policy, batch, config, ppo.ppo_loss)
                     ppo.apply_gradients(policy, chosen, config)
             assert not graphed.has_failed()
         weights.append([each.detach() for each in policy.parameters()])
@@ -101,7 +95,7 @@ def test_graphed_steps_are_those_of_the_update(target_env, by_torch, optimizer, 
 def test_after_a_loss_that_is_not_finite_nothing_changes(target_env, by_torch, optimizer):
     policy = make_policy(target_env(4), hidden_size=8)
     config = TrainConfig(optimizer=optimizer)
-    graphed = GraphedStep(policy, build_optimizer(config, policy), by_terms, TapeRecorder(), CPU)
+    graphed = GraphedStep(policy, build_optimizer(config, policy), ppo.ppo_loss, TapeRecorder(), CPU)
     graphed.begin(config)
     for _ in range(4):
         graphed(batch_of(policy, 4))
@@ -121,7 +115,7 @@ def test_after_a_loss_that_is_not_finite_nothing_changes(target_env, by_torch, o
 def test_a_loaded_checkpoint_is_recorded_again(target_env, by_torch):
     policy = make_policy(target_env(4), hidden_size=8)
     optimizer, recorder = build_optimizer(TrainConfig(), policy), TapeRecorder()
-    graphed = GraphedStep(policy, optimizer, by_terms, recorder, CPU)
+    graphed = GraphedStep(policy, optimizer, ppo.ppo_loss, recorder, CPU)
     for count in (1, 1, 2):
         graphed.begin(TrainConfig())
         for _ in range(3):

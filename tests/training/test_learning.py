@@ -5,16 +5,48 @@ import torch
 
 from pufferlib.errors import APIUsageError
 from pufferlib.models import make_policy
-from pufferlib.training import learning, ppo
+from pufferlib.training import fused_loss, learning, ppo
 from pufferlib.training.config import TrainConfig
+from pufferlib.training.fused_loss import fused_ppo_loss, is_what_the_kernel_computes
 from pufferlib.training.learning import build_loss
 from pufferlib.training.rollout import Minibatch
 
 CPU = torch.device("cpu")
 
 
-def test_without_options_it_is_the_plain_loss():
-    assert build_loss(TrainConfig(), CPU) is ppo.ppo_loss
+def test_the_shipped_loss_has_a_kernel_on_a_cpu():
+    assert build_loss(ppo.ppo_loss, TrainConfig(), CPU) is fused_ppo_loss
+    assert build_loss(ppo.ppo_loss, TrainConfig(), torch.device("cuda")) is ppo.ppo_loss
+
+
+def test_an_own_loss_is_computed_as_it_stands():
+    def loss(policy, batch, config):
+        raise NotImplementedError
+
+    assert build_loss(loss, TrainConfig(), CPU) is loss
+
+
+def test_an_edited_term_of_the_loss_has_an_effect(monkeypatch, target_env):
+    """An edit of any function that the loss calls, with other code, turns the kernel off."""
+
+    def value_loss(values, old_values, returns, clip_coef):
+        return (values - returns).abs()
+
+    policy = make_policy(target_env(4), hidden_size=8)
+    batch, config = batch_for(policy), TrainConfig()
+    before = build_loss(ppo.ppo_loss, config, CPU)(policy, batch, config)
+    monkeypatch.setattr(ppo, "value_loss", value_loss)
+    assert not is_what_the_kernel_computes()
+    after = build_loss(ppo.ppo_loss, config, CPU)(policy, batch, config)
+    counted = batch.mask
+    expected = (batch.returns - policy(batch.observations, batch.state, None)[1]).abs()[counted].mean()
+    assert torch.allclose(after.value, expected)
+    assert not torch.allclose(before.total, after.total)
+
+
+def test_the_kernel_computes_what_the_code_says():
+    """If this fails, ``ppo.py`` has changed: change ``puffer_objective.h`` alike, then record the new fingerprint."""
+    assert fused_loss.fingerprint() == fused_loss.COMPUTED
 
 
 @pytest.mark.parametrize(
@@ -31,7 +63,7 @@ def test_a_missing_compiler_is_told_before_training(monkeypatch, tmp_path, devic
     for name in ("CC", "CXX"):
         monkeypatch.setenv(name, named[name]) if name in named else monkeypatch.delenv(name, raising=False)
     with pytest.raises(APIUsageError, match=rf"train.compile needs {missing}"):
-        build_loss(TrainConfig(compile=True), torch.device(device))
+        build_loss(ppo.ppo_loss, TrainConfig(compile=True), torch.device(device))
 
 
 def batch_for(policy, memory="none"):
@@ -58,7 +90,7 @@ def test_schedules_of_coefficients_compile_the_loss_once(target_env, monkeypatch
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
     monkeypatch.setattr(learning, "check_compiler", lambda device: None)
     policy = make_policy(target_env(4), hidden_size=8)
-    batch, loss = batch_for(policy), build_loss(TrainConfig(compile=True), CPU)
+    batch, loss = batch_for(policy), build_loss(ppo.ppo_loss, TrainConfig(compile=True), CPU)
     for update in range(4):
         config = TrainConfig(clip_coef=0.2 - 0.01 * update, ent_coef=0.01 * update, learning_rate=0.1 * update)
         assert torch.allclose(loss(policy, batch, config).total, ppo.ppo_loss(policy, batch, config).total, atol=1e-6)
@@ -77,7 +109,7 @@ def test_the_compiled_loss_has_the_gradients_of_the_plain_one(target_env, monkey
     policy = make_policy(target_env(4), hidden_size=8, memory=memory)
     batch = batch_for(policy, memory)
     results = []
-    for loss in (build_loss(TrainConfig(compile=True), CPU), ppo.ppo_loss):
+    for loss in (build_loss(ppo.ppo_loss, TrainConfig(compile=True), CPU), ppo.ppo_loss):
         policy.zero_grad()
         figures = torch.stack(ppo.accumulate_gradients(policy, batch, TrainConfig(), loss))
         results.append([figures, *(weights.grad.clone() for weights in policy.parameters())])

@@ -12,8 +12,11 @@ from pufferlib.training import ppo
 from pufferlib.training.advantage import Estimates, vtrace
 from pufferlib.training.config import TrainConfig
 from pufferlib.training.estimates import estimate_anew, minibatches
+from pufferlib.training.fused_loss import fused_ppo_loss
 from pufferlib.training.optimizers import build_optimizer
 from pufferlib.training.rollout import Minibatch, Rollout
+
+both_losses = pytest.mark.parametrize("loss", [ppo.ppo_loss, fused_ppo_loss])
 
 
 def test_policy_loss_by_hand():
@@ -81,9 +84,10 @@ def minibatch(policy, rows=6, **changes):
     return Minibatch(**{**fields, **changes})
 
 
-def test_loss_of_an_unchanged_policy_by_hand(policy):
+@both_losses
+def test_loss_of_an_unchanged_policy_by_hand(policy, loss):
     config = TrainConfig(norm_adv=False, vf_coef=0.5, ent_coef=0.1)
-    losses = ppo.ppo_loss(policy, minibatch(policy), config)
+    losses = loss(policy, minibatch(policy), config)
     assert losses.policy.item() == pytest.approx(-2.5)  # ratio 1: minus the mean advantage
     assert losses.value.item() == pytest.approx(0.5)
     assert losses.approx_kl.item() == pytest.approx(0.0, abs=1e-6)
@@ -91,16 +95,18 @@ def test_loss_of_an_unchanged_policy_by_hand(policy):
     assert losses.total.item() == pytest.approx(-2.5 + 0.25 - 0.1 * losses.entropy.item())
 
 
-def test_figures_of_a_moved_policy_by_hand(policy):
+@both_losses
+def test_figures_of_a_moved_policy_by_hand(policy, loss):
     batch = minibatch(policy)
     moved = dataclasses.replace(batch, log_probs=batch.log_probs - math.log(2))  # every ratio is 2
-    losses = ppo.ppo_loss(policy, moved, TrainConfig(norm_adv=False, clip_coef=0.2))
+    losses = loss(policy, moved, TrainConfig(norm_adv=False, clip_coef=0.2))
     assert losses.policy.item() == pytest.approx(-1.2 * 2.5)
     assert losses.approx_kl.item() == pytest.approx(2 - 1 - math.log(2))
     assert losses.clip_fraction.item() == 1.0
 
 
-def test_masked_rows_change_nothing(policy):
+@both_losses
+def test_masked_rows_change_nothing(policy, loss):
     config = TrainConfig()
     mask = torch.tensor([[True] * 4 + [False] * 2])
     batch = minibatch(policy, mask=mask)
@@ -114,14 +120,14 @@ def test_masked_rows_change_nothing(policy):
     gradients = []
     for part in (minibatch(policy, rows=4), batch, garbage):
         policy.zero_grad()
-        ppo.ppo_loss(policy, part, config).total.backward()
+        loss(policy, part, config).total.backward()
         gradients.append(torch.cat([parameter.grad.flatten() for parameter in policy.parameters()]))
     assert torch.allclose(gradients[0], gradients[1], atol=1e-6)
     assert torch.allclose(gradients[1], gradients[2], atol=1e-6)
 
 
-def objective_of_outputs(distribution, params, values, batch, config):
-    """``ppo_loss`` of a network that returns ``params`` and ``values``."""
+def objective_of_outputs(loss, distribution, params, values, batch, config):
+    """``loss`` of a network that returns ``params`` and ``values``."""
 
     class Constant:
         def __call__(self, *inputs):
@@ -129,7 +135,7 @@ def objective_of_outputs(distribution, params, values, batch, config):
 
     policy = Constant()
     policy.distribution = distribution
-    return ppo.ppo_loss(policy, batch, config)
+    return loss(policy, batch, config)
 
 
 @pytest.mark.parametrize("changes", [{}, {"vf_clip_coef": 0.1}, {"norm_adv": False}], ids=str)
@@ -162,9 +168,9 @@ def test_the_objective_in_c_is_that_of_its_terms(space, counted, changes):
     )
     config = TrainConfig(ent_coef=0.1, **changes)
     found = []
-    for compute in (ppo.objective_by_terms, objective_of_outputs):
+    for loss in (ppo.ppo_loss, fused_ppo_loss):
         leaf = outputs.clone().requires_grad_()
-        losses = compute(distribution, leaf[..., :-1], leaf[..., -1], batch, config)
+        losses = objective_of_outputs(loss, distribution, leaf[..., :-1], leaf[..., -1], batch, config)
         losses.total.backward()
         found.append((torch.stack([figure.detach() for figure in losses]), leaf.grad))
     for by_terms, fused in zip(*found, strict=True):

@@ -21,7 +21,7 @@ from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.registry.outside import REGISTERED
-from pufferlib.training import checkpoint
+from pufferlib.training import checkpoint, ppo
 from pufferlib.training.build import build_policy, build_vecenv, fit_to_agents
 from pufferlib.training.config import TrainConfig, load_config
 from pufferlib.training.loggers import JsonlLogger
@@ -61,9 +61,9 @@ class Recorder:
 
 @pytest.fixture
 def make_trainer(target_env, tmp_path):
-    def make(overrides=None, loggers=(), env=None, run_dir=tmp_path):
+    def make(overrides=None, loggers=(), env=None, run_dir=tmp_path, **others):
         config = load_config("breakout", {**SMALL, **(overrides or {})})
-        return Trainer(config, run_dir, loggers, vecenv=env or target_env(8))
+        return Trainer(config, run_dir, loggers, vecenv=env or target_env(8), **others)
 
     return make
 
@@ -793,3 +793,16 @@ def test_bounds_of_actions_far_from_1_are_warned_of(make_trainer, low, high, war
     assert len(found) == bool(warned)
     assert RuntimeWarning not in [warning.category for warning in caught]
     assert all(f"near -1 and 1, got {warned}: a policy" in message for message in found)
+
+
+def test_a_loss_of_the_users_is_minimised(make_trainer):
+    seen = []
+
+    def loss(policy, batch, config):
+        losses = ppo.ppo_loss(policy, batch, config)
+        seen.append(batch.actions.numel())
+        return losses._replace(total=losses.total + 1000)
+
+    trainer = make_trainer(loss=loss)
+    trainer.step()
+    assert sum(seen) == trainer.config.train.horizon * trainer.vecenv.num_agents * trainer.config.train.update_epochs

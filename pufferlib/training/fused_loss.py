@@ -1,0 +1,98 @@
+"""``ppo_loss`` as a kernel in C, for CPUs: two passes over a minibatch in place of a hundred small calls of torch."""
+
+import dataclasses
+import hashlib
+from types import CodeType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from pufferlib.models import Policy
+from pufferlib.models.distributions import ActionDistribution
+from pufferlib.training import ppo
+from pufferlib.training._objective import objective
+from pufferlib.training.config import TrainConfig
+from pufferlib.training.ppo import Losses
+from pufferlib.training.rollout import Minibatch
+
+__all__ = ["fused_ppo_loss", "is_what_the_kernel_computes"]
+
+TERMS = ("ppo_loss", "policy_loss", "value_loss", "normalize", "masked_mean")
+#: Of the code of these functions of ``ppo``, whose values the kernel computes. Change both together.
+COMPUTED = "dc6800de1092d767"
+
+
+def is_what_the_kernel_computes() -> bool:
+    """Check that nobody has edited ``ppo_loss`` or a function that it calls."""
+    return fingerprint() == COMPUTED
+
+
+def fingerprint() -> str:
+    """Return a hash of the code of the loss and its terms, without docstrings, comments and layout."""
+    text = repr([_described(getattr(ppo, name).__code__) for name in TERMS])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _described(code: CodeType) -> list[Any]:
+    constants = [item for item in code.co_consts if not isinstance(item, str | CodeType)]
+    return [code.co_code, code.co_names, code.co_varnames, constants]
+
+
+def fused_ppo_loss(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
+    """Compute ``ppo_loss`` by the kernel, or by torch where something is not float32 on a CPU."""
+    params, values = policy(batch.observations, batch.state, batch.episode_starts)
+    floats = params, values, batch.log_probs, batch.values, batch.advantages, batch.returns
+    if all(field.device.type == "cpu" and field.dtype == torch.float32 for field in floats):
+        total, figures = _Fused.apply(params, values, policy.distribution, batch, config)  # type: ignore[no-untyped-call]
+        return Losses(total, *figures.unbind())
+    known: Any = _Evaluated(policy.distribution, params, values)
+    return ppo.ppo_loss(known, batch, config)
+
+
+class _Evaluated(NamedTuple):
+    """A policy whose outputs are known, so that its network is not run twice."""
+
+    distribution: ActionDistribution
+    params: Tensor
+    values: Tensor
+
+    def __call__(self, *_: Any) -> tuple[Tensor, Tensor]:
+        """Return the outputs."""
+        return self.params, self.values
+
+
+class _Fused(torch.autograd.Function):
+    """``ppo_loss`` of a network's outputs, and its derivative."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        params: Tensor,
+        values: Tensor,
+        distribution: ActionDistribution,
+        batch: Minibatch,
+        config: TrainConfig,
+    ) -> tuple[Tensor, Tensor]:
+        """The objective, and the other figures of ``Losses``."""
+        if not batch.log_probs.is_contiguous():  # part of a larger one
+            fields: dict[str, Any] = {k: x.contiguous() for k, x in vars(batch).items() if isinstance(x, Tensor)}
+            batch = dataclasses.replace(batch, **fields)
+        log_probs, entropies = distribution.evaluate(params, batch.actions)
+        d_log_probs, d_entropies, d_values = torch.empty(3, *values.shape).unbind()
+        figures = objective(
+            log_probs, entropies, values.contiguous(), batch, config, d_log_probs, d_entropies, d_values
+        )
+        d_params = distribution.differentiate(params, batch.actions, d_log_probs, d_entropies)
+        ctx.save_for_backward(d_params, d_values)
+        rest = torch.tensor(figures[1:])
+        ctx.mark_non_differentiable(rest)
+        return torch.tensor(figures[0]), rest
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_total: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        """The derivatives by ``params`` and ``values``."""
+        d_params, d_values = ctx.saved_tensors
+        return d_params * d_total, d_values * d_total, None, None, None
