@@ -288,7 +288,9 @@ class Config:
         policy = dataclasses.replace(self.policy, name=registry.full_name(self.policy.name))
         init = user_path(self.train.init).absolute() if self.train.init else ""
         train = dataclasses.replace(self.train, init=str(init))
-        return dataclasses.replace(self, env_name=registry.full_name(self.env_name), policy=policy, train=train)
+        track = dataclasses.replace(self.track, loggers=tuple(map(registry.full_name, self.track.loggers)))
+        env_name = registry.full_name(self.env_name)
+        return dataclasses.replace(self, env_name=env_name, policy=policy, train=train, track=track)
 
     def located(self, folder: Path) -> "Config":
         """Return the same with the new places of files that were moved together with ``folder``, with a warning.

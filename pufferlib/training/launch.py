@@ -119,7 +119,8 @@ def train(
         name: Name of the run, in that of its folder and in every tracker. A run of this name and these settings that is
             there already is not made again.
         tags: Words to find the run by.
-        track: Trackers that take metrics and result: "csv", "tensorboard", "wandb", or several of them.
+        track: Trackers that take metrics and result: "csv", "tensorboard", "wandb", a class of yours as
+            "my_logger.py:MyLogger", or several of them.
         again: Make it again all the same.
         loggers: Take the metrics of each update, beside the run's own file. Closed after each seed.
         callbacks: Take part in the training, and may stop it: objects like ``Callback``, or functions of the trainer

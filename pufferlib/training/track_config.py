@@ -3,11 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pufferlib import registry
+from pufferlib.errors import UnknownNameError
 from pufferlib.training.kinds import NotNegative
 
-__all__ = ["TrackConfig", "TrackerName", "WandbConfig"]
+__all__ = ["TRACKERS", "TrackConfig", "WandbConfig"]
 
-TrackerName = Literal["csv", "tensorboard", "wandb"]
+TRACKERS = ("csv", "tensorboard", "wandb")
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class TrackConfig:
     """Name and tags of a run, and the trackers that take its metrics beside metrics.jsonl.
 
     Attributes:
-        loggers: Any of "csv" (metrics.csv in the run's folder), "tensorboard" (event files there) and "wandb".
+        loggers: Any of "csv" (metrics.csv in the run's folder), "tensorboard" (event files there) and "wandb", and
+            classes of your own, as path/to/my_logger.py:MyLogger or module:MyLogger.
         name: Name of the run, in that of its folder and in every tracker; "" is none.
         tags: Words to find runs by.
         interval: Seconds between two updates that TensorBoard and Weights & Biases get; an update that comes sooner
@@ -41,8 +44,18 @@ class TrackConfig:
         wandb: Weights & Biases.
     """
 
-    loggers: tuple[TrackerName, ...] = ()
+    loggers: tuple[str, ...] = ()
     name: str = ""
     tags: tuple[str, ...] = ()
     interval: NotNegative = 1.0
     wandb: WandbConfig = field(default_factory=WandbConfig)
+
+    def __post_init__(self) -> None:
+        """Check the names of the trackers.
+
+        Raises:
+            UnknownNameError: One is neither a tracker's nor of the form of a class.
+        """
+        for name in self.loggers:
+            if name not in TRACKERS and not registry.is_object_name(name):
+                raise UnknownNameError.of("track.loggers", "tracker", name, [*TRACKERS, "my_logger.py:MyLogger"])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pufferlib.errors import APIUsageError, BindingMissing
+from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.machine.commands import way_to_install
 from pufferlib.training.config import load_config
 from pufferlib.training.launch import train
@@ -209,6 +209,54 @@ def test_a_tracker_that_is_not_installed_names_the_command(name: str, monkeypatc
     with pytest.raises(BindingMissing) as told:
         check_trackers(load_config("squared", {"track.loggers": name}))
     assert str(told.value).endswith(f'the logger "{name}" needs it; {way_to_install("track")}')
+
+
+OWN = """
+import json
+class Mine:
+    def __init__({arguments}):
+        self.lines = open({place!r}, "w")
+    def log(self, metrics):
+        print(json.dumps(metrics["agent_steps"]), file=self.lines)
+    def finish(self, result):
+        print("score" in result.scores, file=self.lines)
+    def close(self):
+        self.lines.close()
+"""
+
+
+@pytest.mark.parametrize("arguments", ["self", "self, run", "self, run=None, color='red'"])
+@pytest.mark.parametrize("attribute", ["", ":Mine"])
+def test_a_class_of_the_users_takes_metrics_and_result(tmp_path: Path, arguments: str, attribute: str) -> None:
+    place = tmp_path / "lines.txt"
+    (tmp_path / "mine.py").write_text(OWN.format(arguments=arguments, place=str(place)))
+    done = train("squared", QUICK, runs=tmp_path / "runs", track=["csv", f"{tmp_path}/mine.py{attribute}"])
+    metrics = [json.loads(line) for line in done.run.metrics.read_text().splitlines()]
+    assert place.read_text().split() == [*(str(line["agent_steps"]) for line in metrics), "True"]
+    assert done.run.table.exists()
+
+
+@pytest.mark.parametrize(
+    ("track", "error", "message"),
+    [
+        ("wandv", UnknownNameError, r"track.loggers: unknown tracker 'wandv'; did you mean 'wandb'\?"),
+        ("mine.py:Other", UnknownNameError, "unknown attribute 'Other'"),
+        ("absent.py:Mine", APIUsageError, "absent.py"),
+        ("mine.py:Empty", APIUsageError, r"Empty must have the methods log\(metrics\) and close\(\), got Empty"),
+        ("mine.py:Two", APIUsageError, r"the class .*Two must need no arguments, or one, the run"),
+    ],
+)
+def test_what_is_no_tracker_is_refused_before_training(
+    tmp_path: Path, track: str, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(
+        "class Mine:\n  def log(self, metrics): pass\n  def close(self): pass\nclass Empty: pass\n"
+        "class Two(Mine):\n  def __init__(self, run, other): pass\n"
+    )
+    with pytest.raises(error, match=message):
+        train("squared", QUICK, runs=tmp_path / "runs", track=track)
+    assert not (tmp_path / "runs").exists()
 
 
 class Broken:

@@ -7,7 +7,7 @@ import math
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from pufferlib import registry
 from pufferlib.cli.console import highlight, note, outliving_readers, say, style
@@ -26,7 +26,7 @@ from pufferlib.training.seeds import SeedGroup, find_group, new_group, parse_see
 from pufferlib.training.signals import signals_exit
 from pufferlib.training.status import in_training
 from pufferlib.training.text import flag, plural, short
-from pufferlib.training.track_config import TrackerName
+from pufferlib.training.track_config import TRACKERS
 from pufferlib.training.tuned import with_tuned_vec
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ ABOUT = """Train an agent, evaluate it, draw its learning curve and film it.
   --tag TAG        a word to find the run by; may be given several times
   --callback NAME  a callback of yours: my_callbacks.py:Class, module:function; may be given several times
   --again          make a run again that is there under this name, with these settings
-  --track LIST     send metrics and result there too: csv, tensorboard, wandb, or several with commas between them
+  --track LIST     send metrics and result there too: csv, tensorboard, wandb, a class of yours (my_logger.py:Class), or
+                   several with commas between them
   --train.seeds N  train N seeds one after the other, from train.seed on, or a list of seeds: 1,2,3; report their mean
   --runs FOLDER    keep the run in a new folder there (default: runs)
   --config FILE    settings over those of the environment, under the flags: a TOML file like a run's config.toml
@@ -109,7 +110,7 @@ def _refuse_separate_trackers(argv: list[str]) -> None:
     for place, token in enumerate(argv):
         flag, equals, value = token.partition("=")
         words = [*([value] if equals else []), *argv[place + 1 :]]
-        names = list(itertools.takewhile(lambda word: set(word.split(",")) <= set(get_args(TrackerName)), words))
+        names = list(itertools.takewhile(lambda word: set(word.split(",")) <= set(TRACKERS), words))
         if flag == "--track" and len(names) > 1:
             raise UsageError(
                 f"{PROG}: --track takes one list with commas, got {' '.join(names)!r}; write --track {','.join(names)}"

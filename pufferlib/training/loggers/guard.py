@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pufferlib.training.loggers.logger import Logger
+from pufferlib.training.loggers.logger import Logger, Result, Tracker
 
 __all__ = ["LogGuard", "as_number"]
 
@@ -49,6 +49,14 @@ class LogGuard:
                 logger.log(metrics)
             except Exception as error:  # whatever it is, it is not the training's
                 self._warn(logger, "log", error)
+
+    def finish(self, trackers: Iterable[Tracker], result: Result) -> None:
+        """Let each tracker take the result. Warn about those that fail."""
+        for tracker in trackers:
+            try:
+                tracker.finish(result)
+            except Exception as error:
+                self._warn(tracker, "finish", error)
 
     def close(self, loggers: Iterable[Logger]) -> None:
         """Close all loggers. Warn about those that fail."""

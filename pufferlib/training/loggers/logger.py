@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 __all__ = ["Logger", "Result", "Tracker"]
 
 
+@runtime_checkable
 class Logger(Protocol):
     """Takes the metrics of each update as they come.
 
@@ -40,6 +41,7 @@ class Result:
         return {key: float(value) for key, value in self.scores.items() if isinstance(value, int | float)}
 
 
+@runtime_checkable
 class Tracker(Logger, Protocol):
     """A logger that takes the result of the run too."""
 
