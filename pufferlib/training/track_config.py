@@ -3,8 +3,6 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pufferlib import registry
-from pufferlib.errors import UnknownNameError
 from pufferlib.training.kinds import NotNegative
 
 __all__ = ["TRACKERS", "TrackConfig", "WandbConfig"]
@@ -49,13 +47,3 @@ class TrackConfig:
     tags: tuple[str, ...] = ()
     interval: NotNegative = 1.0
     wandb: WandbConfig = field(default_factory=WandbConfig)
-
-    def __post_init__(self) -> None:
-        """Check the names of the trackers.
-
-        Raises:
-            UnknownNameError: One is neither a tracker's nor of the form of a class.
-        """
-        for name in self.loggers:
-            if name not in TRACKERS and not registry.is_object_name(name):
-                raise UnknownNameError.of("track.loggers", "tracker", name, [*TRACKERS, "my_logger.py:MyLogger"])

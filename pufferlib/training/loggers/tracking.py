@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pufferlib import registry
-from pufferlib.errors import APIUsageError, BindingMissing
+from pufferlib.errors import APIUsageError, BindingMissing, UnknownNameError
 from pufferlib.machine.commands import way_to_install
 from pufferlib.training.config import Config
 from pufferlib.training.loggers.background import BackgroundTracker
@@ -18,6 +18,7 @@ from pufferlib.training.loggers.tensorboard import TensorBoardLogger
 from pufferlib.training.loggers.wandb import WandbLogger, check_account
 from pufferlib.training.resume import flat
 from pufferlib.training.runs import Run
+from pufferlib.training.track_config import TRACKERS
 
 __all__ = ["Tracking", "check_trackers", "open_tracking"]
 
@@ -112,6 +113,8 @@ _KINDS = {
 def _maker(name: str) -> Callable[[Run], Logger]:
     """Return what makes a user's logger for a run: its class, called with the run if it takes an argument."""
     where = "track.loggers"
+    if not registry.is_object_name(name):
+        raise UnknownNameError.of(where, "tracker", name, [*TRACKERS, "my_logger.py:MyLogger"])
     found = registry.load_object(where, name, (Logger,))
     kind = found if isinstance(found, type) else type(found)
     if not all(callable(getattr(kind, method, None)) for method in ("log", "close")):

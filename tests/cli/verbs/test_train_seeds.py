@@ -74,7 +74,7 @@ def test_a_run_without_a_name_may_be_made_again_and_is_told(here: Path, capsys: 
     ("flags", "sentence"),
     [
         (["--train.seeds", "0"], "train.seeds must be a number of seeds, such as 5, or different seeds"),
-        (["--track", "wandbb"], "--track.loggers: expected csv or tensorboard or wandb, got 'wandbb'"),
+        (["--track", "wandbb"], "track.loggers: unknown tracker 'wandbb'; did you mean 'wandb'"),
         (["--track.wandb.mod", "x"], "unknown flag '--track.wandb.mod'; did you mean '--track.wandb.mode'"),
         (["--track.wandb.mode", "on"], "expected auto or online or offline or disabled, got 'on'"),
         (["--callback", "mine"], "puffer train: --callback: expected module:Class, file.py:Class, or a function"),
