@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from pufferlib.doors import open_door
 
 if TYPE_CHECKING:
-    from pufferlib.exports.exported import FORMATS, Exported, export
+    from pufferlib.exports.exported import Exported, export
     from pufferlib.exports.trained import TrainedPolicy, open_trained
 
 __all__ = [
-    "FORMATS",
     "Exported",
     "TrainedPolicy",
     "export",
@@ -23,7 +22,6 @@ __all__ = [
 
 _HOME = {
     "Exported": "exports.exported",
-    "FORMATS": "exports.exported",
     "TrainedPolicy": "exports.trained",
     "export": "exports.exported",
     "open_trained": "exports.trained",

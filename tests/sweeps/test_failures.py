@@ -103,7 +103,7 @@ def test_two_machines_share_a_study_in_a_journal(tmp_path):
     assert len(trials) in (5, 6)  # both may begin the last one in the same moment
     assert {trial.state for trial in trials} <= {"finished", "pruned"}
     assert len({str(trial.settings) for trial in trials}) == len(trials)
-    runs = [path.name for name in ("one", "two") for path in (tmp_path / name / "squared" / "runs").iterdir()]
+    runs = [path.name for name in ("one", "two") for path in (tmp_path / name / "squared").glob("runs/*")]
     assert sorted(runs) == [f"trial-{trial.number:04}" for trial in trials]
 
 
