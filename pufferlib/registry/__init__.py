@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pufferlib.errors import APIUsageError, UnknownNameError, nearest
 from pufferlib.machine.commands import as_typed
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
     from pufferlib.env import PufferEnv
     from pufferlib.vector.vector_env import VectorEnv
-
-    SingleEnv: TypeAlias = PufferEnv | GymnasiumPufferEnv | PettingZooPufferEnv
-    Batched: TypeAlias = PufferEnv | VectorEnv
 
 __all__ = [
     "Registration",
@@ -231,25 +228,32 @@ def _title(name: str) -> str:
 @overload
 def make(
     name: str | PathLike[str], /, *, num_envs: None = None, backend: None = None, **kwargs: Any
-) -> "SingleEnv": ...
+) -> "PufferEnv | GymnasiumPufferEnv | PettingZooPufferEnv": ...
 @overload
 def make(
     name: str | PathLike[str], /, *, num_envs: int | None = None, backend: type[Backend], **kwargs: Any
 ) -> Backend: ...
 @overload
 def make(
-    name: str | PathLike[str], /, *, num_envs: int, backend: "str | type[Batched] | None" = None, **kwargs: Any
-) -> "Batched": ...
+    name: str | PathLike[str],
+    /,
+    *,
+    num_envs: int,
+    backend: "str | type[PufferEnv | VectorEnv] | None" = None,
+    **kwargs: Any,
+) -> "PufferEnv | VectorEnv": ...
 @overload
-def make(name: str | PathLike[str], /, *, backend: "str | type[Batched]", **kwargs: Any) -> "Batched": ...
+def make(
+    name: str | PathLike[str], /, *, backend: "str | type[PufferEnv | VectorEnv]", **kwargs: Any
+) -> "PufferEnv | VectorEnv": ...
 def make(
     name: str | PathLike[str],
     /,
     *,
     num_envs: int | None = None,
-    backend: "str | type[Batched] | None" = None,
+    backend: "str | type[PufferEnv | VectorEnv] | None" = None,
     **kwargs: Any,
-) -> "SingleEnv | VectorEnv":
+) -> "PufferEnv | GymnasiumPufferEnv | PettingZooPufferEnv | VectorEnv":
     """Make environment ``name``: ``make("breakout", num_envs=1024)``, ``make("CartPole-v1", num_envs=8)``.
 
     Args:
@@ -271,7 +275,9 @@ def make(
     creator = env_creator(name)
     own = {"num_envs"} if batches_itself(fspath(name)) else own_keywords(fspath(name)).keys()
     if backend is None and (num_envs is None or "num_envs" in own):
-        made: SingleEnv = creator(**kwargs) if num_envs is None else creator(num_envs=num_envs, **kwargs)
+        made: PufferEnv | GymnasiumPufferEnv | PettingZooPufferEnv = (
+            creator(**kwargs) if num_envs is None else creator(num_envs=num_envs, **kwargs)
+        )
         return made
     from pufferlib.vector.factory import VectorOptions
     from pufferlib.vector.factory import make as make_vector
