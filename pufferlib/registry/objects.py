@@ -177,7 +177,7 @@ def _import_file(where: str, path: Path) -> ModuleType:
         beside = "".join(f"; {path.parent / other} is there" for other in nearest(path.name, others, count=1))
         raise APIUsageError(
             f"{where}: there is no file {path}; if it has moved, write where it is now: into the command, or for a run "
-            f"into env_name or policy.name of its config.toml{beside}"
+            f"into env_name, policy.name or track.loggers of its config.toml{beside}"
         )
     script = getattr(sys.modules["__main__"], "__file__", None)
     if script is not None and os.path.isfile(script) and path.samefile(script):

@@ -77,7 +77,7 @@ class CallbackList(Callback):
 
     def __init__(self, callbacks: Sequence[Callback | CallbackFunction]) -> None:
         self._callbacks = [_checked(callback) for callback in callbacks]
-        self._failure: Exception | None = None
+        self._failure: Exception | SystemExit | None = None
 
     def on_training_start(self, trainer: "Trainer") -> None:
         """See ``Callback``."""
@@ -132,7 +132,7 @@ class CallbackList(Callback):
                 continue
             try:
                 method(trainer, *args)
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # sys.exit() must not cost the training either
                 where = f"the callback {_name(callback)}, {hook}, after update {trainer.updates}"
                 error.add_note(f"raised by {where}")
                 trainer.stop(f"{type(error).__name__} in {where}")

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import shutil
 from collections.abc import Iterator
@@ -32,14 +33,42 @@ def build_loss(loss: Loss, config: TrainConfig, device: torch.device) -> Loss:
         device: Of the network. Kernels are for CPUs.
 
     Raises:
-        APIUsageError: There is no compiler.
+        APIUsageError: There is no compiler, or ``loss`` is no function.
     """
+    if not callable(loss):
+        raise APIUsageError(f"Trainer: loss must be a function (policy, minibatch, config) -> Losses, got {loss!r}")
+    is_own = loss is not ppo_loss
     if config.compile:
         check_compiler(device)
-        return _Compiled(loss, device)
-    if loss is ppo_loss and device.type == "cpu" and is_what_the_kernel_computes():
+        loss = _Compiled(loss, device)
+    elif not is_own and device.type == "cpu" and is_what_the_kernel_computes():
         return fused_ppo_loss
-    return loss
+    return _checked(loss) if is_own else loss
+
+
+def _checked(loss: Loss) -> Loss:
+    """Return the loss of a user with a check of what it returns, which looks at no value."""
+
+    @functools.wraps(loss, updated=())
+    def checked(policy: Policy, batch: Minibatch, config: TrainConfig) -> Losses:
+        losses: Any = loss(policy, batch, config)
+        if not isinstance(losses, Losses):
+            raise APIUsageError(
+                f"Trainer: loss must return pufferlib.training.Losses, got {type(losses).__name__}; change one of "
+                "ppo_loss by losses._replace(total=...)"
+            )
+        for name, figure in zip(Losses._fields, losses, strict=True):
+            if not isinstance(figure, Tensor) or figure.shape:
+                got = f"shape {tuple(figure.shape)}" if isinstance(figure, Tensor) else type(figure).__name__
+                raise APIUsageError(f"Trainer: {name} of the loss must be a scalar tensor, got {got}")
+        if not losses.total.requires_grad:
+            raise APIUsageError(
+                "Trainer: total of the loss must have gradients, got a tensor without; look for detach(), item() "
+                "and torch.no_grad"
+            )
+        return losses
+
+    return checked
 
 
 class _Compiled:

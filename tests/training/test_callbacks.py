@@ -112,15 +112,16 @@ def test_a_checkpoint_may_be_asked_for_at_any_time(make_trainer):
     assert [updates for kind, updates in diary.notes if kind == "checkpoint"] == [2, 3, 4]
 
 
+@pytest.mark.parametrize("kind", [ZeroDivisionError, SystemExit])
 @pytest.mark.parametrize("hook", ["on_rollout_end", "on_update_end", "on_checkpoint", "on_training_end"])
-def test_one_that_fails_is_named_and_the_training_ends_with_a_checkpoint(make_trainer, hook):
+def test_one_that_fails_is_named_and_the_training_ends_with_a_checkpoint(make_trainer, hook, kind):
     def fail(self, trainer, *_):
-        raise ZeroDivisionError("mine")
+        raise kind("mine")
 
     failing = type("Failing", (Callback,), {hook: fail})
     diary = Diary()
     trainer = make_trainer(failing(), diary)
-    with pytest.raises(ZeroDivisionError, match="mine") as caught:
+    with pytest.raises(kind, match="mine") as caught:
         trainer.train()
     updates = {"on_checkpoint": 3, "on_training_end": 4}.get(hook, 1)
     after = {"on_rollout_end": 0}.get(hook, updates)

@@ -183,22 +183,27 @@ def test_metric_that_is_no_number_is_left_out_with_one_warning(value, make_train
 
 
 class Broken:
-    """Fails in every call."""
+    """Fails in every call, after it has emptied what it got."""
+
+    def __init__(self, kind):
+        self.kind = kind
 
     def log(self, metrics):
-        raise ConnectionError("no network")
+        metrics.clear()
+        raise self.kind("no network")
 
     def close(self):
-        raise ConnectionError("no network")
+        raise self.kind("no network")
 
 
-def test_loggers_that_fail_leave_the_others_and_the_training(make_trainer, tmp_path):
+@pytest.mark.parametrize("kind", [ConnectionError, SystemExit])
+def test_loggers_that_fail_leave_the_others_and_the_training(kind, make_trainer, tmp_path):
     path = tmp_path / "metrics.jsonl"
-    trainer = make_trainer(loggers=[Broken(), JsonlLogger(path)])
+    trainer = make_trainer(loggers=[Broken(kind), JsonlLogger(path)])
     with pytest.warns(UserWarning, match="the logger Broken failed in") as caught:
         trainer.train()
     assert ["in log" in str(each.message) for each in caught] == [True, False], "one warning for each method"
-    assert len(read_metrics(path)) == 2
+    assert [row["agent_steps"] for row in read_metrics(path)] == [128, 256]
     assert checkpoint.latest(Run.at(tmp_path).checkpoints).name.endswith("2")
 
 

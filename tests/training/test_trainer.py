@@ -795,6 +795,27 @@ def test_bounds_of_actions_far_from_1_are_warned_of(make_trainer, low, high, war
     assert all(f"near -1 and 1, got {warned}: a policy" in message for message in found)
 
 
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda losses: losses.total, "must return pufferlib.training.Losses, got Tensor"),
+        (lambda losses: None, "must return pufferlib.training.Losses, got NoneType"),
+        (lambda losses: losses._replace(total=losses.total.detach()), "total of the loss must have gradients"),
+        (lambda losses: losses._replace(total=losses.total.expand(4)), r"total .* scalar tensor, got shape \(4,\)"),
+        (lambda losses: losses._replace(policy=0.5), "policy of the loss must be a scalar tensor, got float"),
+    ],
+)
+def test_a_loss_that_returns_something_else_is_refused(make_trainer, change, sentence):
+    trainer = make_trainer(loss=lambda *args: change(ppo.ppo_loss(*args)))
+    with pytest.raises(APIUsageError, match=sentence):
+        trainer.step()
+
+
+def test_a_loss_that_is_no_function_is_refused(make_trainer):
+    with pytest.raises(APIUsageError, match=r"loss must be a function .*, got 'ppo'"):
+        make_trainer(loss="ppo")
+
+
 def test_a_loss_of_the_users_is_minimised(make_trainer):
     seen = []
 

@@ -9,6 +9,8 @@ from pufferlib.training.loggers.logger import Logger, Result, Tracker
 
 __all__ = ["LogGuard", "as_number"]
 
+_FAILURES = (Exception, SystemExit)  # of a logger; whatever it is, it is not the training's
+
 
 def as_number(value: Any) -> float | None:
     """Return ``value`` as a Python number: a number, or an array or tensor of one element. None if it is neither."""
@@ -43,11 +45,11 @@ class LogGuard:
         return found
 
     def log(self, loggers: Sequence[Logger], metrics: dict[str, float]) -> None:
-        """Let each logger take the metrics. Warn at the first failure of each."""
+        """Let each logger take a copy of the metrics. Warn at the first failure of each."""
         for logger in loggers:
             try:
-                logger.log(metrics)
-            except Exception as error:  # whatever it is, it is not the training's
+                logger.log(dict(metrics))  # which the logger may change
+            except _FAILURES as error:
                 self._warn(logger, "log", error)
 
     def finish(self, trackers: Iterable[Tracker], result: Result) -> None:
@@ -55,7 +57,7 @@ class LogGuard:
         for tracker in trackers:
             try:
                 tracker.finish(result)
-            except Exception as error:
+            except _FAILURES as error:
                 self._warn(tracker, "finish", error)
 
     def close(self, loggers: Iterable[Logger]) -> None:
@@ -63,10 +65,10 @@ class LogGuard:
         for logger in loggers:
             try:
                 logger.close()
-            except Exception as error:
+            except _FAILURES as error:
                 self._warn(logger, "close", error)
 
-    def _warn(self, logger: Logger, method: str, error: Exception) -> None:
+    def _warn(self, logger: Logger, method: str, error: BaseException) -> None:
         if (key := (id(logger), method)) in self._warned:
             return
         self._warned.add(key)

@@ -101,7 +101,7 @@ def test_a_run_of_ones_own_is_a_whole_run(
     assert main(["eval", str(run)]) == 1
     error = capsys.readouterr().err
     assert f"there is no file {own}/my_env.py; if it has moved, write where it is now" in error
-    assert "env_name or policy.name of its config.toml" in error
+    assert "env_name, policy.name or track.loggers of its config.toml" in error
 
 
 @pytest.mark.filterwarnings("ignore:.* is not there; .* is used as")
