@@ -1,7 +1,8 @@
 """Agents: trained policies that act, for whoever has an environment and no training."""
 
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +61,8 @@ class Agent:
     """A policy that acts: ``action = agent(observation)``.
 
     It takes what the environment itself shows, of one agent or of many, and answers alike. A policy with a memory
-    has one for each row, which lasts until ``reset``.
+    has one for each row, which lasts until ``reset``. Threads may share an agent without a memory. Each process loads
+    its own.
 
     Args:
         policy: The policy.
@@ -90,6 +92,10 @@ class Agent:
         self._decoder = ActionDecoder("Agent", env.action_layout) if env.emulated else None
         self._player: PolicyPlayer | None = None
         self._rows = 0
+        self._lock = threading.Lock()  # of the player, which works in arrays of its own
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an Agent cannot be pickled or copied; load it in each process: pufferlib.load(run)")
 
     def __call__(self, observation: Any) -> Any:
         """Choose an action.
@@ -145,6 +151,10 @@ class Agent:
 
     def _act(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Actions of the flat space, one for each row."""
+        with self._lock:
+            return self._play(rows)
+
+    def _play(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         self._check.check(rows)
         if self._player is None:
             self._player, self._rows = PolicyPlayer(self.policy, len(rows), self._generator, self._greedy), len(rows)

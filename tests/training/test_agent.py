@@ -1,5 +1,10 @@
 """A trained policy that acts on what environments show: one observation, many, and whole vector environments."""
 
+import copy
+import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import gymnasium
 import numpy as np
 import pytest
@@ -12,6 +17,7 @@ from pufferlib.emulation import GymnasiumPufferEnv
 from pufferlib.errors import APIUsageError, UsageError
 from pufferlib.models import make_policy
 from pufferlib.training.agent import Agent
+from pufferlib.training.players import PolicyPlayer
 
 
 class Nested(gymnasium.Env):
@@ -122,6 +128,33 @@ def test_a_memory_is_of_each_agent_until_it_is_reset(memory):
     agent.reset(np.arange(64) < 32)
     assert agent(observations[3]).tolist() == fresh[:32] + together[3][32:]
     assert fresh[32:] != together[3][32:]
+
+
+def test_threads_share_an_agent(monkeypatch):
+    agent = make_agent(cartpole)
+    batches = [np.random.default_rng(rows).normal(size=(rows, 4)).astype(np.float32) for rows in (64, 65, 66, 67)]
+    expected = [agent(batch) for batch in batches]
+    inside, most, act = 0, 0, PolicyPlayer.act
+
+    def watched(player, rows):
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        time.sleep(0.001)  # lets the other threads run
+        inside -= 1
+        return act(player, rows)
+
+    monkeypatch.setattr(PolicyPlayer, "act", watched)
+    with ThreadPoolExecutor(4) as pool:
+        actions = list(pool.map(agent, batches * 4))
+    assert most == 1
+    assert all(map(np.array_equal, actions, expected * 4))
+
+
+@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_an_agent_that_is_pickled_or_copied_says_how_processes_get_one(duplicate):
+    with pytest.raises(TypeError, match=r"load it in each process: pufferlib.load\(run\)"):
+        duplicate(make_agent(cartpole))
 
 
 def test_an_observation_of_another_shape_is_refused():
