@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ __all__ = [
     "warn_of_action_bounds",
 ]
 
+_DRAWING = threading.Lock()  # of torch's default generator and number of threads, which the process has once
 MIN_HALF_WIDTH, MAX_HALF_WIDTH = 0.1, 4.0  # of the bounds of actions that a Gaussian policy learns
 PARAMETERS_FOR_THREADS = 500_000  # NatureCNN has 1.7 million, an LSTM of width 128 has 0.2 million
 
@@ -186,9 +188,9 @@ def pick_num_threads(config: TrainConfig, policy: Policy) -> int:
 def build_policy(config: Config, vecenv: Any) -> Policy:
     """Make the policy of a run, on its device, in evaluation mode.
 
-    Its first weights follow from ``train.seed``, on any number of cores.
+    Its first weights follow from ``train.seed``, on any number of cores, also where several threads train.
     """
-    with torch.random.fork_rng(devices=[]), _one_thread():
+    with _DRAWING, torch.random.fork_rng(devices=[]), _one_thread():
         torch.manual_seed(config.train.seed)
         settings, name = config.policy, config.policy.name
         policy = make_policy(

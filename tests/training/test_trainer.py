@@ -1,3 +1,4 @@
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -6,7 +7,9 @@ import math
 import os
 import resource
 import signal
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
 import gymnasium
@@ -21,7 +24,7 @@ from pufferlib import vector
 from pufferlib.emulation import GymnasiumPufferEnv, PettingZooPufferEnv
 from pufferlib.errors import APIUsageError, PufferError
 from pufferlib.registry.outside import REGISTERED
-from pufferlib.training import checkpoint, ppo
+from pufferlib.training import build, checkpoint, ppo
 from pufferlib.training.build import build_policy, build_vecenv, fit_to_agents
 from pufferlib.training.config import TrainConfig, load_config
 from pufferlib.training.loggers import JsonlLogger
@@ -793,6 +796,25 @@ def test_bounds_of_actions_far_from_1_are_warned_of(make_trainer, low, high, war
     assert len(found) == bool(warned)
     assert RuntimeWarning not in [warning.category for warning in caught]
     assert all(f"near -1 and 1, got {warned}: a policy" in message for message in found)
+
+
+def test_first_weights_follow_from_the_seed_where_several_threads_train(monkeypatch):
+    make_policy = build.make_policy
+
+    def slow(*args, **kwargs):
+        time.sleep(0.05)  # lets the other thread seed torch's generator
+        return make_policy(*args, **kwargs)
+
+    monkeypatch.setattr(build, "make_policy", slow)
+    config = load_config("squared", {"train.device": "cpu"})
+
+    def first_weights(_):
+        with contextlib.closing(build_vecenv(config)) as vecenv:
+            return parameters_to_vector(build_policy(config, vecenv).parameters())
+
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(first_weights, range(2))
+    assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize(
