@@ -6,12 +6,12 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-_CAPTION_OR_ITEM = re.compile(r"^(?:\*\*(?P<caption>.+)\*\*|[*-] (?P<item>.+))$", re.MULTILINE)
+_CAPTION_OR_ITEM = re.compile(r"^(?:(?:\*\*|#{2,3} )(?P<caption>[^*\n]+)(?:\*\*)?|[*-] (?P<item>.+))$", re.MULTILINE)
 _PAGE = re.compile(r"\[([^\]]+)\]\(([^):#]+)\.md\)")
 
 
 def with_toctree(page: str) -> str:
-    """Return `page` with a hidden table of contents for each of its lists; a bold line above a list is its caption."""
+    """Return `page` with a hidden table of contents for each of its lists; a heading or bold line above a list is its caption."""
     lists: list[tuple[str, list[tuple[str, str]]]] = []
     for found in _CAPTION_OR_ITEM.finditer(page):
         if found["caption"]:
