@@ -43,7 +43,8 @@ def source_file(name: str) -> Path | None:
     if not is_object_name(name) or not has_module(place):
         return None
     spec = getattr(sys.modules.get(place), "__spec__", None) or importlib.util.find_spec(place)
-    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+    path = Path(spec.origin) if spec and spec.origin else None
+    return path if path and path.suffix == ".py" and path.is_file() else None  # no file where it is part of an archive
 
 
 def moved_name(name: str, folders: Iterable[Path]) -> str:

@@ -1,7 +1,6 @@
 """Checkpoints of a training: when one is written, what is in it, and how the training goes on from it."""
 
 import contextlib
-import functools
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,23 +29,21 @@ class Checkpointer:
 
     Attributes:
         is_requested: A checkpoint was asked for, and not written yet.
+        versions: Versions of all that the run depends on, as they were at its start.
 
     Args:
         trainer: All that is kept is in its public attributes.
+        env_name: Its environment.
     """
 
-    def __init__(self, trainer: "Trainer") -> None:
+    def __init__(self, trainer: "Trainer", env_name: str) -> None:
         self._trainer = trainer
         self.is_requested = self._failed = False
         self._evaluated: tuple[int, float] | None = None  # update and score of the latest evaluation
         self._saved_updates: int | None = None  # of the run's latest checkpoint
         self._scores = ScoreMean()  # since then
         self._last_update = LastUpdate(trainer.ranks)
-
-    @functools.cached_property
-    def versions(self) -> dict[str, str]:
-        """Versions of all that the run depends on."""
-        return versions_of(self._trainer.config.env_name)
+        self.versions = versions_of(env_name)  # now: files may be edited or removed during the training
 
     @property
     def is_due(self) -> bool:

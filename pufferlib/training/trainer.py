@@ -112,7 +112,7 @@ class Trainer:
         self.stop_reason: str | None = None
         self.callbacks = CallbackList([*build_callbacks(config), *callbacks] if ranks.is_first else [])
         self._has_started = self._has_ended = False
-        self.checkpointer = Checkpointer(self)
+        self.checkpointer = Checkpointer(self, config.env_name)
         if ranks.is_first and not self.run_dir.is_dir():  # said now, not after hours of training
             raise APIUsageError(f"Trainer: run_dir must be a folder that exists, got {run_dir}; make it first")
         config = config_of_all(config, ranks)

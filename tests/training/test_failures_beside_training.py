@@ -3,8 +3,10 @@
 import json
 import math
 import os
+import shutil
 import sys
 import warnings
+import zipfile
 
 import gymnasium
 import numpy as np
@@ -13,6 +15,7 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 
 import pufferlib
+from pufferlib.ocean.template import write_template
 from pufferlib.render.video import VideoWriter
 from pufferlib.training import checkpoint
 from pufferlib.training.callbacks import Callback
@@ -23,6 +26,7 @@ from pufferlib.training.periodic_evaluation import PeriodicEvaluation
 from pufferlib.training.report import read_metrics
 from pufferlib.training.runs import Run
 from pufferlib.training.trainer import Trainer
+from pufferlib.training.versions import CODE, versions_of
 
 SMALL = {
     "train.device": "cpu",
@@ -314,3 +318,31 @@ def test_evaluation_opens_no_more_environments_than_training(num_envs, tmp_path)
     assert most == [num_envs]
     assert open_now == [0]
     assert (done.comparison.agent.scores, done.comparison.random.episodes) == ((8.0,) * 5, 5)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on PATH; install gcc")
+@pytest.mark.parametrize("edited", [None, "int broken = ;"], ids=["removed", "broken"])
+def test_c_file_that_is_removed_or_broken_during_training_leaves_the_checkpoint(edited, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    source, _ = write_template("corridor", tmp_path)
+    code = versions_of(str(source))[CODE]
+
+    def change(trainer, metrics):
+        source.unlink(missing_ok=True)
+        if edited:
+            source.write_text(edited)
+
+    trainer = Trainer(load_config(str(source), {**SMALL, "env.num_envs": 8}), tmp_path, callbacks=[change])
+    trainer.train()
+    assert trainer.checkpoint_path.is_dir()
+    assert trainer.versions[CODE] == code
+
+
+def test_module_in_an_archive_is_trained_in(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+        archive.writestr("zipped_env.py", "from tests.training.test_failures_beside_training import Short as Zipped")
+    monkeypatch.syspath_prepend(tmp_path / "archive.zip")
+    config = load_config("zipped_env:Zipped", {**SMALL, "vec.num_envs": 8, "vec.backend": "Serial"})
+    trainer = Trainer(config, tmp_path)
+    trainer.train()
+    assert trainer.checkpoint_path.is_dir()
