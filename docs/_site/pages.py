@@ -11,7 +11,7 @@ _PAGE = re.compile(r"\[([^\]]+)\]\(([^):#]+)\.md\)")
 
 
 def with_toctree(page: str) -> str:
-    """Return `page` with a hidden table of contents for each of its lists; a heading or bold line above a list is its caption."""
+    """Return `page` with a hidden table of contents for each of its lists, named by the heading or bold line above."""
     lists: list[tuple[str, list[tuple[str, str]]]] = []
     for found in _CAPTION_OR_ITEM.finditer(page):
         if found["caption"]:
