@@ -43,8 +43,10 @@ def source_file(name: str) -> Path | None:
     if not is_object_name(name) or not has_module(place):
         return None
     spec = getattr(sys.modules.get(place), "__spec__", None) or importlib.util.find_spec(place)
-    path = Path(spec.origin) if spec and spec.origin else None
-    return path if path and path.suffix == ".py" and path.is_file() else None  # no file where it is part of an archive
+    origin = Path(spec.origin) if spec and spec.origin else None
+    return (
+        origin if origin and origin.suffix == ".py" and origin.is_file() else None
+    )  # no file where it is part of an archive
 
 
 def moved_name(name: str, folders: Iterable[Path]) -> str:
