@@ -25,6 +25,7 @@ from pufferlib.training.loggers.tracking import Tracking
 from pufferlib.training.runs import Run
 from pufferlib.training.text import plural, short
 from pufferlib.training.trainer import Trainer
+from pufferlib.training.versions import warn_of_edits
 
 __all__ = ["Comparison", "compare", "finish_run", "run_metadata", "warned"]
 
@@ -130,6 +131,7 @@ def finish_run(run: Run, trainer: Trainer, tracking: Tracking | None = None) -> 
     """
     config = trainer.config
     try:
+        warn_of_edits(config.env_name, trainer.versions)
         comparison = compare(config, trainer.policy, run.video)
     except NoEpisodeError as error:
         warnings.warn(f"the run has no score: {error}", stacklevel=2)

@@ -16,7 +16,7 @@ from pufferlib import ocean, registry
 from pufferlib.ocean.files import compile_file
 from pufferlib.ocean.state import code_of
 
-__all__ = ["versions_of", "warn_of_differences"]
+__all__ = ["versions_of", "warn_of_differences", "warn_of_edits"]
 
 COMMIT = "git commit"
 CODE = "C code"
@@ -60,6 +60,17 @@ def warn_of_differences(where: object, saved: Mapping[str, str], here: Mapping[s
         "run will not repeat the uninterrupted one",
         stacklevel=3,
     )
+
+
+def warn_of_edits(env_name: str, trained: Mapping[str, str]) -> None:
+    """Warn if the code of an environment was edited while it was trained, since it is evaluated as it is now."""
+    here = versions_of(env_name)
+    if any(trained.get(name) != here.get(name) for name in (CODE, PYTHON_CODE)):
+        warnings.warn(
+            f"{env_name} was edited during the training: the agent learned the code of before, and its evaluation "
+            "plays that of now",
+            stacklevel=3,
+        )
 
 
 def _packages(env_name: str) -> list[str]:

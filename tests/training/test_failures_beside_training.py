@@ -346,3 +346,15 @@ def test_module_in_an_archive_is_trained_in(tmp_path, monkeypatch):
     trainer = Trainer(config, tmp_path)
     trainer.train()
     assert trainer.checkpoint_path.is_dir()
+
+
+def test_environment_that_is_edited_during_training_is_warned_of(tmp_path):
+    source = tmp_path / "edited_env.py"
+    source.write_text("from tests.training.test_failures_beside_training import Short as Edited\n")
+    settings = {**SMALL, "vec.num_envs": 8, "vec.backend": "Serial"}
+
+    def edit(trainer, metrics):
+        source.write_text(source.read_text() + "# edited\n")
+
+    with pytest.warns(UserWarning, match=r"edited_env.py:Edited was edited during the training: the agent learned"):
+        pufferlib.train(f"{source}:Edited", settings, runs=tmp_path / "runs", callbacks=[edit])
