@@ -1,4 +1,6 @@
 import functools
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -47,6 +49,11 @@ def test_an_edited_term_of_the_loss_has_an_effect(monkeypatch, target_env):
 def test_the_kernel_computes_what_the_code_says():
     """If this fails, ``ppo.py`` has changed: change ``puffer_objective.h`` alike, then record the new fingerprint."""
     assert fused_loss.fingerprint() == fused_loss.COMPUTED
+
+
+def test_the_kernel_is_used_where_docstrings_are_left_out():
+    code = "from pufferlib.training.fused_loss import is_what_the_kernel_computes as c; import sys; sys.exit(not c())"
+    assert subprocess.run([sys.executable, "-OO", "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
