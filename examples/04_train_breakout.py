@@ -6,14 +6,10 @@ Run it: python examples/04_train_breakout.py --timesteps 3000000
 """
 
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 
-try:
-    from pufferlib.training import JsonlLogger, Trainer, evaluate, load_config
-except ModuleNotFoundError as error:
-    sys.exit(f"this example needs {error.name}, which is not installed; run: puffer install train")
+from pufferlib.training import JsonlLogger, Trainer, evaluate, load_config
 
 
 class ScoreLogger:

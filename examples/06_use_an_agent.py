@@ -6,7 +6,6 @@ Run it: python examples/06_use_an_agent.py --run runs/20261123-120000-CartPole-v
 """
 
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 
@@ -14,11 +13,7 @@ import gymnasium
 
 import pufferlib
 from pufferlib import vector
-
-try:
-    from pufferlib.training import Agent
-except ModuleNotFoundError as error:
-    sys.exit(f"this example needs {error.name}, which is not installed; run: puffer install train")
+from pufferlib.training import Agent
 
 
 def train(timesteps: int) -> Path:

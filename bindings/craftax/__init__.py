@@ -36,6 +36,8 @@ from .._shared.options import check_counts
 
 __all__ = ["env_creator", "names"]
 
+TAKES_NUM_ENVS = True  # one environment is a batch
+
 
 def names() -> tuple[str, ...]:
     """The worlds, by their official ids."""

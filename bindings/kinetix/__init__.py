@@ -41,6 +41,8 @@ from .._shared.options import check_counts
 
 __all__ = ["env_creator", "names"]
 
+TAKES_NUM_ENVS = True  # one environment is a batch
+
 _ACTIONS = ("multi_discrete", "discrete", "continuous")
 
 _LEVELS = {

@@ -37,6 +37,8 @@ from .._shared.creator import creator
 
 __all__ = ["env_creator", "names"]
 
+TAKES_NUM_ENVS = True  # one environment is a batch
+
 # Written down so that listing them imports nothing.
 _GAMES = """
 bigfish bossfight caveflyer chaser climber coinrun dodgeball fruitbot heist jumper leaper maze miner ninja plunder

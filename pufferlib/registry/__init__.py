@@ -273,8 +273,7 @@ def make(
         BindingMissing: The package behind the binding is not installed.
     """
     creator = env_creator(name)
-    own = {"num_envs"} if batches_itself(fspath(name)) else own_keywords(fspath(name)).keys()
-    if backend is None and (num_envs is None or "num_envs" in own):
+    if backend is None and (num_envs is None or _takes_num_envs(fspath(name))):
         made: PufferEnv | GymnasiumPufferEnv | PettingZooPufferEnv = (
             creator(**kwargs) if num_envs is None else creator(num_envs=num_envs, **kwargs)
         )
@@ -283,8 +282,16 @@ def make(
     from pufferlib.vector.factory import make as make_vector
 
     count = 1 if num_envs is None else num_envs
+    own = own_keywords(fspath(name))
     given: Any = {key: kwargs.pop(key) for key in VectorOptions.__annotations__.keys() & kwargs if key not in own}
     return make_vector(creator, env_kwargs=kwargs, backend=backend or "Serial", num_envs=count, **given)
+
+
+def _takes_num_envs(name: str) -> bool:
+    binding, _, game = name.partition("/")
+    if game and binding in _bindings():
+        return getattr(_binding(binding), "TAKES_NUM_ENVS", False)
+    return batches_itself(name) or "num_envs" in own_keywords(name)
 
 
 def policies(env_name: str) -> ModuleType | None:

@@ -49,7 +49,7 @@ def run(example: Path, arguments: list[str]) -> str:
     ("example", "package", "sentence"),
     [
         ("03_vectorize", "ale_py", "needs the package ale_py, which is not installed; "),
-        ("04_train_breakout", "torch", "this example needs torch, which is not installed; run: "),
+        ("04_train_breakout", "torch", "pufferlib.training.Trainer: the package torch is not installed; "),
     ],
 )
 def test_what_an_example_needs_is_named(example: str, package: str, sentence: str) -> None:

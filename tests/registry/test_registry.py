@@ -1,6 +1,7 @@
 """Names to environments: what make, env_creator and list_envs accept, and what they say of the rest."""
 
 import contextlib
+import importlib
 import pickle
 import subprocess
 import sys
@@ -71,6 +72,12 @@ def test_num_envs_belongs_to_an_environment_that_takes_it() -> None:
         assert isinstance(env, GymnasiumPufferEnv)
     with contextlib.closing(pufferlib.make(name, num_envs=2, backend="Serial")) as envs:
         assert isinstance(envs, Serial)
+
+
+@pytest.mark.parametrize("binding", sorted(all_facts()))
+def test_a_binding_that_documents_num_envs_gets_it_from_make(binding: str) -> None:
+    module = importlib.import_module(f"pufferlib.bindings.{binding}")
+    assert ("``num_envs``" in module.__doc__) == getattr(module, "TAKES_NUM_ENVS", False)
 
 
 @pytest.mark.parametrize(
