@@ -1,27 +1,27 @@
 # shellcheck shell=bash
-# What CI does in each place: with the images, in the dev container, and in a fresh clone without Docker.
+# Functions that CI runs in each place: in the images, in the dev container, and in a fresh clone without Docker.
 
 readonly cli_version=0.89.0 # of @devcontainers/cli
 clone=$work/clone
 
-# Where pip's settings on this machine offer no CPU build of torch, the images' own build looks for it.
+# If pip's settings on this machine offer no CPU build of torch, the build of the image downloads it.
 fetch_wheel() { docker/fill-wheels || true; }
 
-# Alone and first: its tests take longest, and it has nearly all layers that the others are made of. Of layers that
-# several targets build at the same time, BuildKit keeps some under names by which the next build does not find them.
+# The test image is built first and alone. Its tests take longest, and it shares most of its layers with the others. If
+# several targets build the same layer at once, BuildKit may store it so that the next build does not find it.
 build_test_image() { docker compose --progress plain build test; }
 
 build_images() { docker compose --progress plain --profile '*' build; }
 
 build_cuda_image() { TANK_DEVICE=cuda docker compose --progress plain build tank; }
 
-# fresh_clone FOLDER: what a stranger gets, and the wheel for the images.
+# fresh_clone FOLDER: clones the repository as a new user would, and adds the torch wheel for the images.
 fresh_clone() {
     git clone -q . "$1"
     cp docker/wheels/cpu/*.whl "$1/docker/wheels/cpu/" || true
 }
 
-# The command line tool never maps uid 0, so it runs as an ordinary user that the engine lets in.
+# The devcontainer tool does not map uid 0, so it runs as an ordinary user in the docker group.
 dev_container() {
     local checkout=$work/devcontainer name status=0
     command -v npm >/dev/null || apt-get -qq install -y --no-install-recommends nodejs npm >/dev/null
@@ -51,15 +51,15 @@ in_clone() {
     "$@"
 }
 
-# What depends on the way: the engine's tests, which skip in the image (docker/check has its own step), and what pip
-# built and installed here: the compiled code, its processes, the modules and extras.
+# Tests that depend on the installation: the Docker tests, which are skipped inside the image (docker/check has its own
+# step), and the compiled code, processes, modules and extras that pip installed here.
 local_test() {
     in_clone run_local -m place --ignore tests/image/test_checks_of_a_built_image.py
 }
 
 run_local() { ./scripts/test --local -n auto --junitxml "$report.xml" "$@"; }
 
-# With the packages of every binding in the clone: that each of them plays and draws as it does in the image.
+# Checks that every binding steps and renders in the clone as it does in the image. Needs the packages of all bindings.
 bindings_outside() {
     TANK_BINDINGS=all in_clone run_local -k "contract or picture or microrts" tests/conformance/test_bindings.py \
         tests/bindings/test_microrts.py
@@ -72,10 +72,10 @@ check_images() {
     PYTEST_ADDOPTS="--junitxml $PWD/$report.xml" in_clone docker/check "${images[@]}"
 }
 
-# Only what passed with every binding and step is a base for leaving some out, and only where it is a commit.
+# Records HEAD as a base for .ci/choose. The run must have passed with nothing left out and without local changes.
 keep_as_passed() {
     if ! grep -q . "$work"/*.broken && [ -z "$(git status --porcelain)" ]; then
         git update-ref refs/tank/ci-passed HEAD
-        remember "passed whole; for fresh clones: echo $(git rev-parse HEAD) >.ci/passed, and commit it"
+        remember "full run passed; to record it for fresh clones: echo $(git rev-parse HEAD) >.ci/passed, and commit it"
     fi
 }

@@ -1,18 +1,18 @@
 # shellcheck shell=bash
-# The steps of CI: two rows of them beside each other, what came of each, and the sum at the end.
+# Runs the steps of CI in two parallel rows, and prints the result of each step and the totals.
 
 work=$(mktemp -d)
 # In the checkout, since containers see no other folder of this machine.
 readonly reports=build/ci
-row=$work/main # what the steps that run now write their files to
-beside=''      # the process group of the other row
-report=''      # where the step that runs now writes what its tests did, from the root of the checkout
-passed=0       # tests of the step before
+row=$work/main # prefix of the files of the current row
+beside=''      # process group of the other row
+report=''      # prefix of the current step's JUnit files, relative to the root of the checkout
+passed=0       # number of passed tests of the previous step
 
 start_rows() {
     rm -rf "$reports"
     mkdir -p "$reports"
-    chown --reference=. build "$reports" # as whom containers write
+    chown --reference=. build "$reports" # containers write as the owner of the checkout
     touch "$row.counts" "$row.broken"
     trap finish EXIT
 }
@@ -28,23 +28,23 @@ finish() {
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ] || exit 1
 }
 
-# note LABEL WHY PASSED FAILED SKIPPED: what the last lines sum up; WHY is empty where nothing failed.
+# note LABEL WHY PASSED FAILED SKIPPED: adds a step to the totals. WHY is empty if nothing failed.
 note() {
     echo "$3 $4 $5" >>"$row.counts"
     [ -z "$2" ] || echo "failed: $1 ($2)" >>"$row.broken"
 }
 
-# remember LINE: shown again at the end, where everyone looks.
+# remember LINE: prints a line now and again at the end.
 remember() { tee -a "$row.notes" <<<"$1"; }
 
-# step LABEL COMMAND...: a step that fails counts as a failure, and the next ones are still run. Tests that the command
-# runs write their JUnit files to $report.xml, or to $report.ANYTHING.xml.
+# step LABEL COMMAND...: runs a step. If it fails, it counts as a failure and the next steps still run. Tests that the
+# command runs write their JUnit files to $report.xml, or to $report.ANYTHING.xml.
 step() {
     local label=$1 start=$SECONDS status failed skipped why='' files
     shift
     report=$reports/${label//[^[:alnum:]]/-}
     printf '\n==> %s\n' "$label"
-    set +e # a subshell that stands in a condition would go on after a failure
+    set +e # not `if (...)`: inside a condition, the subshell would ignore `set -e`
     (
         set -e
         "$@"
@@ -64,13 +64,13 @@ step() {
         "$label" "$((SECONDS - start))" "$status" "$passed" "$failed" "$skipped"
 }
 
-# tests LABEL COMMAND...: a step that must have run tests; none that passed is a failure too.
+# tests LABEL COMMAND...: runs a step that must run tests. It also fails if no test passed.
 tests() {
     step "$@"
     [ "$passed" -gt 0 ] || note "$1" "no test passed" 0 1 0
 }
 
-# beside FUNCTION: starts a row of steps in a process group of its own; `join` waits for it and shows what it printed.
+# beside FUNCTION: starts a row of steps in its own process group. `join` waits for it and prints its output.
 beside() {
     row=$work/beside
     touch "$row.counts" "$row.broken"

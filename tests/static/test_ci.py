@@ -191,7 +191,7 @@ def test_nothing_is_left_out_where_no_commit_is_known_to_have_passed(checkout: C
 def test_what_changed_since_the_commit_that_passed_is_tested_committed_or_not(checkout: Checkout) -> None:
     base = checkout.commit()
     checkout.write("bindings/retro/env.py", "pass")
-    assert checkout.choose("--since", base)[1].endswith(f": no whole run of {base[:9]} is recorded")
+    assert checkout.choose("--since", base)[1].endswith(f": no full run of {base[:9]} is recorded")
     checkout.git("update-ref", "refs/tank/ci-passed", base)
     checkout.commit(day=2)
     names, sentence = checkout.choose(TANK_CI_BASE=base)
@@ -255,10 +255,10 @@ def test_steps_are_left_out_for_which_no_change_makes_a_difference(changed: list
     assert program("choose").steps_left_out(changed) == left_out
 
 
-def test_all_that_steps_rest_on_is_there() -> None:
-    for rests_on in program("choose").STEPS.values():
-        for prefix in rests_on:
-            assert [*ROOT.glob(f"{prefix}*")], prefix
+def test_every_path_in_choose_exists() -> None:
+    choose = program("choose")
+    prefixes = {*choose.APART, *(prefix for rests_on in choose.STEPS.values() for prefix in rests_on)}
+    assert not {prefix for prefix in prefixes if not [*ROOT.glob(f"{prefix}*")]}
 
 
 @pytest.mark.place
@@ -270,7 +270,9 @@ def test_a_fresh_clone_knows_the_commit_that_the_record_names(checkout: Checkout
     checkout.commit(day=2)
     names, sentence = checkout.choose()
     assert names == "nethack"
-    assert sentence.endswith(f"left out: dev-container, cuda-image; nothing that they rest on changed since {base[:9]}")
+    assert sentence.endswith(
+        f"left out: dev-container, cuda-image; nothing that they depend on changed since {base[:9]}"
+    )
 
 
 # Steps of CI
