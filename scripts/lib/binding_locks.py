@@ -1,8 +1,8 @@
-"""A lock per binding, which scripts/lock makes of bindings/*/binding.toml.
+"""Lock files of the bindings, which scripts/lock makes from bindings/*/binding.toml.
 
-bindings/NAME/lock.txt holds everything that the binding needs beyond the hard dependencies of pufferlib, and
-build.txt what compiles its sources. All are cut from the one resolution of the images' locks, in which the
-stale metadata of packages is corrected. The bindings of an isolated stack are resolved apart, whole.
+bindings/NAME/lock.txt holds everything that the binding needs beyond the required dependencies of pufferlib. build.txt
+holds the packages that compile its sources. All of them use the versions of the image locks. Wrong metadata of
+packages is corrected for the resolution. Bindings in an isolated stack are resolved separately and completely.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ BINDINGS = ROOT / "bindings"
 
 
 def load_facts() -> dict[str, Any]:
-    """Return the facts of every binding, by name, as pufferlib/registry/facts.py reads them."""
-    sys.path.insert(0, str(ROOT))  # this module needs no installation
+    """Return the facts of every binding by name, read with pufferlib/registry/facts.py."""
+    sys.path.insert(0, str(ROOT))  # the facts module works without an installation
     all_facts = importlib.import_module("pufferlib.registry.facts").all_facts
     try:
         facts: dict[str, Any] = all_facts(BINDINGS)
@@ -30,12 +30,12 @@ def load_facts() -> dict[str, Any]:
 
 
 def shared(facts: dict[str, Any]) -> list[Any]:
-    """Return the bindings that live in one environment with everything else."""
+    """Return the bindings that share one Python environment with everything else."""
     return [entry for entry in facts.values() if not entry.isolated and not entry.unavailable]
 
 
 def stacks(facts: dict[str, Any]) -> dict[str, list[Any]]:
-    """Return the isolated bindings, by stack."""
+    """Return the isolated bindings by the name of their stack."""
     found: dict[str, list[Any]] = {}
     for entry in facts.values():
         if entry.isolated and not entry.unavailable:
@@ -44,12 +44,12 @@ def stacks(facts: dict[str, Any]) -> dict[str, list[Any]]:
 
 
 def wanted(entries: Iterable[Any]) -> list[str]:
-    """Return all that these bindings ask for, also to be built."""
+    """Return all requirements of these bindings, including those for building."""
     return [requirement for entry in entries for requirement in (*entry.requires, *entry.build)]
 
 
 def corrections(facts: dict[str, Any]) -> str:
-    """Return the uv.toml that corrects stale metadata."""
+    """Return the text of a uv.toml that corrects wrong package metadata."""
     tables = []
     for entry in facts.values():
         for package, truth in entry.metadata.items():
@@ -68,13 +68,13 @@ def fingerprint(entry: Any, core: list[str]) -> str:
 
 
 def lock_bindings(folder: Path, facts: dict[str, Any], pins: str, core: list[str]) -> dict[Path, str]:
-    """Return the text of every binding's locks, by file.
+    """Return the text of every binding's locks by file.
 
     Args:
-        folder: For scratch files.
-        facts: Of all bindings.
-        pins: The one resolution.
-        core: The hard dependencies of pufferlib.
+        folder: Folder for temporary files.
+        facts: Facts of all bindings.
+        pins: Pinned versions of the shared resolution.
+        core: Required dependencies of pufferlib.
     """
     config = folder / "uv.toml"
     config.write_text(corrections(facts))
@@ -94,12 +94,14 @@ def lock_bindings(folder: Path, facts: dict[str, Any], pins: str, core: list[str
 
 
 def check_extras(facts: dict[str, Any], core: list[str], constraints: Path) -> None:
-    """Raise LockError unless pip, which believes what packages say, can install each extra and all common ones.
+    """Raise LockError unless pip can install each extra alone and all common extras together.
+
+    Pip uses the packages' own metadata, without our corrections.
 
     Args:
-        facts: Of all bindings.
-        core: The hard dependencies of pufferlib.
-        constraints: File with the versions of the images, which the common extras must fit together.
+        facts: Facts of all bindings.
+        core: Required dependencies of pufferlib.
+        constraints: File with the versions of the images, which the common extras must be compatible with.
     """
     together = [pin for entry in facts.values() if entry.common for pin in entry.requires]
     cases = [("bindings with common = true", together, ["--constraints", constraints])]
@@ -126,13 +128,13 @@ def _cut(
     try:
         locks["lock.txt"] = resolve(wanted, *options, build=True) if wanted else ""
     except LockError as error:
-        advice = "" if entry.build else "; where a package has no wheel, name what compiles it under [build]"
+        advice = "" if entry.build else "; if a package has no wheel, list its build requirements under [build]"
         raise LockError(f"bindings/{entry.name}: {error}{advice}") from error
     return {BINDINGS / entry.name / name: head + text for name, text in locks.items()}
 
 
 def stale_bindings(facts: dict[str, Any], core: list[str]) -> list[str]:
-    """Return the locks that were not made from today's binding.toml files, without a network."""
+    """Return the locks that do not match the current binding.toml files. Needs no network."""
     stale = []
     for entry in (*shared(facts), *(entry for entries in stacks(facts).values() for entry in entries)):
         for name in ("lock.txt", *(["build.txt"] if entry.build else [])):
@@ -143,7 +145,7 @@ def stale_bindings(facts: dict[str, Any], core: list[str]) -> list[str]:
 
 
 def disagreements(facts: dict[str, Any], locks: Iterable[Path]) -> list[str]:
-    """Return the packages that two locks of one environment hold in two versions."""
+    """Return the packages that have two versions in the locks of one environment."""
     paths = [*locks, *(BINDINGS / entry.name / "lock.txt" for entry in shared(facts))]
     found: dict[str, dict[str, Path]] = {}
     for path in paths:

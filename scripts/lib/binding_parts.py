@@ -1,7 +1,7 @@
-"""Parts of files that scripts/lock makes of bindings/*/binding.toml, each between two lines that say so.
+"""Generated parts of files, which scripts/lock makes from bindings/*/binding.toml. Two marker lines enclose each part.
 
-In the Dockerfile each binding has a layer of its own. Layers that are there keep their order and a new one comes
-last, so that a new binding rebuilds none of the others.
+In the Dockerfile, each binding has its own layer. Existing layers keep their order and a new layer is added at the end,
+so that a new binding does not rebuild the others.
 """
 
 import json
@@ -21,7 +21,7 @@ _PYTHON = (
 
 
 def rendered(facts: dict[str, Any]) -> dict[Path, str]:
-    """Return the text of each file that has such a part, as it should be."""
+    """Return the expected text of each file that has a generated part."""
     return {
         ROOT / name: _with_part(name, *markers, lambda before, render=render: render(facts, before))
         for name, (*markers, render) in _PARTS.items()
@@ -32,19 +32,19 @@ def _with_part(name: str, start: str, end: str, make: Callable[[str], str]) -> s
     pattern = rf"(?ms)(^{re.escape(start)}\n)(.*?)(^{re.escape(end)}$)"
     text, count = re.subn(pattern, lambda found: found[1] + make(found[2]) + found[3], (ROOT / name).read_text())
     if count != 1:
-        raise LockError(f"{name}: expected once {start!r} and then {end!r}, got them {count} times")
+        raise LockError(f"{name}: expected {start!r} followed by {end!r} exactly once, found {count} times")
     return text
 
 
 def extras(facts: dict[str, Any], before: str) -> str:
-    """Return the extras of pyproject.toml."""
+    """Return the extras of the bindings for pyproject.toml."""
     lines = [f"{entry.extra_name} = {json.dumps(list(entry.requires))}" for entry in facts.values() if entry.extra]
     common = ",".join(entry.extra_name for entry in facts.values() if entry.common)
     return "\n".join([*lines, f'common = ["pufferlib[{common}]"]', ""])
 
 
 def page(facts: dict[str, Any], before: str) -> str:
-    """Return the table of docs/bindings.md, what must be provided, and the Debian packages."""
+    """Return the part of docs/bindings.md: the table, the unavailable bindings, and the Debian packages."""
     here = [entry for entry in facts.values() if not entry.unavailable]
     lines = ["| Binding | For example | What it is | Licence | Install |", "| --- | --- | --- | --- | --- |"]
     for entry in here:
@@ -67,7 +67,7 @@ def page(facts: dict[str, Any], before: str) -> str:
 
 
 def layers(facts: dict[str, Any], before: str) -> str:
-    """Return the stages of the Dockerfile, with the bindings in the order that they have in ``before``."""
+    """Return the stages of the Dockerfile. Bindings keep their order in ``before``, and new ones come last."""
     there = re.findall(r"(?m)\bbinding install (\w+)$", before)
     known = {name: entry for name, entry in facts.items() if not entry.unavailable}
     order = [name for name in dict.fromkeys([*there, *known]) if name in known]

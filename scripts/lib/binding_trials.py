@@ -1,8 +1,8 @@
-"""Bindings tried in clean environments: with newer releases of what they pin, and as plain pip installs them.
+"""Tests of bindings in clean environments: with newer releases of their packages, and installed by plain pip.
 
-scripts/lock --check-updates tries each newer release alone, with our wheel and the binding's other packages as
-they are locked where that still fits. scripts/lock --check-extras installs pufferlib[NAME] of each extra, and
-pufferlib[common]. Both run the conformance tests of the bindings that are there then.
+scripts/lock --check-updates tests each newer release separately, with our wheel and the locked versions of the
+binding's other packages where these are still compatible. scripts/lock --check-extras installs pufferlib[NAME] for
+each extra, and pufferlib[common]. Both run the conformance tests of the installed bindings.
 """
 
 import os
@@ -19,15 +19,15 @@ import binding_locks as bindings
 from resolver import PYTHON_VERSION, ROOT, LockError, find_uv, locked_versions, package_name, resolve
 
 TRIAL_TIMEOUT_S = 3600
-COMMON = "common"  # the extra of all bindings that pip can install together
+COMMON = "common"  # extra with all bindings that pip can install together
 TESTS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis")
 
 
 @dataclass(frozen=True)
 class Update:
-    """A package of a binding of which there is another release than the pinned one, and how that did.
+    """Newer release of a package that a binding pins, and the result of its test.
 
-    `problem` is empty where the conformance tests passed, and None where they were not run.
+    `problem` is "" if the conformance tests passed, and None if they were not run.
     """
 
     binding: str
@@ -37,13 +37,13 @@ class Update:
     problem: str | None = None
 
     def __str__(self) -> str:
-        """Return the line of the report."""
+        """Return one line for the report."""
         outcome = {None: "not tried", "": "works"}.get(self.problem) or f"BROKEN: {self.problem}"
         return f"{self.binding:<12} {self.package} {self.pinned} -> {self.newest}: {outcome}"
 
 
 def check_updates(facts: dict[str, Any], names: Iterable[str]) -> list[Update]:
-    """Try every newer release of what the bindings `names` pin (of all, if there are none); print each outcome."""
+    """Test every newer release of packages that these bindings (default: all) pin, and print each result."""
     chosen = [_entry(facts, name) for name in names] or bindings.shared(facts)
     tried = []
     with tempfile.TemporaryDirectory() as folder:
@@ -55,12 +55,15 @@ def check_updates(facts: dict[str, Any], names: Iterable[str]) -> list[Update]:
                 tried.append(replace(update, problem=trial(entry, update, facts, wheel, Path(place))))
             print(tried[-1], flush=True)
     broken = sum(bool(update.problem) for update in tried)
-    print(f"lock: {len(tried)} newer releases, {broken} of them broken; to take one, change its binding.toml")
+    print(f"lock: {len(tried)} newer releases, {broken} of them broken; to use one, change its binding.toml")
     return tried
 
 
 def check_extras(facts: dict[str, Any], names: Iterable[str]) -> list[str]:
-    """Install each of these extras (or all) with pip alone and play it; print each outcome, return those that broke."""
+    """Install each of these extras (default: all) with plain pip and test it.
+
+    Prints each result, and returns the names of the extras that failed.
+    """
     chosen = [*names] or [*(entry.name for entry in facts.values() if entry.extra), COMMON]
     extras = {name: _bindings_of(facts, name) for name in chosen}
     broken = []
@@ -76,7 +79,7 @@ def check_extras(facts: dict[str, Any], names: Iterable[str]) -> list[str]:
 
 
 def _bindings_of(facts: dict[str, Any], extra: str) -> list[Any]:
-    """The bindings that an extra brings."""
+    """Return the bindings that an extra installs."""
     if extra == COMMON:
         return [entry for entry in facts.values() if entry.common]
     entry = _entry(facts, extra)
@@ -89,12 +92,12 @@ def _entry(facts: dict[str, Any], name: str) -> Any:
     if name not in facts:
         raise LockError(f"there is no binding {name!r}; known: {', '.join(facts)}")
     if facts[name].isolated or facts[name].unavailable:
-        raise LockError(f"{name} does not live in the shared environment; try it by hand")
+        raise LockError(f"{name} is not part of the shared environment; test it by hand")
     return facts[name]
 
 
 def found(entries: Iterable[Any]) -> Iterator[Update]:
-    """Yield the pins of which the index has another newest release."""
+    """Yield the pinned packages whose newest release in the index differs from the pin."""
     newest: dict[str, str] = {}
     for entry in entries:
         for pin in entry.requires:
@@ -107,11 +110,11 @@ def found(entries: Iterable[Any]) -> Iterator[Update]:
 
 
 def trial(entry: Any, update: Update, facts: dict[str, Any], wheel: Path, place: Path) -> str:
-    """Play the binding with the newer release, and return what broke, "" for nothing."""
+    """Test the binding with the newer release, and return the first problem, or ""."""
     old, new = f"{update.package}=={update.pinned}", f"{update.package}=={update.newest}"
     lock, config = place / "lock.txt", place / "uv.toml"
     config.write_text(bindings.corrections(facts))
-    # The resolver keeps the versions that it finds here, where they still fit.
+    # The resolver keeps versions from an existing output file if they still fit.
     kept = locked_versions((bindings.BINDINGS / entry.name / "lock.txt").read_text())
     kept.pop(package_name(update.package), None)
     lock.write_text("".join(f"{name}=={version}\n" for name, version in kept.items()))
@@ -124,7 +127,7 @@ def trial(entry: Any, update: Update, facts: dict[str, Any], wheel: Path, place:
 
 
 def build_wheel(folder: Path) -> Path:
-    """Build our own wheel, for all trials."""
+    """Build the wheel of pufferlib that all trials install."""
     _run([find_uv(), "build", "--quiet", "--wheel", "--out-dir", folder, ROOT])
     return next(folder.glob("*.whl"))
 
@@ -145,7 +148,7 @@ def _install_extra(extra: str, wheel: Path, venv: Path) -> str:
 
 
 def _run_all(*steps: list[Any]) -> str:
-    """Run the steps; return what went wrong, "" for nothing."""
+    """Run the steps until one fails, and return its error, or ""."""
     for step in steps:
         try:
             _run(step)
@@ -155,12 +158,12 @@ def _run_all(*steps: list[Any]) -> str:
 
 
 def _play(entries: Iterable[Any], place: Path) -> str:
-    """Run the conformance tests of the bindings in the new environment."""
-    # -P: the installed package, not the sources in the working folder
+    """Run the conformance tests of the bindings in the new environment, and return the first problem, or ""."""
+    # -P: import the installed package, not the sources in the working folder.
     command = [place / "venv" / "bin" / "python", "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     chosen = " or ".join(f"[{entry.name}/" for entry in entries)
     command += [ROOT / "tests" / "conformance" / "test_bindings.py", "-k", chosen]
-    # COLUMNS: of the lines that say what failed; TANK_BINDINGS: a binding that cannot be played is no skip
+    # COLUMNS keeps the lines about failures whole. TANK_BINDINGS turns skips of missing bindings into failures.
     env = {**os.environ, "COLUMNS": "300", "TANK_BINDINGS": "all"}
     try:
         done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=TRIAL_TIMEOUT_S)
@@ -181,5 +184,5 @@ def _run(command: list[Any]) -> None:
 
 
 def _summary(text: str) -> str:
-    """Return the last line that says something."""
+    """Return the last line that is not blank."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no message")

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# What every script shares: where the project lies, how to speak, and how a long step is run and explained.
+# Functions that all scripts share: messages, help, interrupts and long steps.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 program=${0##*/}
 
 say() { printf '%s: %s\n' "$program" "$*" >&2; }
 
-# die STATUS SENTENCE...
+# die STATUS MESSAGE...: prints the message and exits.
 die() {
     local status=$1
     shift
@@ -14,18 +14,18 @@ die() {
     exit "$status"
 }
 
-# Prints the comment at the head of the running script, which is its help.
+# Prints the help of the running script, which is the comment at its top.
 show_help() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; }
 
 on_interrupt() {
     printf '\n' >&2
-    die 130 "interrupted; finished steps are kept, run the same command again to go on"
+    die 130 "interrupted; finished steps are kept, run the same command again to continue"
 }
 
-# The command itself deals with Ctrl-C once it runs; until then these scripts answer for it.
+# Handles Ctrl-C until the final command runs, which handles it itself.
 trap on_interrupt INT
 
-# step LABEL COMMAND...: runs it quietly; when it fails, shows the end of what it printed and what to do.
+# step LABEL COMMAND...: runs a command quietly. If it fails, prints the end of its output and a hint.
 step() {
     local label=$1 start=$SECONDS output status=0
     shift
@@ -40,7 +40,7 @@ step() {
     die 1 "$label failed: $(advice "$output")"
 }
 
-# advice OUTPUT: what to do about the failure that printed it.
+# advice OUTPUT: prints a hint for a failure with this output.
 advice() {
     case $1 in
     *"No space left on device"* | *"Disk quota exceeded"*)
@@ -56,11 +56,11 @@ advice() {
         echo "a package index did not answer or lacks a package; check the network and pip's settings" \
             "(python3 -m pip config list), then run the same command again"
         ;;
-    *) echo "the lines above say why; run the same command again when that is repaired" ;;
+    *) echo "the lines above say why; fix the cause and run the same command again" ;;
     esac
 }
 
-# Whether there is an NVIDIA GPU with a driver that CUDA 13, which torch is built for, works with.
+# Succeeds if there is an NVIDIA GPU whose driver supports CUDA 13, which torch is built for.
 has_gpu() {
     local driver
     driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1) || return

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Which of the two ways is taken, and the Docker way: whether an engine can be used, and the compose command.
+# Chooses between Docker and .venv, and runs commands in Docker.
 
 # shellcheck source=lib/labels.sh
 . "$root/scripts/lib/labels.sh"
 
-# parse_way ARGUMENT...: sets `asked` to docker, local or nothing, `passed_on` to the variables of -e, and `arguments` to
-# what follows these flags.
+# parse_way ARGUMENT...: sets `asked` to docker, local or nothing, `passed_on` to the names given with -e, and
+# `arguments` to everything after these flags.
 parse_way() {
     asked='' passed_on=()
     while [ $# -gt 0 ]; do
@@ -29,7 +29,7 @@ parse_way() {
     arguments=("$@")
 }
 
-# Prints what stands in the way of `docker compose`: nothing ("ready"), or the reason in one word.
+# Prints "ready" if `docker compose` can be used, or else the reason in one word.
 engine_state() {
     local answer
     command -v docker >/dev/null || {
@@ -45,8 +45,8 @@ engine_state() {
     fi
 }
 
-# choose_way ASKED: sets `way` to docker or local. ASKED is empty where the user left it to the script.
-# An engine that is there but cannot be used is an error, because silently taking the other way would hide it.
+# choose_way ASKED: sets `way` to docker or local. ASKED is empty if the user did not choose. If there is an engine that
+# cannot be used, this is an error, because silently using .venv would hide the problem.
 choose_way() {
     local state=local
     [ "$1" = local ] || state=$(engine_state)
@@ -75,7 +75,7 @@ choose_way() {
     fi
 }
 
-# run_docker SERVICE ARGUMENT...: builds the service's image (quick when it is there), runs it, and ends as it does.
+# run_docker SERVICE ARGUMENT...: builds the service's image if needed, runs it, and exits with its status.
 run_docker() {
     compose=(docker compose) flags=(--rm)
     cd "$root"
@@ -84,7 +84,7 @@ run_docker() {
         compose+=(-f compose.yaml -f compose.gpu.yaml)
         export TANK_DEVICE=cuda
     fi
-    # The authorities that this machine trusts, where it has its own (a proxy that signs HTTPS).
+    # Passes on the certificates of this machine, in case a proxy signs HTTPS traffic.
     if [ -f "${SSL_CERT_FILE:-}" ] && ! user_sets TANK_CA; then
         export TANK_CA=$SSL_CERT_FILE
     fi
@@ -97,8 +97,8 @@ run_docker() {
     run_unattended "$@"
 }
 
-# Adds the variables of -e, and those of trackers and model hubs, which Compose cannot name by a pattern. Folders of this
-# machine (HF_HOME, WANDB_DIR, ...) are not in the container.
+# Passes the variables of -e, and all HF_* and WANDB_* variables, because Compose has no patterns for names. Variables
+# with folders (HF_HOME, WANDB_DIR, ...) are left out, because these folders are not in the container.
 pass_variables() {
     local name
     for name in $(compgen -e | grep -E '^(HF|WANDB)_' | grep -Ev '_(HOME|DIR|CACHE|PATH)$') ${passed_on[@]+"${passed_on[@]}"}; do
@@ -106,7 +106,7 @@ pass_variables() {
     done
 }
 
-# prepare_image SERVICE: builds its image, or brings it up to date.
+# prepare_image SERVICE: builds the service's image, or brings it up to date.
 prepare_image() {
     local config image
     config=$("${compose[@]}" config "$1") || die 1 "Compose cannot read its settings, the line above says why; see .env.example"
@@ -117,7 +117,7 @@ prepare_image() {
     label_images
     if docker image inspect "$image" >/dev/null 2>&1; then
         step "bringing the image up to date" build_image "$1"
-        # What an edit has left without a name; only ours have this label.
+        # Removes images that a rebuild left without a name. The label limits this to our own images.
         docker image prune --force --filter label=tank.target >/dev/null 2>&1 || true
         return
     fi
@@ -128,7 +128,7 @@ prepare_image() {
             "no network: try again later; or choose .venv instead: --local"
 }
 
-# forecast SERVICE: the time and the disk that a first build takes, as measured on 2 cores (docs/images.md).
+# forecast SERVICE: prints the time and disk space of a first build, as measured on 2 cores (docs/images.md).
 forecast() {
     case $1:$device in
     tank:cpu) echo "about 5 minutes and 8 GB of disk" ;;
@@ -138,29 +138,29 @@ forecast() {
     esac
 }
 
-# run_unattended SERVICE ARGUMENT...: where no terminal is. There a signal ends Compose and leaves its container
-# running, so that the container has a name, by which it is stopped here.
+# run_unattended SERVICE ARGUMENT...: runs a service without a terminal. Without a terminal, a signal stops Compose but
+# not its container. The container therefore gets a name, and this script stops it.
 run_unattended() {
     local status=0
     container=puffertank-$1-$$-$RANDOM
-    [ ! -t 0 ] || exec </dev/null # who runs in the background may not read from a terminal
+    [ ! -t 0 ] || exec </dev/null # a background process may not read from a terminal
     trap 'stop_container 129' HUP
     trap 'stop_container 130' INT
     trap 'stop_container 143' TERM
-    # In a process group of its own: what is meant for all (Ctrl-C) ends the script alone, and Compose goes on
-    # to show what the container says at its end.
+    # Compose gets its own process group, so that Ctrl-C only reaches this script. Compose keeps printing the output of
+    # the container until it stops.
     set -m
     "${compose[@]}" --progress quiet run "${flags[@]}" -T --name "$container" "$@" <&0 &
     set +m
     wait $! || status=$?
-    [ "$status" -eq 0 ] || docker stop "$container" >/dev/null 2>&1 || true # left behind where Compose was killed
+    [ "$status" -eq 0 ] || docker stop "$container" >/dev/null 2>&1 || true # still running if Compose was killed
     exit "$status"
 }
 
-# stop_container STATUS: gives training the time to write its checkpoint, then exits.
+# stop_container STATUS: stops the container and exits. Training has 30 seconds to save a checkpoint.
 stop_container() {
     trap - HUP INT TERM
-    # Before the container has started, stopping it changes nothing: hence again. Without $! there is no client yet.
+    # Repeats, because `docker stop` has no effect before the container has started. $! is empty before Compose starts.
     while kill -0 "${!:-}" 2>/dev/null; do
         docker stop --time 30 "$container" >/dev/null 2>&1 || sleep 0.2
     done
@@ -169,20 +169,20 @@ stop_container() {
 
 build_image() { "${compose[@]}" build "$1" || { fetch_parts && "${compose[@]}" build "$1"; }; }
 
-# Gets by other means what the build downloads: the base image where no container registry answers, and the CPU build
-# of torch where this machine's pip settings offer it. True when there is a new wheel to build with.
+# Gets the base image and the CPU build of torch without the usual downloads: the base image if no container registry
+# answers, and torch if this machine's pip settings offer it. Succeeds if there is a new wheel to build with.
 fetch_parts() {
     user_sets TANK_BASE_IMAGE || docker/bootstrap-base >&2 ||
-        die 1 "there is no base image; connect to a container registry, or make one as root: sudo docker/bootstrap-base"
+        die 1 "there is no base image; connect to a container registry, or build one as root: sudo docker/bootstrap-base"
     [ "$device" = cpu ] && ! compgen -G 'docker/wheels/cpu/*.whl' >/dev/null &&
         docker/fill-wheels >&2 2>/dev/null
 }
 
-# Where the user's own settings choose the device, nothing is added to them.
+# Succeeds if Docker should use the GPU. If the user's settings already choose the device, they are left alone.
 gpu_for_docker() {
     ! user_sets COMPOSE_FILE && ! user_sets TANK_DEVICE && has_gpu &&
         [[ $(docker info --format '{{json .Runtimes}}') == *nvidia* ]]
 }
 
-# Whether a setting has a value in the environment or in .env.
+# Succeeds if a setting has a value in the environment or in .env.
 user_sets() { [ -n "${!1:-}" ] || grep -qs "^$1=." .env; }

@@ -1,4 +1,4 @@
-"""The pages of the galleries, made of what the environments declare."""
+"""Pages of the galleries, generated from the declarations of the environments."""
 
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ AGAIN = "scripts/gallery"
 MADE = f"<!-- Made by {AGAIN}; change that, not this. -->"
 
 
-DIFFERENCES = [  # of each environment that PufferLib's blog and paper describe
+DIFFERENCES = [  # section of the Ocean page
     "## Differences from PufferLib's descriptions",
     "",
     "PufferLib's blog and its paper describe some of these environments. Where ours differs:",
@@ -45,12 +45,12 @@ DIFFERENCES = [  # of each environment that PufferLib's blog and paper describe
 
 
 def ocean_names() -> list[str]:
-    """Ocean's environments, in C or in Python."""
+    """Return the names of all Ocean environments, in C and in Python."""
     return sorted([*ocean.names(), *ocean.python_names()])
 
 
 def binding_names() -> list[str]:
-    """The bindings whose packages can be had."""
+    """Return the names of the bindings whose packages are available."""
     return [facts.name for facts in registry.binding_facts().values() if not facts.unavailable]
 
 
@@ -61,7 +61,7 @@ def write() -> None:
 
 
 def problems() -> list[str]:
-    """Compare the pages with what ``write`` would leave; return a sentence for each difference."""
+    """Compare the pages with the expected ones, and return a message for each difference."""
     found = [
         f"{page.relative_to(ROOT)} is out of date; run {AGAIN} and commit what it writes"
         for page, text in _texts().items()
@@ -98,10 +98,10 @@ def _ocean_page() -> str:
         MADE,
         "# Ocean",
         "",
-        f"{len(ocean.names())} environments are written in C, {len(ocean.python_names())} in Python. Each picture is",
-        "from the middle of a game, most of which are played at random. Numbers are those of the default parameters:",
-        "`help(pufferlib.ocean.Pong)` lists these, and the comment at the top of `pufferlib/ocean/pong/pong.h` has the",
-        "rules. [See, film and play](render.md) says more about pictures and keys.",
+        f"{len(ocean.names())} environments are written in C, {len(ocean.python_names())} in Python. Each image shows",
+        "the middle of an episode, in most cases with random actions. Numbers are for the default parameters, which",
+        "`help(pufferlib.ocean.Pong)` lists. The rules are in the comment at the top of `pufferlib/ocean/pong/pong.h`.",
+        "[Render and play](render.md) explains images and keys.",
         "",
         " · ".join(f"[{name}](#{name})" for name in names),
         "",
@@ -150,7 +150,7 @@ def _bindings_page() -> str:
         MADE,
         "# Gallery of the bindings",
         "",
-        "One environment of each [binding](bindings.md), after some steps at random.",
+        "One environment of each [binding](bindings.md), after some random steps.",
         "",
     ]
     for name in binding_names():

@@ -1,4 +1,4 @@
-"""One picture of an environment in the middle of a game, as a small PNG file."""
+"""Images of environments in the middle of an episode, as small PNG files."""
 
 import io
 import statistics
@@ -21,25 +21,28 @@ PICTURES = ROOT / "docs" / "pictures"
 
 Picture = npt.NDArray[np.uint8]
 
-# Environments that show little at random are played by a rule, from observations to actions.
+# Rules from observations to actions, for environments where random actions show little.
 RULES: dict[str, Callable[[Any], Any]] = {
     "breakout": lambda seen: 1 + (seen[:, 2] > seen[:, 0] + 0.03),  # the paddle follows the ball
     "pong": lambda seen: np.where(np.abs(seen[:, 3] - seen[:, 1]) < 0.03, 0, 1 + (seen[:, 3] < seen[:, 1])),
 }
 
-LONGEST_SIDE = {"ocean": 640, "bindings": 320}  # px, of what is larger
-STEPS = 600  # played; the picture is one of the LOOKS that the later half of them is looked at
-LOOKS = 40
+LONGEST_SIDE = {"ocean": 640, "bindings": 320}  # pixels; larger frames are scaled down
+STEPS = 600  # steps per environment
+LOOKS = 40  # frames rendered in the second half of the steps; one of them becomes the image
 
 
 def path_of(name: str) -> Path:
-    """Return the file of the picture of an environment of Ocean, or of a binding."""
+    """Return the path of the image of an Ocean environment or of a binding."""
     folder = "ocean" if name in (*ocean.names(), *ocean.python_names()) else "bindings"
     return PICTURES / folder / f"{name}.png"
 
 
 def draw(name: str) -> str:
-    """Draw the picture of ``name`` and say so; what cannot be played here keeps the one it has."""
+    """Draw the image of ``name`` and return a line for the log.
+
+    The existing image is kept if the environment is not installed.
+    """
     path = path_of(name)
     facts = registry.binding_facts().get(name)
     try:
@@ -47,7 +50,7 @@ def draw(name: str) -> str:
     except PufferError as error:
         return f"{name}: not drawn: {error}"
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Of those from the later half of an episode, the one that takes the most bytes shows the most.
+    # Among the frames from later in an episode, the largest file shows the most.
     middle = statistics.median(age for age, _ in frames)
     longest = LONGEST_SIDE[path.parent.name]
     best = max((to_png(_shrunk(frame, longest)) for age, frame in frames if age >= middle), key=len)
@@ -56,7 +59,7 @@ def draw(name: str) -> str:
 
 
 def _frames(name: str) -> list[tuple[int, Picture]]:
-    """Play a game; return the age of its episode in steps and its picture, now and then."""
+    """Run an environment and return a few frames, each with the age of its episode in steps."""
     keywords: dict[str, Any] = {"num_envs": 1} if name in ocean.names() else {}
     env = pufferlib.vector.make(
         pufferlib.env_creator(name), env_kwargs={**keywords, "render_mode": "rgb_array"}, backend="Serial", seed=1
@@ -84,11 +87,11 @@ def _shrunk(picture: Picture, longest: int) -> Picture:
         return picture
     small = np.empty((*fitting(height, width, longest, longest), 3), np.uint8)
     scale_picture(np.ascontiguousarray(picture), small)
-    return np.minimum(small.astype(np.uint16) + 4, 255).astype(np.uint8) & 0xF8  # fewer colours: smaller files
+    return np.minimum(small.astype(np.uint16) + 4, 255).astype(np.uint8) & 0xF8  # fewer colors make smaller files
 
 
 def to_png(picture: Picture) -> bytes:
-    """Return the PNG file of a picture, uint8 ``(height, width, 3)``: with a palette where 256 colours are enough."""
+    """Encode an image, uint8 ``(height, width, 3)``, as PNG, with a palette if 256 colors are enough."""
     image = Image.fromarray(picture)
     if image.getcolors(256):
         image = image.quantize(256, Image.Quantize.MEDIANCUT)

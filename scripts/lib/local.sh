@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# The local way: a .venv with Python 3.11 in the checkout, made once and renewed when the sources ask for it.
+# Sets up a .venv with Python 3.11 in the checkout, and updates it when the sources change.
 
 venv=$root/.venv/bin
 
-# setup_local EXTRAS: makes .venv hold pufferlib with these extras (comma-separated); quick when it already does.
+# setup_local EXTRAS: installs pufferlib with these comma-separated extras into .venv, unless it is there already.
 setup_local() {
     local extras=$1 stamp=$root/.venv/tank-stamp built='' installed='' print
     if inside_image; then
@@ -11,7 +11,7 @@ setup_local() {
         ! command -v tank-develop >/dev/null || step "compiling what changed" tank-develop
         return
     fi
-    # A second script started meanwhile waits here, instead of installing into the same folder.
+    # A second script that starts at the same time waits here, instead of installing into the same folder.
     exec 9<"$root/pyproject.toml"
     flock 9
     print=$(fingerprint)
@@ -28,11 +28,11 @@ setup_local() {
     export PATH=$venv:$PATH VIRTUAL_ENV=$root/.venv
 }
 
-# Inside a container of ours everything is installed already; only service dev has an editable package to renew.
+# Succeeds in our own containers, where everything is installed already. Only service dev has an editable package.
 inside_image() { command -v tank-entrypoint >/dev/null; }
 
-# Changes whenever the installed pufferlib no longer fits the sources: the build, the C and Cython code,
-# and the names of the Python modules (their contents are read from the checkout).
+# Prints a hash that changes when pufferlib must be installed again: after a change of the build files, of C or Cython
+# code, or of the names of Python modules. The contents of Python modules are read from the checkout.
 fingerprint() {
     (
         cd "$root"
@@ -42,7 +42,7 @@ fingerprint() {
     ) | sha256sum | cut -c1-16
 }
 
-# includes HAVE WANT: whether every item of the second comma-separated list is in the first.
+# includes HAVE WANT: succeeds if every item of the second comma-separated list is in the first.
 includes() {
     local item
     for item in ${2//,/ }; do
@@ -61,7 +61,7 @@ install_local() {
             "remove that folder and run the same command again"
     install_torch
     requirements=$("$venv/python" -c "$print_build_requirements" "$root/pyproject.toml")
-    # Without isolation the build tools stay in .venv, so that after a change only what changed is compiled.
+    # Without build isolation, the build tools stay in .venv and later builds compile only changed files.
     # shellcheck disable=SC2086 # one requirement per word
     step "installing the build tools" pip_install $requirements
     step "building pufferlib with its extras $extras" pip_install --no-build-isolation -e "${root}[$extras]"
@@ -76,7 +76,7 @@ make_venv() {
     step "making .venv with $python" "$python" -m venv "$root/.venv"
 }
 
-# Prints the first Python 3.11 that can make a venv and compile against its headers; dies with what is missing.
+# Prints the first Python 3.11 that can create a venv and has C headers. Exits with an error if there is none.
 find_python() {
     local candidate lacks found
     found="no Python 3.11 was found (python3 is $(python3 --version 2>&1 || true))"
@@ -113,9 +113,9 @@ install_torch() {
 has_version='import sys, importlib.metadata
 sys.exit(importlib.metadata.version("torch").split("+")[0] != sys.argv[1])'
 
-# The CPU build comes from the user's own pip settings where they offer it. Elsewhere uv finds it, which knows
-# PyTorch's index by itself (so that no host is named here). The last resort is the package index's own build:
-# it carries CUDA, 2.5 GB to download, and runs on a CPU just as well.
+# Tries three sources for the CPU build: the user's pip settings, then uv, which knows PyTorch's own index (so that no
+# host is named here), and last the default build of the package index. That build includes CUDA, is a download of
+# 2.5 GB, and runs on a CPU just as well.
 install_torch_cpu() {
     pip_install "$1+cpu" && return
     pip_install uv && uv_install --torch-backend cpu "$1" && return

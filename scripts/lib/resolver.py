@@ -1,4 +1,4 @@
-"""The resolver that scripts/lock asks, and the words that its modules share."""
+"""Resolver of scripts/lock, and helpers that its modules share."""
 
 import re
 import shutil
@@ -13,11 +13,11 @@ PLATFORM = "x86_64-manylinux_2_28"
 
 
 class LockError(Exception):
-    """One sentence on what went wrong and what to do."""
+    """Error with a one-line message: the problem, and how to fix it."""
 
 
 def package_name(requirement: str) -> str:
-    """Return the normalised name that a requirement or a locked line starts with."""
+    """Return the normalized package name of a requirement or of a line in a lock."""
     match = re.match(r"[A-Za-z0-9._-]+", requirement)
     if match is None:
         raise LockError(f"cannot read the requirement {requirement!r}; expected name==version")
@@ -25,7 +25,7 @@ def package_name(requirement: str) -> str:
 
 
 def locked_versions(lock: str) -> dict[str, str]:
-    """Return the packages of a lock with their versions."""
+    """Return the packages of a lock as a dict from name to version."""
     return dict(re.findall(r"(?m)^([a-z0-9][a-z0-9.-]*)==(\S+)", lock))
 
 
@@ -40,14 +40,14 @@ def find_uv() -> str:
 def resolve(wanted: list[str], *options: str | Path, cuda: bool = False, build: bool = False) -> str:
     """Run the resolver and return its pins.
 
-    Where a CPU wheel of torch lies in the wheel folder that one is locked; otherwise the resolver looks
-    in torch's own index of CPU wheels.
+    A CPU wheel of torch in the wheel folder is used if there is one. Otherwise the resolver uses torch's own index of
+    CPU wheels.
 
     Args:
-        wanted: Requirements.
-        options: More arguments of uv.
-        cuda: Take the builds of torch for CUDA.
-        build: Ask sources that do not say what they need, by running their setup.py.
+        wanted: Requirements to resolve.
+        options: Additional arguments for uv.
+        cuda: Whether to use the CUDA builds of torch.
+        build: Whether to run the setup.py of packages that have no static metadata.
     """
     local = any(WHEELS.glob("*.whl"))
     torch = [] if cuda else ["--find-links", WHEELS] if local else ["--torch-backend", "cpu"]

@@ -1,4 +1,4 @@
-"""Checks of the finished site that Sphinx does not make: titles, links as a browser follows them, the search index."""
+"""Checks of the built site that Sphinx does not do: page titles, links between HTML files, and the search index."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ SEARCHED = ("pufferlib.vector.make", "pufferlib.PufferEnv", "pufferlib.testing.c
 
 
 class Page(HTMLParser):
-    """Title, addresses and anchors of one HTML file."""
+    """Title, links and anchors of one HTML file."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -21,21 +21,21 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what the tag refers to and what it may be referred to by."""
+        """Collect the links and the anchor of a tag."""
         given = dict(attrs)
         self._in_title = tag == "title" and not self.title
         self.anchors.add(given.get("id") or "")
         self.links += [value for name in ("href", "src") if (value := given.get(name))]
 
     def handle_data(self, data: str) -> None:
-        """Note the title."""
+        """Collect the title."""
         if self._in_title:
             self.title += data
             self._in_title = False
 
 
 def problems(site: Path) -> list[str]:
-    """Return a line for each page without a title, each dead link below `site`, and each name that no search finds."""
+    """Return a message for each page without a title, each dead link, and each name missing from the search index."""
     pages = {path.resolve(): Page(path) for path in sorted(site.rglob("*.html"))}
     found = []
     for path, page in pages.items():
@@ -58,7 +58,7 @@ def _is_dead(path: Path, link: str, pages: dict[Path, Page]) -> bool:
 
 
 def _indexed_names(index: Path) -> set[str]:
-    """Full names of all objects that the search knows."""
+    """Return the full names of all objects in the search index."""
     if not index.exists():
         return set()
     text = index.read_text(encoding="utf-8")
@@ -67,7 +67,7 @@ def _indexed_names(index: Path) -> set[str]:
 
 
 def main() -> int:
-    """Print what is wrong with the site in the folder that is named."""
+    """Check the site in the folder given on the command line, and print the problems."""
     lines = problems(Path(sys.argv[1]))
     print("\n".join(lines), file=sys.stderr, end="\n" if lines else "")
     return int(bool(lines))
