@@ -1,22 +1,23 @@
-# What changes least comes first, and ends in six images:
+# Six images. Stages that change rarely come first:
 #
-#   base -> torch -> deps -+-> runtime            the library and what training needs
-#                          +-> envs -> common -+-> tank    + third-party environments: the default
-#                                              +-> full -+-> tank-full   + those that plain pip cannot bring
+#   base -> torch -> deps -+-> runtime            the library and the packages for training
+#                          +-> envs -> common -+-> tank    + third-party environments (the default image)
+#                                              +-> full -+-> tank-full   + bindings that pip alone cannot install
 #                                                        +-> tools -+-> test   + compilers, test and lint tools
-#                                                                   +-> dev    + debugger, git; editable package
-#   base -> uv, native    installer and certificates; what is compiled, then build: our wheel, copied last into all but dev
-#   deps -> site          the documentation as static files; base -> docs serves them
-#   deps -> compilers     what makes wheels of bindings that have none
+#                                                                   +-> dev    + debugger, git, editable package
+#   base -> uv                installer and certificates
+#   base -> native -> build   compiled modules, then our wheel, which is copied last into all images except dev
+#   deps -> site              documentation as static files, which base -> docs serves
+#   deps -> compilers         builds wheels for bindings whose packages have none
 #
-# Written in version 1.2 of the Dockerfile language, which engine 20.10 speaks without downloading a frontend.
-# docker/README.md explains the arguments, the locks and how to add to an image.
+# Uses version 1.2 of the Dockerfile syntax, which engine 20.10 supports without downloading a frontend.
+# docker/README.md explains the arguments, the locks and how to change an image.
 
 ARG BASE_IMAGE=debian:bookworm-slim
 ARG DEVICE=cpu
 
 FROM ${BASE_IMAGE} AS base
-# Ours is MIT; what is inside has licences of its own, in docs/bindings.md, /usr/share/doc and each package's metadata.
+# Our code is MIT. For the licences of packages see docs/bindings.md, /usr/share/doc and each package's metadata.
 LABEL org.opencontainers.image.title="PufferTank" \
       org.opencontainers.image.licenses="MIT AND LicenseRef-third-party"
 COPY docker/bin/apt-install docker/bin/pip-install docker/bin/slim /usr/local/sbin/
@@ -24,9 +25,9 @@ COPY docker/apt/base.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install base
-# The entrypoint gives user tank the uid and gid of whoever owns the mounted checkout.
-# Folders that Compose mounts volumes on exist and belong to tank, else the engine makes them root's.
-# Group 0 may write there too: OpenShift runs containers as any user of that group.
+# The entrypoint gives user tank the uid and gid of the mounted checkout's owner.
+# Folders for Compose volumes are created here for tank, because the engine would create them for root.
+# Group 0 can write there too, because OpenShift runs containers as arbitrary users of that group.
 RUN groupadd --gid 1000 tank \
     && useradd --uid 1000 --gid tank --create-home --shell /bin/bash tank \
     && install --directory --owner=tank --group=0 --mode=0775 /workspace /home/tank/.cache \
@@ -42,16 +43,16 @@ ENV PATH=/opt/venv/bin:$PATH \
 WORKDIR /workspace
 ENTRYPOINT ["tini", "-s", "--", "tank-entrypoint"]
 
-# Locks and binding.toml files without their comments. What is copied from here is compared by content, so that an edit of a
-# comment installs nothing again.
+# Locks and binding.toml files without comments. Copies from a stage are compared by content, so editing a comment does
+# not reinstall anything.
 FROM base AS recipes
 COPY docker/locks /recipes/locks
 COPY bindings /recipes/bindings
 RUN find /recipes -type f ! -name '*.txt' ! -name '*.toml' -delete \
     && find /recipes -type f -exec sed -i '/^[[:space:]]*#/d' {} +
 
-# The installer, and the certificates with which it reached the package index: the host's (secret `ca`) or the image's
-# own. Only this stage takes the secret: BuildKit 0.13 reads all files of a stage before each RUN that has one.
+# The installer, and the certificates that worked for the package index: the host's (secret `ca`) or the image's own.
+# Only this stage uses the secret, because BuildKit 0.13 reads all files of a stage before each RUN with a secret.
 FROM base AS uv
 COPY docker/apt/uv.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
@@ -63,18 +64,18 @@ RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt \
     && /opt/uv/bin/pip install --no-cache-dir --require-hashes --no-deps -r /opt/tank/locks/uv.txt \
     && cp /etc/ssl/certs/ca-certificates.crt /opt/ca.crt
 
-# What takes debug symbols out of packages that come with them; mounted where it is needed.
+# Tools that strip debug symbols from packages. Later stages mount this stage.
 FROM base AS strip
 COPY docker/apt/strip.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install strip
 
-# Another TANK_DEVICE is answered with the name of a stage that there is not, hence these names.
+# If TANK_DEVICE has another value, the build fails with the name of a missing stage. This name explains the error.
 FROM base AS tank-device-one-of-cpu-cuda-is-cpu
 
-# What the host's driver brings into a container: graphics draws MuJoCo, video encodes. One that cannot run torch's CUDA
-# is refused when the container starts; otherwise torch would see no GPU, and training would run on the CPU.
+# Driver features that the container needs: graphics for rendering MuJoCo, video for encoding. A driver that is too old
+# for torch's CUDA is refused when the container starts. Without this, torch would find no GPU and train on the CPU.
 FROM base AS tank-device-one-of-cpu-cuda-is-cuda
 ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics,video \
@@ -83,7 +84,7 @@ ENV NVIDIA_VISIBLE_DEVICES=all \
 FROM tank-device-one-of-cpu-cuda-is-${DEVICE} AS torch
 ARG DEVICE
 ENV TANK_DEVICE=${DEVICE}
-# It stays in the images, for those that are built on them.
+# uv stays in the images, so that users can build their own images on top.
 COPY --from=uv /opt/uv/bin/uv /usr/local/bin/
 COPY --from=recipes /recipes/locks/torch-${DEVICE}.txt /opt/tank/locks/
 RUN --mount=type=bind,source=docker/wheels,target=/mnt/wheels \
@@ -378,8 +379,8 @@ RUN --mount=type=cache,target=/var/cache/uv \
     --mount=type=bind,from=uv,source=/opt/ca.crt,target=/etc/ssl/certs/ca-certificates.crt \
     pip-install tools
 
-# The C and Cython sources. What is copied from here is compared by content, so that an edit of Python compiles nothing.
-# Cython knows a package by its __init__.py, whatever is in it.
+# The C and Cython sources. Copies from a stage are compared by content, so editing Python does not compile anything.
+# Cython recognizes a package by its __init__.py, which may be empty.
 FROM base AS sources
 COPY CMakeLists.txt /sources/
 COPY pufferlib /sources/pufferlib
@@ -388,9 +389,9 @@ RUN find /sources/pufferlib -type f ! -name '*.[ch]' ! -name '*.in' ! -name '*.p
     && find /sources -name __init__.py -exec truncate --size=0 {} + \
     && find /sources -type d -empty -delete
 
-# Compiles beside the stages above, without a network, in an empty folder. Cython's cache (pufferlib/native/cached_cython.py)
-# and ccache know by content what was compiled before, never by times, so that no image holds code that is in no source.
-# Builds that run at once share both, and a damaged entry is compiled again. The entries that this build used go into dev.
+# Compiles in an empty folder, in parallel with the stages above and without a network. ccache and Cython's cache
+# (pufferlib/native/cached_cython.py) compare contents, not times, so an image never contains code that differs from its
+# sources. Parallel builds share both caches, and a damaged entry is compiled again. Entries used here are copied to dev.
 FROM base AS native
 COPY docker/apt/build.txt /opt/tank/apt/
 RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
@@ -420,8 +421,8 @@ RUN --mount=type=cache,target=/var/cache/ccache \
     && find "$CCACHE_DIR" "$CYTHON_CACHE_DIR" -type f ! -name stats -newer /tmp/start \
         -exec cp --parents --target-directory /used {} +
 
-# Our wheel: the compiled modules and the Python files. The same sources give the same bytes: no file carries the time of
-# the build, which uv notes in one of its own.
+# Our wheel, with the compiled modules and the Python files. The same sources give the same bytes. uv_cache.json is
+# removed because uv stores the time of the build in it.
 FROM native AS build
 COPY pyproject.toml README.md LICENSE ./
 COPY pufferlib pufferlib
@@ -462,7 +463,7 @@ FROM tools AS test
 LABEL tank.target="test"
 COPY docker/bin/tank-entrypoint /usr/local/bin/
 COPY --from=build /package /opt/venv
-# Here nothing is missing: a test that skips because it is fails instead.
+# This image has every binding, so a test that would skip because one is missing fails instead.
 ENV TANK_COMMAND=pytest TANK_BINDINGS=all
 USER 1000
 CMD ["pytest"]
@@ -474,12 +475,12 @@ RUN --mount=type=cache,target=/var/cache/apt,sharing=locked \
     --mount=type=cache,target=/var/lib/apt,sharing=locked \
     apt-install dev
 COPY docker/bin/tank-entrypoint docker/bin/tank-develop /usr/local/bin/
-# Whoever is in group venv may install, and so compile again.
+# Members of group venv can install packages, which tank-develop needs.
 RUN groupadd venv && usermod --append --groups venv tank \
     && install --directory --group=venv --mode=2775 /var/cache/ccache /var/cache/cython \
     && find /opt/venv -type d -exec chgrp venv {} + -exec chmod g+ws {} +
-# The folder is not the checkout's own build/, which belongs to the compilers and paths of the host. It is the one of
-# stage native, so that the compiler's commands are the same, and ccache finds what they made.
+# The build folder is not build/ in the checkout, which has compilers and paths of the host. It is the same folder as in
+# stage native, so that the compiler commands match and ccache finds their results.
 ENV SKBUILD_BUILD_DIR=/tmp/pufferlib-build \
     CMAKE_C_COMPILER_LAUNCHER=ccache \
     CCACHE_DIR=/var/cache/ccache \
@@ -491,7 +492,7 @@ ENV SKBUILD_BUILD_DIR=/tmp/pufferlib-build \
 COPY pyproject.toml CMakeLists.txt README.md LICENSE /workspace/
 COPY pufferlib /workspace/pufferlib
 COPY bindings /workspace/bindings
-# After a change of C or Cython, tank-develop compiles it again.
+# Run tank-develop again after a change of C or Cython.
 RUN --mount=type=bind,from=native,source=/used,target=/mnt/used \
     umask 002 && cp -r /mnt/used/. / && chmod -R g+w "$CCACHE_DIR" "$CYTHON_CACHE_DIR" \
     && tank-develop \
@@ -499,7 +500,7 @@ RUN --mount=type=bind,from=native,source=/used,target=/mnt/used \
 USER 1000
 CMD ["bash"]
 
-# The documentation as scripts/docs builds it, with warnings as errors.
+# Builds the documentation like scripts/docs, with warnings as errors.
 FROM deps AS site
 COPY --from=recipes /recipes/locks/docs.txt /opt/tank/locks/
 RUN --mount=type=cache,target=/var/cache/uv \
@@ -515,7 +516,7 @@ COPY examples examples
 COPY docs docs
 RUN python -m sphinx --quiet --fail-on-warning -c docs -d /tmp/doctrees . /site
 
-# Nothing of ours runs here: only files, and Debian's Python that serves them.
+# Contains only the pages. Debian's Python serves them.
 FROM base AS docs
 LABEL tank.target="docs"
 COPY --from=site /site /site

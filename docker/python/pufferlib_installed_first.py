@@ -1,7 +1,7 @@
-"""Import the installed ``pufferlib``, also where the working folder is a checkout with its sources.
+"""Import hook that prefers the installed ``pufferlib`` over the sources in the working folder.
 
-Python looks for modules in a script's folder first, as scripts that import their neighbours expect. The sources of a
-checkout have no compiled modules, so this one name is looked up where the image installed it.
+Python first looks for modules in the folder of a script, which scripts rely on to import their neighbors. The sources
+of a checkout have no compiled modules. Therefore this hook finds ``pufferlib`` where the image installed it.
 """
 
 import sys
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class InstalledFirst:
-    """Finder of the installed ``pufferlib``."""
+    """Meta path finder for the installed ``pufferlib``."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:

@@ -82,15 +82,15 @@ def test_without_room_the_options_that_give_it_are_named_and_the_command_runs(co
     status, _, said = container.remove("tmp", "workspace", "home").enter("list")
     assert (status, said) == (
         0,
-        'tank: uid 1000 has no room to write to; start the container with --tmpfs /tmp -v "$PWD":/workspace\n',
+        'tank: uid 1000 has no folder to write to; start the container with --tmpfs /tmp -v "$PWD":/workspace\n',
     )
 
 
 @pytest.mark.parametrize(
     ("uid", "sentence"),
     [
-        (1000, "/workspace is mounted read-only, so that no run can be kept; mount it without :ro"),
-        (0, "/workspace is mounted read-only, so that no run can be kept; mount it without :ro"),
+        (1000, "/workspace is mounted read-only, so no run can be saved; mount it without :ro"),
+        (0, "/workspace is mounted read-only, so no run can be saved; mount it without :ro"),
         (
             4242,
             "uid 4242 may not write to /workspace, which belongs to uid 1000; start the container "
