@@ -1,7 +1,7 @@
-"""Settings of the site, which Sphinx makes of the Markdown pages and the docstrings; `scripts/docs` builds it.
+"""Sphinx configuration of the documentation site, which `scripts/docs` builds.
 
-The folder of its sources is the root of the repository, so that a link from page to page is the same file here, on the
-site and where a repository is shown on the web.
+The source folder is the root of the repository, so that links between pages work in the checkout, on the site and in a
+repository viewer on the web.
 """
 
 import sys
@@ -31,15 +31,15 @@ extensions = [
     "pages",
     "reference",
 ]
-# What the image of the documentation has not: the classes behind an adapter are shown without it.
+# Packages that are missing in the image of the documentation. Adapters are documented without them.
 sys.meta_path.insert(0, MockFinder(["dm_env", "ray", "stable_baselines3", "tensordict", "torchrl"]))
 nitpicky = True
-# What signatures show of the insides of others, and the limits of settings.
+# Internal names of other libraries in signatures, and limits of settings.
 nitpick_ignore_regex = [
     ("py:class", r"(numpy\._typing|pettingzoo\.utils\.env\.AgentID).*|Range|inf|[0-9.]+|types\.Annotated"),
     ("py:class", r"numpy\.int32|contextlib\.AbstractContextManager|torch\.nn\.parameter\.Parameter|About"),
     ("py:class", "Console|Study|BaseDistribution"),
-    ("py:class", "(Gymnasium|PettingZoo)?PufferEnv|VectorEnv"),  # imported for type checkers alone
+    ("py:class", "(Gymnasium|PettingZoo)?PufferEnv|VectorEnv"),  # imported only for type checkers
 ]
 root_doc = "docs/README"
 include_patterns = ["*.md", "docs/**.md", "docker/README.md", "examples/README.md", "examples/package/README.md"]
@@ -63,7 +63,7 @@ html_css_files = ["style.css"]
 html_extra_path = ["_site/index.html"]
 html_show_sphinx = False
 html_copy_source = False
-highlight_language = "text"  # of blocks that name none: what a terminal shows
+highlight_language = "text"  # for blocks without a language, which show terminal output
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
 html_theme_options = {

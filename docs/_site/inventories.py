@@ -1,7 +1,7 @@
-"""Inventories of the names that other projects document, small ones, so that a build needs no network.
+"""Small Sphinx inventories of other projects, so that a build needs no network.
 
-`docs/inventories/NAME.txt` is what a site keeps compressed in its `objects.inv`, with the address of that site in the
-first line. It has only names that our pages refer to; the build says which one it misses.
+`docs/inventories/NAME.txt` has the uncompressed format of `objects.inv`, with the address of the site in the first
+line. It contains only names that our pages refer to. The build reports missing names.
 """
 
 import zlib
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def mapping(folder: Path, out: Path) -> dict[str, tuple[str, str]]:
-    """Write each inventory as an `objects.inv` below `out`; return `intersphinx_mapping`."""
+    """Write each inventory as a compressed file into `out`, and return the `intersphinx_mapping`."""
     out.mkdir(parents=True, exist_ok=True)
     return {source.stem: (_address(source), _compressed(source, out)) for source in sorted(folder.glob("*.txt"))}
 

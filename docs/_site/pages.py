@@ -1,4 +1,4 @@
-"""More on the site than in the file: navigation from lists that open with links, and the examples with their code."""
+"""Sphinx extension that adds navigation to index pages and the code of the examples to their page."""
 
 import posixpath
 import re
@@ -11,7 +11,7 @@ _PAGE = re.compile(r"\[([^\]]+)\]\(([^):#]+)\.md\)")
 
 
 def with_toctree(page: str) -> str:
-    """Return `page` with a hidden table of contents for each of its lists, named by the heading or bold line above."""
+    """Return `page` with a hidden table of contents for each list of links, named after the heading above it."""
     lists: list[tuple[str, list[tuple[str, str]]]] = []
     for found in _CAPTION_OR_ITEM.finditer(page):
         if found["caption"]:
@@ -30,7 +30,7 @@ def _toctree(caption: str, pages: list[tuple[str, str]]) -> str:
 
 
 def with_code(page: str, folder: Path) -> str:
-    """Return `page` with the code of each Python file in its folder."""
+    """Return `page` with the code of each Python file in `folder`."""
     files = sorted(folder.glob("*.py"))
     return page + "".join(f"\n\n## {file.name}\n\n```python\n{file.read_text().strip()}\n```\n" for file in files)
 
@@ -43,6 +43,6 @@ def _read(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register with Sphinx."""
+    """Register the extension with Sphinx."""
     app.connect("source-read", _read)
     return {"parallel_read_safe": True}

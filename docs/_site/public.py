@@ -1,7 +1,7 @@
-"""Every public name, as the pages of the reference ask for it: without Sphinx, so that a test reads it too.
+"""Public names for the pages of the reference. Does not need Sphinx, so that tests can use it.
 
-A page names its modules in a block `{public-names}`, which becomes directives of autodoc. A name that several modules
-offer is explained at the first of `MODULES` that has it, and mentioned elsewhere.
+A page lists modules in a `{public-names}` block, which is replaced by autodoc directives. A name that several modules
+export is documented with the first of them in `MODULES`, and only mentioned with the others.
 """
 
 import importlib
@@ -11,7 +11,7 @@ import typing
 from functools import cache
 from pathlib import Path
 
-# Public is what the `__all__` of these says.
+# Modules whose `__all__` defines the public names.
 MODULES = (
     "pufferlib",
     "pufferlib.env",
@@ -64,9 +64,9 @@ _SECTION = re.compile(r"^/\* -+ (.+?) -+ \*/\n", re.MULTILINE)
 
 
 def expand(page: str, root: Path) -> str:
-    """Return a page with what its blocks stand for; paths of C headers are below `root`."""
+    """Return a page with its blocks replaced by their contents. Paths of C headers are relative to `root`."""
 
-    def written(block: re.Match[str]) -> str:
+    def contents(block: re.Match[str]) -> str:
         items = block["items"].split()
         if block["kind"] == "c-header":
             return "\n\n".join(_header((root / item).read_text()) for item in items)
@@ -74,11 +74,11 @@ def expand(page: str, root: Path) -> str:
             return _module(items[0], "## {}\n\n")
         return "\n\n".join(f"## {item}\n\n{_module(item, '')}" for item in items)
 
-    return BLOCK.sub(written, page)
+    return BLOCK.sub(contents, page)
 
 
 def public_names(module: str) -> dict[str, object]:
-    """Names of a module's `__all__`, and the environments of `pufferlib.ocean`, with what they are."""
+    """Return the public names of a module with their values, including the environments of `pufferlib.ocean`."""
     loaded = importlib.import_module(module)
     environments = [name for name in dir(loaded) if name[0].isupper()] if module == "pufferlib.ocean" else []
     return {name: getattr(loaded, name) for name in sorted({*loaded.__all__, *environments})}
@@ -86,7 +86,7 @@ def public_names(module: str) -> dict[str, object]:
 
 @cache
 def homes() -> dict[int, str]:
-    """Full name under which each public object is explained, by the identity of the object."""
+    """Return the full name under which each public object is documented, by `id()` of the object."""
     found: dict[int, str] = {}
     for module in MODULES:
         for name, value in public_names(module).items():
@@ -95,24 +95,24 @@ def homes() -> dict[int, str]:
 
 
 def group(value: object) -> str:
-    """Heading under which an object stands."""
+    """Return the heading for an object."""
     is_type = inspect.isclass(value) or typing.get_origin(value) is not None
     if is_type and not getattr(value, "__module__", "pufferlib").startswith("pufferlib"):
-        return "Types"  # another name for somebody else's class
+        return "Types"  # alias of another library's class
     if inspect.isclass(value):
         return "Errors" if issubclass(value, BaseException) else "Classes"
     return "Functions" if callable(value) else "Values"
 
 
 def bases(value: type) -> list[type]:
-    """Return the bases of a class that say something to its users: neither private ones nor compiled halves."""
+    """Return the base classes to document. Private and compiled bases are left out."""
     inner = re.compile(r".*\._\w+|builtins|gymnasium\.utils\.record_constructor")
     public = (base for base in value.__bases__ if not base.__name__.startswith("_"))
     return [base for base in public if not inner.fullmatch(base.__module__)]
 
 
 def _module(module: str, heading: str) -> str:
-    """Explain the public names of a module, those of a group below a heading."""
+    """Return the directives for a module's public names, grouped by heading."""
     names = public_names(module)
     own = {name: value for name, value in names.items() if homes()[id(value)] == f"{module}.{name}"}
     opening = f".. automodule:: {module}\n   :no-members:\n\n.. currentmodule:: {module}\n\n"
@@ -142,7 +142,7 @@ def _rst(text: str) -> str:
 
 
 def _header(text: str) -> str:
-    """Show a C header: its opening comment as text, each of its sections below a heading."""
+    """Return a C header as Markdown, with its opening comment as text and each section below a heading."""
     opening, *sections = _SECTION.split(text)
     comment = "\n".join(line[3:] for line in opening.split(" */")[0].splitlines())
     parts = [f"```text\n{comment}\n```"]

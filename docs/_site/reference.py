@@ -1,4 +1,4 @@
-"""The reference in Sphinx: pages with all their public names, and names that link to where they are explained."""
+"""Sphinx extension that fills the reference pages, and links names in code style to their documentation."""
 
 import re
 import typing
@@ -26,24 +26,24 @@ def _bases(app: Sphinx, name: str, value: type, options: object, shown: list[typ
 def _signature(
     app: Sphinx, what: str, name: str, value: object, options: object, signature: str | None, returns: str | None
 ) -> tuple[str, str | None] | None:
-    """Write `...` for defaults that a dataclass makes anew, whose own text is no Python."""
+    """Show default factories of dataclasses as `...`, because `<factory>` is not valid Python."""
     return (signature.replace("<factory>", "..."), returns) if signature and "<factory>" in signature else None
 
 
 def _page(app: Sphinx, name: str, template: str, context: dict[str, object], doctree: nodes.document | None) -> None:
-    """Drop links of source code that lead nowhere: back to names explained as another module's, and to builtins."""
+    """Remove dead links from pages with source code: links to builtins, and to names documented in another module."""
     if name.startswith("_modules/"):
         dead = r'<a class="viewcode-back".*?</a>|<li><a href="builtins.html">builtins</a></li>'
         context["body"] = re.sub(dead, "", str(context["body"]))
 
 
 class LinkNames(SphinxTransform):
-    """Makes a link of a full name in code style, `gymnasium.spaces.Box`, if it is explained anywhere."""
+    """Transform that links full names in code style, such as `gymnasium.spaces.Box`, if they are documented."""
 
     default_priority = 500
 
     def apply(self, **kwargs: object) -> None:
-        """Put a reference around each of them."""
+        """Wrap each name in a reference."""
         for literal in list(self.document.findall(nodes.literal)):
             if _DOTTED.fullmatch(literal.astext()) and not isinstance(literal.parent, nodes.reference | pending_xref):
                 link = pending_xref("", refdomain="py", reftype="obj", reftarget=literal.astext(), is_guess=True)
@@ -52,8 +52,8 @@ class LinkNames(SphinxTransform):
                 link += literal
 
 
-def _unexplained(app: Sphinx, env: BuildEnvironment, link: pending_xref, text: nodes.Element) -> nodes.Element | None:
-    """Keep as text what was only guessed to be a name, and inner parts of ours that appear in signatures."""
+def _unresolved(app: Sphinx, env: BuildEnvironment, link: pending_xref, text: nodes.Element) -> nodes.Element | None:
+    """Keep unresolved names as plain text if they were only a guess, or are our internal classes in signatures."""
     is_inner = link["reftarget"].startswith("pufferlib.") and link.get("reftype") == "class"
     return text if is_inner or link.get("is_guess") else None
 
@@ -61,11 +61,11 @@ def _unexplained(app: Sphinx, env: BuildEnvironment, link: pending_xref, text: n
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register with Sphinx."""
     for kind in PyObject.doc_field_types:
-        kind.label = "Attributes" if kind.name == "variable" else kind.label  # what docstrings call them
+        kind.label = "Attributes" if kind.name == "variable" else kind.label  # the heading that docstrings use
     app.connect("source-read", _read)
     app.connect("autodoc-process-bases", _bases)
     app.connect("autodoc-process-signature", _signature)
     app.connect("html-page-context", _page)
-    app.connect("missing-reference", _unexplained, priority=900)  # after the inventories of others
+    app.connect("missing-reference", _unresolved, priority=900)  # after intersphinx
     app.add_transform(LinkNames)
     return {"parallel_read_safe": True}
