@@ -1,7 +1,7 @@
-"""Your own Gymnasium environment, with the observation and action spaces that suit it.
+"""Wrap your own Gymnasium environment with structured observation and action spaces.
 
-Learners like one flat array to see and one action to take. Emulation gives them that, and
-gives the fields back by name where a policy wants them.
+Learning code works best with flat arrays. Emulation converts observations and actions to flat
+arrays. A policy can still access the fields of an observation by name.
 
 Run it: python examples/02_wrap_your_gymnasium_env.py --steps 100
 """
@@ -47,19 +47,19 @@ class Explorer(gymnasium.Env):
 
 
 def make_explorer(fuel=20, buf=None, seed=0):
-    """A creator: vector.make calls it once per environment and says where to write (buf)."""
-    # EpisodeStats puts score, episode_return and episode_length into the info of each last step.
+    """Create one environment. vector.make calls this and passes the buffers to write to (buf)."""
+    # EpisodeStats adds score, episode_return and episode_length to the info of each last step.
     env = pufferlib.EpisodeStats(Explorer(fuel))
     return pufferlib.emulation.GymnasiumPufferEnv(env=env, buf=buf, seed=seed)
 
 
 def main(steps: int) -> None:
     envs = pufferlib.vector.make(make_explorer, num_envs=8, backend=pufferlib.vector.Serial, env_kwargs={"fuel": 12})
-    print("the learner sees:", envs.single_observation_space, "and does:", envs.single_action_space)
+    print("flat spaces:", envs.single_observation_space, "and", envs.single_action_space)
 
     observations, _ = envs.reset(seed=0)
-    fields = observations.view(envs.driver_env.obs_dtype)[:, 0]  # the same bytes, by name
-    print("fields:", fields.dtype.names, "map of the first one:")
+    fields = observations.view(envs.driver_env.obs_dtype)[:, 0]  # the same data with named fields
+    print("fields:", fields.dtype.names, "map of the first environment:")
     print(fields["map"][0])
 
     envs.action_space.seed(0)
@@ -72,5 +72,5 @@ def main(steps: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=100, help="steps of all 8 environments")
+    parser.add_argument("--steps", type=int, default=100, help="steps per environment")
     main(parser.parse_args().steps)

@@ -1,4 +1,4 @@
-"""Many slow environments side by side: in this process, in several, and without waiting.
+"""Vectorize slow environments: in this process, in several processes, and asynchronously.
 
 Needs the Atari games: puffer install atari
 
@@ -17,13 +17,13 @@ NUM_ENVS = 4
 
 
 def make_envs(backend, **kwargs):
-    """The same four games of Pong on any backend; seed 0 gives each the same game everywhere."""
+    """Create four games of Pong. With the same seed, they are identical on every backend."""
     creator = pufferlib.env_creator("atari/pong")
     return pufferlib.vector.make(creator, num_envs=NUM_ENVS, backend=backend, seed=0, **kwargs)
 
 
 def synchronous(envs, actions) -> np.ndarray:
-    """With reset and step: every step waits for all environments."""
+    """Use reset and step. Every step waits for all environments."""
     envs.reset()
     start = time.perf_counter()
     for row in actions:
@@ -36,12 +36,12 @@ def synchronous(envs, actions) -> np.ndarray:
 
 
 def asynchronous(envs, steps) -> None:
-    """async_reset, recv and send: each recv brings the half that is ready, while the other half plays."""
+    """Use async_reset, recv and send. Each recv returns the half that is ready while the other half runs."""
     envs.async_reset()
     start = time.perf_counter()
     for _ in range(2 * steps):
         observations, rewards, terminals, truncations, infos, agent_ids, masks = envs.recv()
-        # A policy would look at the observations here. agent_ids says whose they are.
+        # A policy would use the observations here. agent_ids are the indices of their agents.
         envs.send(np.zeros(len(agent_ids), np.int32))
     speed = NUM_ENVS * steps / (time.perf_counter() - start)
     print(f"{'asynchronous':16} {speed:8,.0f} steps/s")
@@ -58,5 +58,5 @@ def main(steps: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=200, help="steps of all 4 games")
+    parser.add_argument("--steps", type=int, default=200, help="steps per game")
     main(parser.parse_args().steps)

@@ -1,4 +1,4 @@
-"""Train an agent from Python: what `puffer train breakout` does, with a logger of your own.
+"""Train an agent from Python, like `puffer train breakout`, with your own logger.
 
 Needs torch: puffer install train
 
@@ -13,10 +13,10 @@ from pufferlib.training import JsonlLogger, Trainer, evaluate, load_config
 
 
 class ScoreLogger:
-    """Anything with log and close is a logger; it gets the metrics of every update."""
+    """A logger is any object with the methods log and close. It receives the metrics of every update."""
 
     def log(self, metrics):
-        # Scores are there whenever an episode ended during the update.
+        # The score is missing if no episode ended during the update.
         if "environment/score" in metrics:
             done = metrics["agent_steps"] / metrics["total_agent_steps"]
             print(f"{done:4.0%}  {metrics['sps']:9,.0f} steps/s  score {metrics['environment/score']:6.1f}")
@@ -26,15 +26,15 @@ class ScoreLogger:
 
 
 def main(timesteps: int, run_dir: Path) -> None:
-    # Settings come from train/default.toml and ocean/breakout/train.toml in pufferlib, then from these
-    # overrides. A key that does not exist is an error that names the nearest one.
+    # Settings come from the defaults, then from pufferlib/ocean/breakout/train.toml, then from these
+    # overrides. An unknown key is an error that suggests the closest name.
     config = load_config("breakout", {"train.total_timesteps": timesteps, "train.seed": 1})
     config.save(run_dir / "config.toml")
 
     trainer = Trainer(config, run_dir, loggers=[ScoreLogger(), JsonlLogger(run_dir / "metrics.jsonl")])
-    trainer.train()  # Ctrl-C stops after the update in progress and keeps a checkpoint, too
+    trainer.train()  # Ctrl-C stops after the current update and also saves a checkpoint
 
-    # A score means something only beside the score of chance.
+    # Compare the score with the score of random actions.
     trained = evaluate(config, trainer.policy, episodes=16, seed=1)
     chance = evaluate(config, None, episodes=16, seed=1)
     print(f"trained: {trained.score_mean:.1f} ± {trained.score_std:.1f}, random play: {chance.score_mean:.1f}")
@@ -44,7 +44,7 @@ def main(timesteps: int, run_dir: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--timesteps", type=int, default=3_000_000, help="agent-steps to train for")
-    parser.add_argument("--run-dir", type=Path, help="where the run is kept (default: a temporary folder)")
+    parser.add_argument("--run-dir", type=Path, help="folder of the run (default: a temporary folder)")
     arguments = parser.parse_args()
     if arguments.run_dir:
         arguments.run_dir.mkdir(parents=True, exist_ok=True)

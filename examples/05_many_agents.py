@@ -1,7 +1,7 @@
-"""Several agents that come and go: a PettingZoo environment as rows of one batch.
+"""A PettingZoo environment whose agents come and go, as rows of one batch.
 
-Every agent that the environment can have owns a row. Rows of absent agents are zero and their
-mask is False, so a learner can leave them out.
+Every possible agent has its own row. Rows of absent agents are zero and their mask is False, so
+a learner can skip them.
 
 Run it: python examples/05_many_agents.py --steps 30
 """
@@ -17,7 +17,7 @@ import pufferlib.vector
 
 
 class Relay(ParallelEnv):
-    """Runners on a track of 8 fields: each drops out when it reaches the end."""
+    """Runners on a track with 8 fields. Each one leaves when it reaches the end."""
 
     metadata = {"name": "relay"}
     possible_agents = ["ann", "bob", "cid"]
@@ -26,7 +26,7 @@ class Relay(ParallelEnv):
         return Box(0, 8, (2,), np.float32)
 
     def action_space(self, agent):
-        return Discrete(3)  # fields to run
+        return Discrete(3)  # number of fields to run
 
     def reset(self, seed=None, options=None):
         self.random = np.random.default_rng(seed)
@@ -70,5 +70,5 @@ def main(steps: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=30, help="steps of both environments")
+    parser.add_argument("--steps", type=int, default=30, help="steps per environment")
     main(parser.parse_args().steps)

@@ -1,4 +1,4 @@
-"""Use a trained agent: in an environment of your own making, and in many at once.
+"""Use a trained agent in an environment that you create, and in many environments at once.
 
 Needs torch: puffer install train
 
@@ -17,14 +17,14 @@ from pufferlib.training import Agent
 
 
 def train(timesteps: int) -> Path:
-    """Train for a few seconds, since this is about what comes after."""
-    print(f"training for {timesteps:,} steps; with --run an agent of yours plays")
+    """Train an agent for a few seconds and return the folder of its run."""
+    print(f"training for {timesteps:,} steps (use --run to load your own agent)")
     settings = {"train.total_timesteps": timesteps, "train.device": "cpu", "eval.episodes": 2}
     return pufferlib.train("CartPole-v1", settings, runs=tempfile.mkdtemp(prefix="runs-")).run.folder
 
 
 def play_one(agent: Agent) -> float:
-    """Play an episode of Gymnasium's own environment: the agent takes what it shows, and answers as it wants."""
+    """Play one episode of Gymnasium's environment. The agent uses its observations and actions directly."""
     env = gymnasium.make("CartPole-v1")
     observation, _ = env.reset(seed=0)
     agent.reset()
@@ -37,14 +37,14 @@ def play_one(agent: Agent) -> float:
 
 
 def play_many(agent: Agent, steps: int) -> int:
-    """Play in 16 environments at once; returns how many episodes ended."""
-    agent.reset()  # it may be any number of agents now
+    """Play in 16 environments at once, and return the number of episodes that ended."""
+    agent.reset()  # the number of rows may change after a reset
     ended, make = 0, pufferlib.env_creator("CartPole-v1")
     with vector.make(make, num_envs=16, backend="Serial", autoreset="same_step") as vecenv:
         observations, _ = vecenv.reset(seed=0)
         for _ in range(steps):
             observations, _, terminals, truncations, _ = vecenv.step(agent(observations))
-            agent.reset(terminals | truncations)  # a memory, if it has one, ends with each episode
+            agent.reset(terminals | truncations)  # clears the memory of a recurrent agent
             ended += int((terminals | truncations).sum())
     return ended
 
@@ -53,7 +53,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, help="folder of a run of CartPole-v1 (default: train one now)")
     parser.add_argument("--timesteps", type=int, default=100_000, help="agent-steps to train for")
-    parser.add_argument("--steps", type=int, default=1_000, help="steps of the 16 environments")
+    parser.add_argument("--steps", type=int, default=1_000, help="steps per environment")
     arguments = parser.parse_args()
     agent = pufferlib.load(arguments.run or train(arguments.timesteps), greedy=True)
     print(f"one episode of Gymnasium's environment: score {play_one(agent):.0f}")

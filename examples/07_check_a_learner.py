@@ -1,4 +1,4 @@
-"""Check a learner of your own: PPO with an LSTM in one file, and the suite that looks for its bugs.
+"""Check your own learning code: PPO with an LSTM in one file, and a test suite that finds bugs in it.
 
 Run it: python examples/07_check_a_learner.py --scale 0.5 (needs torch: puffer install train)
 """
@@ -15,7 +15,7 @@ HORIZON, EPOCHS, MINIBATCHES, RATE, GAMMA, LAMBDA, CLIP, ENTROPY = 16, 4, 4, 3e-
 
 
 class Actor:
-    """Acts for all rows, each of which has a memory until its episode ends."""
+    """Agent for all rows. Each row has a memory that is cleared when its episode ends."""
 
     def __init__(self, agent, rows):
         self.agent, self.begins = agent, torch.ones(rows)
@@ -58,7 +58,7 @@ def ppo_loss(agent, state, seen, begins, action, old_log_prob, advantage, value_
 
 
 def train(vecenv, seed, total_timesteps):
-    torch.set_num_threads(1)  # more only wait for each other in a network so small
+    torch.set_num_threads(1)  # more threads do not help with a small network
     torch.manual_seed(seed)
     agent = RecurrentPolicy(make_policy(vecenv.driver_env, hidden_size=64, memory="LSTM"))
     optimizer = torch.optim.Adam(agent.parameters(), lr=RATE, eps=1e-5)

@@ -1,4 +1,4 @@
-"""PPO in the shape of CleanRL's ppo_atari_envpool.py: an Atari game, on EnvPool or on our environments, by one import.
+"""PPO in the style of CleanRL's ppo_atari_envpool.py: Atari, on the environments of EnvPool or pufferlib.
 
 Needs torch, tyro and the games: puffer install train atari
 
@@ -22,7 +22,7 @@ from pufferlib.models import layer_init
 
 @dataclass
 class Args:
-    """Settings, with the names and defaults of CleanRL."""
+    """Settings with the names and defaults of CleanRL."""
 
     package: Literal["envpool", "pufferlib"] = "pufferlib"
     seed: int = 1
@@ -42,7 +42,7 @@ class Args:
 
 
 class EpisodeReturns(gym.Wrapper):
-    """Returns of whole games: of unclipped rewards, over all lives."""
+    """Wrapper that adds the returns of whole games, with unclipped rewards and over all lives."""
 
     def reset(self, **kwargs):
         self.returns = np.zeros(self.env.num_envs)
@@ -70,7 +70,7 @@ def make_envs(args):
 
 
 class Agent(nn.Module):
-    """The network of "Human-level control through deep reinforcement learning", for policy and values."""
+    """Network of "Human-level control through deep reinforcement learning", with heads for policy and values."""
 
     def __init__(self, envs):
         super().__init__()
@@ -100,20 +100,20 @@ class Agent(nn.Module):
 
 
 def estimate_advantages(args, rewards, values, dones, next_value, next_done):
-    """Generalized advantage estimation (Schulman et al., 2015), backwards through the steps."""
+    """Compute generalized advantage estimates (Schulman et al., 2015)."""
     advantages = torch.zeros_like(rewards)
     last = 0
     for step in reversed(range(args.num_steps)):
         is_last = step == args.num_steps - 1
-        going_on = 1.0 - (next_done if is_last else dones[step + 1])
+        not_done = 1.0 - (next_done if is_last else dones[step + 1])
         after = next_value if is_last else values[step + 1]
-        delta = rewards[step] + args.gamma * after * going_on - values[step]
-        advantages[step] = last = delta + args.gamma * args.gae_lambda * going_on * last
+        delta = rewards[step] + args.gamma * after * not_done - values[step]
+        advantages[step] = last = delta + args.gamma * args.gae_lambda * not_done * last
     return advantages
 
 
 def ppo_loss(args, log_ratio, entropy, new_value, advantages, values):
-    """The clipped objective of PPO (Schulman et al., 2017), for the policy and for the values."""
+    """Compute the clipped PPO loss (Schulman et al., 2017) for policy and values."""
     normalized = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1 - args.clip_coef, 1 + args.clip_coef)

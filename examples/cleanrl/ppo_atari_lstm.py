@@ -1,4 +1,4 @@
-"""PPO in the shape of CleanRL's ppo_atari_lstm.py: Atari from single frames, on Gymnasium's vectorization or on ours.
+"""PPO in the style of CleanRL's ppo_atari_lstm.py: Atari from single frames, on Gymnasium or pufferlib.
 
 Needs torch, tyro and the games: puffer install train atari
 
@@ -26,7 +26,7 @@ from pufferlib.models import layer_init
 
 @dataclass
 class Args:
-    """Settings, with the names and defaults of CleanRL."""
+    """Settings with the names and defaults of CleanRL."""
 
     vectorization: Literal["gymnasium", "pufferlib"] = "pufferlib"
     seed: int = 1
@@ -70,7 +70,7 @@ def make_envs(args):
 
 
 class Agent(nn.Module):
-    """That network with an LSTM behind it, for policy and values."""
+    """Network of "Human-level control through deep reinforcement learning", followed by an LSTM."""
 
     def __init__(self, envs):
         super().__init__()
@@ -95,7 +95,7 @@ class Agent(nn.Module):
         self.critic = layer_init(nn.Linear(128, 1), std=1)
 
     def get_states(self, x, lstm_state, done):
-        """Outputs of the LSTM, step after step; its memory is dropped where an episode begins."""
+        """Run the LSTM step by step. Its state is reset at the start of each episode."""
         rows = lstm_state[0].shape[1]
         hidden = self.network(x / 255.0).view(-1, rows, self.lstm.input_size)
         outputs = []
@@ -118,26 +118,26 @@ class Agent(nn.Module):
 
 
 def episode_returns(infos):
-    """Returns of the episodes that ended in a step, as `RecordEpisodeStatistics` wrote them."""
+    """Return the episode returns that `RecordEpisodeStatistics` recorded in a step."""
     final = infos.get("final_info", {})
     return final["episode"]["r"][final["_episode"]].tolist() if "episode" in final else []
 
 
 def estimate_advantages(args, rewards, values, dones, next_value, next_done):
-    """Generalized advantage estimation (Schulman et al., 2015), backwards through the steps."""
+    """Compute generalized advantage estimates (Schulman et al., 2015)."""
     advantages = torch.zeros_like(rewards)
     last = 0
     for step in reversed(range(args.num_steps)):
         is_last = step == args.num_steps - 1
-        going_on = 1.0 - (next_done if is_last else dones[step + 1])
+        not_done = 1.0 - (next_done if is_last else dones[step + 1])
         after = next_value if is_last else values[step + 1]
-        delta = rewards[step] + args.gamma * after * going_on - values[step]
-        advantages[step] = last = delta + args.gamma * args.gae_lambda * going_on * last
+        delta = rewards[step] + args.gamma * after * not_done - values[step]
+        advantages[step] = last = delta + args.gamma * args.gae_lambda * not_done * last
     return advantages
 
 
 def ppo_loss(args, log_ratio, entropy, new_value, advantages, values):
-    """The clipped objective of PPO (Schulman et al., 2017), for the policy and for the values."""
+    """Compute the clipped PPO loss (Schulman et al., 2017) for policy and values."""
     normalized = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1 - args.clip_coef, 1 + args.clip_coef)

@@ -1,4 +1,4 @@
-/* A trained agent plays breakout, in C alone. In a checkout, after `puffer train breakout`:
+/* Play breakout with a trained agent in plain C. In a checkout, after `puffer train breakout`:
  *
  *     puffer export breakout --to c --out agent.c --header
  *     cc -O2 -I. -Ipufferlib/native -Ipufferlib/ocean examples/deploy/breakout_agent.c agent.c -lm -o play

@@ -1,4 +1,4 @@
-"""Environments in C, which ``puffer`` finds by the entry point of this package."""
+"""Environments in C, which ``puffer`` finds through the entry point of this package."""
 
 from pathlib import Path
 
@@ -6,6 +6,6 @@ import pufferlib
 
 
 def register() -> None:
-    """Give each C file beside this one a name: ``mygames/coin``."""
+    """Register each C file in this folder under its name, such as ``mygames/coin``."""
     for source in sorted(Path(__file__).parent.glob("*.c")):
         pufferlib.register(f"mygames/{source.stem}", str(source))

@@ -1,8 +1,8 @@
 /* Brake: stop a train as near to the end of the track as possible.
  *
- * Observation  float[2], in [0, 1]: the part of the track that is left; the speed.
- * Actions      Discrete(2): 0 roll, 1 brake; anything else rolls.
- * Rewards      when it stands: the part of the track that lies behind it; 0 at the buffers and otherwise.
+ * Observation  float[2], in [0, 1]: remaining part of the track, speed.
+ * Actions      Discrete(2): 0 roll, 1 brake. Any other value rolls.
+ * Rewards      part of the track that the train has passed when it stands, 0 if it hits the buffers.
  * Ends         terminal when the train stands or hits the buffers.
  */
 #include "puffer_draw.h"
@@ -27,8 +27,8 @@ static const PufferParameter brake_parameters[] = {
 };
 
 static const PufferMetric brake_metrics[] = {
-    PUFFER_METRIC(Brake, score, "the part of the track that lies behind a train that stands"),
-    PUFFER_METRIC(Brake, perf, "the same"),
+    PUFFER_METRIC(Brake, score, "part of the track that the train has passed when it stands"),
+    PUFFER_METRIC(Brake, perf, "same as score"),
 };
 
 static inline const char *brake_spec(const Brake *env, PufferSpec *spec) {

@@ -1,7 +1,7 @@
 /* Coin: call a coin that falls on one side more often than on the other.
  *
- * Observation  float[1]: the share of tosses so far that came up heads.
- * Actions      Discrete(2): 0 tails, 1 heads; anything else is heads.
+ * Observation  float[1]: share of tosses so far that came up heads.
+ * Actions      Discrete(2): 0 tails, 1 heads. Any other value is heads.
  * Rewards      +1 for a right call, 0 otherwise.
  * Ends         truncation after `tosses` steps.
  */
@@ -23,12 +23,12 @@ static const char coin_about[] = "Call a coin that falls on one side more often 
 
 static const PufferParameter coin_parameters[] = {
     PUFFER_PARAMETER(Coin, heads_share, 0.8, 0, 1, "how often the coin comes up heads"),
-    PUFFER_PARAMETER(Coin, tosses, 20, 1, 1000, "tosses of an episode"),
+    PUFFER_PARAMETER(Coin, tosses, 20, 1, 1000, "tosses per episode"),
 };
 
 static const PufferMetric coin_metrics[] = {
     PUFFER_METRIC(Coin, score, "right calls"),
-    PUFFER_METRIC(Coin, perf, "share of calls that were right"),
+    PUFFER_METRIC(Coin, perf, "share of right calls"),
 };
 
 static inline const char *coin_spec(const Coin *env, PufferSpec *spec) {
